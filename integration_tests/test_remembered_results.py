@@ -68,7 +68,7 @@ def bounded() -> Any:
 
 
 def cached_range() -> Any:
-    indices, info = cached(lambda size: torch.arange(size))
+    indices, info = cached(torch.arange)
     return lambda x: x * indices(x.shape[0]), info
 
 
@@ -148,12 +148,23 @@ def test_all_of_a_table_after_a_look_up_by_object() -> None:
     run(lambda: (program, lambda: None), [(X, thing) for thing in (*THINGS[:3], THINGS[0])])
 
 
+def same_list(x: Tensor, k: int) -> bytes:
+    same = [k]
+    return pickle.dumps([same, same, {"a": same}])
+
+
+def list_in_itself(x: Tensor, k: int) -> bytes:
+    same: list[Any] = [k]
+    same.append(same)
+    return pickle.dumps(same)
+
+
 PICKLED = {
     "a name": lambda x, k: pickle.dumps((k, "a")),
     "named arguments": lambda x, k: ("name", (), pickle.dumps({"left": k, "right": None})),
     "nested": lambda x, k: pickle.dumps([k, {"a": (1.5, [True])}, x.shape, x.dtype], 2),
-    "the same list": lambda x, k: (lambda same: pickle.dumps([same, same, {"a": same}]))([k]),
-    "a list in itself": lambda x, k: (lambda same: [same.append(same), pickle.dumps(same)][1])([k]),
+    "the same list": same_list,
+    "a list in itself": list_in_itself,
     "equal texts": lambda x, k: pickle.dumps(("ab", "ab", b"ab", b"ab", k)),
 }
 

@@ -175,7 +175,7 @@ def setting_by_dict_update_and_setattr(x, n, box):
     return vars(thing), OLD.direct
 
 
-@program(breaks="c-attribute-write")
+@program
 def replacing_the_instance_dictionary(x, n, box):
     thing = Thing(1)
     thing.__dict__ = {"fresh": n}

@@ -160,7 +160,7 @@ def weak_references(x, n, box):
     )
 
 
-@program(breaks="construction")
+@program(breaks="builtin")
 def weak_containers(x, n, box):
     CACHE[THING] = n
     VALUES["thing"] = THING

@@ -549,7 +549,7 @@ _BY_CLASS: dict[type, Builder] = {
     types.CellType: build_cell,
     types.MappingProxyType: build_mappingproxy,
     functools.partial: build_partial,
-    weakref.ref: build_weakref,
+    **dict.fromkeys((weakref.ref, weakref.KeyedRef), build_weakref),
 }
 BUILDERS = {id(cls): builder for cls, builder in _BY_CLASS.items()}
 """By identity: a metaclass may say how its classes compare, and whether they hash."""

@@ -423,12 +423,13 @@ class PartialTracker(VariableTracker):
 
 
 class StorageTracker(VariableTracker):
-    """The storage of a tensor, of which only the identity matters."""
+    """The untyped storage of a tensor; `known` is an input over it, where its size or address is read."""
 
     cls = torch.UntypedStorage
 
-    def __init__(self, tensor: Any) -> None:
+    def __init__(self, tensor: TensorTracker, known: TensorTracker | None = None) -> None:
         self.tensor = tensor
+        self.known = known
 
 
 class AddressTracker(IdTracker):
@@ -436,12 +437,13 @@ class AddressTracker(IdTracker):
 
 
 class WeakrefTracker(VariableTracker):
-    """weakref.ref: `target` is what it refers to."""
+    """weakref.ref: `target` is what it refers to; `callback` is what a new one is to call when that dies."""
 
     cls = weakref.ref
 
-    def __init__(self, target: Any) -> None:
+    def __init__(self, target: Any, callback: Any = None) -> None:
         self.target = target
+        self.callback = callback
 
 
 class GraphFunction(VariableTracker):

@@ -29,6 +29,7 @@ from stator._entry_source import ending, function_text, inference_marks
 from stator._fallback import Plainly, Remainder
 from stator._kernel_state import SEVERAL, StateCalls, state_calls
 from stator._kernel_state import run as run_setters
+from stator._known_graph import KnownGraph, key_of
 from stator._options import Options
 from stator._saying import Saying, silent
 from stator._target import Continuation, Target, start_of
@@ -64,9 +65,14 @@ class EntryData:
 
 
 def make_entry(
-    traced: Traced, retrace: Retrace, site: Site | None, ambient: AmbientState, key: Hashable
+    traced: Traced,
+    retrace: Retrace,
+    site: Site | None,
+    ambient: AmbientState,
+    key: Hashable,
+    known: dict[Hashable, KnownGraph],
 ) -> Entry:
-    """Lower the graph, collect the guards, write the function."""
+    """Lower the graph, collect the guards, write the function. `known` has the graphs that were compiled before."""
     target, options = retrace.target, retrace.options
     captured = traced.captured
     runs = captured.op_count > 0 or bool(traced.emitter.outputs)
@@ -80,8 +86,12 @@ def make_entry(
     )
     warned = [one for node in captured.graph.nodes for one in node.meta.get("warns", ())]
     effects = _effects(captured) if runs else None  # before a backend changes the graph
+    ran = module
     with silent(warned):
-        lowered = None if effects is None else _lowered(traced, options, ambient, effects)
+        lowered = None
+        if effects is not None:
+            shared = _lowered_once(traced, options, ambient, effects, known)
+            lowered, ran = shared.lowered, shared.module
     if lowered is not None and warned:
         lowered = attrs.evolve(lowered, callable=Saying(lowered.callable, warned))
     guards = [*traced.guards, Guard(None, GlobalState(), start_of(target))]
@@ -99,9 +109,8 @@ def make_entry(
         made_calls=any(call.made for call in traced.emitter.t.cached.calls),
     )
     steps = traced.emitter.t.streams.early
-    recovery = (
-        None if effects is None else _recovery(traced, effects, steps, retrace, ambient, data)
-    )
+    facts = steps, retrace, ambient, data, ran
+    recovery = None if effects is None else _recovery(traced, effects, *facts)
     run = _function(target, traced, lowered, site, recovery, data)
     checked = options.stack.guards(guards, target.parameters)
     serve = getattr(checked, "serve", None)  # a guard compiler need not be able to
@@ -143,6 +152,24 @@ def _effects(captured: CapturedGraph) -> GraphEffects:
 def _runs_in_order(options: Options, effects: GraphEffects) -> bool:
     """Return True if the graph runs node by node, as the program does."""
     return effects.catches_foreign or not spec_of(options.backend).compiles
+
+
+def _lowered_once(
+    traced: Traced,
+    options: Options,
+    ambient: AmbientState,
+    effects: GraphEffects,
+    known: dict[Hashable, KnownGraph],
+) -> KnownGraph:
+    """Lower the graph, unless an equal one was compiled before."""
+    captured = traced.captured
+    key = None if effects.catches_foreign else key_of(captured, ambient)
+    if key is not None and key in known:
+        return known[key]
+    made = KnownGraph(_lowered(traced, options, ambient, effects), captured.module)
+    if key is not None and not made.lowered.shape_guards:
+        known[key] = made
+    return made
 
 
 def _lowered(
@@ -325,6 +352,7 @@ def _recovery(
     retrace: Retrace,
     ambient: AmbientState,
     data: EntryData,
+    ran: Any,
 ) -> Recovery:
     from stator._random_steps import RandomSteps
     from stator._recovery import Recovery, RollbackPlan
@@ -334,7 +362,7 @@ def _recovery(
     plan = RollbackPlan.of(effects, made, runs_in_order, data.forgives)
     facts = retrace.target, ambient, effects, plan, data.failures, data.forgives
     settings = tuple(traced.emitter.t.modes.items())
-    return Recovery(*facts, settings, steps=made, module=data.graph, retrace=retrace)
+    return Recovery(*facts, settings, steps=made, module=data.graph, ran=ran, retrace=retrace)
 
 
 def _giving_outputs(lowered: Lowered) -> Callable[..., Any]:

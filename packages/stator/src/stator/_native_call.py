@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 import stator_variables as variables
-from stator_bytecode import Broke, Frame, Instruction, Machine, Outcome, operands
+from stator_bytecode import NULL, Broke, Frame, Instruction, Machine, Outcome, operands
 
 CALLS = frozenset({"CALL", "CALL_FUNCTION_EX"})
 
@@ -64,7 +64,11 @@ def before_library(outcome: Broke, machine: Machine, domain: Any) -> Broke | Non
         return None
     frames = machine.frames[: len(outcome.snapshot.frames)]
     outermost = len(frames)
-    while outermost and (frames[outermost - 1].hidden or _is_library(frames[outermost - 1])):
+    while outermost and (
+        frames[outermost - 1].hidden
+        or _is_library(frames[outermost - 1])
+        or _makes_of_constants(frames, outermost - 1)
+    ):
         outermost -= 1
 
     for depth in range(max(outermost, 1), len(frames)):
@@ -86,6 +90,23 @@ def _is_library(code: Any) -> bool:
     """Return True for a frame or a function of the standard library."""
     module = str(code.globals.real.get("__name__", ""))
     return module.partition(".")[0] in sys.stdlib_module_names
+
+
+def _makes_of_constants(frames: list[Frame], depth: int) -> bool:
+    """Return True for the `__init__` of an object that is made of constants, a configuration say."""
+    parked = frames[depth - 1].parked if depth else None
+    if parked is None or parked.before is None or frames[depth].code.raw.co_name != "__init__":
+        return False
+    made_of, *given = _operands(parked)
+    return isinstance(variables.real_of(made_of), type) and all(
+        vt.constant() is not variables.MISSING for vt in given
+    )
+
+
+def _operands(parked: Any) -> list[Any]:
+    """What a call works on, the callable first."""
+    stack, *_ = parked.before
+    return [vt for vt in stack[-operands(parked.instruction) :] if vt is not NULL]
 
 
 def _runs_as_one(frames: list[Frame], depth: int) -> bool:

@@ -109,6 +109,7 @@ class Recovery:
     settings: tuple[tuple[Any, Any], ...] = ()  # that the graph changes, as they are before it
     steps: RandomSteps = attrs.field(factory=RandomSteps)
     module: Any = None  # the graph; None for an entry that was loaded from a dump
+    ran: Any = None  # the equal graph whose code runs
     retrace: Retrace | None = None
     resumptions: dict[str, Resumption | None] = attrs.field(factory=dict)  # by the name of the node
     continuations: dict[Point, Continuation] = attrs.field(factory=dict)
@@ -135,7 +136,7 @@ class Recovery:
     ) -> Plainly:
         """Return how the program goes on; raise `error` where nothing but that is left."""
         self.failures[:] = [f"{type(error).__name__}: {error}"]
-        failure = None if self.module is None else Failure.of(error, self.module)
+        failure = None if self.module is None else Failure.of(error, self.module, self.ran)
         is_of_operator = self._is_of_operator(error, failure)
         for setting, start in self.settings:
             setting.set(start)

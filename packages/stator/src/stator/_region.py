@@ -21,6 +21,7 @@ from stator._call_history import CallEvidence, CallHistory, FirstRuns, visible_c
 from stator._dynamic import Shapes, recorded
 from stator._entry import FloatsNeeded, finishing_entry, make_entry
 from stator._fallback import Plainly, Remainder
+from stator._known_graph import KnownGraph
 from stator._local_ends import observed_ends
 from stator._making import is_making, making
 from stator._options import Options
@@ -80,6 +81,7 @@ class Region:
     sites: dict[tuple[Point, str], Site] = attrs.field(
         factory=dict
     )  # and what the program raises there
+    graphs: dict[Hashable, KnownGraph] = attrs.field(factory=dict)  # those that were compiled
     missed: list[Unsupported] = attrs.field(
         factory=list
     )  # exceptions that were expected and did not come
@@ -209,7 +211,7 @@ class Region:
                 site = None if traced.point is None else self.site_of(traced.point, expected)
                 place.ending = tuple(sorted({*place.ending, *traced.emitter.t.ended_locals}))
                 retrace = Retrace(place.target, self.options, again)
-                entry = make_entry(traced, retrace, site, ambient, key)
+                entry = make_entry(traced, retrace, site, ambient, key, self.graphs)
                 self._count_calls(traced.calls, entry)
                 return entry
             finally:
@@ -299,6 +301,7 @@ class Region:
         self.newest[0] = NOTHING
         self.places.clear()
         self.sites.clear()
+        self.graphs.clear()
         self.missed.clear()
         self.history = CallHistory()
 

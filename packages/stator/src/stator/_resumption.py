@@ -62,9 +62,11 @@ class Failure:
     rest: Any  # the traceback inside of the operator
 
     @classmethod
-    def of(cls, error: BaseException, module: fx.GraphModule) -> Failure | None:
-        """Find the node by the line of the graph's generated function; None if that did not run."""
-        code = type(module).forward.__code__
+    def of(
+        cls, error: BaseException, module: fx.GraphModule, ran: fx.GraphModule
+    ) -> Failure | None:
+        """Find the node by the line in the generated function of `ran`, an equal graph; None if that did not run."""
+        code = type(ran).forward.__code__
         entry: Any = exception_field(error, "__traceback__")
         while entry is not None and entry.tb_frame.f_code is not code:
             entry = entry.tb_next
@@ -72,7 +74,7 @@ class Failure:
             return None
 
         line = entry.tb_lineno - code.co_firstlineno
-        index = (module._lineno_map or {}).get(line)
+        index = (ran._lineno_map or {}).get(line)
         nodes = [*module.graph.nodes]
         if index is None or index >= len(nodes):
             return None

@@ -34,7 +34,7 @@ from stator_variables._model._exceptions import TracebackTracker, traceback_of
 from stator_variables._model._lookup import defines
 from stator_variables._model._made_exceptions import given_to_new, keeps_in_init
 from stator_variables._runtime import make_function
-from stator_variables._torch import _inference, _storages
+from stator_variables._torch import _inference
 from stator_variables._tracing import real_of, source_of
 from stator_variables._tracker import DELETED
 
@@ -179,11 +179,6 @@ def address(e: Emitter, vt: Any) -> str:
     return f"{e.expr(vt.thing)}._cdata"
 
 
-@rebuilders.handles(_storages.StorageTracker)
-def storage(e: Emitter, vt: Any) -> str:
-    return f"{e.expr(vt.tensor)}.untyped_storage()"
-
-
 @rebuilders.handles(k.PartialTracker)
 def partial(e: Emitter, vt: Any) -> str:
     if vt.args_tuple is not None:  # the program may have kept it, and the new one has another
@@ -195,7 +190,8 @@ def partial(e: Emitter, vt: Any) -> str:
 
 @rebuilders.handles(k.WeakrefTracker)
 def weak_reference(e: Emitter, vt: Any) -> str:
-    return e.bind(vt, f"{e.capture(weakref.ref)}({e.expr(vt.target)})")
+    rest = "" if vt.callback is None else f", {e.expr(vt.callback)}"
+    return e.bind(vt, f"{e.capture(weakref.ref)}({e.expr(vt.target)}{rest})")
 
 
 @rebuilders.handles(k.GraphFunction)

@@ -1,6 +1,7 @@
 """Weak references to objects that existed before: what the program holds, it keeps alive while it is traced.
 
-A reference to an object made while tracing is refused: nobody knows when that object would die.
+A reference to an object made while tracing is refused: nobody knows when that object would die. So is one that calls
+back when an argument or a local dies.
 """
 
 import weakref
@@ -26,21 +27,28 @@ def referent(reference: Any) -> Any:
 def build_weakref(t: Tracing, real: Any, source: Source) -> VariableTracker:
     from stator_variables._build import wrap
 
-    t.guard(source, TypeIs(weakref.ref))
+    t.guard(source, TypeIs(type(real)))
     target = real()
-    return k.WeakrefTracker(
+    vt = k.WeakrefTracker(
         wrap(t, target, CallSource(referent if target is None else living, source))
     )
+    vt.cls = type(real)
+    return vt
 
 
 @handlers.handles(weakref.ref)
 def make(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """`weakref.ref(thing)`: without a callback, one reference is enough for all."""
-    if len(args) != 1 or kwargs or args[0].source is None or not args[0].cls.__weakrefoffset__:
+    """`weakref.ref(thing, callback)`: without a callback, one reference is enough for all."""
+    target, *rest = args
+    if len(args) > 2 or kwargs or target.source is None or not target.cls.__weakrefoffset__:
+        raise t.unsupported("construction", "making a weak reference to a new object")
+    if not rest or k.is_none(rest[0]):
+        return t.shared.setdefault((weakref.ref, id(target)), k.WeakrefTracker(target))
+    if type(target.source) is ParameterSource:
         raise t.unsupported(
-            "construction", "making a weak reference with a callback, or to a new object"
+            "construction", "making a weak reference with a callback to an argument or a local"
         )
-    return t.shared.setdefault((weakref.ref, id(args[0])), k.WeakrefTracker(args[0]))
+    return k.WeakrefTracker(target, rest[0])
 
 
 @handlers.handles(weakref.ref.__call__)

@@ -128,9 +128,26 @@ def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value
         return _set_member(t, raw, vt, name, value)
     if kind is types.GetSetDescriptorType and name in ("__cause__", "__context__", "__traceback__"):
         return _set_exception_field(t, vt, name, value)
+    if name == "__dict__" and _may_be_namespace(vt, value):
+        return _set_namespace(t, vt, value)
     if isinstance(vt, k.CellTracker) and name == "cell_contents":
         return t.write(vt, content=NULL if value is MISSING else value)
     raise t.unsupported("c-attribute-write", f"setting {name} of {vt.cls.__qualname__}")
+
+
+def _may_be_namespace(vt: Any, value: Any) -> bool:
+    """Return True for a new object that gets a new dict of names, which nothing else is the `__dict__` of."""
+    if not isinstance(vt, k.ObjectTracker) or vt.source is not None or vt.namespace is None:
+        return False
+    if not isinstance(value, k.DictTracker) or value.source is not None or value.cls is not dict:
+        return False
+    return value.owner is None and all(type(hashed) is str for hashed in value.entries)
+
+
+def _set_namespace(t: Tracing, vt: Any, value: Any) -> None:
+    t.journal.assign(vt.namespace, owner=None)  # a dict like any other from here on
+    t.journal.assign(value, owner=vt)
+    t.journal.assign(vt, namespace=value)
 
 
 def _set_member(t: Tracing, raw: Any, vt: Any, name: str, value: Any) -> None:

@@ -35,6 +35,7 @@ from stator_variables._model._hashing import (
     COMPOSED,
     HandleKey,
     Identity,
+    RefTo,
     asks,
     has_identity,
     hashing,
@@ -295,6 +296,8 @@ def complete(t: Tracing, d: DictTracker) -> None:
             ConstantTracker(key) if type(key) in ATOMS else wrap(t, key, KeySource(d.source, index))
         )
         hashed = key_of(t, key_vt)
+        if type(hashed) is RefTo:
+            raise t.unsupported("user-hash", "all keys of a dict, which are weak references")
         real[hashed] = key
         read = d.entries.get(hashed)
         if read is None or read[1] is DELETED or _was_written(d, hashed):

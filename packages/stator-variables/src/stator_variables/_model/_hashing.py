@@ -8,6 +8,7 @@ stops, is taken back, and is done again with the answer at hand.
 
 import operator
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -136,6 +137,8 @@ def _hashed(t: Tracing, vt: Any) -> Any:
         return IdOf(_identity_of(vt.thing))
     if isinstance(vt, k.HandleKeyTracker):
         return HandleKey(vt.number, vt)
+    if isinstance(vt, k.WeakrefTracker):
+        return _key_of_reference(t, vt)
     if isinstance(vt, k.NumberTracker):
         return _torch_calls.specialised(t, vt)
     if type_hashes_by_identity(vt.cls):
@@ -341,6 +344,27 @@ class IdOf:
     identity: Identity
 
 
+@attrs.frozen
+class RefTo:
+    """The key `weakref.ref(thing)`: equal for the same thing, if that compares by identity."""
+
+    identity: Identity
+
+
+WITH_IDENTITY = (IdOf, RefTo, HandleKey)
+"""Keys made of the identity of a thing, which an existing dict is asked for with the object at hand."""
+
+
+def _key_of_reference(t: Tracing, vt: Any) -> RefTo:
+    """Two references are equal if what they refer to is; for tensors that is no truth value."""
+    target = vt.target
+    is_dead = k.is_none(target)
+    if is_dead or not type_hashes_by_identity(target.cls) or issubclass(target.cls, torch.Tensor):
+        raise t.unsupported("user-hash", f"a weak reference to a {target.cls.__name__} as a key")
+    _rely_on_hash(t, target.cls)
+    return RefTo(_identity_of(target))
+
+
 def _identity_of(vt: Any) -> Identity:
     if isinstance(vt, k.ConstantTracker):
         return Identity(vt.value)
@@ -351,7 +375,7 @@ def is_known(hashed: Any) -> bool:
     """Whether the number that a hashed key has is that of the object, too."""
     if type(hashed) in (tuple, frozenset):
         return all(map(is_known, hashed))
-    return type(hashed) not in (Identity, IdOf, HandleKey)
+    return type(hashed) not in (Identity, *WITH_IDENTITY)
 
 
 def rely_on_kept_hashes(t: Tracing, source: Source, real: Any, of: dict[Any, Any]) -> None:
@@ -375,13 +399,13 @@ def kept_hashes(container: Any) -> int:
 
 def tell_apart(t: Tracing, vt: Any, hashed: Any) -> None:
     """Two objects from outside that are keys of one container must not turn out to be one object on a later call."""
-    if type(hashed) in (tuple, frozenset, IdOf):
+    if type(hashed) in (tuple, frozenset, *WITH_IDENTITY):
         rely_on_objects(t, hashed, in_existing=False)
     if type(hashed) is Identity and vt.source is not None and type(vt.source) is not CapturedSource:
         t.told_apart.setdefault(id(vt.real), vt)
 
 
-COMPOSED = (Identity, IdOf, tuple, frozenset)
+COMPOSED = (Identity, *WITH_IDENTITY, tuple, frozenset)
 """Hashed keys in which objects are known by their identity."""
 
 
@@ -390,7 +414,9 @@ def rely_on_objects(t: Tracing, hashed: Any, in_existing: bool) -> None:
     if type(hashed) in (tuple, frozenset):
         for part in hashed:
             rely_on_objects(t, part, in_existing)
-    elif type(hashed) is IdOf:  # what an existing dict has for it is asked with the object at hand
+    elif (
+        type(hashed) in WITH_IDENTITY
+    ):  # what an existing dict has for it is asked with the object at hand
         rely_on_objects(t, hashed.identity, in_existing=False)
     elif type(hashed) is Identity and (found := t.heap.get(id(hashed.thing))) is not None:
         if in_existing:
@@ -411,7 +437,7 @@ def real_key(hashed: Any) -> Any:
     if type(hashed) is Identity:
         thing = hashed.thing
         return MISSING if isinstance(thing, VariableTracker) else thing
-    if type(hashed) in (IdOf, HandleKey, UserKey):
+    if type(hashed) in (*WITH_IDENTITY, UserKey):
         return MISSING
     if type(hashed) in (tuple, frozenset):
         parts = [real_key(part) for part in hashed]
@@ -421,7 +447,7 @@ def real_key(hashed: Any) -> Any:
 
 # -- keys of existing dicts that are identities, or hold some ----------------------------------------------------------
 def has_identity(hashed: Any) -> bool:
-    return type(hashed) in (IdOf, HandleKey) or (
+    return type(hashed) in WITH_IDENTITY or (
         type(hashed) in (tuple, frozenset) and any(map(has_identity, hashed))
     )
 
@@ -447,11 +473,15 @@ def key_with_identities(t: Tracing, hashed: Any) -> Any:
         return hashed.tracker
     if type(hashed) in (frozenset, UserKey):
         raise t.unsupported("identity-number", "a key with an identity in a dict from before")
-    thing = real_key(hashed.identity if type(hashed) is IdOf else hashed)
+    has_thing = type(hashed) in WITH_IDENTITY
+    thing = real_key(hashed.identity if has_thing else hashed)
     if thing is MISSING:
         return MISSING
-    found = (type(hashed) in (IdOf, Identity) and t.heap.get(id(thing))) or k.ConstantTracker(thing)
-    return k.IdTracker(found) if type(hashed) is IdOf else found
+    is_known = has_thing or type(hashed) is Identity
+    found = (is_known and t.heap.get(id(thing))) or k.ConstantTracker(thing)
+    if type(hashed) is RefTo:
+        return k.WeakrefTracker(found)
+    return k.IdTracker(found) if has_thing else found
 
 
 def key_made(t: Tracing, key: Any) -> tuple[Any, Source]:
@@ -467,6 +497,9 @@ def key_made(t: Tracing, key: Any) -> tuple[Any, Source]:
     if isinstance(key, k.IdTracker):
         thing, source = key_made(t, key.thing)
         return id(thing), CallSource(id, source)
+    if isinstance(key, k.WeakrefTracker):
+        thing, source = key_made(t, key.target)
+        return weakref.ref(thing), CallSource(weakref.ref, source)
     value = key.value if isinstance(key, k.ConstantTracker) else key.real
     return value, CapturedSource("constant", value) if key.source is None else source_of(key)
 

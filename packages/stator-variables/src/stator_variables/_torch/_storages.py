@@ -16,21 +16,11 @@ from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("storage")
 _TENSOR: Any = torch._C.TensorBase
 _STORAGE: Any = torch._C.StorageBase
-
-
-class StorageTracker(VariableTracker):
-    """The untyped storage of a tensor, and of an input over it."""
-
-    cls = torch.UntypedStorage
-
-    def __init__(self, tensor: k.TensorTracker, known: k.TensorTracker | None) -> None:
-        self.tensor = tensor
-        self.known = known
 
 
 def share_storage(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -53,12 +43,12 @@ def identity_of_storage(tensor: torch.Tensor) -> int:
 def untyped_storage(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """One tracker for all views of a storage: torch gives the same object."""
     tensor = _plain_tensor(t, args[0])
-    key = (StorageTracker, _storage(tensor))
+    key = (k.StorageTracker, _storage(tensor))
     known = _input_over(t, tensor)
     if key not in t.shared:
         if known is not None:
             _tell_apart(t, known)
-        t.journal.put(t.shared, key, StorageTracker(tensor, known))
+        t.journal.put(t.shared, key, k.StorageTracker(tensor, known))
     found = t.shared[key]
     if known is not None and found.known is not known:
         t.guard(CallSource(share_storage, found.known.source, known.source), Truth(True))
@@ -67,7 +57,7 @@ def untyped_storage(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 def _tell_apart(t: Tracing, known: Any) -> None:
     """Rely on it that an input has another storage than those whose storages were asked for."""
-    others = [vt.known for vt in t.shared.values() if isinstance(vt, StorageTracker)]
+    others = [vt.known for vt in t.shared.values() if isinstance(vt, k.StorageTracker)]
     sources: list[Any] = [vt.source for vt in others if vt is not None]
     if sources:
         t.guard(known.source, DistinctStorages(tuple(sources), known.source))
