@@ -366,6 +366,33 @@ def test_hooks_inside_are_captured_where_the_graph_runs_as_it_is(program: Progra
     assert info.value.reason in ("tensor-hook", "not-inlined")
 
 
+@pytest.mark.parametrize("program", WHOLE + EAGER_WHOLE + BROKEN, ids=lambda each: each.__name__)
+def test_hooks_are_the_same_where_everything_breaks(program: Program) -> None:
+    options = {"break_everywhere": True}
+    compiled = stator.compile(program, backend="eager", options=options)
+    assert outcome(compiled) == outcome(program)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_hooks_registered_before_an_operator_raises_stay(backend: str) -> None:
+    def program(w: World, x: Any, place: Tensor) -> Any:
+        x.register_hook(w.doubling("x"))
+        y = x * 2
+        try:
+            z = y[place]
+        except IndexError:
+            y.register_hook(w.doubling("y"))
+            z = y
+        return z.sum()
+
+    counting = backend_named(backend)
+    compiled = stator.compile(program, backend=counting)
+    for place in (0, 9, 1):
+        index = torch.tensor(place)
+        expected = outcome(lambda w, x: program(w, x, index), calls=1)  # noqa: B023
+        assert outcome(lambda w, x: compiled(w, x, index), calls=1) == expected  # noqa: B023
+
+
 def test_a_compiled_graph_breaks_once_at_a_hook_inside() -> None:
     counting = Counting()
     stator.compile(on_what_goes_on, backend=counting)(world(), torch.ones(2, 3, requires_grad=True))

@@ -460,6 +460,13 @@ def test_a_kept_exception_is_the_same_where_the_graph_breaks(program: Program) -
         assert outcome(compiled) == outcome(program)
 
 
+@pytest.mark.parametrize("program", CAPTURED, ids=lambda program: program.__name__)
+def test_a_kept_exception_is_the_same_where_everything_breaks(program: Program) -> None:
+    options = {"break_everywhere": True}
+    compiled = stator.compile(program, backend="eager", options=options)
+    assert outcome(compiled) == outcome(program)
+
+
 def test_each_call_makes_an_exception_and_a_traceback_of_its_own() -> None:
     compiled = stator.compile(stored_in_a_list, backend="eager", fullgraph=True)
     seen: list[Any] = []
