@@ -20,12 +20,13 @@ from packaging.requirements import Requirement
 ROOT = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "tools"))
 import interpreters  # noqa: E402
+import run_examples  # noqa: E402
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = (
     "virtualenv"  # pip takes the wheel of torch this machine is set up for; uv does not
 )
-nox.options.sessions = ["layers", "lint", "docs", "tests", "integration"]
+nox.options.sessions = ["layers", "lint", "docs", "pages", "tests", "integration"]
 
 PACKAGES = {
     p.parent.name: nox.project.load_toml(p) for p in sorted(ROOT.glob("packages/*/pyproject.toml"))
@@ -106,6 +107,25 @@ def docs(session: nox.Session) -> None:
     """Links, the examples of every README, the tiny machine, and generated pages being up to date."""
     install_everything(session)
     run_tests(session, "docs", *session.posargs)
+
+
+@nox.session(tags=["test"])
+def pages(session: nox.Session) -> None:
+    """Run each page's examples in an environment with only what the page says to install."""
+    folder = pathlib.Path(session.create_tmp()).resolve()
+    for readme in [ROOT / "README.md", *sorted(ROOT.glob("packages/*/README.md"))]:
+        (command,) = (body for _, body in run_examples.blocks(readme.read_text(), "bash"))
+        inside = make_environment(session, sys.executable, folder / readme.parent.name)
+        if "torch" in command:
+            share_torch(session, inside)  # satisfies the requirement without another download
+
+        activate = pathlib.Path(inside).with_name("activate")
+        session.run_install("bash", "-c", f"source {activate} && {command}", external=True)
+        of_all_packages = readme.parent == ROOT
+        examples = sorted(ROOT.glob("docs/**/*.md")) if of_all_packages else []
+        for page in [readme, *examples]:
+            if run_examples.blocks(page.read_text(), "python"):
+                session.run(inside, "tools/run_examples.py", str(page), external=True, env=QUIET)
 
 
 @nox.session(default=False)

@@ -30,6 +30,15 @@ LOG = logging.getLogger("integration_tests.impure_reads")
 SET: contextvars.ContextVar[int] = contextvars.ContextVar("SET")
 UNSET: contextvars.ContextVar[int] = contextvars.ContextVar("UNSET", default=3)
 
+STREAMS: list[Any] = [random.Random(), np.random.RandomState()]
+
+
+def seed_all(seed: int) -> None:
+    """Seed torch's generators and the streams that programs read."""
+    torch.manual_seed(seed)
+    for stream in STREAMS:
+        stream.seed(seed)
+
 
 @attrs.frozen
 class Read:
@@ -102,14 +111,14 @@ READS = (
     Read("`threading.get_ident()`", REREAD, lambda x: threading.get_ident()),
     Read("`id(x)`", REREAD, id),
     Read("torch's random numbers", REREAD, lambda x: torch.rand(2)),
-    Read("`random`", BREAK, lambda x: random.random()),
-    Read("`numpy.random`", BREAK, lambda x: np.random.rand()),
+    Read("`random`", REREAD, lambda x: STREAMS[0].random()),
+    Read("`numpy.random`", REREAD, lambda x: STREAMS[1].random()),
+    Read("`torch.initial_seed()`, `get_rng_state()`", REREAD, lambda x: torch.initial_seed()),
     Read("`time.time()`, `perf_counter()`, …", BREAK, lambda x: time.time()),
     Read("`datetime.now()`", BREAK, lambda x: datetime.datetime.now()),
     Read("`uuid.uuid4()`", BREAK, lambda x: uuid.uuid4()),
     Read("`os.getpid()`, `os.getcwd()`, files", BREAK, lambda x: os.getpid()),
     Read("`gc.isenabled()`", BREAK, lambda x: gc.isenabled()),
     Read("a context variable that is not set", BREAK, lambda x: UNSET.get()),
-    Read("`torch.initial_seed()`, `get_rng_state()`", BREAK, lambda x: torch.initial_seed()),
     Read("`torch.get_num_threads()`", BREAK, lambda x: torch.get_num_threads()),
 )

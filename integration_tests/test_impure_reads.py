@@ -9,7 +9,7 @@ import stator
 import torch
 
 from integration_tests import impure_reads
-from integration_tests.impure_reads import BREAK, GUARD, READS, REREAD, Read
+from integration_tests.impure_reads import BREAK, GUARD, READS, REREAD, Read, seed_all
 
 
 def reading(read: Read) -> Any:
@@ -57,7 +57,7 @@ def test_what_is_read_again_costs_one_entry(read: Read) -> None:
     for seed in range(4):
         x, results = torch.ones(2), []
         for run in (compiled, reading(read)):
-            torch.manual_seed(seed)
+            seed_all(seed)
             results.append(run(x))
         assert str(results[0]) == str(results[1])
     assert compiled.report.entry_count == 1

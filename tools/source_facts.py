@@ -107,9 +107,11 @@ def _dotted(node: ast.expr, modules: dict[str, str]) -> str | None:
 
 
 def spelled_all(source: str) -> set[str] | None:
-    """The literal ``__all__``, with what ``+=`` adds to it; None when there is none."""
+    """The literal ``__all__``, with what ``+=`` adds to it, also under a condition; None when there is none."""
     found: set[str] | None = None
-    for node in ast.parse(source).body:
+    body = ast.parse(source).body
+    conditional = [inner for node in body if isinstance(node, ast.If) for inner in node.body]
+    for node in [*body, *conditional]:
         if isinstance(node, ast.Assign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if any(_last_name(target) == "__all__" for target in targets):

@@ -65,7 +65,7 @@ def scalars_keep_their_type(x, n, box):
     )
 
 
-@program(breaks="builtin")
+@program
 def numpy_random_has_the_same_stream(x, n, box):
     np.random.seed(n)
     a = np.random.rand(2)

@@ -500,7 +500,7 @@ def a_closure_over_a_loop_and_a_comprehension(x, n, box):
     return [[f() for f in row] for row in fns], x + n
 
 
-@program(breaks="builtin")
+@program
 def class_cell_and_locals(x, n, box):
     a, b = n, x
 

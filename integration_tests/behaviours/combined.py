@@ -195,7 +195,7 @@ def a_generator_expression_sees_late_names(x: Tensor, n: int, box: Box) -> Any:
     return first, list(made), x
 
 
-@program(breaks="exception-object")
+@program
 def a_manager_made_of_a_generator_handles_and_reraises(x: Tensor, n: int, box: Box) -> Any:
     @contextlib.contextmanager
     def guarded(swallow: bool) -> Any:

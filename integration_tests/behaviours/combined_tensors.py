@@ -68,7 +68,7 @@ def a_submodule_is_swapped_and_deleted(x: Tensor, n: int, box: Box) -> Any:
     )
 
 
-@program(breaks="construction")
+@program
 def hooks_that_change_and_remove_themselves(x: Tensor, n: int, box: Box) -> Any:
     m = nn.Identity()
     handles = []
@@ -151,7 +151,7 @@ def a_swallowing_manager_around_an_operator_error(x: Tensor, n: int, box: Box) -
         return y, type(error).__name__, torch.is_grad_enabled()
 
 
-@program(breaks="not-inlined")
+@program(breaks="builtin")
 def streams_are_seeded_drawn_and_restored(x: Tensor, n: int, box: Box) -> Any:
     state, py, npy = torch.get_rng_state(), random.getstate(), np.random.get_state()
     torch.manual_seed(n)
@@ -244,7 +244,7 @@ def functional_call_and_state(x: Tensor, n: int, box: Box) -> Any:
     return y, m(x), missing.missing_keys, list(m.state_dict()), m.training, m.eval().training
 
 
-@program(breaks="builtin")
+@program
 def default_type_and_device_in_a_callee(x: Tensor, n: int, box: Box) -> Any:
     before = torch.get_default_dtype()
     try:

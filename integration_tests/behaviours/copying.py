@@ -101,7 +101,7 @@ def deep_copies_of_arguments(x, n, box):
     return twin, box.nested, twin["deep"] is box.nested["deep"], x + 1
 
 
-@program(breaks="reduction")
+@program
 def copies_of_existing_objects(x, n, box):
     return (
         copy.copy(HEAD).value is HEAD.value,
@@ -124,7 +124,7 @@ def copy_hooks_are_called(x, n, box):
     return one.copies, two.copies, stated.n, stated.skipped, copy.deepcopy(Stated(n)).n, x + 1
 
 
-@program(breaks="reduction")
+@program
 def copies_of_slots_and_dataclasses(x, n, box):
     a, b = Slotted([n]), Data(n, [[1]])
     c, d = copy.copy(a), copy.deepcopy(b)
@@ -140,7 +140,7 @@ def copies_of_slots_and_dataclasses(x, n, box):
     )
 
 
-@program(breaks="reduction")
+@program
 def copies_of_the_collections(x, n, box):
     ring, ordered, groups = copy.copy(box.ring), copy.deepcopy(box.ordered), copy.copy(box.groups)
     groups["new"].append(1)
@@ -315,7 +315,7 @@ def setattr_and_delattr(x, n, box):
     return vars(child)
 
 
-@program(breaks="builtin")
+@program
 def vars_and_dir(x, n, box):
     child = Child()
     child.own = n

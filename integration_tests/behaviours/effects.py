@@ -120,7 +120,7 @@ def logging_below_the_level_does_nothing(x, n, box):
     return enabled, len(HANDLER.lines), x + 1
 
 
-@program(breaks="builtin")
+@program(breaks="random-value")
 def pythons_random_stream(x, n, box):
     random.seed(n)
     a = (
@@ -149,7 +149,7 @@ def pythons_random_stream_unseeded(x, n, box):
 GENERATOR = random.Random(7)
 
 
-@program(breaks="construction")
+@program(breaks="random-value")
 def random_objects(x, n, box):
     mine = random.Random(n)
     items = [1, 2, 3, 4]
@@ -175,7 +175,7 @@ def the_state_is_saved_and_restored(x, n, box):
 TORCH_GENERATOR = torch.Generator()
 
 
-@program(breaks="builtin")
+@program
 def torch_generators(x, n, box):
     TORCH_GENERATOR.manual_seed(n)
     a = torch.rand(2, generator=TORCH_GENERATOR)
@@ -184,7 +184,7 @@ def torch_generators(x, n, box):
     return a, b, torch.rand(2), torch.randn(2) + x.sum(), torch.nn.functional.dropout(x, 0.5)
 
 
-@program(breaks="builtin")
+@program(breaks="data-dependent-branch")
 def streams_are_mixed(x, n, box):
     a = torch.rand(2)
     b = random.random()

@@ -244,17 +244,17 @@ class Named(str):
 numbers, objects, names = {Number(2), 7}, frozenset([Two(), 5]), {Named("a"), "b"}
 
 
-@program(breaks="set-of-objects")
+@program(breaks="builtin")
 def members_of_a_set_are_asked_once_for_a_number(x, n, box):
     return 2 in numbers, n in numbers, x + n
 
 
-@program(breaks="set-of-objects")
+@program(breaks="user-hash")
 def members_of_a_frozen_set_are_asked_once_for_a_number(x, n, box):
     return 2 in objects, 5 in objects, n in objects, x + n
 
 
-@program(breaks="set-of-objects")
+@program(breaks="user-hash")
 def members_of_a_set_are_asked_once_for_a_text(x, n, box):
     return "a" in names, "b" in names, "c" not in names, x + n
 

@@ -69,7 +69,7 @@ def exit_is_called_once_on_break_and_continue(x, n, box):
     return x, box.log
 
 
-@program(breaks="exception-attribute-write")
+@program
 def exit_is_called_on_generator_close(x, n, box):
     def parts():
         with Noted(box.log), scope(box.log):
@@ -170,7 +170,7 @@ def an_exit_stack_hands_over_with_pop_all(x, n, box):
     return x * n, box.log
 
 
-@program(breaks="exception-object")
+@program
 def an_exit_stack_swallows(x, n, box):
     with contextlib.ExitStack() as stack:
         stack.enter_context(Noted(box.log, "swallow", swallow=(ValueError,)))

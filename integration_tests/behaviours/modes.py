@@ -205,7 +205,7 @@ def an_unsupported_dtype_of_autocast_warns(x, n, box):
         return (x @ x.T).dtype
 
 
-@program(breaks="builtin")
+@program
 def a_default_dtype_is_set(x, n, box):
     torch.set_default_dtype(torch.float64)
     y = torch.ones(2) * n
@@ -213,7 +213,7 @@ def a_default_dtype_is_set(x, n, box):
     return y, torch.ones(2), torch.tensor(1.5).dtype, modes()
 
 
-@program(breaks="builtin")
+@program
 def a_default_dtype_is_left_set(x, n, box):
     torch.set_default_dtype(torch.float64 if n % 2 else torch.float32)
     return torch.ones(2), x * n
@@ -227,7 +227,7 @@ def a_default_device_is_set(x, n, box):
     return y.device, torch.ones(2), x * n, modes()
 
 
-@program(breaks="builtin")
+@program
 def deterministic_algorithms(x, n, box):
     torch.use_deterministic_algorithms(True)
     inside = torch.are_deterministic_algorithms_enabled()
@@ -236,7 +236,7 @@ def deterministic_algorithms(x, n, box):
     return inside, y * n, modes()
 
 
-@program(breaks="builtin")
+@program
 def precision_settings(x, n, box):
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")
@@ -304,7 +304,7 @@ def a_manager_of_the_user(x, n, box):
     return y, before, box.log, modes()
 
 
-@program(breaks="exception-object")
+@program
 def a_manager_of_the_user_with_an_error(x, n, box):
     with contextlib.suppress(ValueError), evaluating(box.log):
         raise ValueError
@@ -386,7 +386,7 @@ def a_generator_with_a_mode_is_closed(x, n, box):
     return first, modes()
 
 
-@program(breaks="builtin")
+@program
 def threads_setting(x, n, box):
     return torch.get_num_threads(), x * n
 
@@ -436,7 +436,7 @@ def kernels_of_attention(x, n, box):
     return y, kernels()
 
 
-@program(breaks="exception-object")
+@program
 def kernels_of_attention_after_an_error(x, n, box):
     try:
         with sdpa_kernel(SDPBackend.MATH):

@@ -18,7 +18,7 @@ def drawing_advances_the_stream(x, n, box):
     return x + torch.rand(3), torch.randn(2, 3), torch.randint(0, 10, (4,)), torch.randperm(5)
 
 
-@program(breaks="not-inlined")
+@program(breaks="random-stream")
 def seeding_inside(x, n, box):
     torch.manual_seed(n)
     a = torch.rand(3)
@@ -50,26 +50,26 @@ def like_functions_draw(x, n, box):
 GENERATOR = torch.Generator().manual_seed(3)
 
 
-@program(breaks="graph-argument")
+@program
 def a_global_generator_advances(x, n, box):
     return torch.rand(3, generator=GENERATOR) + n, torch.randn(2, generator=GENERATOR)
 
 
-@program(breaks="construction")
+@program
 def a_generator_is_made_here(x, n, box):
     g = torch.Generator()
     g.manual_seed(n)
     return torch.rand(3, generator=g), x + 1
 
 
-@program(breaks="construction")
+@program
 def a_generator_in_an_argument(x, n, box):
     box.generator = torch.Generator().manual_seed(n)
     first = torch.randperm(4, generator=box.generator)
     return first, torch.rand(2, generator=box.generator), box.generator.initial_seed()
 
 
-@program(breaks="builtin")
+@program
 def a_generator_state_is_saved_and_restored(x, n, box):
     state = GENERATOR.get_state()
     first = torch.rand(3, generator=GENERATOR)
@@ -77,7 +77,7 @@ def a_generator_state_is_saved_and_restored(x, n, box):
     return first, torch.rand(3, generator=GENERATOR), x * n
 
 
-@program(breaks="not-inlined")
+@program(breaks="random-stream")
 def the_state_is_saved_and_restored(x, n, box):
     state = torch.get_rng_state()
     first = torch.rand(3)
@@ -85,7 +85,7 @@ def the_state_is_saved_and_restored(x, n, box):
     return first, torch.rand(3), x * n
 
 
-@program(breaks="not-inlined")
+@program(breaks="builtin")
 def fork_leaves_the_stream(x, n, box):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(n)
@@ -93,7 +93,7 @@ def fork_leaves_the_stream(x, n, box):
     return inner, torch.rand(2), x
 
 
-@program(breaks="not-inlined")
+@program(breaks="builtin")
 def an_error_inside_fork(x, n, box):
     try:
         with torch.random.fork_rng(devices=[]):
@@ -103,7 +103,7 @@ def an_error_inside_fork(x, n, box):
         return torch.rand(2), x * n
 
 
-@program(breaks="builtin")
+@program
 def numpy_global_stream(x, n, box):
     np.random.seed(n)
     a = np.random.rand(3)
@@ -115,7 +115,7 @@ NUMPY = np.random.default_rng(5)
 LEGACY = np.random.RandomState(5)
 
 
-@program(breaks="builtin")
+@program
 def numpy_generators(x, n, box):
     return (
         x * float(NUMPY.random()),
@@ -131,7 +131,7 @@ def numpy_shuffle(x, n, box):
     return torch.from_numpy(items) * n, x + 1
 
 
-@program(breaks="builtin")
+@program(breaks="data-dependent-branch")
 def python_and_torch_streams_together(x, n, box):
     if random.random() < 0.5:
         return torch.rand(2) + x.sum(), "low"

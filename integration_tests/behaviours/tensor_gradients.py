@@ -206,7 +206,7 @@ OUTER = torch.ones(4, requires_grad=True)
 DERIVED = OUTER * 2
 
 
-@program(breaks="builtin not-inlined")
+@program(breaks="not-inlined")
 def an_argument_that_was_computed_outside(x, n, box):
     if n == 2:
         globals()["DERIVED"] = OUTER * 2

@@ -139,7 +139,7 @@ def the_name_of_grad_fn(x, n, box):
     return type(y.grad_fn).__name__, y.grad_fn is not None and y.grad_fn.name(), y
 
 
-@program(breaks="builtin")
+@program(breaks="not-inlined")
 def retained_gradients(x, n, box):
     y = x * n
     if y.requires_grad:
@@ -271,7 +271,7 @@ def conversions(x, n, box):
     )
 
 
-@program(breaks="not-inlined")
+@program
 def a_hook_on_a_result_changes_the_gradient(x, n, box):
     y = x * n
     if y.requires_grad:
@@ -279,7 +279,7 @@ def a_hook_on_a_result_changes_the_gradient(x, n, box):
     return y * 2
 
 
-@program(breaks="not-inlined")
+@program
 def a_hook_on_an_argument_is_removed_again(x, n, box):
     if x.requires_grad:
         handle = x.register_hook(lambda grad: grad * 3)

@@ -1,7 +1,8 @@
 """Programs broken at every instruction in turn, and at all of them in sequence: everything must be as without breaks.
 
 A break here is one instruction run natively by a Site. What follows runs in the Machine (`machine`), natively
-(`plain`), or is broken again at the very next instruction (`steps`).
+(`plain`), natively up to the end of the functions that were called (`rest`) or of the innermost one (`innermost`), or
+is broken again at the very next instruction (`steps`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from weakref import WeakKeyDictionary
 import pytest
 from stator_bytecode._breaks._plain import plain
 from stator_bytecode._breaks._point import layout_of
+from stator_bytecode._breaks._rest import Rest
 from stator_bytecode._breaks._shuffle import NO_STEP
 from stator_bytecode._breaks._site import Goto, Site, drive
 from stator_bytecode._concrete._interpreter import ConcreteDomain
@@ -283,14 +285,42 @@ def break_once(program: Any, at: int, mode: str) -> Any:
     programs.TRACES.append(
         BROKEN if _is_clean(found.state, breaker.domain) else "broken while an exception was alive"
     )
-    dispatch = (
-        _go_on_in_machine
-        if mode == "machine"
-        else lambda point, values: plain(point).consume(values)
-    )
-    return drive(found.site, found.state, dispatch)
+    return drive(found.site, found.state, DISPATCH[mode])
 
 
+def _go_on_natively(point: Any, state: Any) -> Any:
+    return plain(point).consume(state)
+
+
+def _finish_called(point: Any, state: Any) -> Any:
+    return _finish_from(1, point, state)
+
+
+def _finish_innermost(point: Any, state: Any) -> Any:
+    return _finish_from(len(point.frames) - 1, point, state)
+
+
+def _finish_from(first: int, point: Any, state: Any) -> Any:
+    """The outermost frame, and frames that cannot be finished on their own, go on natively."""
+    rest = _rest(point, first)
+    return (plain(point) if rest is None else rest).consume(state)
+
+
+def _rest(point: Any, first: int) -> Rest | None:
+    if not 0 < first < len(point.frames) or point.frames[first - 1].hidden:
+        return None
+    try:
+        return Rest(point, first)
+    except Unsupported:
+        return None
+
+
+DISPATCH = {
+    "machine": _go_on_in_machine,
+    "plain": _go_on_natively,
+    "rest": _finish_called,
+    "innermost": _finish_innermost,
+}
 BROKEN = "broken"
 
 
@@ -393,7 +423,7 @@ LOOK_AT_FRAMES = {"frames_that_stand_for_c", "introspection"}
 """They ask for native frames, which the Machine has none of."""
 
 
-@pytest.mark.parametrize("mode", ["machine", "plain"])
+@pytest.mark.parametrize("mode", DISPATCH)
 @pytest.mark.parametrize("name", sorted(set(NAMES) - LOOK_AT_FRAMES))
 def test_one_break_at_each_instruction_changes_nothing(name: str, mode: str) -> None:
     program = programs.PROGRAMS[name]
@@ -405,7 +435,7 @@ def test_one_break_at_each_instruction_changes_nothing(name: str, mode: str) -> 
             assert at > 5
             return
         assert not _differences(expected, found, "value log error handled"), at
-        if mode == "plain" and BROKEN in found["traces"]:
+        if mode != "machine" and BROKEN in found["traces"]:
             before = found["traces"].index(BROKEN)
             assert found["traces"][before + 1 :] == expected["traces"][before:], at
             assert found["trace"] == expected["trace"], at

@@ -51,6 +51,18 @@ def test_an_entry_is_made_once_and_found_afterwards() -> None:
     assert first.run(1) == ("ran for", 1)
 
 
+def test_an_entry_that_was_removed_is_made_again() -> None:
+    cache, made = Cache(), []
+    first, other = (cache.get_or_make("eager", (n,), make(n, made)) for n in (1, 2))
+    assert first is not None
+    assert other is not None
+    cache.remove(first)
+    assert cache.lookup("eager", (1,)) is None
+    assert cache.lookup("eager", (2,)) is other
+    assert cache.get_or_make("eager", (1,), make(1, made)) is not first
+    assert made == [1, 2, 1]
+
+
 def test_where_entries_are_scanned_the_most_recently_used_comes_first() -> None:
     cache = Cache()
     for value in (1, 2, 3):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from stator_subgraphs._mutation import Target, is_in_place
 from stator_subgraphs.conformance import Driver
 from stator_variables import Traced
 
@@ -109,3 +110,19 @@ def test_an_unused_write_is_kept(driver: Driver) -> None:
     driver.call(operator.setitem, x, 0, 4.0)
     captured = driver.finish(driver.call(torch.neg, x))
     assert driver.run(captured)[0].tolist() == [-4.0, -1.0, -1.0]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [operator.or_, operator.and_, operator.not_, operator.is_, "__or__", torch.ops.aten.add.Tensor],
+)
+def test_an_operator_that_gives_a_new_value_is_not_in_place(target: Target) -> None:
+    assert not is_in_place(target)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [operator.ior, "__ior__", "or_", torch.relu_, torch.ops.aten.add_, torch.ops.aten.add_.Tensor],
+)
+def test_an_operator_that_writes_to_its_operand_is_in_place(target: Target) -> None:
+    assert is_in_place(target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -100,3 +101,49 @@ def test_is_compiling_while_captured_only(compile_: Compile) -> None:
 
     assert torch.equal(compile_(ask)(X), X + 1)
     assert torch.equal(ask(X), X - 1)
+
+
+class Recursive(torch.nn.Module):
+    """Its `__getattr__` needs attributes that are not there yet."""
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(self, "extra"):
+            return 1
+        return super().__getattr__(name)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+
+def test_compiling_reads_no_attribute_through_a_getattr_of_the_program() -> None:
+    x = torch.ones(2)
+    assert torch.equal(stator.compile(Recursive(), backend="eager")(x), x * 2)
+
+
+def test_a_getattr_of_the_program_is_not_executed_when_its_object_is_compiled() -> None:
+    read: list[str] = []
+
+    class Doubling:
+        def __getattr__(self, name: str) -> Any:
+            read.append(name)
+            return True
+
+        def __call__(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+    compiled = stator.compile(Doubling(), backend="eager")
+    partial = stator.compile(functools.partial(Doubling()), backend="eager")
+    assert torch.equal(compiled(torch.ones(2)), torch.ones(2) * 2)
+    assert torch.equal(partial(torch.ones(2)), torch.ones(2) * 2)
+    assert read == []
+    assert compiled.report.graph_count == 1
+
+
+def test_a_method_of_a_disabled_function_stays_disabled() -> None:
+    class Model:
+        @stator.disable
+        def run(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+    method = Model().run
+    assert stator.compile(method, backend="eager") == method

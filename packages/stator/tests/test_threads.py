@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
 import stator
 import torch
 
@@ -65,3 +69,47 @@ def test_calls_from_threads_with_different_entries() -> None:
         torch.equal(result, X + ord(name)) for result, name in zip(results, names, strict=True)
     )
     assert compiled.report.entry_count == 4
+
+
+def exit_code_of_child(work: Callable[[], bool]) -> int:
+    """Fork, and return the exit code of a child that does `work`: 0 if that gives True."""
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            signal.alarm(20)
+            code = 0 if work() else 2
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_child_forked_while_another_thread_compiles_can_compile() -> None:
+    inside, done = threading.Event(), threading.Event()
+
+    def waiting(graph: Any, inputs: Any) -> Any:
+        inside.set()
+        assert done.wait(20)
+        return graph.forward
+
+    busy = stator.compile(lambda x: x.cos() * 2, backend=waiting)
+    idle = stator.compile(lambda x: x.sin() + 1, backend="eager")
+
+    def work() -> bool:
+        done.set()
+        made = stator.compile(lambda x: x * 3, backend="eager")
+        results = [torch.equal(made(X), X * 3), torch.equal(idle(X), X.sin() + 1)]
+        results.append(torch.equal(busy(X), X.cos() * 2))
+        counts = [each.report.graph_count for each in (made, idle, busy)]
+        return all(results) and counts == [1, 1, 1]
+
+    thread = threading.Thread(target=busy, args=(X,))
+    thread.start()
+    assert inside.wait(20)
+    try:
+        assert exit_code_of_child(work) == 0
+    finally:
+        done.set()
+        thread.join()

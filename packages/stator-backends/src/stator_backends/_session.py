@@ -8,6 +8,7 @@ read each other's. So one thread traces at a time; another that runs plainly mee
 from __future__ import annotations
 
 import linecache
+import os
 import random
 import sys
 import threading
@@ -44,8 +45,10 @@ class CompileFlag(threading.local):
                 torch.compiler._is_compiling_flag = before
 
 
-one_at_a_time = threading.RLock()
-"""Held by the thread that traces or lowers."""
+one_at_a_time: Any = threading.RLock()
+"""Held by the thread that traces or lowers. A child that is forked meanwhile has no such thread."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=one_at_a_time._at_fork_reinit)
 _flag = CompileFlag()
 
 

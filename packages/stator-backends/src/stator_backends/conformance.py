@@ -19,10 +19,10 @@ from torch import Tensor
 
 from ._backend import Backend, spec_of
 from ._compare import Tolerance, compare
-from ._hand_built import GraphBuilder, HandBuilt
 from ._lower import Lowered, lower
 from ._session import AmbientState
 from .errors import BackendFailed
+from .testing import GraphBuilder, HandBuilt
 
 __all__ = ["BackendConformance", "Conformance", "GraphBuilder", "HandBuilt", "lower_built"]
 

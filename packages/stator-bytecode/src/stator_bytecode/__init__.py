@@ -4,7 +4,9 @@ from stator_bytecode._breaks._exit import State
 from stator_bytecode._breaks._layout import Parts, Recipe
 from stator_bytecode._breaks._plain import plain
 from stator_bytecode._breaks._point import Point, layout_of, layout_of_generator
+from stator_bytecode._breaks._raised import TracebackEntry, TracebackFactory
 from stator_bytecode._breaks._rebuild import GeneratorFactory
+from stator_bytecode._breaks._rest import Rest
 from stator_bytecode._breaks._shuffle import NO_STEP
 from stator_bytecode._breaks._site import Dispatch, Goto, Site, drive
 from stator_bytecode._breaks._traceback import PASSED_OVER, passed_over
@@ -20,6 +22,7 @@ from stator_bytecode._handler_table import HandlerConflict, HandlerTable
 from stator_bytecode._handlers._all import DEFAULT, SAFE
 from stator_bytecode._handlers._asking import Handler as OpcodeHandler
 from stator_bytecode._machine._binding import BindingError, bind_arguments, new_frame
+from stator_bytecode._machine._call_site import CallSite, call_sites
 from stator_bytecode._machine._check import check_frame, stack_depths
 from stator_bytecode._machine._closing import names_in_handlers, observes_close
 from stator_bytecode._machine._completion import SWITCHED
@@ -58,7 +61,7 @@ __all__ = ["DEFAULT", "SAFE", "SWITCHED", "Machine", "OpcodeHandler"]
 __all__ += ["Broke", "Escaped", "Outcome", "Returned", "Snapshot", "Yielded"]
 __all__ += ["NULL", "Frame", "GeneratorState", "GeneratorStatus", "LastInstruction", "PreviousExc"]
 __all__ += ["BindingError", "bind_arguments", "check_frame", "held_by", "new_frame"]
-__all__ += ["names_in_handlers", "observes_close"]
+__all__ += ["CallSite", "call_sites", "names_in_handlers", "observes_close"]
 # what a Domain is, and what its operations give
 __all__ += ["OPERATOR_NAMES", "ConcreteDomain", "Domain", "interpret"]
 __all__ += ["VALUE", "Invoke", "Parked", "Pending", "Raised", "Result", "Resume", "Then"]
@@ -83,12 +86,14 @@ __all__ += [
     "Parts",
     "Point",
     "Recipe",
+    "Rest",
     "Site",
     "State",
     "drive",
     "plain",
 ]
 __all__ += ["PASSED_OVER", "exception_field", "passed_over", "set_exception_field"]
+__all__ += ["TracebackEntry", "TracebackFactory"]
 __all__ += ["GeneratorFactory", "layout_of", "layout_of_generator", "restore_frames"]
 # errors
 __all__ += ["InternalError", "InvalidUse", "SourceSpan", "StatorError", "Unsupported"]

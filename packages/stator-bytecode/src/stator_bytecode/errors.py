@@ -47,13 +47,15 @@ class StatorError(Exception):
 class Unsupported(StatorError):
     """A program that is fine, but has an operation that cannot be captured.
 
-    `reason` is a slug of docs/reference/unsupported; `detail` says what was met; `hint` what to try.
+    `reason` is a slug of docs/reference/unsupported; `detail` says what was met; `hint` what to try. `once`: running
+    the operation natively removes the cause, so the next trace will not meet it.
     """
 
     reason: str
     detail: str = ""
     hint: str = ""
     where: SourceSpan = NOWHERE
+    once: bool = False
 
     def __str__(self) -> str:
         lines = [

@@ -7,6 +7,8 @@ without it.
 
 from __future__ import annotations
 
+import importlib as _importlib
+from importlib.util import find_spec as _find_spec
 from typing import TYPE_CHECKING
 
 from stator_guards._cache import Cache, Checked, Entry, RecompileLimitWarning, RecompileReason
@@ -49,7 +51,8 @@ __all__ += ["Cache", "Checked", "Entry", "RecompileLimitWarning", "RecompileReas
 __all__ += ["Equals", "Is", "IsNone", "IsNotNone", "Truth", "TypeIs"]
 __all__ += ["AttrAbsent", "KeyAbsent", "KeyPresent", "KeysAre", "Length", "LongerThan"]
 __all__ += ["Custom", "DistinctObject", "SameObject", "ShapeExpression"]
-__all__ += ["DistinctStorages", "GlobalState", "TensorMatch"]
+if TYPE_CHECKING or _find_spec("torch"):  # else `import *` works without them
+    __all__ += ["DistinctStorages", "GlobalState", "TensorMatch"]
 # sources
 __all__ += [
     "CallSource",
@@ -81,6 +84,4 @@ _NEED_TORCH = {
 def __getattr__(name: str) -> object:
     if name not in _NEED_TORCH:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-
-    return getattr(importlib.import_module(_NEED_TORCH[name]), name)
+    return getattr(_importlib.import_module(_NEED_TORCH[name]), name)

@@ -143,6 +143,18 @@ class Cache:
             self._decisions[entry.backend_key] = _decision(entries)
             self.history.append(_firsts(reasons))
 
+    def release_in_child(self) -> None:
+        """Release the lock in a process that was forked while another thread made an entry."""
+        self._lock._at_fork_reinit()
+
+    def remove(self, entry: Entry) -> None:
+        """Drop an entry: the next state that it would have served makes another."""
+        with self._lock:
+            old = self._entries.get(entry.backend_key, ())
+            entries = tuple(other for other in old if other is not entry)
+            self._entries[entry.backend_key] = entries
+            self._decisions[entry.backend_key] = _decision(entries)
+
     def entries(self, backend_key: Hashable = None) -> tuple[Entry, ...]:
         """The entries of one key, most recently used first as far as they are scanned, newest first otherwise."""
         return self._entries.get(backend_key, ())

@@ -11,17 +11,17 @@ from stator_subgraphs._mutation import storage_of
 from stator_subgraphs._operators._all import OPERATORS
 from stator_subgraphs._output_graph import OutputGraph
 from stator_subgraphs._picky import CHECKS, bodies_of, calls_in, may_raise, name_of
-from stator_subgraphs._random import draws, is_of_torch, may_draw
+from stator_subgraphs._random import is_of_torch, may_draw, node_may_draw
 from stator_subgraphs._scope import BodyScope
 
 __all__ = ["Body", "BodyScope", "CapturedGraph", "GraphInput", "OutputGraph", "ShapeFact", "Warned"]
 __all__ += [
     "OPERATORS",
     "check_graph",
-    "draws",
     "is_mode_call",
     "is_of_torch",
     "may_draw",
+    "node_may_draw",
     "storage_of",
 ]
 __all__ += ["CHECKS", "bodies_of", "calls_in", "may_raise", "name_of"]

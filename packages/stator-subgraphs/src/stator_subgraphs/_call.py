@@ -1,5 +1,7 @@
 """Recording one call: run it once on fakes, then write the node down."""
 
+import builtins
+import keyword
 import operator
 from collections.abc import Sequence
 from functools import cache, partial, wraps
@@ -7,7 +9,7 @@ from typing import Any
 
 import torch
 from stator_bytecode.errors import Unsupported
-from stator_variables import Traced
+from stator_variables import Traced, give_warning
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings
 
@@ -15,7 +17,7 @@ from stator_subgraphs._boundary import Foreign
 from stator_subgraphs._captured import Body
 from stator_subgraphs._fake import MODE_CALLS, has_body, refuse_wrappers, run
 from stator_subgraphs._heard import Hearing, Warned
-from stator_subgraphs._mutation import Target, Watched, called, may_write, storage_of
+from stator_subgraphs._mutation import Target, Watched, called, may_write, overloads_of, storage_of
 from stator_subgraphs._picky import may_raise, name_of
 from stator_subgraphs._random import undisturbed
 from stator_subgraphs._refused import (
@@ -40,6 +42,7 @@ def record_call(
 ) -> Traced:
     """See `OutputGraph.call`. Nothing is recorded when this raises."""
     target = _writable(target, args)
+    args, kwargs = _without_keywords(target, args, kwargs)
     tensors: list[torch.Tensor] = []
     examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)
     operation = Operation(
@@ -50,9 +53,11 @@ def record_call(
         refuse_wrappers(operation.inputs)
     watched = Watched.of(tensors, may_write(target, kwargs))
     mode = MODE_CALLS.get(target)
-    before = mode.look() if mode is not None else None
+    before = mode.look(*examples) if mode is not None else None
     heard: list[Warned] = []
-    if body is not None:
+    if target is give_warning:
+        heard.append(_given_by_program(state, *args))
+    elif body is not None:
         example = body.outputs
     elif example is None:
         with Hearing(state.location, heard):
@@ -80,6 +85,12 @@ def record_call(
     return traced
 
 
+def _given_by_program(state: GraphState, text: str, category: str) -> Warned:
+    """A warning that each call gives, at the line that is traced."""
+    span = state.location.span()
+    return Warned(getattr(builtins, category), text, span.filename, span.line or 0, often=True)
+
+
 def _writable(target: Target, args: Sequence[Any]) -> Target:
     """fx would write the power of a constant as `-2 ** n`, which Python reads as `-(2 ** n)`; and a function in C by
     its name in `torch`, where `cdist` and `einsum` are others, in Python."""
@@ -90,6 +101,36 @@ def _writable(target: Target, args: Sequence[Any]) -> Target:
         torch, name, target
     )
     return _by_path(target) if is_hidden else target
+
+
+def _without_keywords(
+    target: Target, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    """Return the arguments with those by position whose names no line of Python can say: `uniform_(**{"from": 0})`."""
+    unwritable = [name for name in kwargs if keyword.iskeyword(name)]
+    if not unwritable:
+        return args, kwargs
+
+    for schema in _schemas(target):
+        by_position = [each for each in schema.arguments if not each.kwarg_only][len(args) :]
+        names = [each.name for each in by_position]
+        is_complete = all(each.name in kwargs or each.has_default_value() for each in by_position)
+        if is_complete and set(unwritable) <= set(names):
+            moved = by_position[: 1 + max(map(names.index, unwritable))]
+            values = [kwargs.get(each.name, each.default_value) for each in moved]
+            gone = {each.name for each in moved}
+            return [*args, *values], {key: kwargs[key] for key in kwargs if key not in gone}
+
+    raise Unsupported("operator-error", f"{called(target)} with an argument named {unwritable[0]}")
+
+
+def _schemas(target: Target) -> list[Any]:
+    """The schemas of an operator; those of the one of the same name for a function of torch or a method of tensors."""
+    if isinstance(target, torch._ops.OpOverload):
+        return [target._schema]
+    is_packet = isinstance(target, torch._ops.OpOverloadPacket)
+    packet = target if is_packet else getattr(torch.ops.aten, called(target), None)
+    return [] if packet is None else [each._schema for each in overloads_of(packet)]
 
 
 _FUNCTIONS: Any = torch._C._VariableFunctions
@@ -149,6 +190,23 @@ def _propagate(state: GraphState, target: Target, args: Any, kwargs: dict[str, A
         del state.env.pending_fresh_unbacked_symbols[pending:]
         state.keeps_history |= _is_refused_view(args)
         raise
+
+
+def propagated(
+    state: GraphState, target: Target, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """Return what a call gives on fakes; no node is recorded."""
+    tensors: list[torch.Tensor] = []
+    examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)
+    refuse(
+        Operation(
+            *(target, examples, example_kwargs, tensors),
+            *(state.root.placeholders, called(target)),
+        )
+    )
+    example = _propagate(state, target, examples, example_kwargs)
+    refuse_new_leaves(example, tensors)
+    return example
 
 
 def _is_refused_view(args: Any) -> bool:

@@ -37,10 +37,16 @@ def truth_of(state: GraphState, traced: Traced) -> bool:
         return bool(
             _value(traced.node, {})
         )  # its symbols are fixed already, and sympy multiplied them
-    exact = expression is None or not has_floats(expression) or all(map(_is_exact, expression.args))
-    if exact and (expression is None or not _overflows(traced.example, expression)):
-        return bool(traced.example)
-    return bool(constant_of(state, traced))
+    return bool(traced.example if is_decided_exactly(traced) else constant_of(state, traced))
+
+
+def is_decided_exactly(traced: Traced) -> bool:
+    """Return whether `ShapeEnv` decides a condition as Python does, in a guard as well."""
+    if (expression := expression_of(traced.example)) is None:
+        return True
+    if has_floats(expression) and not all(map(_is_exact, expression.args)):
+        return False
+    return not _overflows(traced.example, expression)
 
 
 def _is_float(node: fx.Node) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode.errors import Unsupported
-from stator_variables import filtered
+from stator_variables import STATE_SETTERS, Setter, filtered
 from torch import fx
 from torch._dispatch.python import enable_python_dispatcher
 from torch._functorch import config
@@ -191,7 +191,9 @@ def _itself(tensor: torch.Tensor) -> torch.Tensor:
 
 def _scalars(mode: FakeTensorMode, args: Sequence[Any]) -> AbstractContextManager[Any]:
     """Whatever a body reads from a tensor was allowed when it was traced."""
-    return _reading(mode) if has_body(args) and not mode.allow_scalar_outputs else nullcontext()
+    return (
+        reading_scalars(mode) if has_body(args) and not mode.allow_scalar_outputs else nullcontext()
+    )
 
 
 def has_body(args: Sequence[Any]) -> bool:
@@ -199,12 +201,13 @@ def has_body(args: Sequence[Any]) -> bool:
 
 
 @contextmanager
-def _reading(mode: FakeTensorMode) -> Iterator[None]:
-    mode.allow_scalar_outputs = True
+def reading_scalars(mode: FakeTensorMode) -> Iterator[None]:
+    """Let operators read numbers from fake tensors: each is a symbol without a hint."""
+    before, mode.allow_scalar_outputs = mode.allow_scalar_outputs, True
     try:
         yield
     finally:
-        mode.allow_scalar_outputs = False
+        mode.allow_scalar_outputs = before
 
 
 def _dispatcher(mode: FakeTensorMode) -> AbstractContextManager[Any]:
@@ -224,25 +227,37 @@ exit_inference_mode: Any = grad_mode._exit_inference_mode
 
 @attrs.frozen
 class ModeCall:
-    """`undo(before, args, result)` sets back what a call changed; `before` is what `look` said ahead of it."""
+    """`undo(before, args, result)` sets back what a call changed; `before` is what `look(*args)` gave ahead of it."""
 
     undo: Callable[[Any, Any, Any], object]
-    look: Callable[[], Any] = lambda: None
+    look: Callable[..., Any] = lambda *_: None
+
+
+def _setter(write: Callable[..., Any], row: Setter) -> ModeCall:
+    """The row of a setter of torch's state."""
+
+    def undo(before: Any, args: Any, result: Any) -> None:
+        values = before if isinstance(before, tuple) else (before,)
+        count = len(values) - len(row.named)
+        write(
+            *args[: row.keys], *values[:count], **dict(zip(row.named, values[count:], strict=True))
+        )
+
+    return ModeCall(undo, lambda *args: row.read(*args[: row.keys]))
 
 
 MODE_CALLS = {
-    torch._C._set_grad_enabled: ModeCall(
-        lambda before, *_: torch._C._set_grad_enabled(before), torch.is_grad_enabled
-    ),
+    **{write: _setter(write, row) for write, row in STATE_SETTERS.items()},
     autocast_mode._enter_autocast: ModeCall(lambda before, args, entered: exit_autocast(entered)),
     exit_autocast: ModeCall(lambda before, args, result: args[0].__enter__()),
     enter_inference_mode: ModeCall(lambda before, args, entered: exit_inference_mode(entered)),
     exit_inference_mode: ModeCall(
-        lambda before, *_: enter_inference_mode(before), torch.is_inference_mode_enabled
+        lambda before, *_: enter_inference_mode(before),
+        lambda *_: torch.is_inference_mode_enabled(),
     ),
 }
 
 
 def is_mode_call(node: torch.fx.Node) -> bool:
-    """Return True if the node enters or leaves a mode of torch: gradients, autocast, inference."""
+    """Return True if the node enters, leaves or sets a mode of torch: gradients, autocast, inference, kernels."""
     return node.op == "call_function" and node.target in MODE_CALLS

@@ -143,6 +143,8 @@ def is_droppable(node: fx.Node) -> bool:
     if node.op == "get_attr":
         return True
     if node.op == "call_method":
+        if node.target == "item":
+            return bool(node.all_input_nodes[0].meta.get("holds_number"))
         return node.target in QUERIES or (node.target in VIEWS and len(node.all_input_nodes) == 1)
     if node.op != "call_function":
         return False

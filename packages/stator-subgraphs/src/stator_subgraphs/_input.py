@@ -162,6 +162,25 @@ class Inputs:
         self._keep(Record(TorchSource(source), value, None, False, item), None)
         return self.remember(source, item)
 
+    # -- what the entry computes before the graph runs --------------------------------------------------------------
+    def drawn_integer(self, source: Source) -> Traced:
+        """A symbol without a hint, which no guard can use."""
+        with self.state.env.ignore_fresh_unbacked_symbols():  # the placeholder binds it
+            number = self.state.env.create_unbacked_symint()
+        traced = self._placeholder(source.name, number, TorchSource(source))
+        self.described[traced.node] = GraphInput(source, number, "number")
+        return self.remember(source, traced)
+
+    def drawn_tensor(
+        self, source: Source, example: torch.Tensor, kind: Literal["tensor", "float"] = "tensor"
+    ) -> Traced:
+        """A tensor that no other value shares memory with, by a fake that is like it."""
+        traced = self._placeholder(source.name, example, TorchSource(source))
+        self.described[traced.node] = GraphInput(source, example, kind)
+        self.state.root.births[traced.node] = example.size(), example.stride()
+        traced.node.meta["holds_number"] = kind == "float"
+        return traced
+
     def remember(self, source: Source, traced: Traced) -> Traced:
         self.state.root.note_symbol(traced)
         self.state.journal.put(self.numbers, source, traced)

@@ -27,17 +27,52 @@ def called(target: Target) -> str:
     return target if isinstance(target, str) else str(getattr(target, "__name__", ""))
 
 
-def may_write(target: Target, kwargs: dict[str, Any]) -> bool:
-    """Whether the name promises a write, or an attribute is set: then more than the version is compared."""
-    if "out" in kwargs or target in WRITING_FUNCTIONS:
-        return True
-    name = called(target).partition(".")[0]
+IN_PLACE_OPERATORS = frozenset(
+    {
+        operator.iadd,
+        operator.isub,
+        operator.imul,
+        operator.itruediv,
+        operator.ifloordiv,
+        operator.imod,
+        operator.ipow,
+    }
+    | {operator.iand, operator.ior, operator.ixor, operator.ilshift, operator.irshift}
+)
+NOT_IN_PLACE = frozenset({"__int__", "__invert__", "__index__", "__iter__", "__init__"})
+
+
+def is_in_place(target: Target) -> bool:
+    """Return True if the operator writes to its first argument.
+
+    A schema decides, where there is one. Of the functions of `operator` the augmented assignments are in place:
+    `and_`, `or_` and `is_` end in an underscore because the words without it are keywords.
+    """
+    if isinstance(target, torch._ops.OpOverload):
+        return _writes_to_first(target)
+    if isinstance(target, torch._ops.OpOverloadPacket):
+        return any(map(_writes_to_first, overloads_of(target)))
+    if getattr(target, "__module__", "") == operator.add.__module__:
+        return target in IN_PLACE_OPERATORS
+
+    name = called(target)
     return (name.endswith("_") and not name.endswith("__")) or (
         name.startswith("__i") and name not in NOT_IN_PLACE
     )
 
 
-NOT_IN_PLACE = frozenset({"__int__", "__invert__", "__index__", "__iter__", "__init__"})
+def overloads_of(packet: Any) -> list[torch._ops.OpOverload[..., Any]]:
+    return [getattr(packet, name) for name in packet.overloads()]
+
+
+def _writes_to_first(overload: torch._ops.OpOverload[..., Any]) -> bool:
+    alias = next((argument.alias_info for argument in overload._schema.arguments), None)
+    return alias is not None and alias.is_write
+
+
+def may_write(target: Target, kwargs: dict[str, Any]) -> bool:
+    """Return True if more than the versions of the tensors has to be compared: the operator is in place, or sets."""
+    return "out" in kwargs or target in WRITING_FUNCTIONS or is_in_place(target)
 
 
 @attrs.define(eq=False)

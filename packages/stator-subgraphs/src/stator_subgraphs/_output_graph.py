@@ -8,29 +8,30 @@
 One fake propagation per call, nothing is traced twice. Whatever is added can be taken back with `mark` and `rollback`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from stator_bytecode.errors import InternalError, InvalidUse
-from stator_guards import Source
+from stator_guards import ShapeExpression, Source
 from stator_variables import Dim, Journal, Places, Traced
 from torch import fx
 from torch._guards import CompileId, TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from stator_subgraphs._call import project, record_call
+from stator_subgraphs._arithmetic import condition_of, text_of
+from stator_subgraphs._call import project, propagated, record_call
 from stator_subgraphs._captured import Body, CapturedGraph
 from stator_subgraphs._constant import constant_of, truth_of
-from stator_subgraphs._fake import World
+from stator_subgraphs._fake import World, reading_scalars
 from stator_subgraphs._finish import captured_graph
 from stator_subgraphs._input import Inputs
 from stator_subgraphs._location import Location
 from stator_subgraphs._merge import merge
 from stator_subgraphs._mutation import Target
-from stator_subgraphs._random import is_pure
+from stator_subgraphs._random import is_pure, may_have_drawn, node_may_draw
 from stator_subgraphs._refresh import refresh
 from stator_subgraphs._scope import BodyScope
 from stator_subgraphs._state import GraphState, hold
@@ -105,6 +106,35 @@ class OutputGraph:
             self._state.root.note_box(item, wrapped)
             return self._inputs.unwrapped_float(source, value, item)
 
+    def drawn_number(self, source: Source, kind: type) -> Traced:
+        """An int or float that the entry computes before the graph runs: a symbol without a hint."""
+        with self._state.placed(), self._state.at_root():
+            if kind is int:
+                return self._inputs.drawn_integer(source)
+            with self._state.mode:
+                example = torch.empty((), dtype=torch.float64, device="cpu")
+            wrapped = self._inputs.drawn_tensor(source, example, "float")
+            with reading_scalars(self._state.mode):
+                item = self.call("item", (wrapped,), {})
+            self._state.root.note_box(item, wrapped)
+            return item
+
+    def drawn_tensor(
+        self, source: Source, target: Target, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Traced:
+        """A tensor that the entry computes before the graph runs, like that of `target(*args, **kwargs)`."""
+        with self._state.placed(), self._state.at_root():
+            example = propagated(self._state, target, args, kwargs)
+            return self._inputs.drawn_tensor(source, example)
+
+    def may_have_drawn(self, *, foreign: bool = False) -> bool:
+        """Return True if a node so far may draw random numbers; with `foreign`, if one is of another library."""
+        return may_have_drawn(self._state.current, foreign)
+
+    def may_draw(self, traced: Traced) -> bool:
+        """Return True if the node of this value may draw random numbers."""
+        return node_may_draw(traced.node)
+
     def install(self, hint: str, module: Any) -> Traced:
         """A value that the graph itself holds: a module (the body of an operator) or a constant tensor."""
         return hold(self._state, hint, module)
@@ -162,6 +192,14 @@ class OutputGraph:
         """Where a number can be read when the entry starts: it is a number input, or a size of an input, as such. With
         `computed` also where it is an expression of such."""
         return self._inputs.source_of(expression_of(traced.example), computed)
+
+    def text_of(self, traced: Traced, read: Callable[[Source], str]) -> str | None:
+        """Return an expression over what `read` gives for inputs; None where the graph computes it."""
+        return text_of(traced, self._inputs, read)
+
+    def condition_of(self, traced: Traced) -> tuple[ShapeExpression, bool] | None:
+        """Return a condition as a guard, and whether it holds now; None where `truth_of` decides it."""
+        return condition_of(traced, self._inputs)
 
     def subgraph(self, hint: str) -> BodyScope:
         """The body of a higher-order operator; see `BodyScope`."""

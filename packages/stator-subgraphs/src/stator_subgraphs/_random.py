@@ -10,7 +10,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
+from torch.fx import Node
 
+from stator_subgraphs._picky import name_of
 from stator_subgraphs._tracer import SubgraphTracer
 
 OWN = frozenset({"aten", "prims", "higher_order", "inductor", "_c10d_functional"})
@@ -47,6 +49,31 @@ def is_pure(tracer: SubgraphTracer | None) -> bool:
     return not (tracer.written or any(draws(node.target) for node in calls)) and is_pure(
         tracer.parent
     )
+
+
+def may_have_drawn(tracer: SubgraphTracer | None, foreign: bool) -> bool:
+    """Return True if a node of a graph under construction, or of those around it, may draw random numbers.
+
+    With `foreign` only operators of other libraries count, which may draw from any stream.
+    """
+    if tracer is None:
+        return False
+    graphs = [tracer.graph, *tracer.bodies]
+    calls = [node for graph in graphs for node in graph.nodes if node.op.startswith("call_")]
+    if any(not is_of_torch(node.target) if foreign else node_may_draw(node) for node in calls):
+        return True
+    return may_have_drawn(tracer.parent, foreign)
+
+
+def node_may_draw(node: Node) -> bool:
+    """Return True if a call may draw random numbers: dropout and attention do not where they drop nothing."""
+    name = name_of(node)
+    if name in ("dropout", "feature_dropout", "alpha_dropout"):
+        return node.args[2:3] != (False,) and node.kwargs.get("training") is not False
+    if name == "scaled_dot_product_attention":
+        given = node.kwargs.get("dropout_p", node.args[4] if len(node.args) > 4 else 0.0)
+        return bool(given != 0)
+    return draws(node.target)
 
 
 def draws(target: Any) -> bool:

@@ -77,8 +77,8 @@ class Renewal:
         """Every mode was left; entering them again in order puts each operator under the modes it had."""
         node = traced.node
         mode = MODE_CALLS[node.target]
-        before = mode.look()
         args = self._arguments(tracer, node.args)
+        before = mode.look(*args)
         example = run(self.state.mode, node.target, args, self._arguments(tracer, node.kwargs))
         self.state.mode_undo.append(partial(mode.undo, before, args, example))
         self._renew(traced, example)
@@ -104,7 +104,7 @@ class Renewal:
         return self._arguments(tracer, tracer.graph.output_node().args[0])
 
     def _input(self, tracer: SubgraphTracer, traced: Traced) -> Any:
-        if tracer.parent is not None:  # an example that the operator made up
+        if tracer.parent is not None or traced.node in tracer.births:  # no real one is at hand
             return blank_like(traced.example, tracer.births.get(traced.node))
         record = self.inputs.record_of(traced.node)
         assert record.context is not None

@@ -18,7 +18,7 @@ from stator_bytecode.errors import Unsupported
 from torch import fx
 from torch._prims_common import is_non_overlapping_and_dense_or_false
 
-from stator_subgraphs._mutation import Target, may_write, now, storage_of
+from stator_subgraphs._mutation import Target, is_in_place, may_write, now, storage_of
 from stator_subgraphs._structure import tensors_in
 
 
@@ -113,30 +113,15 @@ def refuse_new_leaves(example: Any, given: Sequence[torch.Tensor]) -> None:
 
 
 # -- writes -----------------------------------------------------------------------------------------------------------
-IN_PLACE_OPERATORS = frozenset(
-    {
-        operator.iadd,
-        operator.isub,
-        operator.imul,
-        operator.itruediv,
-        operator.ifloordiv,
-        operator.imod,
-        operator.ipow,
-    }
-    | {operator.iand, operator.ior, operator.ixor, operator.ilshift, operator.irshift}
-)
-
-
 def refuse_partial_overlap(operation: Operation) -> None:
     """Raises Unsupported for an operator in place, or into `out`, that writes to memory which it reads shifted or
     transposed. Real kernels raise then, or read what they wrote (`at::get_overlap_status`); fakes and what is
     functionalised do not: so it runs natively, where its `try` is.
     """
     name, tensors = operation.name, operation.tensors
-    in_place = (
-        name.endswith("_") and not name.endswith("__")
-    ) or operation.target in IN_PLACE_OPERATORS
-    found = in_place and any(_overlaps_in_part(tensors[0], other) for other in tensors[1:])
+    found = is_in_place(operation.target) and any(
+        _overlaps_in_part(tensors[0], other) for other in tensors[1:]
+    )
     out, read = list(tensors_in([operation.kwargs.get("out")])), list(tensors_in(operation.args))
     is_read = any(one is other for one in out for other in read) and not _goes_by_elements(name)
     if found or is_read or any(_overlaps(one, other) for one in out for other in tensors):

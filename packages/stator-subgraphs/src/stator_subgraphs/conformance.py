@@ -9,77 +9,19 @@ A recorder also needs `finish(outputs)`, giving something with `module` and `inp
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import attrs
 import pytest
 import torch
 from stator_bytecode.conformance import Conformance
 from stator_bytecode.errors import SourceSpan, Unsupported
-from stator_guards import ParameterSource
-from stator_variables import Dim, Place, Places, Traced
+from stator_variables import Place, Places
 
-from stator_subgraphs._check import check_graph
 from stator_subgraphs._mutation import storage_of
+from stator_subgraphs.testing import Driver, FixedPlaces
 
 __all__ = ["Conformance", "Driver", "FixedPlaces", "GraphRecorderConformance"]
-
-
-@attrs.define
-class FixedPlaces:
-    """A program that stays on one line until a test moves it."""
-
-    place: Place = attrs.field(factory=lambda: Place((SourceSpan("program.py", "f", 1),), ()))
-
-    def current(self) -> Place:
-        return self.place
-
-    def at(self, line: int, function: str = "f") -> None:
-        self.place = Place((SourceSpan("program.py", function, line),), self.place.modules)
-
-
-@attrs.define(eq=False)
-class Driver:
-    """Traces by hand: stands in for the interpreter, and keeps the real values by name."""
-
-    recorder: Any
-    values: dict[str, Any] = attrs.field(factory=dict)
-
-    def input(self, name: str, value: Any, *kinds: str) -> Traced:
-        """A parameter of the program; `kinds` of its dimensions, static where not said."""
-        self.values[name] = value
-        if not isinstance(value, torch.Tensor):
-            return self.traced(self.recorder.number_input(ParameterSource(name), value, name))
-        dims = [Dim(kind) for kind in kinds] + [Dim()] * (value.dim() - len(kinds))
-        return self.traced(self.recorder.tensor_input(ParameterSource(name), value, dims, name))
-
-    def call(self, target: Any, *args: Any, **kwargs: Any) -> Traced:
-        return self.traced(self.recorder.call(target, args, kwargs))
-
-    def traced(self, value: Any) -> Traced:
-        assert isinstance(value, Traced)
-        return value
-
-    def finish(self, *outputs: Traced) -> Any:
-        """The finished graph, without faults."""
-        captured = self.recorder.finish(outputs)
-        faults = check_graph(captured.module)
-        assert not faults, faults
-        return captured
-
-    def arguments(self, captured: Any, **values: Any) -> list[Any]:
-        """What the graph is called with, read from the sources of its inputs."""
-        state = {**self.values, **values}
-        return [_loaded(item, item.source.evaluate(state)) for item in captured.inputs]
-
-    def run(self, captured: Any, **values: Any) -> Sequence[Any]:
-        """The graph on the values it was traced with, or on others."""
-        return captured.module(*self.arguments(captured, **values))  # type: ignore[no-any-return]
-
-
-def _loaded(item: Any, value: Any) -> Any:
-    return torch.tensor(value, dtype=torch.float64) if item.kind == "float" else value
 
 
 class GraphRecorderConformance(Conformance):

@@ -12,6 +12,7 @@ from stator_variables._bodies import (
 from stator_variables._build import attributes_of, globals_tracker, new_object, wrap
 from stator_variables._builtin._method_table import app_level
 from stator_variables._domain import SymbolicDomain
+from stator_variables._drawn import Step, is_drawn
 from stator_variables._emit._again import before_other_answers
 from stator_variables._emit._effects import emit_effects
 from stator_variables._emit._emitter import Emitter, RaisedBefore, StaysInGraph, StillRunning
@@ -45,6 +46,7 @@ from stator_variables._kinds import (
     NumberTracker,
     TensorTracker,
     TupleTracker,
+    UsedBehindHook,
     generator_state,
     is_none,
 )
@@ -55,16 +57,21 @@ from stator_variables._model._dictionary import items as dict_items
 from stator_variables._model._hashing import Answered
 from stator_variables._model._raising import throw
 from stator_variables._model._stand_ins import known_value
-from stator_variables._parts import ObjectRecipe, is_opaque, parts_of
+from stator_variables._parts import ObjectRecipe, is_identity, is_opaque, parts_of
 from stator_variables._policy import Policy, Stop
 from stator_variables._pytree import LEAF, Spec, broadcast, flatten, unflatten
 from stator_variables._reach import walk
-from stator_variables._runtime import as_inference, forget_class
+from stator_variables._runtime import as_inference, forget_class, give_warning
+from stator_variables._stream_states import saved_stream
+from stator_variables._streams import lines_of
 from stator_variables._torch._history import UNTOLD, history_of
+from stator_variables._torch._hooks import pass_hooks, passes_hooks
 from stator_variables._torch._modes import grad_mode
 from stator_variables._torch._modes import restore as restore_modes
 from stator_variables._torch._outside import can_be_taken, enter_taken, give_back, taken
 from stator_variables._torch._torch_calls import argument, from_traced, record
+from stator_variables._torch._torch_state import SETTERS as STATE_SETTERS
+from stator_variables._torch._torch_state import Setter, sets_state_of_kernels
 from stator_variables._tracing import Tracing, real_of, source_of
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
 
@@ -80,6 +87,7 @@ __all__ = [
     "Tracing",
 ]
 __all__ += ["REPLACEABLE", "filtered", "globals_tracker", "restore_modes"]
+__all__ += ["STATE_SETTERS", "Setter", "give_warning", "sets_state_of_kernels"]
 __all__ += ["can_be_taken", "enter_taken", "give_back", "taken"]
 # trackers
 __all__ += [
@@ -100,6 +108,8 @@ __all__ += [
 ]
 __all__ += ["hold_plain_values", "is_end_observable", "may_have_observable_end"]
 __all__ += ["UNTOLD", "history_of", "real_of", "source_of", "wrap"]
+# streams of random numbers
+__all__ += ["Step", "is_drawn", "lines_of", "saved_stream"]
 # what a trace becomes
 __all__ += ["Dim", "GraphRecorder", "Traced", "from_traced", "record"]
 __all__ += ["Emitter", "ObjectRecipe", "RaisedBefore", "StaysInGraph", "StillRunning"]
@@ -108,6 +118,7 @@ __all__ += [
     "before_other_answers",
     "emit_effects",
     "finalize_generators",
+    "is_identity",
     "is_opaque",
     "parts_of",
     "walk",
@@ -126,4 +137,5 @@ __all__ += [
     "attributes_of",
     "dict_items",
 ]
+__all__ += ["UsedBehindHook", "pass_hooks", "passes_hooks"]
 __all__ += ["get_attribute", "grad_mode", "is_none", "known_value", "new_object", "throw"]

@@ -38,9 +38,9 @@ from stator_variables._tracker import VariableTracker, is_pending
 class Permits:
     """What a body may do besides computing; anything else is refused, with the line.
 
-    `effects`: change objects that were there before it. `writes`: to tensors from outside, in place. `aliases`: give
-    back what shares memory with a tensor from outside, or with another of its results. `later`: run when a mode that
-    was entered around it has been left.
+    `effects`: change objects that were there before it, and use streams of random numbers, since it runs once, with
+    the graph. `writes`: to tensors from outside, in place. `aliases`: give back what shares memory with a tensor from
+    outside, or with another of its results. `later`: run when a mode that was entered around it has been left.
     """
 
     effects: bool = False
@@ -62,6 +62,9 @@ class BodyTrace:
     permits: Permits = NOTHING
     recorder: BodyRecorder = attrs.field(init=False)
     roots: list[Any] = attrs.field(factory=list)  # what of the outside the body was handed
+    private: Any = (
+        None  # an object that stands for another one outside: nothing outside may hold it
+    )
     touched: dict[int, tuple[Any, SourceSpan]] = attrs.field(factory=dict)
     _modes: dict[Any, Any] = attrs.field(factory=dict)
     _heard: tuple[Any, ...] = ()
@@ -79,6 +82,7 @@ class BodyTrace:
         self.recorder = self.t.graph.subgraph(self.name)
         self.recorder.__enter__()
         self.t.touched.append(self.touched)
+        self.t.streams.repeated += not self.permits.effects
         self._modes = {setting: setting.now for setting in self.t.modes}
         self._heard = self.t.overrides.modes
         self._resumed = len(self.t.machine.journal.entries)
@@ -91,6 +95,7 @@ class BodyTrace:
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         self.t.touched.pop()
+        self.t.streams.repeated -= not self.permits.effects
         self.recorder.__exit__(kind, error, trace)
         if isinstance(error, Unsupported):
             error.detail = f"{error.detail or error.reason}, in the body {self.name}"
@@ -126,7 +131,7 @@ class BodyTrace:
         escaping = [
             vt.traced
             for vt in reachable([result, *outside])
-            if isinstance(vt, (*_IN_GRAPH, k.GraphFunction))
+            if isinstance(vt, k.GraphFunction) or _is_in_graph(vt)
         ]
         return self._closed(self.recorder.close_wrapping(escaping))
 
@@ -161,7 +166,8 @@ class BodyTrace:
             if isinstance(vt, k.DictTracker):
                 forget_undone(self.t, vt)
         if any(
-            isinstance(vt, _IN_GRAPH) and graph.computes(vt.traced) for vt in reachable(outside)
+            vt is self.private or (_is_in_graph(vt) and graph.computes(vt.traced))
+            for vt in reachable(outside)
         ):
             raise self.t.unsupported("effect-in-body", "a value of the body that gets out of it")
 
@@ -218,6 +224,11 @@ class BodyTrace:
 
 
 _IN_GRAPH = (k.TensorTracker, k.NumberTracker)
+
+
+def _is_in_graph(vt: Any) -> bool:
+    """Return True for a value of the graph; a late one is read after it."""
+    return isinstance(vt, _IN_GRAPH) and not vt.is_late
 
 
 def _is_tracker(value: Any) -> bool:

@@ -9,6 +9,7 @@ import functools
 import gc
 import math
 import operator
+import pathlib
 import re
 import threading
 import types
@@ -23,10 +24,17 @@ from torch.nested._internal.nested_tensor import NestedTensor
 from torch.nn.parameter import is_lazy
 
 from stator_variables import _kinds as k
-from stator_variables._library._pure import DTYPES, NUMBERS, NUMPY, is_number_of_numpy
+from stator_variables._library._pure import (
+    CYTHON_FUNCTION,
+    DTYPES,
+    NUMBERS,
+    NUMPY,
+    TRUTHS,
+    is_number_of_numpy,
+)
 from stator_variables._library._weakrefs import build_weakref
 from stator_variables._runtime import plain_tensor, tensor_of
-from stator_variables._stored import item_owner, members_of, same_members, set_base, stored
+from stator_variables._stored import item_owner, stored
 from stator_variables._torch._history import history_of, is_behind
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import DELETED, MISSING, LazyTracker, VariableTracker
@@ -38,8 +46,14 @@ ENUMS_OF_C = tuple(
 )
 """What pybind11 makes of a C++ enum; `SDPBackend` is one."""
 
-VALUES = (torch.device, range, slice, *NUMBERS, *ENUMS_OF_C)
+VALUES = (torch.device, range, slice, *NUMBERS, *TRUTHS, *ENUMS_OF_C)
 """Immutable values compared by equality: not objects with an identity that matters."""
+
+PATHS = (
+    *(pathlib.PurePosixPath, pathlib.PureWindowsPath),
+    *(pathlib.PosixPath, pathlib.WindowsPath),
+)
+"""Their text says all of them."""
 
 BY_IDENTITY = (
     *(
@@ -50,6 +64,7 @@ BY_IDENTITY = (
     ),
     *(types.ClassMethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType),
     *(types.ModuleType, types.CodeType),
+    *(() if CYTHON_FUNCTION is None else (CYTHON_FUNCTION,)),
     *(torch._ops.OpOverload, torch._ops.OpOverloadPacket, torch._ops.HigherOrderOperator),
 )
 
@@ -98,14 +113,36 @@ def _builder_for(cls: type) -> Builder:
     )
 
 
-def build_atom(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
-    if type(real) in (int, float) and t.policy.number_is_symbolic(source, real):
+def build_number(
+    t: Tracing, real: Any, source: guards.Source, *, at_once: bool = False
+) -> VariableTracker:
+    """The tracker of an atom that the entry reads or computes; a number that was passed in is an input `at_once`."""
+    tracker = build_atom(t, real, source, at_once=at_once)
+    tracker.source, tracker.real = source, real
+    return tracker
+
+
+def build_atom(
+    t: Tracing, real: Any, source: guards.Source, *, at_once: bool = False
+) -> VariableTracker:
+    if type(real) in (int, float) and t.policy.number_is_symbolic(source, real, at_once):
         t.guard(source, guards.TypeIs(type(real)))
         if type(real) is float:
-            t.guard(source, guards.Custom("{fn}({value})", math.isfinite, "a finite float"))
+            t.guard(source, _IS_FINITE if real else _IS_NO_NEGATIVE_ZERO)
         return k.NumberTracker(t.graph.number_input(source, real, source.name), type(real))
     t.guard(source, guards.Is(real) if real is None or type(real) is bool else guards.Equals(real))
     return k.ConstantTracker(real)
+
+
+def _has_no_negative_zero(value: float) -> bool:
+    return (math.isfinite(value) and math.copysign(1, value) > 0) or value < 0
+
+
+_IS_FINITE = guards.Custom("{fn}({value})", math.isfinite, "a finite float")
+_IS_NO_NEGATIVE_ZERO = guards.Custom(
+    "{fn}({value})", _has_no_negative_zero, "a finite float and not -0.0"
+)
+"""Of an entry that was made for 0.0: no comparison tells the two zeros apart."""
 
 
 def build_value(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
@@ -115,19 +152,22 @@ def build_value(t: Tracing, real: Any, source: guards.Source) -> VariableTracker
         t.guard(source, guards.TypeIs(slice))
         start, stop, step = (_field(t, real, name, source) for name in ("start", "stop", "step"))
         return k.SliceTracker((start, stop, step))
-    if is_number_of_numpy(type(real)):
-        bits = real.tobytes()
-        t.guard(source, guards.TypeIs(type(real)))
-        t.guard(
-            source,
-            guards.Custom("{fn}({value})", lambda value: value.tobytes() == bits, f"{real!r}"),
-        )
-        return k.ConstantTracker(real)
+    if is_number_of_numpy(type(real)) or type(real) in TRUTHS:
+        return _build_scalar(t, real, source)
     t.guard(
         source,
-        _equal_to(real) if type(real) in (torch.device, *ENUMS_OF_C) else guards.Equals(real),
+        equal_to(real) if type(real) in (torch.device, *ENUMS_OF_C) else guards.Equals(real),
     )
     return k.ConstantTracker(real)
+
+
+def _build_scalar(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+    """A number of NumPy, its class guarded, and its value where that is needed as a constant."""
+    t.guard(source, guards.TypeIs(type(real)))
+    bits = real.tobytes()
+    same = guards.Custom("{fn}({value})", lambda value: value.tobytes() == bits, f"{real!r}")
+    scalar = k.ScalarTracker(real, lambda: t.guard(source, same))
+    return k.ConstantTracker(scalar.value) if type(real) in TRUTHS else scalar
 
 
 def _by_identity(kind: Callable[[Any], VariableTracker]) -> Builder:
@@ -145,7 +185,7 @@ build_by_identity = _by_identity(k.BuiltinTracker)
 build_class = _by_identity(k.ClassTracker)
 
 
-def _equal_to(expected: Any) -> guards.Custom:
+def equal_to(expected: Any) -> guards.Custom:
     """Equality for values of a C class that compares by value; the exact class is part of it."""
     cls = type(expected)
     return guards.Custom(
@@ -153,6 +193,15 @@ def _equal_to(expected: Any) -> guards.Custom:
         lambda value: type(value) is cls and value == expected,
         f"equal to {expected!r}",
     )
+
+
+def build_path(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+    cls, text = type(real), str(real)
+    same = guards.Custom(
+        "{fn}({value})", lambda path: type(path) is cls and str(path) == text, repr(real)
+    )
+    t.guard(source, same)
+    return k.ConstantTracker(real)
 
 
 def build_enum(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
@@ -278,31 +327,14 @@ def behind_proxy(proxy: Any) -> Any:
 def build_set(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
     tracker = k.SetTracker(type(real))
-    tracker.unread = lambda vt: _read_members(t, vt, real, source)
+    tracker.unread = lambda vt: _read_set(t, vt, real, source)
     return with_namespace(t, tracker, real, source)
 
 
-def _read_members(t: Tracing, vt: k.SetTracker, real: Any, source: guards.Source) -> None:
-    """Rely on all members: on which they are, of constants; else on how many, and on what is then asked of each."""
-    from stator_variables._model._hashing import key_of, tell_apart, type_hashes_by_identity
+def _read_set(t: Tracing, vt: k.SetTracker, real: Any, source: guards.Source) -> None:
+    from stator_variables._model import _set_members
 
-    members = members_of(real)  # in one step: other threads may change it
-    if all(type(item) in ATOMS or isinstance(item, type | enum.Enum) for item in members):
-        t.guard(source, same_members(set_base(real), members))
-        vts: list[Any] = [
-            k.ClassTracker(m) if isinstance(m, type) else k.ConstantTracker(m) for m in members
-        ]
-    elif not all(type(item) in ATOMS or type_hashes_by_identity(type(item)) for item in members):
-        raise t.unsupported(
-            "set-of-objects", "an existing set with members whose class says what they are equal to"
-        )
-    else:
-        t.allow_length(len(members), vt.cls)
-        vts = wrap_items(t, members, guards.CallSource(members_of, source))
-    before = {key_of(t, member): member for member in vts}
-    for hashed, member in before.items():
-        tell_apart(t, member, hashed)
-    t.journal.assign(vt, known={**before, **vt.known}, before=before, unread=None)
+    _set_members.read(t, vt, real, source)
 
 
 def build_function(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
@@ -541,6 +573,7 @@ _BY_CLASS: dict[type, Builder] = {
     **dict.fromkeys(ATOMS, build_atom),
     **dict.fromkeys(VALUES, build_value),
     **dict.fromkeys(SINGLETONS, build_singleton),
+    **dict.fromkeys(PATHS, build_path),
     **dict.fromkeys(BY_IDENTITY, build_by_identity),
     types.BuiltinFunctionType: build_builtin_function,
     types.MethodWrapperType: build_method_wrapper,
@@ -561,7 +594,7 @@ _BY_CLASS: dict[type, Builder] = {
 }
 BUILDERS = {id(cls): builder for cls, builder in _BY_CLASS.items()}
 """By identity: a metaclass may say how its classes compare, and whether they hash."""
-_PLAIN = frozenset(map(id, (*ATOMS, *VALUES, *SINGLETONS, *BY_IDENTITY)))
+_PLAIN = frozenset(map(id, (*ATOMS, *VALUES, *SINGLETONS, *PATHS, *BY_IDENTITY)))
 
 BY_BASE: tuple[tuple[Any, Builder], ...] = (
     (torch.Tensor, build_tensor),

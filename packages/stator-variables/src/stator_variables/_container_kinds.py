@@ -158,9 +158,10 @@ VIEW_CLASSES: dict[str, tuple[Any, Any]] = {
 
 
 class ProxyTracker(VariableTracker):
-    """A mappingproxy of a dict tracker."""
+    """A mappingproxy of a dict tracker; `owner` is the class whose `__dict__` it is."""
 
     cls = types.MappingProxyType
+    owner: type | None = None
 
     def __init__(self, mapping: Any) -> None:
         self.mapping = mapping

@@ -134,7 +134,7 @@ class SymbolicDomain:
         """The instruction that broke, for another trace that ends there."""
         begun = outcome.snapshot.mark[2]
         frame, said = outcome.snapshot.frames[-1], outcome.reason
-        reason = Unsupported(said.reason, said.detail, said.hint, said.where)
+        reason = Unsupported(said.reason, said.detail, said.hint, said.where, said.once)
         return Stop(begun + 1, reason, (frame.code, frame.pc))
 
     def as_raised(self, caught: BaseException) -> bytecode.Raised | None:
@@ -253,12 +253,12 @@ class SymbolicDomain:
                 importlib.util.resolve_name("." * level.value + name, package) if package else name
             )
         if (module := sys.modules.get(name)) is None or (level.value and package is None):
-            raise self.t.unsupported("import", f"the import of {name}, which is not loaded yet")
+            detail = f"the import of {name}, which is not loaded yet"
+            raise self.t.unsupported("import", detail, once=True)
         wanted = () if k.is_none(fromlist) else fromlist.constant()
         if "__path__" in vars(module) and any(part not in vars(module) for part in wanted):
-            raise self.t.unsupported(
-                "import", f"the import of a part of {name}, which may not be loaded yet"
-            )
+            detail = f"the import of a part of {name}, which may not be loaded yet"
+            raise self.t.unsupported("import", detail, once=True)
         if k.is_none(fromlist) and not level.value:
             module = sys.modules[name.partition(".")[0]]
         return self._module(module)
@@ -310,7 +310,7 @@ class SymbolicDomain:
     compare = _asked_with_hashes(_operators.compare)
     contains = _asked_with_hashes(_operators.contains)
     identical = _asked(_operators.identical)
-    truth = _asked(_operators.truth)
+    truth = _asked_with_hashes(_operators.truth)
 
     from_bool = staticmethod(k.ConstantTracker)
     is_none = staticmethod(k.is_none)
@@ -387,7 +387,7 @@ class SymbolicDomain:
         raise AssertionError(f"no operation of this domain waits with {then.kind!r}")
 
     # -- iteration and generators -------------------------------------------------------------------------------------
-    get_iterator = _asked(_iteration.get_iterator)
+    get_iterator = _asked_with_hashes(_iteration.get_iterator)
     next_value = _asked(_iteration.next_value)
 
     def make_generator(self, state: bytecode.GeneratorState) -> Any:
@@ -454,18 +454,18 @@ class SymbolicDomain:
         return k.SliceTracker((filled[0], filled[1], filled[2]))
 
     list_append = _asked(_containers.append)
-    list_extend = _asked(_containers.extend_display)
+    list_extend = _asked_with_hashes(_containers.extend_display)
 
     def list_to_tuple(self, target: Any) -> Any:
         return k.TupleTracker(target.items, tuple)
 
     set_add = _asked_with_hashes(_containers.set_add)
-    set_update = _asked(_containers.set_update)
+    set_update = _asked_with_hashes(_containers.set_update)
     map_add = _asked_with_hashes(_dictionary.store)
-    dict_update = _asked(_containers.add_mapping)
+    dict_update = _asked_with_hashes(_containers.add_mapping)
     dict_merge = _asked(_containers.dict_merge)
-    unpack = _asked(_iteration.unpack)
-    unpack_ex = _asked(_iteration.unpack_ex)
+    unpack = _asked_with_hashes(_iteration.unpack)
+    unpack_ex = _asked_with_hashes(_iteration.unpack_ex)
     format_value = _asked(format_value)
 
     # -- exceptions ---------------------------------------------------------------------------------------------------
@@ -473,6 +473,9 @@ class SymbolicDomain:
 
     def is_made_here(self, exception: Any) -> bool:
         return exception.source is None
+
+    def extend_traceback(self, exception: Any, frame: bytecode.Frame) -> None:
+        _exceptions.extend_traceback(self.t, exception, frame)
 
     def is_object(self, exception: Any) -> bool:
         return exception.source is not None

@@ -4,13 +4,13 @@
 here: trackers carry them, never look into them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
 import torch
 from stator_bytecode.errors import SourceSpan
-from stator_guards import Source
+from stator_guards import ShapeExpression, Source
 
 Node = Any
 
@@ -142,6 +142,20 @@ class GraphRecorder(Protocol):
     def number_input(self, source: Source, value: int | float, hint: str) -> Traced:
         """A symbolic int or float input."""
 
+    def drawn_number(self, source: Source, kind: type) -> Traced:
+        """An int or float that the entry computes before the graph runs: a symbol without a hint."""
+
+    def drawn_tensor(
+        self, source: Source, target: Any, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Traced:
+        """A tensor that the entry computes before the graph runs, like that of `target(*args, **kwargs)`."""
+
+    def may_have_drawn(self, *, foreign: bool = False) -> bool:
+        """Return True if a node so far may draw random numbers; with `foreign`, if one is of another library."""
+
+    def may_draw(self, traced: Traced) -> bool:
+        """Return True if the node of this value may draw random numbers."""
+
     def call(
         self,
         target: Any,
@@ -184,6 +198,13 @@ class GraphRecorder(Protocol):
     def source_of(self, traced: Traced, computed: bool = False) -> Source | None:
         """Where a number can be read when the entry starts; None for one that the graph computes. With `computed` also
         what the entry can compute from such numbers."""
+
+    def text_of(self, traced: Traced, read: Callable[[Source], str]) -> str | None:
+        """An expression by which the entry computes a number itself, of what `read` gives for sources; None if it
+        cannot, or may raise."""
+
+    def condition_of(self, traced: Traced) -> tuple[ShapeExpression, bool] | None:
+        """A condition as a guard in the program's order, and whether it holds; None where `truth_of` decides it."""
 
     def mark(self) -> Any: ...
     def rollback(self, mark: Any) -> None: ...

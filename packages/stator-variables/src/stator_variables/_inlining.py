@@ -18,7 +18,7 @@ def _of_torch(names: str) -> tuple[str, ...]:
 
 NATIVE_MODULES = _of_torch(
     "_compile _dynamo _functorch _inductor _logging _subclasses autograd distributed fx jit multiprocessing onnx optim "
-    "profiler random serialization utils.checkpoint utils.data"
+    "profiler serialization utils.checkpoint utils.data"
 )
 NATIVE_MODULES += ("linecache", "tokenize", "traceback")
 """Not model code: a call of a function defined there runs natively."""
@@ -56,9 +56,6 @@ NATIVE_FUNCTIONS = frozenset(
 """They look into storages and autograd nodes, filter warnings, take the flags of parameters, or look at many
 values: one break each, not one for each such step."""
 
-_HOOKS_OF_MODULES = torch.utils.hooks.BackwardHook._apply_on_tensors
-"""It hangs them onto the autograd node that it makes, where it makes one."""
-
 
 def refuse_native(t: Tracing, function: Any) -> None:
     """Raise Unsupported for an existing function that is to run natively."""
@@ -80,8 +77,7 @@ def refuse_native(t: Tracing, function: Any) -> None:
         NATIVE_TRANSFORMS
     )
     inlined = inlined or real is torch.jit.annotate or _is_forward(real, module)
-    is_hooking = real is _HOOKS_OF_MODULES and torch.is_grad_enabled()
-    if is_hooking or real in NATIVE_FUNCTIONS or (_is_in(module, NATIVE_MODULES) and not inlined):
+    if real in NATIVE_FUNCTIONS or (_is_in(module, NATIVE_MODULES) and not inlined):
         raise t.unsupported(
             "not-inlined", f"{module}.{function.qualname} is of a module that is not traced into"
         )
@@ -124,8 +120,14 @@ def is_assumed_constant(function: Any) -> bool:
     return bool(getattr(function, "_dynamo_marked_constant", False))
 
 
+_DISABLED = torch._compile._disable_dynamo(torch.random.manual_seed).__code__
+
+
 def behind_bookkeeping(function: Any) -> Any:
-    """The function that torch.compile wrapped for its own bookkeeping (it patches `Module.__init__`), else None."""
+    """The function that torch.compile wrapped for its own bookkeeping (it patches `Module.__init__`), or replaced by
+    one that it does not trace (`torch.manual_seed`), else None."""
+    if function.__code__ is _DISABLED and function.__wrapped__ is torch.random.manual_seed:
+        return function.__wrapped__
     if getattr(function, "__module__", None) != "torch._dynamo.mutation_guard":
         return None
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))

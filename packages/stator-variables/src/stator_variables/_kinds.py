@@ -10,7 +10,9 @@ from typing import Any
 
 import attrs
 import torch
+import torch.utils.hooks
 from stator_bytecode import GeneratorState, Unsupported
+from stator_guards import Source
 
 from stator_variables._container_kinds import (
     VIEW_CLASSES,
@@ -58,8 +60,11 @@ class TensorTracker(VariableTracker):
     such, a tracker and a Traced. `history`: the `grad_fn` that the fake of an existing one began with."""
 
     history: Any = None
+    is_late = False  # read after the graph: see `_streams`
     grad: Any = MISSING
     data: Any = MISSING
+    hooked: Any = None  # what the Machine saved ahead of a hook: a compiled graph may not use it from there on
+    node: Any = None  # a tracker of its autograd node, where the program may look at that
 
     def __init__(self, traced: Traced, cls: type) -> None:
         self.before = traced
@@ -67,6 +72,12 @@ class TensorTracker(VariableTracker):
 
     @property
     def traced(self) -> Traced:
+        if (
+            self.hooked is not None
+            and self.before.example.requires_grad
+            and torch.is_grad_enabled()
+        ):
+            raise UsedBehindHook(self.hooked)
         if (
             self.data is not MISSING
             and self.before.example.requires_grad
@@ -85,6 +96,15 @@ class TensorTracker(VariableTracker):
     @property
     def example(self) -> Any:
         return self.shown.example
+
+
+class UsedBehindHook(Unsupported):
+    """A tensor with hooks is used in a compiled graph: then it breaks where the tensor got them, at `begun`."""
+
+    def __init__(self, begun: Any) -> None:
+        detail = "a hook on a tensor that a compiled graph goes on with"
+        super().__init__("tensor-hook", detail, 'backend="eager" has a place for its gradient')
+        self.begun = begun
 
 
 class SubclassTracker(VariableTracker):
@@ -109,6 +129,8 @@ class ArrayTracker(VariableTracker):
 
 class NumberTracker(VariableTracker):
     """A symbolic int, float or bool: a node with a SymInt, SymFloat or SymBool."""
+
+    is_late = False  # read after the graph: see `_streams`
 
     def __init__(self, traced: Traced, cls: type) -> None:
         self.traced = traced
@@ -141,6 +163,32 @@ class TextTracker(ConstantTracker):
         )
 
     def constant(self) -> str:
+        return self.value
+
+
+class ScalarTracker(ConstantTracker):
+    """A number of NumPy, `real`, that the entry reads or computes.
+
+    Reading `value` makes it a constant: `fix` installs the guard.
+    """
+
+    source: Source
+
+    def __init__(self, real: Any, fix: Callable[[], None]) -> None:
+        self.real = real
+        self.cls = type(real)
+        self.fix = fix
+        self.steps = 0  # how many operations of NumPy give it
+
+    @property
+    def value(self) -> Any:
+        self.fix()
+        return self.real
+
+    def describe(self) -> str:
+        return repr(self.real)
+
+    def constant(self) -> Any:
         return self.value
 
 
@@ -213,6 +261,15 @@ class ObjectTracker(VariableTracker):
         self.members: dict[Any, Any] = {}
 
 
+class HandleTracker(ObjectTracker):
+    """The handle of a hook, made after the graph by a call of `Tracing.hooks`. Its `id` is an `IdTracker`: a number
+    that no other handle has. `is_of_tensor`: the dictionary that it is for is not known."""
+
+    def __init__(self, is_of_tensor: bool) -> None:
+        super().__init__(torch.utils.hooks.RemovableHandle)
+        self.is_of_tensor = is_of_tensor
+
+
 class ExceptionTracker(ObjectTracker):
     """An exception: args and the chaining attributes; the rest is an object like any other."""
 
@@ -227,6 +284,7 @@ class ExceptionTracker(ObjectTracker):
         self.context: Any = None
         self.suppress_context = False
         self.relied: list[Any] = []  # keys of guards that its text alone needs
+        self.entries: tuple[Any, ...] = ()  # of its traceback, outermost first
 
 
 GROUPED = vars(BaseExceptionGroup)["exceptions"]
@@ -334,6 +392,17 @@ class IdTracker(VariableTracker):
         self.thing = thing
 
 
+class HandleKeyTracker(VariableTracker):
+    """A key of an existing dictionary of hooks: the `id` of a handle, another number in each process and for each hook
+    that is registered again. It is known as the key that it is, not as the number."""
+
+    cls = int
+
+    def __init__(self, number: int, source: Source) -> None:
+        self.number = number
+        self.source = source
+
+
 class PartialTracker(VariableTracker):
     """functools.partial."""
 
@@ -343,6 +412,19 @@ class PartialTracker(VariableTracker):
         self.args = args
         self.args_tuple: Any = None  # the tuple that stands for them, once somebody asked
         self.kwargs = kwargs
+
+
+class StorageTracker(VariableTracker):
+    """The storage of a tensor, of which only the identity matters."""
+
+    cls = torch.UntypedStorage
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+
+class AddressTracker(IdTracker):
+    """`storage._cdata`, a number like `id(storage)`."""
 
 
 class WeakrefTracker(VariableTracker):

@@ -14,6 +14,7 @@ class InputMemory:
     tensors: dict[Source, Any] = attrs.field(factory=dict)
     has_arrays: bool = False  # some of them are over memory of NumPy's, whose storages do not tell
     has_wrappers: bool = False  # some of them are inside others
+    copied: dict[int, list[Source]] = attrs.field(factory=dict)  # deeply, by the memo
     jagged: set[int] = attrs.field(factory=set)
     """What writes to a jagged tensor, or to its values, writes to: the count of its versions is in the object."""
 
@@ -36,6 +37,12 @@ class InputMemory:
             yield CallSource(are_apart, *self.tensors)
         if self.has_wrappers:
             yield CallSource(share_nothing, *self.tensors)
+
+    def facts_of_copies(self) -> Iterator[Source]:
+        """What has to be true of inputs that were copied deeply: those of one memo share no storage."""
+        for sources in self.copied.values():
+            if len(sources) > 1:
+                yield CallSource(share_nothing, *sources)
 
 
 def are_apart(*tensors: Any) -> bool:

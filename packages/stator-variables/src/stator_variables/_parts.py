@@ -24,6 +24,7 @@ from stator_variables._build import attributes_of, new_object
 from stator_variables._emit._itertools import made_real
 from stator_variables._model._lookup import stands_for_c
 from stator_variables._runtime import advanced, base_of_c, pooled, unasked
+from stator_variables._stored import has_member
 from stator_variables._tracker import DELETED, VariableTracker
 
 
@@ -71,9 +72,14 @@ def is_opaque(vt: Any) -> bool:
     return isinstance(vt, k.ObjectTracker) and vt.source is None and stands_for_c(vt.cls)
 
 
+def is_identity(vt: Any) -> bool:
+    """Return True for `id(thing)`: a number that no other call has, so that nothing may rely on it."""
+    return type(vt) is k.IdTracker
+
+
 # -- instances of classes written in Python ---------------------------------------------------------------------------
 def _split_object(vt: Any) -> Split | None:
-    if vt.namespace is None or vt.is_of_made or hasattr(vt.cls, "__del__"):
+    if vt.namespace is None or vt.is_of_made or has_member(vt.cls, "__del__"):
         return None
     fields = attributes_of(vt)
     members = {member: value for member, value in vt.members.items() if value is not DELETED}
@@ -201,4 +207,9 @@ _FAMILIES: dict[type[VariableTracker], Family] = {
     ),
     k.ListTracker: Family(_split_list, _join_list, _build_list),
     k.IteratorTracker: Family(_split_iterator, _join_iterator, _build_iterator),
+    k.IdTracker: Family(
+        lambda vt: (None, (vt.thing,)),
+        lambda recipe, parts: k.IdTracker(*parts),
+        lambda recipe, parts: id(*parts),
+    ),
 }

@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 
 from stator_variables import _kinds as k
 from stator_variables._model import _calls, _dictionary
+from stator_variables._stored import has_member
 from stator_variables._tracing import Tracing
 
 
@@ -38,7 +39,7 @@ class Spec:
         items = [child.filled(leaves) for child in self.children]
         if issubclass(self.cls, dict):
             return self.cls(zip(self.keys, items, strict=True))
-        return self.cls(*items) if hasattr(self.cls, "_fields") else self.cls(items)
+        return self.cls(*items) if has_member(self.cls, "_fields") else self.cls(items)
 
 
 LEAF = Spec()
@@ -47,7 +48,7 @@ LEAF = Spec()
 def flatten(t: Tracing, vt: Any) -> tuple[list[Any], Spec]:
     """The leaves from left to right, and the structure. Raises Unsupported for classes that say themselves how."""
     if isinstance(vt, k.SequenceTracker) and (
-        vt.cls in (list, tuple, torch.Size) or hasattr(vt.cls, "_fields")
+        vt.cls in (list, tuple, torch.Size) or has_member(vt.cls, "_fields")
     ):
         return _joined(t, vt.cls, (), vt.items)
     if isinstance(vt, k.DictTracker) and vt.cls in (dict, collections.OrderedDict):

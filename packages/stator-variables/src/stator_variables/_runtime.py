@@ -1,10 +1,12 @@
 """What generated entries call at run time."""
 
+import builtins
 import collections
 import contextlib
 import copy
 import itertools
 import types
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -41,6 +43,20 @@ def as_inference(outputs: Sequence[Any], made: Sequence[int], plain: Sequence[in
         if found[place].requires_grad:
             found[place] = found[place].detach()
     return found
+
+
+def filled(
+    name: str,
+    size: Sequence[int],
+    stride: Sequence[int],
+    dtype: torch.dtype,
+    device: torch.device,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """Return a new tensor of this layout that the method `name` filled with random numbers."""
+    made = torch.empty_strided(size, stride, dtype=dtype, device=device)
+    return getattr(made, name)(*args, **kwargs)
 
 
 def living(reference: Any) -> Any:
@@ -290,6 +306,11 @@ def tensor_of(array: Any) -> Any:
     return None if any(step < 0 for step in array.strides) else torch.from_numpy(array)
 
 
+def number_tensor(number: Any) -> torch.Tensor:
+    """Return a number of NumPy as a tensor without dimensions."""
+    return torch.from_numpy(NUMPY.asarray(number))
+
+
 def plain_tensor(tensor: Any) -> Any:
     """One over the same memory, and with the same history, that no Python code has a say in."""
     return as_subclass(tensor, torch.Tensor)
@@ -299,3 +320,8 @@ def as_subclass(tensor: Any, cls: Any) -> Any:
     """With the history whatever mode is on. Autograd may have to renew it first, of which the class should not hear."""
     with torch.enable_grad(), torch._C.DisableTorchFunctionSubclass():
         return torch.Tensor.as_subclass(tensor, cls)
+
+
+def give_warning(text: str, category: str) -> None:
+    """Warn from a graph: `category` names a builtin class."""
+    warnings.warn(text, getattr(builtins, category), stacklevel=2)

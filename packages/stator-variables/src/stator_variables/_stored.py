@@ -3,8 +3,6 @@
 import itertools
 from typing import Any
 
-from stator_guards import Custom
-
 
 def stored(base: Any, real: Any) -> list[Any]:
     """What a container holds, past what a subclass says, in one instruction: other threads run between two of them."""
@@ -23,7 +21,13 @@ def may_answer(cls: type) -> bool:
 
 def item_owner(cls: type, base: type) -> Any:
     """The builtin class to read stored items through, where `cls` may read them itself, or makes what is missing."""
-    return base if may_answer(cls) or hasattr(cls, "__missing__") else None
+    return base if may_answer(cls) or has_member(cls, "__missing__") else None
+
+
+def has_member(cls: type, *names: str) -> bool:
+    """Return True if a class, or a base of it, has one of these attributes. `hasattr` would run a metaclass."""
+    spaces = [vars(base) for base in type.__dict__["__mro__"].__get__(cls)]
+    return any(name in space for space in spaces for name in names)
 
 
 def set_base(real: Any) -> Any:
@@ -34,13 +38,3 @@ def set_base(real: Any) -> Any:
 def members_of(real: Any) -> list[Any]:
     """Those of a set, in its order."""
     return stored(set_base(real), real)
-
-
-def same_members(base: Any, members: list[Any]) -> Custom:
-    expected = {(type(item), item) for item in members}
-
-    def holds(value: Any) -> bool:
-        found = stored(base, value)
-        return len(found) == len(expected) and all((type(v), v) in expected for v in found)
-
-    return Custom("{fn}({value})", holds, f"the same members, {members!r}")

@@ -29,10 +29,12 @@ from stator_guards import (
     ParameterSource,
     PartSource,
     SameObject,
+    ShapeExpression,
     Source,
     Truth,
 )
 
+from stator_variables._drawn import Streams, is_drawn
 from stator_variables._graph import GraphRecorder
 from stator_variables._holding import (
     are_released_unobserved,
@@ -144,6 +146,7 @@ class Tracing:
     modes: dict[Any, Any] = attrs.field(
         factory=dict
     )  # settings written while tracing -> their value at the start
+    is_sealed: bool = False  # a compiler can take no further operator into the graph
     inference: InferenceModes = attrs.field(factory=InferenceModes)
     generators: list[Any] = attrs.field(
         factory=list
@@ -183,12 +186,14 @@ class Tracing:
     touched: list[dict[int, Any]] = attrs.field(
         factory=list
     )  # per open body: what was changed in it, and where
+    hooks: tuple[Any, ...] = ()  # calls that register hooks for gradients, or take them back
     questions: Questions = attrs.field(factory=Questions)
     memory: InputMemory = attrs.field(factory=InputMemory)
     parts: dict[int, Any] = attrs.field(
         factory=dict
     )  # of jagged tensors, which share them: by the identity of the fake
     overrides: Overrides = attrs.field(factory=Overrides)
+    streams: Streams = attrs.field(factory=Streams)  # steps on streams of random numbers
     made: dict[int, Any] = attrs.field(
         factory=dict
     )  # classes made while tracing, by the identity of what stands there
@@ -205,8 +210,10 @@ class Tracing:
             return visible.code.span(visible.pc)
         return self.frame.code.span(self.instruction.index)
 
-    def unsupported(self, reason: str, detail: str, hint: str = "") -> Unsupported:
-        return Unsupported(reason, detail, hint, self.where())
+    def unsupported(
+        self, reason: str, detail: str, hint: str = "", *, once: bool = False
+    ) -> Unsupported:
+        return Unsupported(reason, detail, hint, self.where(), once)
 
     # -- guards -----------------------------------------------------------------------------------------------------
     def guard(self, source: Source | None, kind: Any) -> None:
@@ -217,12 +224,22 @@ class Tracing:
             return
         if self.made and self.is_of_made(source):
             return
+        if self.streams.steps and is_drawn(source):
+            raise self.unsupported(
+                "random-value", "a decision by a value that is drawn at random on each call"
+            )
         extra = kind if isinstance(kind, MANY_PER_SOURCE) else None
         key = (source, type(kind), _guard_argument(extra))
         if key not in self.guards:
             self.guards[key] = Guard(source, kind, self.where())
         if type(kind) is Length:
             self.guards.pop((source, LongerThan, None), None)  # which follows
+
+    def rely(self, relation: ShapeExpression) -> None:
+        """Rely on a relation of several values."""
+        self.guards.setdefault(
+            (None, type(relation), relation), Guard(None, relation, self.where())
+        )
 
     def need_length(self, source: Source | None, length: int) -> None:
         """Rely on so many items at least."""
@@ -384,6 +401,8 @@ class Tracing:
         for fact in self.memory.facts():
             if not self.graph.is_pure:
                 self.guard(fact, Truth(True))
+        for fact in self.memory.facts_of_copies():
+            self.guard(fact, Truth(True))
         return list(self.guards.values())
 
     def _guard_releases(self) -> None:
@@ -418,7 +437,7 @@ class Tracing:
         found |= self.told_apart
         groups: dict[int, list[Source]] = {}
         for vt in found.values():
-            if vt.source is not None and not self.is_of_made(vt.source):
+            if vt.source is not None and not (is_drawn(vt.source) or self.is_of_made(vt.source)):
                 groups.setdefault(id(vt.cls), []).append(vt.source)
         for sources in groups.values():
             if len(sources) > 1 and any(type(source) is not CapturedSource for source in sources):

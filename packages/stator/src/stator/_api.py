@@ -6,7 +6,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, overload
 import torch
 
 from stator._control import is_disabled
-from stator._options import Options, Stack, make_options
+from stator._options import Options, Stack, disabled_by_environment, make_options
 from stator._subject import compiled, in_place, refuse
 from stator.errors import InvalidUse
 
@@ -51,7 +51,8 @@ def compile(
 
     The parameters mean what they mean to `torch.compile`. `options` may hold `recompile_limit`, `fallback`, `oracle`
     and `break_everywhere` of ours; the rest is the backend's. `stack` replaces layers. A class is changed in place:
-    calls of its instances are compiled. Generator and coroutine functions, and what is disabled, run plainly.
+    calls of its instances are compiled. Generator and coroutine functions, and what is disabled, run plainly;
+    with `TORCH_COMPILE_DISABLE=1` in the environment that is everything.
     Raises InvalidUse, UnknownBackend, InvalidOption; Unsupported on a call under `fullgraph`; BackendFailed when the
     backend raises.
     """
@@ -63,7 +64,9 @@ def compile(
 
 def _compiled(subject: Any, options: Options, disable: bool) -> Any:
     refuse(subject)
-    return subject if disable or is_disabled(subject) else compiled(subject, options)
+    if disable or disabled_by_environment() or is_disabled(subject):
+        return subject
+    return compiled(subject, options)
 
 
 def compile_in_place(
@@ -87,7 +90,7 @@ def compile_in_place(
             f"cannot compile {module!r} in place: it is no torch.nn.Module", "use stator.compile"
         )
     refuse(module)
-    in_place(
-        module, make_options(backend, fullgraph, dynamic, mode, options, stack, recompile_limit)
-    )
+    made = make_options(backend, fullgraph, dynamic, mode, options, stack, recompile_limit)
+    if not disabled_by_environment():
+        in_place(module, made)
     return module

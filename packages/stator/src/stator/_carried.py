@@ -1,5 +1,7 @@
 """Which values of a broken frame stack go on as frame state: generators, iterators, and the objects that hold them.
 
+So does `id(thing)`, where a frame holds the thing as well: as a number it would be another one on every call.
+
 Only what nothing but the frames can see may go on so; what else sees it shows when the entry is written down.
 """
 
@@ -10,7 +12,15 @@ from typing import Any
 
 import attrs
 from stator_bytecode import NULL, GeneratorState, Parts, Snapshot, operands
-from stator_variables import Emitter, generator_state, is_opaque, parts_of, real_of, walk
+from stator_variables import (
+    Emitter,
+    generator_state,
+    is_identity,
+    is_opaque,
+    parts_of,
+    real_of,
+    walk,
+)
 
 FRAME_READERS = (breakpoint, dir, eval, exec, inspect.currentframe, locals, sys._getframe, vars)
 """What looks into the frames that call it: they have to hold what the program's would hold."""
@@ -25,12 +35,20 @@ def reads_frames(snapshot: Snapshot) -> bool:
     )
 
 
+def held_by(snapshot: Snapshot) -> frozenset[int]:
+    """The identities of what the frames hold themselves."""
+    return frozenset(
+        id(value) for frame in snapshot.frames for value in (*frame.slots, *frame.stack)
+    )
+
+
 @attrs.define(eq=False)
 class Carried:
     """Asked for each value of the frames. `objects`: trackers and generators known to be needed as real objects;
     `nothing`: all are."""
 
     objects: list[Any]
+    in_frames: frozenset[int] = frozenset()  # identities of what the frames hold
     nothing: bool = False
     states: list[GeneratorState] = attrs.field(factory=list)
     _parts: dict[int, tuple[Any, Parts | None]] = attrs.field(
@@ -55,7 +73,7 @@ class Carried:
         return states + [
             value
             for value, parts in self._parts.values()
-            if parts is not None and emitter.has_made(value)
+            if parts is not None and not is_identity(value) and emitter.has_made(value)
         ]
 
     def _in_parts(self, value: Any) -> Parts | None:
@@ -69,6 +87,8 @@ class Carried:
     def _taken_apart(self, value: Any, parts: Parts) -> Parts | None:
         if any(value is known for known in self.objects):
             return None
+        if is_identity(value):
+            return parts if id(parts.values[0]) in self.in_frames else None
         if is_opaque(value) and any(
             is_opaque(part) and self._in_parts(part) is None for part in parts.values
         ):

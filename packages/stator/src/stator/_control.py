@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import os
 import types
 import weakref
 from collections.abc import Callable
@@ -91,8 +92,14 @@ def call_name(cls: type) -> str | None:
 
 
 def is_disabled(fn: Any) -> bool:
-    """Whether a mark says that `fn` must not be compiled: ours, or one that users of torch put."""
-    return bool(getattr(fn, DISABLED, False) or getattr(fn, "_torchdynamo_disable", False))
+    """Return True if a mark says that `fn` must not be compiled: ours, or one that users of torch put.
+
+    No code of the program runs: a `__getattr__` may do anything.
+    """
+    if isinstance(fn, types.MethodType):
+        fn = fn.__func__
+    marks = (inspect.getattr_static(fn, name, False) for name in (DISABLED, "_torchdynamo_disable"))
+    return any(mark is True for mark in marks)
 
 
 def is_compiling() -> bool:
@@ -101,6 +108,15 @@ def is_compiling() -> bool:
 
 
 REGIONS: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def _release_in_child() -> None:
+    for region in list(REGIONS):
+        region.release_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_release_in_child)
 
 
 def reset() -> None:

@@ -35,25 +35,33 @@ class Shapes:
     )  # CHANGED once two values were seen
 
     def policy(self, state: Mapping[str, Any]) -> Policy:
-        def number_is_symbolic(source: guards.Source, value: Any) -> bool:
-            if not self._is_symbolic(source, value) and not (
-                type(value) is int and _follows(source, value, state)
-            ):
+        def number_is_symbolic(source: guards.Source, value: Any, at_once: bool) -> bool:
+            varies = self._has_changed(source, value)
+            if self.dynamic is False or not self._can_be_symbol(value):
                 return False
-            return _is_argument(source) or not _belongs_to_module(source, state)
+            if varies or (type(value) is int and _follows(source, value, state)):
+                return True
+            at_once = at_once or (self.dynamic is True and value not in (0, 1))
+            return at_once and _is_passed_in(source, state)
 
-        return Policy(
-            self.dims, number_is_symbolic, self.capture_data, self.is_whole, self.patience
-        )
+        def dims(source: guards.Source, tensor: torch.Tensor) -> list[Dim]:
+            return self.dims(source, tensor, state)
+
+        return Policy(dims, number_is_symbolic, self.capture_data, self.is_whole, self.patience)
 
     # -- tensors ----------------------------------------------------------------------------------------------------
-    def dims(self, source: guards.Source, tensor: torch.Tensor) -> list[Dim]:
+    def dims(
+        self, source: guards.Source, tensor: torch.Tensor, state: Mapping[str, Any]
+    ) -> list[Dim]:
         marks = marks_of(tensor)
         if isinstance(tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
             return [
                 marks.get(i, Dim()) for i in range(tensor.dim())
             ]  # sparse fakes with symbols become strided ones
         known = _seen(self.sizes, source, tuple(tensor.shape), (None,) * tensor.dim())
+        if self.dynamic is not False:
+            sizes = zip(known, tensor.shape, strict=True)
+            known = tuple(None if _follows(source, now, state) else size for size, now in sizes)
         dims = [marks.get(i, self._dim(size, known[i])) for i, size in enumerate(tensor.shape)]
         strides = _seen(self.strides, source, tensor.stride(), tensor.stride())
         return [
@@ -76,18 +84,19 @@ class Shapes:
         )
 
     # -- numbers ----------------------------------------------------------------------------------------------------
-    def _is_symbolic(self, source: guards.Source, value: Any) -> bool:
-        """Ints that changed, if a graph can hold them, and floats: zero has a sign that no comparison tells."""
+    def _has_changed(self, source: guards.Source, value: Any) -> bool:
+        """Return whether two values of this number were seen, this one included."""
         before = self.numbers.setdefault(source, value)
         if before is not CHANGED and (type(before) is not type(value) or before != value):
             self.numbers[source] = before = CHANGED
-        if self.dynamic is False or not (
-            before is CHANGED or (self.dynamic is True and _is_passed_in(source))
-        ):
-            return False
+        return before is CHANGED
+
+    def _can_be_symbol(self, value: Any) -> bool:
+        """Return whether a graph can hold it: of a zero no comparison tells the sign."""
         if type(value) is float:
-            return not self.static_floats and math.isfinite(value) and value != 0
-        return value not in (0, 1) and -sys.maxsize <= value <= sys.maxsize
+            is_negative_zero = value == 0 and math.copysign(1, value) < 0
+            return not self.static_floats and math.isfinite(value) and not is_negative_zero
+        return bool(-sys.maxsize <= value <= sys.maxsize)
 
 
 def recorded(policy: Policy) -> tuple[Policy, Policy]:
@@ -99,14 +108,14 @@ def recorded(policy: Policy) -> tuple[Policy, Policy]:
         dims[source] = policy.dims(source, tensor)
         return dims[source]
 
-    def decide_number(source: guards.Source, value: Any) -> bool:
-        numbers[source] = policy.number_is_symbolic(source, value)
+    def decide_number(source: guards.Source, value: Any, at_once: bool) -> bool:
+        numbers[source] = policy.number_is_symbolic(source, value, at_once)
         return numbers[source]
 
     def repeat_dims(source: guards.Source, tensor: torch.Tensor) -> list[Dim]:
         return dims.get(source) or [Dim()] * tensor.dim()
 
-    def repeat_number(source: guards.Source, value: Any) -> bool:
+    def repeat_number(source: guards.Source, value: Any, at_once: bool) -> bool:
         return numbers.get(source, False)
 
     first = attrs.evolve(policy, dims=decide_dims, number_is_symbolic=decide_number)
@@ -127,21 +136,27 @@ def _seen(
 CHANGED = object()
 
 
-def _is_argument(source: guards.Source) -> bool:
-    """A number that was passed in, bare, in tuples, lists and dicts, or as the position of an iterator."""
-    step: guards.Source | None = source
-    while isinstance(step, guards.ItemSource | guards.DictItemSource | guards.CallSource):
-        step = step.base
-    return isinstance(step, guards.ParameterSource)
+def _is_passed_in(source: guards.Source, state: Mapping[str, Any]) -> bool:
+    """Return whether a number was passed in, bare, inside of something that is no module, or computed from such.
 
-
-def _is_passed_in(source: guards.Source) -> bool:
-    """Likewise, and one on an object that was passed in."""
-    return any(isinstance(step, guards.ParameterSource) for step in source.steps())
+    What a module or the default of an argument has is configuration, until it changes.
+    """
+    if isinstance(source, guards.CallSource):
+        return any(_is_passed_in(argument, state) for argument in source.arguments)
+    steps = list(source.steps())
+    defaults = (
+        step.part in ("defaults", "kwdefaults")
+        for step in steps
+        if isinstance(step, guards.FunctionPartSource)
+    )
+    if not any(isinstance(step, guards.ParameterSource) for step in steps) or any(defaults):
+        return False
+    return not any(isinstance(step.evaluate(state), torch.nn.Module) for step in steps)
 
 
 def _follows(source: guards.Source, value: int, state: Mapping[str, Any]) -> bool:
-    """An int in what a call gives for symbolic numbers, and a multiple of one of them: it will change with it."""
+    """An int or a size in what a call gives for symbolic numbers, and a multiple of one of them: it will change with
+    it."""
     calls = [step for step in source.steps() if isinstance(step, guards.CallSource)]
     return value > 1 and any(value % n == 0 for call in calls for n in _numbers(call, state))
 
@@ -155,16 +170,6 @@ def _numbers(call: guards.CallSource, state: Mapping[str, Any]) -> Iterator[int]
             number = argument.evaluate(state)
             if type(number) is int and number > 1:
                 yield number
-
-
-def _belongs_to_module(source: guards.Source, state: Mapping[str, Any]) -> bool:
-    """What a module or a function's default has is configuration: a new graph for each value."""
-    for step in source.steps():
-        if isinstance(step, guards.FunctionPartSource) and step.part in ("defaults", "kwdefaults"):
-            return True
-        if isinstance(step.evaluate(state), torch.nn.Module):
-            return True
-    return False
 
 
 # How users say what is to be symbolic. The marks are those of torch: attributes on the tensor, whoever sets them.

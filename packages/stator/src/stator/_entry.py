@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -12,6 +12,7 @@ from stator_backends import AliasLayout, AmbientState, Lowered, lower, one_at_a_
 from stator_bytecode import Site
 from stator_guards import (
     CallSource,
+    CapturedSource,
     DistinctStorages,
     Entry,
     GlobalState,
@@ -22,12 +23,15 @@ from stator_guards import (
     Truth,
     load_source,
 )
+from stator_variables import Step, is_drawn
 
 from stator._entry_source import ending, function_text, inference_marks
-from stator._fallback import Plainly
+from stator._fallback import Plainly, Remainder
+from stator._kernel_state import SEVERAL, StateCalls, state_calls
+from stator._kernel_state import run as run_setters
 from stator._options import Options
 from stator._saying import Saying, silent
-from stator._target import Target, start_of
+from stator._target import Continuation, Target, start_of
 from stator._trace import Traced
 from stator.errors import BackendFailed, InternalError, Unsupported, backend_boundary
 
@@ -87,14 +91,17 @@ def make_entry(
             for fact in captured.shape_guards(bool(traced.raises))
         ]
     if lowered is not None:
-        guards += [_layout_guard(guard, captured, target) for guard in lowered.guards]
+        guards += _layout_guards(lowered, captured, target)
     data = EntryData(
         *(target, module, graph_text, captured.op_count, traced.reason, traced.seconds, {}),
         forgives=options.fallback,
         uncompiled=lowered.refused if lowered is not None else "",
         made_calls=any(call.made for call in traced.emitter.t.cached.calls),
     )
-    recovery = None if effects is None else _recovery(effects, retrace, ambient, data)
+    steps = traced.emitter.t.streams.early
+    recovery = (
+        None if effects is None else _recovery(traced, effects, steps, retrace, ambient, data)
+    )
     run = _function(target, traced, lowered, site, recovery, data)
     checked = options.stack.guards(guards, target.parameters)
     serve = getattr(checked, "serve", None)  # a guard compiler need not be able to
@@ -102,6 +109,20 @@ def make_entry(
         for loads in (value for value in data.namespace.values() if type(value) is Loads):
             serve(loads)
     return Entry(checked, run, data.source, backend_key=key, data=data)
+
+
+def finishing_entry(
+    target: Continuation, remainder: Remainder, options: Options, key: Hashable, reason: Unsupported
+) -> Entry:
+    """The entry of a continuation whose innermost frames run natively to their end, whatever the state is."""
+    data = EntryData(target, None, "", 0, reason, 0.0, {})
+    name = f"entry_{next(_numbers)}"
+    state = "".join(f"{parameter}, " for parameter in target.parameters)
+    data.source = function_text(name, target.parameters, [f"return Plainly(remainder, ({state}))"])
+    data.namespace = {"Plainly": Plainly, "remainder": remainder}
+    filename = f"<stator {name}: {target.name}>"
+    run = load_source(data.source, filename, dict(data.namespace), data)[name]
+    return Entry(options.stack.guards([], target.parameters), run, data.source, key, data)
 
 
 def _check(module: Any) -> None:
@@ -128,8 +149,12 @@ def _lowered(
     traced: Traced, options: Options, ambient: AmbientState, effects: GraphEffects
 ) -> Lowered:
     captured, fake_mode = traced.captured, traced.emitter.t.graph.fake_mode
+    calls, as_it_is = None, CATCHES_FOREIGN if effects.catches_foreign else ""
     if _runs_in_order(options, effects):
         _keep_for_handlers(captured.module)
+    elif traced.emitter.t.modes:
+        calls = _take_out_setters(captured.module)
+        as_it_is = SEVERAL if calls is None else ""
     has_floats = _are_floats(
         getattr(fake_mode.shape_env, "backed_var_to_val", ())
     )  # also what a rollback left
@@ -141,7 +166,7 @@ def _lowered(
                 contexts=captured.contexts,
                 ambient=ambient,
                 keeps_history=captured.keeps_history,
-                as_it_is=CATCHES_FOREIGN if effects.catches_foreign else "",
+                as_it_is=as_it_is,
             )
     except BackendFailed:
         if has_floats:
@@ -157,7 +182,16 @@ def _lowered(
             setting.set(start)
     if has_floats and any(_are_floats(guard.expr.free_symbols) for guard in lowered.shape_guards):
         raise FloatsNeeded
-    return lowered
+    return attrs.evolve(lowered, callable=calls.around(lowered.callable)) if calls else lowered
+
+
+def _take_out_setters(module: Any) -> StateCalls | None:
+    """Take setters of state that kernels read out of a graph; what it is compiled under is what they set."""
+    calls = state_calls(module)
+    if calls:
+        calls.take_out(module)
+        run_setters(calls.prologue)
+    return calls
 
 
 def _keep_for_handlers(module: Any) -> None:
@@ -180,14 +214,30 @@ def _are_floats(symbols: Iterable[Any]) -> bool:
     return any(symbol_is_type(symbol, SymT.FLOAT) for symbol in symbols)
 
 
+def _layout_guards(lowered: Lowered, captured: CapturedGraph, target: Target) -> Iterator[Guard]:
+    """Yield the conditions of a backend; a float becomes a tensor of its own in each call, which shares nothing."""
+    for guard in lowered.guards:
+        if isinstance(guard, AliasLayout):
+            given = [p for p in guard.positions if captured.inputs[p].kind != "float"]
+            if len(given) < 2:
+                continue
+            guard = attrs.evolve(guard, positions=tuple(given))
+        yield _layout_guard(guard, captured, target)
+
+
 def _layout_guard(guard: Any, captured: CapturedGraph, target: Target) -> Guard:
     """A condition of the backend over the flat inputs of the graph."""
-    sources: list[Source] = [item.source for item in captured.inputs]
+    sources: list[Source] = [_checked(item.source) for item in captured.inputs]
     if isinstance(guard, AliasLayout) and not guard.layout and len(guard.positions) > 1:
         first, *others = (sources[position] for position in guard.positions)
         return Guard(first, DistinctStorages(tuple(others), first), start_of(target))
     holds = CallSource(lambda *inputs: guard.holds(inputs), *sources)
     return Guard(holds, Truth(True), start_of(target))
+
+
+def _checked(source: Source) -> Source:
+    """Return where a guard reads an input; a drawn one shares memory with no other, like the tensor in its place."""
+    return CapturedSource("drawn", torch.empty(0)) if is_drawn(source) else source
 
 
 # -- the function ----------------------------------------------------------------------------------------------------
@@ -202,11 +252,12 @@ def _function(
     emitter = traced.emitter
     number = next(_numbers)
     name = f"entry_{number}"
-    call: list[str] = []
+    call: list[str] = [*emitter.draws]
     if lowered is not None and recovery is not None:
         call = _graph_call(traced, lowered, recovery, target)
     loads, marks = _loads(emitter, target), inference_marks(emitter)
-    body = [*loads, *call, *marks, *emitter.lines, ending(traced, site)]
+    body = [*loads, *call, *emitter.late_draws, *marks, *emitter.lines]
+    body.append(ending(traced, site))
     data.source = function_text(name, target.parameters, body)
     data.namespace = dict(emitter.captured)
     return load_source(
@@ -238,12 +289,14 @@ def _graph_call(traced: Traced, lowered: Lowered, recovery: Recovery, target: Ta
     copies: list[str] = []
     given = f"error, ({state})"
     if recovery.plan is not None:
-        watched = [item for item in traced.captured.inputs if item.kind == "tensor"]
-        tensors = ", ".join(emitter.load(item.source) for item in watched)
-        copies = [f"before = {recover}.before({tensors})"]
+        copies = [f"before = {recover}.before({', '.join(_kept(traced, recovery))})"]
         given += ", before"
+    if recovery.steps.steps:
+        drawn = "".join(f"{step.drawn.name}, " for step in recovery.steps.steps)
+        given += f", drawn=({drawn})"
     return [
         *copies,
+        *emitter.draws,
         "try:",
         f"    g = {graph}({arguments})",
         "except BaseException as error:",
@@ -251,15 +304,33 @@ def _graph_call(traced: Traced, lowered: Lowered, recovery: Recovery, target: Ta
     ]
 
 
+def _kept(traced: Traced, recovery: Recovery) -> Iterator[str]:
+    """Yield the arguments of `Recovery.before`: tensors that exist before the entry, and random streams."""
+    load = traced.emitter.load
+    for item in traced.captured.inputs:
+        if item.kind == "tensor":
+            yield "None" if is_drawn(item.source) else load(item.source)
+    if streams := [source for source in recovery.steps.saved if source is not None]:
+        yield f"streams=({''.join(f'{load(source)}, ' for source in streams)})"
+
+
 def _recovery(
-    effects: GraphEffects, retrace: Retrace, ambient: AmbientState, data: EntryData
+    traced: Traced,
+    effects: GraphEffects,
+    steps: Sequence[Step],
+    retrace: Retrace,
+    ambient: AmbientState,
+    data: EntryData,
 ) -> Recovery:
+    from stator._random_steps import RandomSteps
     from stator._recovery import Recovery, RollbackPlan
 
     runs_in_order = _runs_in_order(retrace.options, effects)
-    plan = RollbackPlan.of(effects, runs_in_order, data.forgives)
+    made = RandomSteps.of(steps, data.graph, runs_in_order)
+    plan = RollbackPlan.of(effects, made, runs_in_order, data.forgives)
     facts = retrace.target, ambient, effects, plan, data.failures, data.forgives
-    return Recovery(*facts, module=data.graph, retrace=retrace)
+    settings = tuple(traced.emitter.t.modes.items())
+    return Recovery(*facts, settings, steps=made, module=data.graph, retrace=retrace)
 
 
 def _giving_outputs(lowered: Lowered) -> Callable[..., Any]:

@@ -5,12 +5,23 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import attrs
+from stator_bytecode import Rest
 
 
 class Native(Protocol):
     """Whatever can run without an entry; see `Target.plain`."""
 
     def plain(self) -> Any: ...
+
+
+@attrs.frozen(eq=False)
+class Remainder:
+    """The innermost frames of a continuation: their caller goes on as before, in `Region.dispatch`."""
+
+    rest: Rest
+
+    def plain(self) -> Rest:
+        return self.rest
 
 
 @attrs.define

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 
 import attrs
 import torch
-from stator_subgraphs import CHECKS, bodies_of, calls_in, draws, is_of_torch, name_of, storage_of
+from stator_subgraphs import (
+    CHECKS,
+    bodies_of,
+    calls_in,
+    is_of_torch,
+    name_of,
+    node_may_draw,
+    storage_of,
+)
 from torch.fx import GraphModule, Node
 
 if TYPE_CHECKING:
@@ -54,7 +62,7 @@ class GraphEffects:
         return cls(
             tuple(positions),
             writes_to_views=any(inputs[i].meta["example_value"]._is_view() for i in positions),
-            draws=any(map(may_draw, calls)),
+            draws=any(map(node_may_draw, calls)),
             is_final=any(map(_is_final, calls)),
             has_checks=any(map(is_check, calls)),
             is_caught=_is_caught_after_effect(module),
@@ -65,7 +73,7 @@ class GraphEffects:
 def has_effect(node: Node) -> bool:
     """Return True if running the node again, or not at all, could be observed."""
     calls = [node, *(inner for body in bodies_of(node) for inner in _all_calls(body))]
-    return any(_written(call) or may_draw(call) or _is_final(call) for call in calls)
+    return any(_written(call) or node_may_draw(call) or _is_final(call) for call in calls)
 
 
 def is_check(node: Node) -> bool:
@@ -74,7 +82,9 @@ def is_check(node: Node) -> bool:
 
 
 def _is_caught_after_effect(module: GraphModule) -> bool:
-    changed = False
+    """Return True for an operator in a `try` behind a write, or in a graph that draws anywhere: a compiler may draw
+    first."""
+    changed = any(map(node_may_draw, calls_in(module)))
     for node in calls_in(module):
         if changed and node.meta.get("catches_operators"):
             return True
@@ -117,17 +127,6 @@ def is_silent_write(node: Node) -> bool:
             False,
         )  # `training` or `use_input_stats` of the functions in `torch`
     return "data" in [argument for argument in node.args if type(argument) is str]
-
-
-def may_draw(node: Node) -> bool:
-    """Return True if a call may draw random numbers: dropout and attention do not where they drop nothing."""
-    name = name_of(node)
-    if name in ("dropout", "feature_dropout", "alpha_dropout"):
-        return node.args[2:3] != (False,) and node.kwargs.get("training") is not False
-    if name == "scaled_dot_product_attention":
-        given = node.kwargs.get("dropout_p", node.args[4] if len(node.args) > 4 else 0.0)
-        return bool(given != 0)
-    return draws(node.target)
 
 
 def _is_final(node: Node) -> bool:

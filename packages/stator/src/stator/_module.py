@@ -4,22 +4,33 @@
     compiled.__dict__ is model.__dict__      # parameters, buffers, submodules, hooks, training: one set of them
     type(compiled).__mro__[2] is type(model) # so isinstance holds
     compiled(x)                              # call(model, x): compiled code sees the original
+    compiled.forward(x)                      # forward()(model, x), which calls no hooks of the module
 
-The class is made once for each class of modules. What the object has of its own are two slots, no entry in `__dict__`,
-so that the state of the module stays what it was.
+The class is made once for each class of modules. What the object has of its own are three slots, no entry in
+`__dict__`, so that the state of the module stays what it was.
 """
 
 import copy
+import inspect
 import operator
+import types
 import weakref
 from abc import ABCMeta
 from types import MemberDescriptorType
 from typing import Any
 
+import attrs
 import torch
 from stator_bytecode import HandlerTable
 from stator_guards import AttrSource, CallSource, Is
-from stator_variables import SymbolicDomain, Tracing, VariableTracker, source_of, wrap
+from stator_variables import (
+    SymbolicDomain,
+    Tracing,
+    VariableTracker,
+    get_attribute,
+    source_of,
+    wrap,
+)
 
 
 class CompiledModule:
@@ -28,6 +39,7 @@ class CompiledModule:
     __slots__ = ()
     _stator_model: torch.nn.Module
     _stator_call: Any
+    _stator_forward: Any
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Not passed on: the user's class, which may register its subclasses, is to see no new one."""
@@ -40,10 +52,13 @@ class CompiledModule:
         return operator.itemgetter(0), ((self._stator_model,),)
 
     def __copy__(self) -> Any:
-        return compiled_module(copy.copy(self._stator_model), self._stator_call)
+        return compiled_module(
+            copy.copy(self._stator_model), self._stator_call, self._stator_forward
+        )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        return compiled_module(copy.deepcopy(self._stator_model, memo), self._stator_call)
+        model = copy.deepcopy(self._stator_model, memo)
+        return compiled_module(model, self._stator_call, self._stator_forward)
 
 
 class _LiveReport:
@@ -53,12 +68,26 @@ class _LiveReport:
         return self if module is None else module._stator_call.report
 
 
-def compiled_module(model: torch.nn.Module, call: Any) -> Any:
-    """An object that shares everything with `model`, and whose call is `call(model, ...)`."""
+@attrs.frozen
+class _CompiledForward:
+    """The attribute `forward`. No data descriptor: a module whose instance has its own goes first."""
+
+    plain: types.FunctionType
+
+    def __get__(self, module: Any, cls: type | None = None) -> Any:
+        if module is None:
+            return self.plain
+        return types.MethodType(module._stator_forward(), module._stator_model)
+
+
+def compiled_module(model: torch.nn.Module, call: Any, forward: Any) -> Any:
+    """An object that shares everything with `model`. Its call is `call(model, ...)`, its `forward` is `forward()`, made
+    when it is needed, of `model`."""
     made: Any = object.__new__(_subclass(type(model)))
     object.__setattr__(made, "__dict__", model.__dict__)
     object.__setattr__(made, "_stator_model", model)
     object.__setattr__(made, "_stator_call", call)
+    object.__setattr__(made, "_stator_forward", forward)
     return made
 
 
@@ -69,14 +98,16 @@ def _subclass(base: type) -> type:
         if CompiledModule in known.__bases__:
             return known
     body: dict[str, Any] = {
-        "__slots__": ("_stator_call", "_stator_model"),
+        "__slots__": ("_stator_call", "_stator_forward", "_stator_model"),
         "__module__": base.__module__,
         "__qualname__": base.__qualname__,
         "__doc__": base.__doc__,
         **{name: _shared_slot(member) for name, member in _slots(base).items()},
     }
-    if not hasattr(base, "report"):
+    if not any("report" in vars(cls) for cls in base.__mro__):
         body["report"] = _LiveReport()
+    if isinstance(forward := inspect.getattr_static(base, "forward"), types.FunctionType):
+        body["forward"] = _CompiledForward(forward)
     meta = type(base)
     make = (
         ABCMeta if issubclass(meta, ABCMeta) else type
@@ -132,6 +163,16 @@ def inlined(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     module = wrap(t, real.owner(), CallSource(_owner, source))
     call = wrap(t, real.call, AttrSource(source, "call"))
     return SymbolicDomain(t).call(call, [module, *args[1:]], kwargs)
+
+
+@handlers.handles(_CompiledForward.__get__)
+def forward_of_the_model(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Traced code goes on in the `forward` of the original."""
+    compiled: VariableTracker = args[1]
+    model = compiled.real._stator_model
+    return get_attribute(
+        t, wrap(t, model, AttrSource(source_of(compiled), "_stator_model")), "forward"
+    )
 
 
 def _owner(in_place: InPlace) -> Any:

@@ -3,6 +3,7 @@
 import difflib
 import functools
 import os
+import sys
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from typing import Any
@@ -15,6 +16,7 @@ from stator_variables import DEFAULT_HANDLERS, SymbolicDomain, Tracing
 
 from stator import _module
 from stator._stress import MODES, is_mode, stressed
+from stator._telling import tell_later
 from stator.errors import InvalidOption, InvalidUse, backend_boundary
 
 
@@ -25,15 +27,38 @@ def output_graph(places: Any, capture_data: bool = False) -> Any:
     return OutputGraph(places, capture_data=capture_data)
 
 
-@functools.cache  # what is installed is gone through once a process
+@functools.cache  # installed distributions are enumerated once per process
 def installed_operators() -> Mapping[Any, Any]:
-    """The higher-order operators of the default graph layer, and of every installed distribution that announces some
-    under the entry point group `stator_operators`."""
+    """Merge the higher-order operators of the default graph layer with the installed ones.
+
+    A distribution announces its table under the entry point group `stator_operators`. One that
+    cannot be imported is reported in a warning and left out: it need not concern this program.
+    """
     from stator_subgraphs import OPERATORS
 
-    return OPERATORS.merged_with(
-        *[point.load() for point in entry_points(group="stator_operators")]
-    )
+    tables = []
+    for point in entry_points(group="stator_operators"):
+        try:
+            tables.append(point.load())
+        except Exception as error:  # importing a distribution of somebody else may raise anything
+            text = f"the operators {point.name!r} ({point.value}) are not available: {error!r}"
+            tell_later(UserWarning(text))
+
+    return OPERATORS.merged_with(*tables)
+
+
+def disabled_by_environment() -> bool:
+    """Return True where the environment or `torch._dynamo.config.disable` turns compilation off.
+
+    The variables are torch's: `TORCH_COMPILE_DISABLE` and `TORCHDYNAMO_DISABLE`. A value that the
+    program has assigned to the setting of torch takes precedence, as it does for torch.compile.
+    """
+    config = sys.modules.get("torch._dynamo.config")
+    if config is not None and config.disable:
+        return True
+    if os.environ.get("TORCHDYNAMO_DISABLE") == "1":
+        return True
+    return config is None and os.environ.get("TORCH_COMPILE_DISABLE") == "1"
 
 
 @attrs.frozen

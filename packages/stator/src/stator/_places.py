@@ -1,14 +1,20 @@
 """Where the traced program is, for the metadata of nodes: the user's frames, and the module calls around them."""
 
 import builtins
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import Frame, Instruction, Machine
+from stator_bytecode import CallSite, Frame, Instruction, Machine
 from stator_guards import Source
 from stator_variables import Place, Tracing, real_of, source_of
+
+from stator._call_history import visible_calls
+
+_OPERATORS = frozenset({"call_function", "call_method", "call_module"})
+
+_NUMBERS = (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
 
 GENERATED = "<eval_with_key>"
 """How the names of files begin that fx makes up for the code of graphs."""
@@ -21,10 +27,14 @@ class MachinePlaces:
     machine: Machine | None = None
     tracing: Tracing | None = None
     _known: dict[Any, Any] = attrs.field(factory=dict)
+    _calls: dict[int, list[CallSite]] = attrs.field(factory=dict)
+    """The calls that were under way, by the number of the instruction; see `Place.began`."""
 
     def current(self) -> Place:
         frames = [] if self.machine is None else self.machine.frames
         visible = [frame for frame in frames if not frame.hidden]
+        began = 0 if self.tracing is None else self.tracing.progress.begun
+        self._calls.setdefault(began, [site for _, site in visible_calls(frames)])
         spans = tuple(frame.code.span(frame.pc) for frame in visible)
         return Place(
             spans,
@@ -33,8 +43,13 @@ class MachinePlaces:
             caught=any(map(is_caught, frames)),
             catches_operators=any(map(catches_operators, frames)),
             handled=any(map(is_handled, frames)),
-            began=0 if self.tracing is None else self.tracing.progress.begun,
+            began=began,
         )
+
+    def contributing(self, nodes: Iterable[torch.fx.Node]) -> frozenset[CallSite]:
+        """Return the calls in which operators on tensors were recorded: numbers alone are no work for a graph."""
+        began = {node.meta.get("began") for node in nodes if _is_tensor_operator(node)}
+        return frozenset(site for number in began for site in self._calls.get(number or 0, ()))
 
     def _original(self, frames: list[Frame]) -> Mapping[str, Any]:
         """The metadata of the node that the innermost generated `forward` has come to, by its line."""
@@ -54,6 +69,7 @@ class MachinePlaces:
     def forget(self) -> None:
         self.machine = self.tracing = None
         self._known.clear()
+        self._calls.clear()
 
     def _modules(self, frames: list[Frame]) -> tuple[tuple[str, str, type], ...]:
         found: list[tuple[str, str, type]] = []
@@ -74,6 +90,11 @@ class MachinePlaces:
             known = self._known[id(tracker)] = (tracker, (f"{path}#{len(self._known)}", path, cls))
         entry: tuple[str, str, type] = known[1]
         return entry
+
+
+def _is_tensor_operator(node: torch.fx.Node) -> bool:
+    example = node.meta.get("example_value")
+    return node.op in _OPERATORS and not isinstance(example, _NUMBERS)
 
 
 def is_caught(frame: Frame) -> bool:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from stator_bytecode import Code, Point, Site, decode
+from stator_bytecode import Code, Point, Rest, Site, decode
 
 from stator.errors import InvalidUse
 
@@ -194,5 +194,6 @@ _REDUCERS: dict[type, Callable[[Any], Any]] = {
     weakref.ReferenceType: lambda reference: (Strong, (reference(),)),
     Code: lambda code: (decode, (code.raw,)),
     Point: lambda point: (Point, (point.frames, point.carried)),
+    Rest: lambda rest: (Rest, (rest.start, rest.first)),
     Site: lambda site: (Site, (site.point,)),
 }

@@ -27,9 +27,11 @@ import torch
 from stator_backends import AmbientState
 from stator_bytecode import Point, Site, exception_field, passed_over, set_exception_field
 from stator_subgraphs import bodies_of
+from stator_variables import saved_stream
 
 from stator._fallback import Plainly
 from stator._graph_effects import GraphEffects, has_effect
+from stator._random_steps import RandomSteps, Restore
 from stator._resumption import Failure, Resumption, Unavailable, has_saved_tensor_hooks
 from stator._retrace import Retrace
 from stator._saved_tensor import Saved, save
@@ -49,7 +51,9 @@ class RollbackPlan:
     random: bool
 
     @classmethod
-    def of(cls, effects: GraphEffects, runs_in_order: bool, forgives: bool) -> RollbackPlan | None:
+    def of(
+        cls, effects: GraphEffects, steps: RandomSteps, runs_in_order: bool, forgives: bool
+    ) -> RollbackPlan | None:
         """Plan copies for graphs that a compiler may reorder, and for checks of what the trace relied on.
 
         With the option `fallback` (`forgives`) each graph of a compiler may turn out to be one that cannot run.
@@ -57,9 +61,10 @@ class RollbackPlan:
         is_needed = effects.has_checks or (effects.is_caught and effects.writes_to_views)
         if not runs_in_order:
             is_needed = is_needed or effects.is_caught or forgives
-        if not is_needed or effects.is_final or not effects.is_observable:
-            return None
-        return cls(effects.written, effects.draws)
+        is_needed = is_needed and not effects.is_final and effects.is_observable
+        if is_needed:
+            return cls(effects.written, effects.draws or None in steps.saved)
+        return cls((), None in steps.saved) if steps.saved else None
 
 
 @attrs.frozen
@@ -68,6 +73,7 @@ class Before:
 
     rng: torch.Tensor | None
     saved: tuple[Saved, ...]
+    streams: tuple[Restore, ...] = ()
 
     def restore(self) -> bool:
         """Return False, with nothing changed, if that is not possible."""
@@ -77,7 +83,17 @@ class Before:
             one.restore()
         if self.rng is not None:
             torch.set_rng_state(self.rng)
+        for restore in self.streams:
+            restore()
         return True
+
+
+@attrs.frozen(eq=False)
+class Made:
+    """What the steps on random streams gave, and the state before them."""
+
+    drawn: Sequence[Any]
+    before: Before | None
 
 
 @attrs.define(eq=False)
@@ -90,6 +106,8 @@ class Recovery:
     plan: RollbackPlan | None
     failures: list[str]
     forgives: bool  # a backend that is at fault
+    settings: tuple[tuple[Any, Any], ...] = ()  # that the graph changes, as they are before it
+    steps: RandomSteps = attrs.field(factory=RandomSteps)
     module: Any = None  # the graph; None for an entry that was loaded from a dump
     retrace: Retrace | None = None
     resumptions: dict[str, Resumption | None] = attrs.field(factory=dict)  # by the name of the node
@@ -98,26 +116,37 @@ class Recovery:
     def __reduce__(self) -> Any:
         """Leave out the graph and what traces it: an entry that was dumped recovers without."""
         facts = self.target, self.ambient, self.effects, self.plan, self.failures, self.forgives
-        return Recovery, facts
+        return Recovery, (*facts, self.settings)
 
-    def before(self, *inputs: torch.Tensor) -> Before:
-        """Copy what the plan says; `inputs` are the tensor inputs of the graph."""
+    def before(self, *inputs: torch.Tensor, streams: Sequence[Any] = ()) -> Before:
+        """Copy what the plan says; `inputs` are the tensor inputs of the graph that exist already."""
         assert self.plan is not None
         rng = torch.get_rng_state() if self.plan.random else None
-        return Before(rng, save([inputs[position] for position in self.plan.written]))
+        written = [inputs[position] for position in self.plan.written]
+        saved = save([tensor for tensor in written if tensor is not None])
+        return Before(rng, saved, tuple(map(saved_stream, streams)))
 
     def after(
-        self, error: BaseException, state: tuple[Any, ...], before: Before | None = None
+        self,
+        error: BaseException,
+        state: tuple[Any, ...],
+        before: Before | None = None,
+        drawn: Sequence[Any] = (),
     ) -> Plainly:
         """Return how the program goes on; raise `error` where nothing but that is left."""
         self.failures[:] = [f"{type(error).__name__}: {error}"]
         failure = None if self.module is None else Failure.of(error, self.module)
         is_of_operator = self._is_of_operator(error, failure)
+        for setting, start in self.settings:
+            setting.set(start)
         self.ambient.install()
 
-        if is_of_operator and not self.effects.is_observable:
+        if is_of_operator and not self.effects.is_observable and self._undo_steps(before, drawn):
             return self._run_natively(error, state)
-        resumed = None if failure is None else self._resume(error, failure, state, is_of_operator)
+        resumed = None
+        if failure is not None:
+            made = Made(drawn, before)
+            resumed = self._resume(error, failure, state, made, is_of_operator)
         if resumed is not None:
             return resumed
         if is_of_operator and before is not None and self._restore(before):
@@ -147,18 +176,28 @@ class Recovery:
         with torch.inference_mode(self.ambient.inference):
             return before.restore()
 
+    def _undo_steps(self, before: Before | None, drawn: Sequence[Any]) -> bool:
+        """Return False if steps on random streams were made, and their state was not saved."""
+        return not drawn or (before is not None and self._restore(before))
+
     def _resume(
-        self, error: BaseException, failure: Failure, state: tuple[Any, ...], is_of_operator: bool
+        self,
+        error: BaseException,
+        failure: Failure,
+        state: tuple[Any, ...],
+        made: Made,
+        is_of_operator: bool,
     ) -> Plainly | None:
         resumption = self._resumption(failure, state)
-        if resumption is None:
+        if resumption is None or not self._rewind(resumption, made):
             return None
         try:
-            goto = resumption.resume(self.target, state, failure)
+            goto = resumption.resume(self.target, state, failure, made.drawn)
         except Unavailable:
             return None
 
         runs_again = is_of_operator and resumption.is_exact and not has_effect(failure.node)
+        assert isinstance(goto.site, Site)
         set_exception_field(error, "__traceback__", failure.rest)
         failure.frame.clear()  # it holds modes that the graph entered
         if runs_again and next(bodies_of(failure.node), None) is None:
@@ -167,13 +206,29 @@ class Recovery:
             site = Throwing(goto.site, error)
         return Plainly(Resumed(site, self.continuations), tuple(goto.state))
 
+    def _rewind(self, resumption: Resumption, made: Made) -> bool:
+        """Put the streams back that have steps after the operator; the resumption makes those before it again."""
+        rewound = resumption.rewound - {step.drawn for step in self.steps.steps}
+        if not rewound:
+            return True
+        saved = self.steps.saved
+        if made.before is None or not rewound <= set(saved):
+            return False
+        if None in rewound and made.before.rng is not None:
+            torch.set_rng_state(made.before.rng)
+        owners = [key for key in saved if key is not None]
+        for owner, restore in zip(owners, made.before.streams, strict=True):
+            if owner in rewound:
+                restore()
+        return True
+
     def _resumption(self, failure: Failure, state: tuple[Any, ...]) -> Resumption | None:
         name = failure.node.name
         if self.retrace is None or "began" not in failure.node.meta:
             return None
         if name not in self.resumptions:
             try:
-                self.resumptions[name] = Resumption.of(self.retrace, state, failure)
+                self.resumptions[name] = Resumption.of(self.retrace, state, failure, self.steps)
             except Unsupported:
                 self.resumptions[name] = None
         return self.resumptions[name]

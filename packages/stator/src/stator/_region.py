@@ -12,14 +12,15 @@ from typing import Any
 import attrs
 import torch
 from stator_backends import AmbientState
-from stator_bytecode import Goto, Point, Site, drive, passed_over
+from stator_bytecode import CallSite, Goto, Point, Rest, Site, drive, passed_over
 from stator_guards import Cache, Entry
 from stator_variables import REPLACEABLE, can_be_taken, give_back, taken
 from torch.autograd import forward_ad
 
+from stator._call_history import CallEvidence, CallHistory, FirstRuns, visible_calls
 from stator._dynamic import Shapes, recorded
-from stator._entry import FloatsNeeded, make_entry
-from stator._fallback import Plainly
+from stator._entry import FloatsNeeded, finishing_entry, make_entry
+from stator._fallback import Plainly, Remainder
 from stator._local_ends import observed_ends
 from stator._making import is_making, making
 from stator._options import Options
@@ -30,7 +31,7 @@ from stator._target import Continuation, Root, Target
 from stator._telling import RUNNERS, tell, tell_later, untold
 from stator._trace import trace
 from stator._traceback import OWN_CODES
-from stator.errors import BackendFailed, Unsupported
+from stator.errors import BackendFailed, SourceSpan, Unsupported
 
 NOTHING_AFTER = "replaced-builtin"
 """The reason of a break after which no code of ours could run: the whole runs plainly."""
@@ -57,6 +58,7 @@ class Place:
         factory=list
     )  # at most one: the same, for calls under function modes
     recent: Entry | None = None  # the entry used last
+    passed: set[SourceSpan] = attrs.field(factory=set)  # breaks that were to come only once
     lazy_calls: int = 0  # calls that ran eagerly because they initialize lazy modules
 
 
@@ -81,6 +83,7 @@ class Region:
     missed: list[Unsupported] = attrs.field(
         factory=list
     )  # exceptions that were expected and did not come
+    history: CallHistory = attrs.field(factory=CallHistory)
     _lock: Any = attrs.field(factory=threading.Lock)
 
     @classmethod
@@ -148,10 +151,22 @@ class Region:
             if self._refuses(place) and place.cache.is_full(key):
                 raise _past_limit(place.cache, key, state)
             return Plainly(place.target, state)
+        if self._breaks_once(place, entry):
+            place.cache.remove(entry)
+            return entry.run(*state)
         place.newest[key] = entry
         if place is self.root:
             self._remember(place, key, entry)
         return entry.run(*state)
+
+    def _breaks_once(self, place: Place, entry: Entry) -> bool:
+        """Return True if the cause of the break at the end of an entry is gone when it has run: the next call traces
+        again, once for each such break, since the cause may return (a cache that is cleared)."""
+        reason = entry.data.reason
+        if reason is None or not reason.once or reason.where in place.passed:
+            return False
+        place.passed.add(reason.where)
+        return True
 
     def _remember(self, place: Place, key: Hashable, entry: Entry) -> None:
         """Let the wrapper try the entry first, unless calls alternate among several: then the cache finds it sooner."""
@@ -168,6 +183,8 @@ class Region:
     # -- making -------------------------------------------------------------------------------------------------------
     def _make(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
         with making():
+            if (entry := self._finishing(place, state, key)) is not None:
+                return entry
             try:
                 return self._made(place, state, key)
             except FloatsNeeded:
@@ -177,7 +194,8 @@ class Region:
     def _made(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
         ambient = AmbientState.capture()
         named = dict(zip(place.target.parameters, state, strict=True))
-        policy, again = recorded(place.shapes.policy(named))
+        shapes = place.shapes.policy(named)
+        policy, again = recorded(attrs.evolve(shapes, native_calls=self.history.native))
         try:
             traced = trace(place.target, state, self.options, policy)
             try:
@@ -191,7 +209,9 @@ class Region:
                 site = None if traced.point is None else self.site_of(traced.point, expected)
                 place.ending = tuple(sorted({*place.ending, *traced.emitter.t.ended_locals}))
                 retrace = Retrace(place.target, self.options, again)
-                return make_entry(traced, retrace, site, ambient, key)
+                entry = make_entry(traced, retrace, site, ambient, key)
+                self._count_calls(traced.calls, entry)
+                return entry
             finally:
                 traced.captured.release()
                 del traced  # it holds the reason, whose traceback holds this frame
@@ -208,6 +228,40 @@ class Region:
         finally:
             named.clear()  # the policy asks it while tracing; what was traced may outlive this call, the state must not
         return None
+
+    def _count_calls(self, calls: CallEvidence, entry: Entry) -> None:
+        self.history.record(calls)
+        if suspected := self.history.suspected(calls.finished):
+            entry.run = FirstRuns(entry, entry.run, suspected, self._count_end)
+
+    def _count_end(self, site: CallSite) -> None:
+        if self.history.count_end(site):
+            self._forget_call(site)
+
+    def _forget_call(self, site: CallSite) -> None:
+        """Drop the continuations inside of a call that is native from now on."""
+        with self._lock:
+            for point in [*self.places]:
+                if any(site == other for _, other in visible_calls(point.frames)):
+                    self.places.pop(point, None)
+
+    def _finishing(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
+        """The entry that leaves a native call to Python; None outside of such calls."""
+        target, known = place.target, self.history.native
+        if isinstance(target, Root):
+            return None
+        if (first := self.history.first_native(target.point, state)) is None:
+            return None
+        for site in self.history.native - known:
+            self._forget_call(site)
+        try:
+            remainder = Remainder(Rest(target.point, first))
+        except Unsupported:
+            return None  # a generator, say: this round of it is traced
+        layout = target.point.frames[first]
+        detail = f"{layout.raw.co_qualname}, in which no graph gained an operation"
+        reason = Unsupported("native-call", detail, "", layout.code.span(layout.pc))
+        return finishing_entry(target, remainder, self.options, key, reason)
 
     def _refuses(self, place: Place) -> bool:
         """`fullgraph` promises one graph or an error. What comes after lets out an exception: the effects are done."""
@@ -233,6 +287,12 @@ class Region:
         places = [self.root, *self.places.values()]
         return [each for place in places for each in (place, *place.under_modes)]
 
+    def release_in_child(self) -> None:
+        """Release locks that another thread held when this process was forked: it does not exist here."""
+        self._lock = threading.Lock()
+        for place in self.all_places():
+            place.cache.release_in_child()
+
     def reset(self) -> None:
         """Forget everything compiled."""
         self.root = _place(self.root.target, self.options)
@@ -240,11 +300,17 @@ class Region:
         self.places.clear()
         self.sites.clear()
         self.missed.clear()
+        self.history = CallHistory()
 
 
 def _place(target: Target, options: Options) -> Place:
     patience = math.inf if options.fullgraph else PATIENCE
-    shapes = Shapes(options.dynamic, options.captures_data, options.fullgraph, patience)
+    shapes = Shapes(
+        options.dynamic,
+        options.captures_data,
+        options.fullgraph,
+        patience,
+    )
     return Place(
         target,
         Cache(target.name, options.recompile_limit, warn=None if options.fullgraph else tell_later),

@@ -25,12 +25,14 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode import Goto, Site, exception_field
-from stator_guards import load_source
+from stator_guards import Source, load_source
 from stator_subgraphs import CapturedGraph, bodies_of, is_mode_call, is_of_torch, storage_of
+from stator_variables import Step
 from torch import fx
 
 from stator._entry_source import ending, function_text, inference_marks
 from stator._graph_effects import has_effect
+from stator._random_steps import RandomSteps, given_again
 from stator._retrace import Retrace
 from stator._target import Target
 from stator._trace import Traced
@@ -102,27 +104,40 @@ class Resumption:
     captured: CapturedGraph
     needed: frozenset[int]
     is_exact: bool
+    rewound: set[Source | None]  # random streams that have steps after the operator
+    steps: Sequence[Step]  # on random streams, before it
 
     @classmethod
-    def of(cls, retrace: Retrace, state: tuple[Any, ...], failure: Failure) -> Resumption:
+    def of(
+        cls, retrace: Retrace, state: tuple[Any, ...], failure: Failure, steps: RandomSteps
+    ) -> Resumption:
         """Raises Unsupported when the trace takes another way than the first, or cannot be continued there."""
         traced = retrace.to(state, failure.node.meta["began"])
         try:
             is_exact = _compare(traced.captured.graph, failure)
             assert traced.point is not None
-            run = _function(traced, retrace.target, Site(traced.point))
+            again = traced.emitter.t.streams.early
+            if not steps.starts_with(again):
+                raise Unsupported("operator-error", "other steps on random streams")
+            rewound = steps.rewound(again)
+            made_again = {i for i, step in enumerate(steps.steps) if step.key in rewound}
+            drawn = given_again(traced.emitter, again, made_again)
+            run = _function(traced, retrace.target, Site(traced.point), drawn)
             lines = "\n".join(traced.emitter.lines)
             needed = frozenset(int(found) for found in re.findall(r"\bg\[(\d+)\]", lines))
-            return cls(run, traced.captured, needed, is_exact)
+            return cls(run, traced.captured, needed, is_exact, rewound, again)
         finally:
             traced.captured.release()
 
-    def resume(self, target: Target, state: tuple[Any, ...], failure: Failure) -> Goto:
+    def resume(
+        self, target: Target, state: tuple[Any, ...], failure: Failure, drawn: Sequence[Any]
+    ) -> Goto:
         """Raises Unavailable when a value is missing; then nothing has changed.
 
         Where no handler of the program will run, the frames need no values: they are only seen in a traceback.
         """
         named = dict(zip(target.parameters, state, strict=True))
+        named |= {step.drawn.name: one for step, one in zip(self.steps, drawn, strict=False)}
         values = _Values(self.captured, failure.frame.f_locals, named)
         outputs: Any = self.captured.graph.output_node().args[0]
         is_handled = bool(failure.node.meta.get("handled"))
@@ -135,7 +150,7 @@ class Resumption:
                 if is_handled or position in self.needed:
                     raise
                 given.append(DROPPED)
-        result: Goto = self.run(*state, given)
+        result: Goto = self.run(*state, given, drawn)
         return result
 
 
@@ -155,12 +170,15 @@ def _compare(graph: fx.Graph, failure: Failure) -> bool:
     return not any(map(has_effect, calls))
 
 
-def _function(traced: Traced, target: Target, site: Site) -> Callable[..., Any]:
+def _function(
+    traced: Traced, target: Target, site: Site, steps: Sequence[str]
+) -> Callable[..., Any]:
     emitter = traced.emitter
     name = f"resume_{next(_numbers)}"
     marks = inference_marks(emitter)
-    body = [*emitter.loads, *marks, *emitter.lines, ending(traced, site)]
-    text = function_text(name, (*target.parameters, "g"), body)
+    body = [*emitter.loads, *steps, *emitter.late_draws, *marks, *emitter.lines]
+    body.append(ending(traced, site))
+    text = function_text(name, (*target.parameters, "g", "drawn"), body)
     captured = emitter.captured
     made: Callable[..., Any] = load_source(text, f"<stator {name}: {target.name}>", captured, site)[
         name

@@ -52,12 +52,17 @@ def refuse(subject: Any) -> None:
 def _is_of_torch_compile(subject: Any) -> bool:
     if isinstance(subject, torch.nn.Module):
         return str(type(subject).__module__).startswith("torch._dynamo")
-    made_in = getattr(subject, "__globals__", {}).get("__name__")
-    return str(made_in).startswith("torch._dynamo") and not is_disabled(subject)
+    if not isinstance(subject, types.FunctionType):
+        return False
+    made_in = str(subject.__globals__.get("__name__"))
+    return made_in.startswith("torch._dynamo") and not is_disabled(subject)
 
 
-def compiled_function(fn: types.FunctionType, options: Options) -> Any:
-    """A wrapper of a Python function. Generator and coroutine functions run plainly, said once."""
+def compiled_function(fn: types.FunctionType, options: Options, name: str = "") -> Any:
+    """Make the wrapper of a Python function; `name` replaces the function's own in reports.
+
+    Generator and coroutine functions run without being compiled; a warning says so once.
+    """
     fn = original_of(fn) or fn
     if is_disabled(fn):
         return fn
@@ -65,7 +70,7 @@ def compiled_function(fn: types.FunctionType, options: Options) -> Any:
         text = f"{fn.__qualname__} is a {kind} function: it runs without being compiled"
         warnings.warn(text, stacklevel=depth_of_the_user())
         return fn
-    region = Region.of(Root.of(fn), options)
+    region = Region.of(Root.of(fn, name), options)
     REGIONS.add(region)
     wrapper = make_wrapper(fn, Oracle(region, fn) if options.oracle else region, region)
     wrapper.report = LiveReport(region)  # type: ignore[attr-defined]
@@ -81,7 +86,9 @@ def _suspends(fn: types.FunctionType) -> str:
 def _module(module: torch.nn.Module, options: Options) -> Any:
     if isinstance(module, CompiledModule):
         module = module._stator_model
-    return compiled_module(module, _compiled_call(type(module), options))
+    cls: Any = type(module)
+    forward = functools.cache(lambda: compiled_function(cls.forward, options))
+    return compiled_module(module, _compiled_call(cls, options), forward)
 
 
 def in_place(module: torch.nn.Module, options: Options) -> None:
@@ -95,7 +102,10 @@ def in_place(module: torch.nn.Module, options: Options) -> None:
 
 
 def _compiled_call(cls: type, options: Options) -> Any:
-    return compiled_function(getattr(cls, call_name(cls) or "_call_impl"), options)
+    """Make the wrapper of a class's call. `Module._call_impl` is reported as the `forward` it runs."""
+    attribute = call_name(cls) or "_call_impl"
+    called = "forward" if attribute == "_call_impl" else attribute
+    return compiled_function(getattr(cls, attribute), options, f"{cls.__qualname__}.{called}")
 
 
 def _class(cls: type, options: Options) -> type:
@@ -158,8 +168,8 @@ def _next_inside(subject: Any) -> Any:
         return subject._compiled_call_impl or type(subject)._call_impl
     if isinstance(subject, InPlace):
         return subject.call
-    return (
-        subject.func
-        if isinstance(subject, functools.partial)
-        else getattr(subject, "__func__", None)
-    )
+    if isinstance(subject, functools.partial):
+        return subject.func
+    if isinstance(subject, (types.MethodType, staticmethod, classmethod)):
+        return subject.__func__
+    return None

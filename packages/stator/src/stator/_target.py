@@ -33,10 +33,14 @@ class Root:
     fn: FunctionType
     parameters: tuple[str, ...]
     code: CodeType
+    name: str
+    """The name in reports and warnings: of a module, that of its class and `forward`."""
 
     @classmethod
-    def of(cls, fn: FunctionType) -> Root:
-        return cls(fn, entry_names(parameters_of(fn.__code__)), fn.__code__)
+    def of(cls, fn: FunctionType, name: str = "") -> Root:
+        return cls(
+            fn, entry_names(parameters_of(fn.__code__)), fn.__code__, name or fn.__qualname__
+        )
 
     @property
     def is_stale(self) -> bool:
@@ -44,10 +48,6 @@ class Root:
         return self.fn.__code__ is not self.code and _signature(self.fn.__code__) != _signature(
             self.code
         )
-
-    @property
-    def name(self) -> str:
-        return self.fn.__qualname__
 
     def frames(
         self, tracing: Tracing, domain: SymbolicDomain, state: tuple[Any, ...]

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import stator_variables as variables
-from stator_backends import one_at_a_time
-from stator_bytecode import Broke, Escaped, Machine, Outcome, Point, Returned, layout_of
+from stator_backends import one_at_a_time, spec_of
+from stator_bytecode import Broke, CallSite, Escaped, Machine, Outcome, Point, Returned, layout_of
 from stator_bytecode.errors import NOWHERE, InternalError, SourceSpan, StatorError, Unsupported
 from stator_guards import Guard
 
-from stator._carried import Carried, reads_frames
+from stator._call_history import CallEvidence, CallsUnderWay, visible_calls
+from stator._carried import Carried, held_by, reads_frames
 from stator._native_call import before_library, before_loop
 from stator._options import Options
 from stator._places import MachinePlaces
@@ -43,6 +44,7 @@ class Traced:
     leaves: bool
     reason: Unsupported | None
     seconds: float
+    calls: CallEvidence = attrs.field(factory=CallEvidence)
 
 
 def trace(
@@ -72,24 +74,29 @@ def _traced(
     started = time.perf_counter()
     places = MachinePlaces()
     graph = options.stack.graph(places, capture_data=options.captures_data)
+    policy = attrs.evolve(policy, runs_in_order=not spec_of(options.backend).compiles)
     tracing = variables.Tracing(graph, options.stack.all_handlers(), policy, variables.Journal())
     domain = options.stack.domain(tracing)
-    machine = Machine(domain, options.opcodes, sys.getrecursionlimit())
+    depth_limit = sys.getrecursionlimit()
+    machine = Machine(domain, options.opcodes, depth_limit, policy.native_calls)
     places.machine = tracing.machine = machine
     places.tracing = tracing
     try:
         with graph.tracing(), _quiet(), _own_faults(tracing):
             variables.enter_taken(tracing)
-            outcome = before_loop(
-                machine.run(target.frames(tracing, domain, state)), machine, tracing
-            )
+            frames = target.frames(tracing, domain, state)
+            under_way = CallsUnderWay.of(frames)
+            outcome = _before_hook(machine.run(frames), machine)
+            outcome = before_loop(outcome, machine, tracing)
+            finished = under_way.finished(machine.frames)
             if isinstance(outcome, Broke):
                 without_frames(outcome.reason)
                 if (stop := domain.learned_in_vain(outcome)) is not None:
                     raise _Again(stop)
                 if policy.stop is None and not policy.is_whole:
                     outcome = _without_library(outcome, machine, domain)
-            return _written_down(outcome, machine, tracing, graph, started)
+            traced = _written_down(outcome, machine, tracing, graph, started)
+            return attrs.evolve(traced, calls=_evidence(traced, places, finished))
     except (
         BaseException
     ):  # whatever it was goes on; a graph that nobody will get must not keep what it saw alive
@@ -98,6 +105,26 @@ def _traced(
     finally:
         variables.restore_modes(tracing)
         release(tracing, machine, places)
+
+
+def _evidence(traced: Traced, places: MachinePlaces, finished: list[CallSite]) -> CallEvidence:
+    """Return what the trace shows of the calls in it."""
+    contributing = places.contributing(traced.captured.graph.nodes)
+    frames = () if traced.point is None else traced.point.frames
+    under_way = [site for _, site in visible_calls(frames)]
+    return CallEvidence(
+        contributing,
+        broken=tuple(site for site in under_way if site not in contributing),
+        finished=tuple(site for site in finished if site not in under_way),
+    )
+
+
+def _before_hook(outcome: Outcome, machine: Machine) -> Outcome:
+    """Break where a tensor got a hook, instead of where a compiled graph would go on with the tensor."""
+    if not isinstance(outcome, Broke) or not isinstance(outcome.reason, variables.UsedBehindHook):
+        return outcome
+    machine.frames = []
+    return Broke(machine.go_back(outcome.reason.begun), outcome.reason)
 
 
 def _without_library(outcome: Broke, machine: Machine, domain: Any) -> Broke:
@@ -211,15 +238,15 @@ def _emitted(
     reach has to be an object, which shows when that something is written: then it is written again."""
     objects: list[Any] = []
     while True:
-        emitter = variables.Emitter(tracing)
+        emitter = variables.Emitter(tracing, makes_tracebacks=isinstance(outcome, Returned))
         point, values, result = None, [], ""
-        carried = Carried(
-            objects, not isinstance(outcome, Returned) and reads_frames(outcome.snapshot)
-        )
+        carried = Carried(objects)
         if isinstance(outcome, Returned):
             result = emitter.expr(outcome.value)
         else:
             assert isinstance(outcome, Broke | Escaped)
+            carried.in_frames = held_by(outcome.snapshot)
+            carried.nothing = reads_frames(outcome.snapshot)
             point, trackers = layout_of(outcome.snapshot, carried, lambda frame: frame.globals.real)
             values = [emitter.expr(vt) for vt in trackers]
         variables.emit_effects(emitter)

@@ -26,9 +26,12 @@ from stator_bytecode._breaks._stub import (
 
 
 class NativeStack:
-    """`run(state)` gives the results and the number of the exit. `innermost` is the frame that goes on, or raises."""
+    """`run(state)` gives the results and the number of the exit. `innermost` is the frame that goes on, or raises.
 
-    def __init__(self, point: Point) -> None:
+    With `rest`, a function of the state that runs the frames from number `first` on, `innermost` is their caller.
+    """
+
+    def __init__(self, point: Point, rest: Stub | None = None, first: int = 0) -> None:
         self.point = point
         self.exits: list[Exit] = []
         self.visible = [index for index, layout in enumerate(point.frames) if not layout.hidden]
@@ -36,9 +39,12 @@ class NativeStack:
             False  # whether a frame of ours, that stands for C, runs natively as the innermost
         )
         last = len(point.frames) - 1
-        if point.frames[last].instruction.op in ("RETURN_VALUE", "YIELD_VALUE"):
+        if rest is not None:
+            self.innermost = self.outside = first - 1
+            stub = self._completing(rest)
+        elif point.frames[last].instruction.op in ("RETURN_VALUE", "YIELD_VALUE"):
             self.innermost = self.outside = last - 1
-            stub = self._leaving()
+            stub = self._completing(return_stub(point.frames[last], point.places[last]))
         else:
             self.innermost = self.outside = last
             stub = self._stepping()
@@ -93,13 +99,11 @@ class NativeStack:
         self.exits.append(exit_to(draft, made))
         return len(self.exits) - 1
 
-    def _leaving(self) -> Stub:
-        """The innermost frame gives its value to the one that waits, which does with it what its instruction does."""
+    def _completing(self, inner: Stub) -> Stub:
+        """`inner` gives its value to the frame that waits, which does with it what its instruction does."""
         point = self.point
-        callee, place = point.frames[-1], point.places[len(point.frames) - 1]
-        layout = point.frames[self.innermost]
+        callee, layout = point.frames[self.innermost + 1], point.frames[self.innermost]
         frame = NativeFrame(layout, point.places[self.innermost])
-        inner = return_stub(callee, place)
         begin = frame.open(frame.places.handled)
         if callee.generator is not None:
             _raise_end(frame, callee, inner)

@@ -28,11 +28,21 @@ def plain(point: Point) -> Plain:
     return Plain(point)
 
 
+def rest_of(point: Point, first: int) -> Callable[[Any], Any]:
+    """A function of the flat state that runs the frames from number `first` on: it returns what that one returns.
+
+    Raises Unsupported for generators, which are entered when they are resumed.
+    """
+    if point.carried or any(layout.generator is not None for layout in point.frames[first:]):
+        raise Unsupported("native-continuation", "a generator that is to be run to its end")
+    return Plain(point, first).functions[0]
+
+
 class Plain:
-    def __init__(self, point: Point) -> None:
-        if any(layout.has_names for layout in point.frames):
+    def __init__(self, point: Point, first: int = 0) -> None:
+        if any(layout.has_names for layout in point.frames[first:]):
             raise Unsupported("class-body", "a class body cannot be entered in its middle")
-        if point.frames[0].generator is not None:
+        if point.frames[first].generator is not None:
             raise Unsupported("native-continuation", "the outermost frame is a generator's")
         self.point = point
         self.generators = Rebuilder(point, self._running_place)
@@ -42,7 +52,7 @@ class Plain:
         ]
         self.functions: list[Callable[[Any], Any]] = []
         inner: Callable[[Any], Any] | None = None
-        for index in reversed(range(len(point.frames))):
+        for index in reversed(range(first, len(point.frames))):
             inner = self._function(index, inner)
             self.functions.insert(0, inner)
 

@@ -94,11 +94,21 @@ def _leaves(point: Point, op: str) -> bool:
     return op == "RETURN_VALUE" and kind != "send"
 
 
+@attrs.frozen(eq=False)
+class Arrival:
+    """The site of a state that is at its Point already: nothing is to be run before the continuation."""
+
+    point: Point
+
+    def step(self, *state: Any) -> Step:
+        return self.point, state
+
+
 @attrs.define(eq=False)
 class Goto:
     """Go on at `site` with `state`."""
 
-    site: Site
+    site: Site | Arrival
     state: Sequence[Any]
 
     def take(self) -> Sequence[Any]:
@@ -112,7 +122,7 @@ Dispatch = Callable[[Point, list[Any]], Any]
 it takes out of it dies when the program lets go of it."""
 
 
-def drive(site: Site, state: Sequence[Any], dispatch: Dispatch) -> Any:
+def drive(site: Site | Arrival, state: Sequence[Any], dispatch: Dispatch) -> Any:
     """Step, continuation, step … until a continuation gives a value. One Python frame, however many breaks there are.
 
     A state that is a list is emptied, so that nothing of it is kept alive here or by the caller.

@@ -48,6 +48,9 @@ class Exceptions:
 
     is_made_here = is_object
 
+    def extend_traceback(self, exception: BaseException, frame: Frame) -> None:
+        """Do nothing: exceptions that are objects have the traceback of the native frames."""
+
     def exception_matches(self, exception: BaseException, pattern: Any) -> bool:
         """By the real inheritance: `except` does not ask `__subclasscheck__`."""
         if type(pattern) is type or isinstance(pattern, type):

@@ -241,6 +241,9 @@ class Domain(Protocol):
     def is_made_here(self, exception: V) -> bool:
         """Whether the exception is known to the domain alone, so that it has no traceback yet."""
 
+    def extend_traceback(self, exception: V, frame: Frame) -> None:
+        """Add an entry for the instruction that `frame` is at to the traceback of an exception that was made here."""
+
     def is_object(self, exception: V) -> bool:
         """Whether the exception is an object of the native program, whose traceback the Machine cannot extend: it is
         raised natively where something here catches it."""

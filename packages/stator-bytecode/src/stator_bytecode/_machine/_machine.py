@@ -8,13 +8,14 @@ in `_completion.py`, where an exception goes in `_unwind.py`, and the handlers o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from stator_bytecode._codec._instruction import Code, Instruction
 from stator_bytecode._handlers._all import DEFAULT, SAFE
 from stator_bytecode._handlers._asking import Handler
 from stator_bytecode._machine import _saved
+from stator_bytecode._machine._call_site import CallSite, call_sites
 from stator_bytecode._machine._completion import SWITCHED, Continue, ask_domain
 from stator_bytecode._machine._domain import (
     Domain,
@@ -50,10 +51,12 @@ class Machine:
         domain: Domain,
         handlers: Mapping[str, Handler] = DEFAULT,
         depth_limit: int | None = None,
+        native_calls: Collection[CallSite] = (),
     ) -> None:
         self.domain = domain
         self.handlers = handlers
         self.depth_limit = depth_limit
+        self.native_calls = native_calls  # calls before which a run breaks
         self.frames: list[Frame] = []
         self.before: _saved.Saved | None = None
         self.handing: _saved.Handing | None = (
@@ -90,7 +93,7 @@ class Machine:
 
     def nested(self) -> Machine:
         """Another Machine over the same domain, for what foreign code calls while this one is under way."""
-        machine = Machine(self.domain, self.handlers, self.depth_limit)
+        machine = Machine(self.domain, self.handlers, self.depth_limit, self.native_calls)
         machine.outer, machine._steps = self, self._steps
         return machine
 
@@ -179,10 +182,19 @@ class Machine:
                 self.domain.python_error(RecursionError, "maximum recursion depth exceeded")
             )
         if type(request) is Invoke:
+            self._refuse_native(request.frame)
             self.frames.append(request.frame)
         else:
             assert type(request) is Resume
+            self._refuse_native(request.generator.frame)
             resume(self, request)
+
+    def _refuse_native(self, callee: Frame) -> None:
+        if self.native_calls and self.frames:
+            (site,) = call_sites((self.frames[-1], callee))
+            if site in self.native_calls:
+                name = callee.code.raw.co_qualname
+                raise Unsupported("native-call", f"{name}, in which no graph gained an operation")
 
     def deliver(self, callee: Frame, value: V, thens: Mapping[str, Continue] = ALL_THENS) -> int:
         """`callee`, no longer on the stack, gives `value` to the frame that waits for it; the outermost, to `run`."""

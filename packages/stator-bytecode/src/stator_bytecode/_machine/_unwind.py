@@ -51,6 +51,7 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
         _let_go(machine, value, rest)
     if type(raised) is Raised and machine.domain.is_made_here(value):
         machine.origins.setdefault(id(value), (value, saved or machine.save()))
+    gets_entry = not _is_reraised_here(frames[-1], raised)
     while frames:
         frame = frames[-1]
         if frame.parked is not None:
@@ -64,6 +65,9 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
                     parked,
                     lambda: parked.coroutine.throw(Reraised(value)),  # noqa: B023
                 )
+        if gets_entry and machine.domain.is_made_here(value):
+            machine.domain.extend_traceback(value, frame)
+        gets_entry = True
         if frame.code.instructions[frame.pc].op == "YIELD_VALUE":
             _arrive_at_yield(machine, frame, value)
         if _enter_handler(frame, value, lasti):
@@ -79,6 +83,12 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
         value, machine.go_back(saved if origin is None else origin[1]), leaves
     )
     return None
+
+
+def _is_reraised_here(frame: Frame, raised: Raised) -> bool:
+    """Return True for `raise` without an argument and the end of a `finally`: the frame has its entry already."""
+    op = frame.code.instructions[frame.pc].op
+    return type(raised) is Reraised and op in ("RAISE_VARARGS", "RERAISE")
 
 
 def _note_caught(machine: Machine, value: V, depth: int | None = None) -> None:

@@ -14,7 +14,7 @@ import attrs
 import stator_variables as variables
 import torch
 from stator_bytecode import HandlerTable, operation, settle
-from stator_guards import CapturedSource
+from stator_guards import CapturedSource, Is
 from torch.autograd.function import (
     BackwardCFunction,
     Function,
@@ -43,6 +43,8 @@ def unknown(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> An
 @handlers.handles(Function.apply.__func__)  # type: ignore[attr-defined]  # a classmethod
 @operation
 def apply(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if variables.passes_hooks(getattr(args[0], "value", None)):
+        return variables.pass_hooks(t, args[1:])
     applying = Applying(t, args[0], args[1:])
     applying.check(kwargs)
     yield from applying.take_defaults()
@@ -156,7 +158,10 @@ class Applying:
         return self.record()
 
     def trace(self, part: str, *, writes: bool) -> variables.BodyTrace:
-        permits = variables.Permits(writes=writes, aliases=True, later=part == "backward")
+        is_later = part == "backward"
+        permits = variables.Permits(
+            effects=not is_later, writes=writes, aliases=True, later=is_later
+        )
         return variables.BodyTrace(self.t, f"{self.cls.__name__}_{part}", permits)
 
     # -- forward ------------------------------------------------------------------------------------------------------
@@ -165,7 +170,7 @@ class Applying:
             isinstance(vt, variables.TensorTracker) and vt.example.requires_grad for vt in self.args
         ]
         needed = variables.TupleTracker(map(variables.ConstantTracker, flags), tuple)
-        self.context = self._new_context({"needs_input_grad": needed})
+        self.context = body.private = self._new_context({"needs_input_grad": needed})
         function = yield from settle(variables.get_attribute(self.t, self.owner, "forward"))
         with variables.grad_mode(self.t, False):
             if self.has_setup:
@@ -267,9 +272,18 @@ class Applying:
     def _stored_leaf(self, vt: Any) -> Any:
         if isinstance(vt, variables.TensorTracker | variables.NumberTracker):
             return targets.Kept(self._origin(vt))
-        if (value := vt.constant()) is variables.MISSING:
-            raise self.refuse(f"a {vt.cls.__name__} on its context")
-        return value
+        if (value := vt.constant()) is not variables.MISSING:
+            return value
+        if vt.source is None or variables.real_of(vt) is variables.MISSING:
+            raise self.refuse(f"a {vt.cls.__name__} on its context that was made here")
+        return self._existing(vt)
+
+    def _existing(self, vt: Any) -> Any:
+        """An object from outside (a module, a function): the stand-in hands it to the original backward as it is, so
+        that the graph keeps it alive."""
+        real = variables.real_of(vt)
+        self.t.guard(vt.source, Is(real))
+        return real
 
     def check_writes(self) -> None:
         """A write to an argument has to be marked; anything else that is written to is refused."""

@@ -32,7 +32,7 @@ class Kept:
 
 @attrs.frozen(eq=False)
 class Stored:
-    """An attribute of the context: a structure, with constants and `Kept` for its leaves."""
+    """An attribute of the context: a structure, with `Kept`, constants and objects from outside for its leaves."""
 
     name: str
     spec: Spec

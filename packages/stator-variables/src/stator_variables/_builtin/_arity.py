@@ -102,6 +102,7 @@ STATED: dict[Any, Arity] = {
     types.MethodType: _takes(2, 2),
     types.SimpleNamespace.__init__: Arity(1, 1, None),
     BaseException.add_note: _takes(2, 2),
+    BaseException.with_traceback: _takes(2, 2),
     **{getattr(property, name): _takes(2, 2) for name in ("getter", "setter", "deleter")},
     **{vars(cls)["__class_getitem__"]: _takes(2, 2) for cls in GENERIC},
     **{

@@ -72,13 +72,6 @@ def write_to_class(t: Tracing, vt: Any, name: Any, new: Any = MISSING) -> Any:
     return then(_attribute_writes.generic_set(t, vt, _name(t, name), new))
 
 
-@methods.handles(vars, takes=(0, 1))
-def handle_vars(t: Tracing, vt: Any = None) -> Any:
-    if not isinstance(vt, k.ClassTracker) and (vt is None or vt.namespace is None):
-        raise t.unsupported("vars", "vars() of something without a plain __dict__")
-    return _attributes.get_attribute(t, vt, "__dict__")
-
-
 _NO_INSTANCES = (
     1 << 7
 )  # Py_TPFLAGS_DISALLOW_INSTANTIATION: such a class has no `tp_new`, `object`'s neither

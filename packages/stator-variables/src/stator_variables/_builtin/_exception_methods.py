@@ -57,10 +57,6 @@ def _link(name: str) -> Any:
     return lambda t, vt: k.NONE if getattr(vt, name) is None else getattr(vt, name)
 
 
-def _traceback(t: Tracing, vt: Any) -> Any:
-    return _exceptions.traceback_of(t, vt) if id(vt) in t.machine.origins else k.NONE
-
-
 def _value(t: Tracing, vt: Any) -> Any:
     """`StopIteration.value`, `SystemExit.code`: what `__init__` was given."""
     if issubclass(vt.cls, SystemExit) and len(vt.made_of or ()) > 1:
@@ -79,7 +75,7 @@ _FIELDS: dict[Any, Callable[[Tracing, Any], Any]] = {
     BaseException.__dict__["__suppress_context__"]: lambda t, vt: k.ConstantTracker(
         vt.suppress_context
     ),
-    BaseException.__dict__["__traceback__"]: _traceback,
+    BaseException.__dict__["__traceback__"]: _exceptions.traceback_of,
     StopIteration.__dict__["value"]: _value,
     SystemExit.__dict__["code"]: _value,
     ImportError.__dict__["msg"]: _message,
@@ -121,7 +117,26 @@ def _has(of: Any, error: BaseException) -> bool:
     return True
 
 
+_TRACEBACK_FIELDS = {
+    vars(types.TracebackType)["tb_next"]: _exceptions.next_traceback,
+    vars(types.TracebackType)["tb_lineno"]: _exceptions.line_of,
+}
+
+
+@handlers.handles_each(_TRACEBACK_FIELDS)
+def read_traceback(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+    """The fields that need none of the frames; an existing traceback has its own."""
+    return of(t, args[0]) if isinstance(args[0], _exceptions.TracebackTracker) else MISSING
+
+
 # -- methods ----------------------------------------------------------------------------------------------------------
+@handlers.handles(BaseException.with_traceback)
+def with_traceback(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    vt, traceback = args
+    _exceptions.set_traceback(t, vt, traceback)
+    return vt
+
+
 @handlers.handles(BaseException.add_note)
 def add_note(t: Tracing, args: Args, kwargs: Kwargs) -> None:
     vt, note = args

@@ -154,7 +154,8 @@ def _collected(t: Tracing, make: Any, args: Args) -> Any:
 
 @handlers.handles(frozenset.__new__)
 def _frozenset_new(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _set_of(t, args[0].value, args[1:])
+    made = _set_of(t, args[0].value, args[1:])
+    return after(made, lambda vt: _with_namespace(vt, args[0].value))
 
 
 @handlers.handles_each((dict, collections.OrderedDict))
@@ -165,17 +166,48 @@ def make_dict(t: Tracing, args: Args, kwargs: Kwargs, of: type) -> Any:
     return then(_dicts.update_all(t, made, args, kwargs), made)
 
 
+_ALLOCATORS = (dict.__new__, list.__new__, set.__new__, collections.defaultdict.__new__)
+
+
+@handlers.handles_each({*_ALLOCATORS, collections.OrderedDict.__new__})
+def container_new(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+    """An empty container: what else `__new__` is given, `__init__` uses."""
+    if not isinstance(args[0], k.ClassTracker):
+        raise t.unsupported("bad-arguments", "__new__ of something that is no class")
+    return _calls.allocate(t, args[0], of, [], {})
+
+
 @handlers.handles(tuple.__new__)
 def tuple_new(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     cls = args[0].value
-    return _collected(t, lambda items: _named_tuple(cls, items), args[1:])
+    return _collected(t, lambda items: _with_namespace(k.TupleTracker(items, cls), cls), args[1:])
 
 
-def _named_tuple(cls: type, items: list[Any]) -> Any:
-    made = k.TupleTracker(items, cls)
+def _with_namespace(made: Any, cls: type) -> Any:
     if cls.__dictoffset__:
         new_namespace(made)
     return made
+
+
+STRUCTS = [cls for cls in tuple.__subclasses__() if hasattr(cls, "n_sequence_fields")]
+"""Named tuples made in C (Objects/structseq.c): `torch.return_types.max`, `time.struct_time`."""
+
+
+@handlers.handles_each(STRUCTS)
+def make_struct(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+    """One of its visible items alone: what C refuses, and one with more fields, is made natively."""
+
+    def made(items: list[Any]) -> Any:
+        if len(items) != of.n_sequence_fields:
+            raise t.unsupported("construction", f"making a {of.__qualname__} of {len(items)} items")
+        return k.TupleTracker(items, of)
+
+    if len(args) != 1 or kwargs or of.__flags__ & _NO_INSTANCES:
+        raise t.unsupported("construction", f"making a {of.__qualname__}")
+    return _collected(t, made, args)
+
+
+_NO_INSTANCES = 1 << 7  # Py_TPFLAGS_DISALLOW_INSTANTIATION
 
 
 _TUPLE_GETTER = type(vars(collections.namedtuple("_Probe", "field"))["field"])

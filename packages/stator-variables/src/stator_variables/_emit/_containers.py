@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from stator_variables import _kinds as k
+from stator_variables._build import PATHS
 from stator_variables._builtin._iterators import of_base
 from stator_variables._emit._emitter import Emitter, filled, made_empty, namespace_of, rebuilders
 from stator_variables._model._hashing import is_asking
@@ -27,6 +28,8 @@ def constant(e: Emitter, vt: Any) -> str:
         return repr(value)
     if type(value) is re.Match:
         return e.bind(vt, f"{e.capture(found_again)}({e.capture(value, 'Match')})")
+    if type(value) in PATHS:
+        return e.bind(vt, f"{e.capture(type(value))}({str(value)!r})")
     if k.is_nan(value):
         return e.bind(
             vt, f"-(-{e.capture(value, 'nan')})"
@@ -60,7 +63,7 @@ _LONGEST = 2000  # bits: fewer digits than the lowest limit that sys.set_int_max
 
 @rebuilders.handles(k.TensorTracker)
 def tensor(e: Emitter, vt: Any) -> str:
-    text = e.output(vt.traced)
+    text = e.output(vt.traced if vt.hooked is None else vt.before)
     return (
         filled(e, vt, e.bind(vt, text))
         if vt.namespace is not None and vt.namespace.entries
@@ -85,9 +88,12 @@ def array(e: Emitter, vt: Any) -> str:
 
 @rebuilders.handles(k.NumberTracker)
 def number(e: Emitter, vt: Any) -> str:
-    """A number that an argument, or a size of one, is as such is read from there: the graph need not give it."""
-    source = e.t.graph.source_of(vt.traced)
-    return e.output(vt.traced) if source is None else e.load(source)
+    """A number that is an input, or a size of one, is read from there, and simple arithmetic is done here: the graph
+    need not give it."""
+    if (source := e.t.graph.source_of(vt.traced)) is not None:
+        return e.load(source)
+    text = e.t.graph.text_of(vt.traced, e.load)
+    return e.output(vt.traced) if text is None else e.bind(vt, text)
 
 
 @rebuilders.handles(k.TupleTracker)
@@ -210,7 +216,13 @@ def set_(e: Emitter, vt: Any) -> str:
             else bind(vt, f"{e.capture(frozenset)}({e.expr(whole)})")
         )
     items = ", ".join(e.expr(item) for item in vt.entries.values())
-    return bind(vt, f"{e.capture(vt.cls)}([{items}])")
+    if vt.cls in (set, frozenset):
+        return bind(vt, f"{e.capture(vt.cls)}([{items}])")
+    if issubclass(vt.cls, frozenset):
+        return filled(e, vt, bind(vt, made_empty(e, vt.cls, f", [{items}]")))
+    name = bind(vt, made_empty(e, vt.cls))
+    (e.asking.lines if asking else e.lines).append(f"set.update({name}, [{items}])")
+    return filled(e, vt, name)
 
 
 def _created(e: Emitter, vt: Any, asking: bool, method: str, operands: tuple[Any, ...]) -> str:
@@ -256,6 +268,8 @@ def view(e: Emitter, vt: Any) -> str:
 
 @rebuilders.handles(k.ProxyTracker)
 def proxy(e: Emitter, vt: Any) -> str:
+    if vt.owner is not None:
+        return e.bind(vt, f"{e.capture(vt.owner)}.__dict__")
     return e.bind(vt, f"{e.capture(types.MappingProxyType, 'MappingProxy')}({e.expr(vt.mapping)})")
 
 

@@ -8,9 +8,11 @@ import torch
 from stator_bytecode import NULL, HandlerTable
 
 from stator_variables import _kinds as k
+from stator_variables import _streams
 from stator_variables._builtin import _iterators
 from stator_variables._emit._containers import list_base, write_steps, written_item
 from stator_variables._emit._emitter import Emitter, by_kind
+from stator_variables._emit._hooks import emit_hooks
 from stator_variables._library import _caching
 from stator_variables._model._hashing import asks, is_asking
 from stator_variables._runtime import unset
@@ -23,6 +25,9 @@ _replays: HandlerTable[type, Replay] = HandlerTable("change")
 
 def emit_effects(e: Emitter) -> None:
     """Replay on existing objects what the traced code did to them, in the order of the first change to each."""
+    e.draws += _streams.lines_of(e, e.t.streams.early)
+    e.late_draws += _streams.lines_of(e, [each for each in e.t.streams.steps if each.is_late])
+    emit_hooks(e)
     changed = list(e.t.changed.values())
     _iterators.effects(e, [vt for vt in changed if isinstance(vt, k.IteratorTracker)])
     for vt in changed:

@@ -8,10 +8,11 @@ v2[key] = v1                         # what asks `__hash__` of the program, whic
 return v1
 """
 
+import keyword
 import re
 import types
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
@@ -19,6 +20,7 @@ from stator_bytecode import NULL, GeneratorState, HandlerTable
 from stator_bytecode.errors import Unsupported
 from stator_guards import CallSource, CapturedSource, ParameterSource, Source
 
+from stator_variables._drawn import is_drawn
 from stator_variables._model._lookup import plain_lookup
 from stator_variables._runtime import base_of_c, living
 from stator_variables._tracing import Tracing, real_of, source_of
@@ -44,7 +46,10 @@ class Emitter:
     """Collects the source of one entry. `captured` are the constants its namespace needs."""
 
     t: Tracing
+    makes_tracebacks: bool = False  # the frames that exceptions were raised in have ended
     loads: list[str] = attrs.field(factory=list)
+    draws: list[str] = attrs.field(factory=list)  # steps on random streams ahead of the graph
+    late_draws: list[str] = attrs.field(factory=list)  # and after it
     lines: list[str] = attrs.field(factory=list)
     asking: Later = attrs.field(
         factory=Later
@@ -83,6 +88,8 @@ class Emitter:
             return source.parameter
         if type(source) is CapturedSource:
             return self.capture(source.held.get(), source.text)
+        if is_drawn(source):  # there when the lines of the steps have run
+            return source.expression(self)
         if (known := self._loaded.get(source)) is None:
             text = source.expression(self)
             self.fleeting |= type(source) is CallSource and source.fn is living
@@ -130,6 +137,13 @@ class Emitter:
         rebuild = by_kind(rebuilders, vt)
         assert rebuild is not None, f"no way to rebuild {vt!r}"
         return rebuild(self, vt)
+
+    def keywords(self, kwargs: Mapping[str, Any]) -> list[str]:
+        """Arguments by name, in their order; `**{"from": 1}` for a name that cannot be written before a `=`."""
+        return [
+            f"{name}={self.expr(value)}" if is_name(name) else f"**{{{name!r}: {self.expr(value)}}}"
+            for name, value in kwargs.items()
+        ]
 
     def has_made(self, vt: Any) -> bool:
         return id(vt) in self._made
@@ -187,6 +201,11 @@ class Emitter:
         return self.t.unsupported(
             "reconstruction", f"rebuilding a {vt.cls.__name__} that was made while tracing"
         )
+
+
+def is_name(text: str) -> bool:
+    """Return True if Python reads `text` as this name: no keyword, nor one that is normalized."""
+    return text.isidentifier() and text.isascii() and not keyword.iskeyword(text)
 
 
 def refers_to(line: str, name: str) -> bool:

@@ -6,7 +6,14 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from stator_bytecode import NULL, GeneratorFactory, GeneratorStatus, layout_of_generator
+from stator_bytecode import (
+    NULL,
+    GeneratorFactory,
+    GeneratorStatus,
+    TracebackFactory,
+    layout_of_generator,
+    set_exception_field,
+)
 from stator_guards import TypeIs
 
 from stator_variables import _kinds as k
@@ -23,7 +30,7 @@ from stator_variables._emit._emitter import (
     rebuilders,
     refers_to,
 )
-from stator_variables._model._exceptions import TracebackTracker
+from stator_variables._model._exceptions import TracebackTracker, traceback_of
 from stator_variables._model._lookup import defines
 from stator_variables._model._made_exceptions import given_to_new, keeps_in_init
 from stator_variables._runtime import make_function
@@ -86,7 +93,7 @@ def method(e: Emitter, vt: Any) -> str:
 
 @rebuilders.handles(k.ExceptionTracker)
 def exception(e: Emitter, vt: Any) -> str:
-    if id(vt) in e.t.machine.origins:
+    if id(vt) in e.t.machine.origins and not e.makes_tracebacks:
         raise RaisedBefore(vt)
     grouped = vt.members.get(k.GROUPED)
     made_of = [vt.args[0], grouped] if grouped is not None else given_to_new(vt)
@@ -106,14 +113,14 @@ def exception(e: Emitter, vt: Any) -> str:
             e.lines.append(_field(e, name, field, e.expr(getattr(vt, field))))
     if vt.suppress_context:
         e.lines.append(_field(e, name, "suppress_context", "True"))
+    if vt.entries:
+        e.lines.append(_field(e, name, "traceback", e.expr(traceback_of(e.t, vt))))
     return filled(e, vt, name)
 
 
 def _field(e: Emitter, name: str, field: str, value: str) -> str:
     """Sets it as C does: the class may not let attributes be set."""
-    return (
-        f"{e.capture(vars(BaseException)[f'__{field}__'].__set__, f'set_{field}')}({name}, {value})"
-    )
+    return f"{e.capture(set_exception_field)}({name}, '__{field}__', {value})"
 
 
 @rebuilders.handles(k.ObjectTracker)
@@ -158,7 +165,18 @@ def super_(e: Emitter, vt: Any) -> str:
 
 @rebuilders.handles(k.IdTracker)
 def id_(e: Emitter, vt: Any) -> str:
-    return f"id({e.expr(vt.thing)})"
+    thing = e.expr(vt.thing)
+    return f"{thing}.id" if isinstance(vt.thing, k.HandleTracker) else f"id({thing})"
+
+
+@rebuilders.handles(k.StorageTracker)
+def storage(e: Emitter, vt: Any) -> str:
+    return e.bind(vt, f"{e.expr(vt.tensor)}.untyped_storage()")
+
+
+@rebuilders.handles(k.AddressTracker)
+def address(e: Emitter, vt: Any) -> str:
+    return f"{e.expr(vt.thing)}._cdata"
 
 
 @rebuilders.handles(k.PartialTracker)
@@ -166,7 +184,7 @@ def partial(e: Emitter, vt: Any) -> str:
     if vt.args_tuple is not None:  # the program may have kept it, and the new one has another
         raise e.refuse(vt)
     parts = [e.expr(vt.function), *(e.expr(arg) for arg in vt.args)]
-    parts += [f"{key}={e.expr(value)}" for key, value in vt.kwargs.items()]
+    parts += e.keywords(vt.kwargs)
     return filled(e, vt, e.bind(vt, f"{e.capture(functools.partial)}({', '.join(parts)})"))
 
 
@@ -185,7 +203,7 @@ def recipe(e: Emitter, vt: Any) -> str:
     parts = [e.expr(arg) for arg in vt.args]
     if vt.cls is k.KEY_WRAPPER:
         return e.bind(vt, f"{e.capture(functools.cmp_to_key)}({')('.join(parts)})")
-    parts += [f"{name}={e.expr(value)}" for name, value in vt.kwargs.items()]
+    parts += e.keywords(vt.kwargs)
     return e.bind(vt, f"{e.capture(vt.cls)}({', '.join(parts)})")
 
 
@@ -222,7 +240,9 @@ def finalize_generators(e: Emitter, carried: Sequence[Any]) -> None:
 
 @rebuilders.handles(TracebackTracker)
 def traceback(e: Emitter, vt: Any) -> str:
-    raise RaisedBefore(vt.exception)
+    if not e.makes_tracebacks:
+        raise RaisedBefore(vt.exception)
+    return e.bind(vt, f"{e.capture(TracebackFactory(vt.entries), 'traceback')}()")
 
 
 rebuilders.handles(_inference.InferenceTracker)(_inference.rebuild)

@@ -21,7 +21,17 @@ import attrs
 import torch
 from stator_bytecode import HandlerTable, operation, settle
 from stator_bytecode.errors import Unsupported
-from stator_guards import CallSource, CapturedSource, Is, Kind, Renderer, Source, State, Truth
+from stator_guards import (
+    CallSource,
+    CapturedSource,
+    Is,
+    Kind,
+    ParameterSource,
+    Renderer,
+    Source,
+    State,
+    Truth,
+)
 
 from stator_variables import _kinds as k
 from stator_variables._bodies import BodyTrace
@@ -192,7 +202,8 @@ def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
         return _within_trial(
             t, cached, values, kwargs, [value for _, value in (_argument(t, vt) for vt in given)]
         )
-    if not _has_room(t, cached.real.cache_info()):  # what is read below would be thrown out
+    has_room = _has_room(t, cached.real.cache_info())
+    if not has_room:  # what is read below would be thrown out
         given = [_symbolic.as_constant(t, vt) for vt in given]
     arguments = [_argument(t, vt) for vt in given]
     t.guard(cached.source, Is(cached.real))
@@ -202,7 +213,9 @@ def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     )
     real = [value for _, value in arguments]
     result = ask(cached.real, *real)
-    made.is_read = _symbolic.has_numbers(given)
+    made.is_read = _symbolic.has_numbers(given) or (
+        has_room and any(_may_vary(source) for source, _ in arguments)
+    )
     if result is not MISSING:
         made.made = _was_made_ahead(t, made, real)
         return _found(t, made, result)
@@ -216,7 +229,7 @@ def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 def _refused(t: Tracing, made: CachedCall, why: str) -> Exception:
     t.guard(made.asked, Is(MISSING))
-    return t.unsupported("cached-function", f"a cached function that {why}")
+    return t.unsupported("cached-function", f"a cached function that {why}", once=True)
 
 
 def _found(t: Tracing, made: CachedCall, result: Any) -> Any:
@@ -247,6 +260,11 @@ def _was_made_ahead(t: Tracing, made: CachedCall, values: list[Any]) -> bool:
     return bool(
         _ahead.made[number] > sum(earlier.asked == made.asked for earlier in t.cached.calls)
     )
+
+
+def _may_vary(source: Source) -> bool:
+    """Return whether an argument is another object on another call, for which the cache has another result."""
+    return any(isinstance(step, ParameterSource) for step in source.steps())
 
 
 def _has_room(t: Tracing, info: Any) -> bool:
@@ -396,8 +414,6 @@ def _missed(t: Tracing, made: CachedCall, values: list[Any]) -> Any:
 # -- the calls of an entry --------------------------------------------------------------------------------------------
 def effects(e: Any) -> None:
     for made in e.t.cached.calls:
-        args = [e.expr(arg) for arg in made.args] + [
-            f"{name}={e.expr(arg)}" for name, arg in made.kwargs.items()
-        ]
+        args = [e.expr(arg) for arg in made.args] + e.keywords(made.kwargs)
         fn = e.expr(made.cached)
         e.lines.append(f"{e.capture(count, 'count')}({', '.join([fn, *args])})")

@@ -13,7 +13,7 @@ from stator_bytecode import HandlerTable
 from stator_variables import _kinds as k
 from stator_variables._filtering import filtered
 from stator_variables._library._pure import DTYPES, NUMBERS, NUMPY
-from stator_variables._model import _calls
+from stator_variables._model import _calls, _scalars
 from stator_variables._torch import _arrays, _symbolic, _torch_calls
 from stator_variables._torch._arrays import layer
 from stator_variables._tracing import Tracing
@@ -174,6 +174,8 @@ def _of_size(t: Tracing, make: Any, args: list[Any], kwargs: dict[str, Any]) -> 
 def _folded(t: Tracing, real: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if not isinstance(real, NUMPY.ufunc) and real not in _FOLDED:
         return MISSING
+    if not kwargs and (found := _scalars.computed(t, real, args)) is not MISSING:
+        return found
     values, named = (
         [_known(t, vt) for vt in args],
         {name: _known(t, vt) for name, vt in kwargs.items()},

@@ -21,7 +21,11 @@ NUMPY: Any = sys.modules.get("numpy")  # torch loads it where it is installed, a
 NUMBERS: tuple[type, ...] = (
     () if NUMPY is None else tuple({NUMPY.dtype(code).type for code in "bBhHiIlLqQefd"})
 )
-"""The classes of NumPy's numbers that a tensor operation takes as it takes Python's."""
+"""The classes of NumPy's numbers that a tensor operation takes as it takes Python's: not `bool`, a float to it."""
+TRUTHS: tuple[type, ...] = () if NUMPY is None else (NUMPY.bool_,)
+
+CYTHON_FUNCTION: Any = None if NUMPY is None else type(NUMPY.random.Generator.normal)
+"""The class of methods that Cython makes, which bind like those of Python."""
 
 _DTYPES = "bool uint8 int8 int16 int32 int64 float32 float64 complex64 complex128".split()
 DTYPES: dict[Any, torch.dtype] = (
@@ -76,7 +80,7 @@ _MORE = frozenset(
     {
         *(torch.finfo, torch.iinfo, torch.promote_types, torch.can_cast, torch.device, torch.Size),
         re._compile,  # type: ignore[attr-defined]
-        *(str.maketrans, int.from_bytes, float.fromhex),
+        *(str.maketrans, int.from_bytes, float.fromhex, sys.intern),
         torch._C._get_privateuse1_backend_name,
         torch.typename,
     }

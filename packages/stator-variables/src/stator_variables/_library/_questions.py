@@ -16,21 +16,16 @@ from torch.autograd import forward_ad
 from torch.utils._config_module import ConfigModule
 
 from stator_variables import _kinds as k
-from stator_variables._build import wrap
+from stator_variables._build import equal_to, wrap
 from stator_variables._model import _calls
+from stator_variables._torch._modes import Setting, put
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("question")
 
 
-_FLAGS = """cudnn_enabled cudnn_benchmark cudnn_deterministic cudnn_allow_tf32 mkldnn_enabled mkldnn_deterministic
-onednn_allow_tf32 cublas_allow_tf32 nnpack_enabled float32_matmul_precision"""
-"""What `torch.backends` shows."""
-
-
 def _questions() -> Iterator[Callable[..., Any]]:
-    yield from (getattr(torch._C, f"_get_{flag}") for flag in _FLAGS.split())
     yield sys.getrecursionlimit
     yield torch.distributed.is_available
     if torch.distributed.is_available():
@@ -85,6 +80,8 @@ _MADE_ON_DEMAND = (
 def made_on_demand(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """An attribute that is looked up, or made and kept, when it is first asked for."""
     owner, name = args
+    if _option(owner.real, name.constant()) in t.modes:
+        return _calls.fresh(t, getattr(owner.real, name.value))
     try:
         found = getattr(owner.real, name.constant())
     except (AttributeError, TypeError) as error:
@@ -93,6 +90,25 @@ def made_on_demand(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
         ) from error
     source = owner.source
     return wrap(t, found, AttrSource(source or CapturedSource("operators", owner.real), name.value))
+
+
+def _option(config: Any, name: str) -> Setting:
+    return Setting(getattr, setattr, "setattr", (config, name), is_node=False)
+
+
+@handlers.handles(ConfigModule.__setattr__)
+def set_option(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
+    """Set a value of torch's configuration, which no operator reads while it runs."""
+    owner, name, value = (vt.real if vt.constant() is MISSING else vt.constant() for vt in args)
+    if not isinstance(value, bool | int | float | str | None):
+        raise t.unsupported("mode-value", f"setting {name} of {owner.__name__} to an object")
+    option = _option(owner, name)
+    if option not in t.modes:
+        source = CallSource(
+            getattr, CapturedSource(owner.__name__, owner), CapturedSource(name, name)
+        )
+        t.guard(source, equal_to(option.now))
+    put(t, option, value)
 
 
 @handlers.handles(forward_ad.unpack_dual)

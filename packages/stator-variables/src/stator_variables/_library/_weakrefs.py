@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from stator_bytecode import HandlerTable
-from stator_guards import CallSource, ParameterSource, Source, TypeIs
+from stator_guards import CallSource, DictItemSource, ParameterSource, Source, TypeIs
 
 from stator_variables import _kinds as k
 from stator_variables._holding import may_hold_real
@@ -63,10 +63,18 @@ def may_be_gone(t: Tracing, target: Any) -> bool:
         return False
     if type(source_of(target)) is ParameterSource:
         return True
-    changed = (holder for holder in map(real_of, t.changed.values()) if holder is not real)
+    changed = [vt for vt in t.changed.values() if not _keeps(vt, source_of(target))]
+    holders = (holder for holder in map(real_of, changed) if holder is not real)
     return not issubclass(type(real), torch.Tensor) and any(
-        may_hold_real(holder, real) for holder in changed
+        may_hold_real(holder, real) for holder in holders
     )
+
+
+def _keeps(vt: Any, source: Source) -> bool:
+    """Whether a changed container is a dict that still has a value where it was found: others of its keys changed."""
+    if not isinstance(source, DictItemSource) or not isinstance(vt, k.DictTracker):
+        return False
+    return vt.source == source.whole and all(hashed != source.key for _, hashed, *_ in vt.log)
 
 
 def _is_held(frame: Any, target: Any) -> bool:

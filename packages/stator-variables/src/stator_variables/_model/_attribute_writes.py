@@ -13,7 +13,14 @@ from stator_guards import AttrSource, Source
 
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
-from stator_variables._model import _attributes, _calls, _classes, _dictionary, _lookup
+from stator_variables._model import (
+    _attributes,
+    _calls,
+    _classes,
+    _dictionary,
+    _exceptions,
+    _lookup,
+)
 from stator_variables._model._raising import complain, throw
 from stator_variables._torch import _tensor_attributes
 from stator_variables._tracing import Tracing
@@ -155,10 +162,13 @@ def _has_member(t: Tracing, raw: Any, vt: Any, name: str) -> bool:
 
 
 def _set_exception_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
+    if name == "__traceback__":
+        _exceptions.set_traceback(t, vt, value)
+        return
     is_exception = isinstance(value, k.ExceptionTracker) or (
         value is not MISSING and k.is_none(value)
     )
-    if name == "__traceback__" or vt.source is not None or not is_exception:
+    if vt.source is not None or not is_exception:
         raise t.unsupported("exception-attribute-write", f"setting {name} of an exception")
     t.journal.assign(vt, **{name.strip("_"): None if k.is_none(value) else value})
     if name == "__cause__":

@@ -28,9 +28,18 @@ from stator_guards import (
 from stator_variables import _kinds as k
 from stator_variables._applevel import _methods as app
 from stator_variables._build import captured_dict, instance_dict, wrap, wrap_present
-from stator_variables._model import _calls, _dictionary, _functions, _lookup, _stand_ins
+from stator_variables._library._pure import CYTHON_FUNCTION
+from stator_variables._model import (
+    _calls,
+    _class_dicts,
+    _dictionary,
+    _functions,
+    _lookup,
+    _scalars,
+    _stand_ins,
+)
 from stator_variables._model._raising import absent, attempt, complain, name_in_slots, throw
-from stator_variables._stored import may_answer
+from stator_variables._stored import has_member, may_answer
 from stator_variables._torch import _subclasses, _symbolic, _tensor_attributes, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import DELETED, MISSING
@@ -222,7 +231,7 @@ def descriptor_kind(t: Tracing, raw: Any) -> type:
 def bind(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
     """`raw.__get__(vt, type(vt))` for a raw class attribute."""
     kind = descriptor_kind(t, raw)
-    if kind is types.FunctionType:
+    if kind in (types.FunctionType, CYTHON_FUNCTION):
         return k.MethodTracker(wrap(t, raw, source), vt)
     if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
         if not fits(raw, vt):
@@ -307,8 +316,9 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
     )
     if has_say and raw.__objclass__ is torch._C.TensorBase:
         return _subclasses.get_field(t, raw, vt, name)
-    if (handler := t.handlers.get(raw)) is not None:
-        return handler(t, [vt], {})
+    handler = t.handlers.get(raw)
+    if handler is not None and (found := handler(t, [vt], {})) is not MISSING:
+        return found
     if name == "__class__":
         return class_of(t, vt)
     if name == "__dict__" and vt.namespace is not None:
@@ -324,6 +334,8 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
                 naming=name_in_slots,
             )
         return found
+    if (found := _scalars.field_of(t, vt, name)) is not MISSING:
+        return found
     if (constant := vt.constant()) is not MISSING:
         return _calls.fresh(t, raw.__get__(constant))
     if isinstance(vt, k.NumberTracker):
@@ -332,7 +344,7 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
                 vt if _symbolic.FIELDS[name] is None else k.ConstantTracker(_symbolic.FIELDS[name])
             )
         return k.ConstantTracker(raw.__get__(_torch_calls.specialised(t, vt)))
-    if isinstance(vt, k.TupleTracker) and hasattr(vt.cls, "n_sequence_fields"):
+    if isinstance(vt, k.TupleTracker) and has_member(vt.cls, "n_sequence_fields"):
         # A named tuple made in C (Objects/structseq.c), whose members do not say which item they are
         index = _place_in(vt.cls, raw)
         if index < len(vt.items):
@@ -423,7 +435,7 @@ def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
         if name == "__class__":
             return class_of(t, vt)
         if name == "__dict__" and not isinstance(vt, k.MadeClass):
-            raise t.unsupported("class-dict", f"the __dict__ of class {vt.value.__qualname__}")
+            return _class_dicts.view_of(t, vt.value)
         if name == "__annotations__" and name not in vt.value.__dict__ and may_answer(vt.value):
             return _new_annotations(t, vt)
         own, own_source = _lookup.mro_lookup(t, (vt.value,), name)

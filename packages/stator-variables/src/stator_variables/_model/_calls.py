@@ -15,7 +15,7 @@ from stator_variables import _kinds as k
 from stator_variables._build import globals_tracker, new_namespace, wrap, wrap_items
 from stator_variables._filtering import filtered
 from stator_variables._library import _pure
-from stator_variables._model import _attributes, _dictionary, _made_exceptions
+from stator_variables._model import _attributes, _dictionary, _made_exceptions, _scalars
 from stator_variables._model._lookup import (
     guarded_lookup,
     is_subtype,
@@ -280,6 +280,8 @@ def fold(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
     """A pure function's result on constants, as a tracker; MISSING when it is not pure or they are not constants."""
     if not _pure.is_pure(target):
         return MISSING
+    if not kwargs and (found := _scalars.computed(t, target, args)) is not MISSING:
+        return found
     values = [arg.constant() for arg in args]
     named = {name: arg.constant() for name, arg in kwargs.items()}
     given = [*values, *named.values()]
@@ -384,9 +386,9 @@ def instantiate(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]
     new = new.__func__ if isinstance(new, staticmethod) else new
     if isinstance(new, types.FunctionType):
         return _instantiate_through_new(t, cls_vt, args, kwargs)
-    if new is type.__new__:
-        made = call_builtin(t, k.BuiltinTracker(type.__new__), [cls_vt, *args], kwargs)
-        return bytecode.after(made, lambda cls: initialise(t, cls, args, kwargs))
+    if any(new is known for known in (type.__new__, tuple.__new__, frozenset.__new__)):
+        made = call_builtin(t, k.BuiltinTracker(new), [cls_vt, *args], kwargs)
+        return bytecode.after(made, lambda vt: initialise(t, vt, args, kwargs))
     return initialise(t, allocate(t, cls_vt, new, args, kwargs), args, kwargs)
 
 

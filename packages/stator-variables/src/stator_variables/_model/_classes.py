@@ -22,7 +22,7 @@ from stator_guards import CapturedSource
 from stator_variables import _kinds as k
 from stator_variables._build import ATOMS, behind_proxy
 from stator_variables._builtin._arity import Args, Kwargs
-from stator_variables._model import _attributes, _calls, _dictionary
+from stator_variables._model import _attributes, _calls, _class_dicts, _dictionary
 from stator_variables._model._lookup import defines, guarded_lookup, overrides, rely_on_presence
 from stator_variables._model._stand_ins import UNKNOWN, stand_in
 from stator_variables._runtime import is_hooked, new_class, new_known_class
@@ -262,7 +262,8 @@ def _set_of_existing(t: Tracing, cls: type, name: str, value: Any) -> None:
     asked = _attributes.is_data_descriptor(t, guarded_lookup(t, cls, name)) or defines(
         t, type(cls), name
     )
-    if not may_answer(cls) or name.startswith("__") or asked:
+    is_shown = _class_dicts.key_of(cls) in t.shared  # by a view, which the class itself is behind
+    if not may_answer(cls) or name.startswith("__") or asked or is_shown:
         raise _refusal(t, cls, name)
     if (written := t.shared.get(("written class", id(cls)))) is None:
         written = t.shared["written class", id(cls)] = k.WrittenClass(cls)

@@ -15,15 +15,16 @@ from stator_bytecode import NULL, Raised, after, operation, settle
 from stator_guards import CallSource, CapturedSource, Truth
 
 from stator_variables import _kinds as k
-from stator_variables._build import ATOMS
 from stator_variables._model import _attributes, _calls, _dictionary, _iteration, _operators
 from stator_variables._model._hashing import (
     Identity,
+    asks,
     element_of,
     has_identity,
     hashing,
     key_of,
     real_key,
+    rely_on_objects,
     tell_apart,
 )
 from stator_variables._model._lookup import defines, overrides, plain_lookup
@@ -154,18 +155,17 @@ def has_member(t: Tracing, vt: Any, hashed: Any) -> bool:
         vt.decide()  # without reading the rest
     if vt.unread is not None and has_identity(hashed):  # it was not there before: `element_of`
         return hashed in vt.known
-    if (
-        vt.unread is None
-        or hashed in vt.known
-        or type(hashed) not in (*ATOMS, Identity, types.MethodWrapperType)
-    ):
+    if vt.unread is None or hashed in vt.known or asks(hashed):
         return hashed in vt.entries
     if (thing := real_key(hashed)) is MISSING:
         return False
     if type(hashed) is not Identity and _dictionary.may_ask(members_of(vt.real)):
-        raise t.unsupported(
-            "set-of-objects", "a look-up in a set that may ask __eq__ of the program"
-        )
+        return hashed in vt.entries  # the program compares, which the Machine interprets
+    rely_on_objects(t, hashed, in_existing=True)
+    return _is_in_existing(t, vt, hashed, thing)
+
+
+def _is_in_existing(t: Tracing, vt: Any, hashed: Any, thing: Any) -> bool:
     known = t.heap.get(id(thing)) if type(hashed) is Identity else None
     origin = CapturedSource("constant", thing) if known is None else source_of(known)
     has = set_base(vt.real).__contains__

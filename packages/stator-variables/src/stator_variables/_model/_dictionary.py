@@ -5,6 +5,7 @@ length); only then are its keys and their order relied on.
 """
 
 import collections
+import operator
 import types
 from typing import Any
 
@@ -19,21 +20,30 @@ from stator_guards import (
     KeysAre,
     KeySource,
     Source,
+    Truth,
 )
+from torch.utils.hooks import RemovableHandle
 
 from stator_variables._build import ATOMS, wrap, wrap_present
-from stator_variables._kinds import ConstantTracker, DictTracker, IteratorTracker
+from stator_variables._kinds import (
+    ConstantTracker,
+    DictTracker,
+    HandleKeyTracker,
+    IteratorTracker,
+)
 from stator_variables._model._hashing import (
     COMPOSED,
+    HandleKey,
     Identity,
     asks,
     has_identity,
     hashing,
-    is_known,
+    is_handed_in,
     key_made,
     key_of,
     key_with_identities,
     real_key,
+    rely_on_kept_hashes,
     rely_on_objects,
     type_hashes_by_identity,
 )
@@ -46,12 +56,18 @@ from stator_variables._tracker import DELETED, MISSING, is_pending
 
 def lookup(t: Tracing, d: DictTracker, hashed: Any) -> Any:
     """The value under a hashed key, or MISSING. That of a text is the text."""
+    by_origin = d.real is not MISSING and (
+        has_identity(hashed) or (not d.complete and _may_vary(t, d, hashed))
+    )
     if type(hashed) in COMPOSED:
-        rely_on_objects(t, hashed, d.real is not MISSING)
+        rely_on_objects(t, hashed, d.real is not MISSING and not by_origin)
+    _refuse_number_among_handles(t, d, hashed)
     if (found := d.entries.get(hashed)) is not None:
+        if type(hashed) is HandleKey:
+            _rely_on_same_handle(t, found[0], hashed.tracker)
         return MISSING if found[1] is DELETED else found[1]
-    if d.real is not MISSING and has_identity(hashed):
-        return _read_by_identity(t, d, hashed)
+    if by_origin:
+        return _read_by_origin(t, d, hashed)
     return MISSING if d.complete else _read_existing(t, d, hashed)
 
 
@@ -60,9 +76,14 @@ def value_under(d: Any, key: Any) -> Any:
     return dict.get(d, key, MISSING)
 
 
-def _read_by_identity(t: Tracing, d: DictTracker, hashed: Any) -> Any:
-    """A key of an existing dict may hold the identity of an existing object, on each call another number for another
-    object: what is relied on is that the one belongs to the other. No such key can be that of a new object."""
+def _may_vary(t: Tracing, d: DictTracker, hashed: Any) -> bool:
+    """Return whether a key has an object in it that was handed in, and so may be another one on each call."""
+    return type(hashed) in (Identity, tuple) and is_handed_in(t, hashed) and not _may_ask(d)
+
+
+def _read_by_origin(t: Tracing, d: DictTracker, hashed: Any) -> Any:
+    """Look a key up that another call has another object for, or another identity: what is relied on is what the dict
+    has for the object at hand. No such key can be that of a new object."""
     if (key := key_with_identities(t, hashed)) is MISSING:
         return MISSING
     assert d.source is not None
@@ -70,6 +91,8 @@ def _read_by_identity(t: Tracing, d: DictTracker, hashed: Any) -> Any:
     value, where = value_under(d.real, now), CallSource(value_under, d.source, origin)
     if value is MISSING:
         t.guard(where, Is(MISSING))
+        if not has_identity(hashed):
+            d.entries[hashed] = (None, DELETED)
         return MISSING
     if d.complete:
         raise t.unsupported("identity-number", "a dict of identities of which all keys are known")
@@ -91,7 +114,9 @@ def _read_existing(t: Tracing, d: DictTracker, hashed: Any) -> Any:
         t.guard(d.source, KeyAbsent(key, _owner(d)))
         d.entries[hashed] = (None, DELETED)
         return MISSING
-    tracker = wrap(t, value, DictItemSource(d.source, key, item_owner(d.cls, dict)))
+    source = DictItemSource(d.source, key, item_owner(d.cls, dict))
+    is_number = key == "id" and d.owner is not None and d.owner.cls is RemovableHandle
+    tracker = HandleKeyTracker(value, source) if is_number else wrap(t, value, source)
     t.present.append((d.source, KeyPresent(key, _owner(d)), tracker))
     d.entries[hashed] = (ConstantTracker(key), tracker)
     return tracker
@@ -139,6 +164,7 @@ def store_hashed(t: Tracing, d: DictTracker, hashed: Any, key: Any, value: Any) 
         lookup(t, d, hashed)  # whether the key is there already makes a difference to the order
     elif type(hashed) in COMPOSED:
         rely_on_objects(t, hashed, in_existing=False)
+    _refuse_number_among_handles(t, d, hashed)
     if d.owner is not None and not isinstance(hashed, str):
         raise t.unsupported("user-hash", "an instance dictionary with a key that is no text")
     before = d.entries.get(hashed, MISSING)
@@ -250,9 +276,16 @@ def complete(t: Tracing, d: DictTracker) -> None:
         raise t.unsupported(
             "container-subclass", f"all keys of a {d.cls.__name__}, which iterates in its own way"
         )
+    keys = _keys_of(t, d)
+    if _are_handles(d, keys):
+        known = _with_writes(d, _entries_of_handles(t, d, keys))
+        t.journal.assign(d, entries=known, complete=True)
+        return
     if any(has_identity(hashed) and not _was_added(t, d, hashed) for hashed in d.entries):
         raise t.unsupported("identity-number", "all keys of a dict, some of which are identities")
-    keys = _keys_of(t, d)
+    for hashed in d.entries:  # from here on these objects are keys among the others
+        if type(hashed) in COMPOSED:
+            rely_on_objects(t, hashed, in_existing=True)
     asked = may_answer(d.cls)  # so C does where it lists what a dict has
     t.guard(CallSource(keys_in_order, d.source) if asked else d.source, KeysAre(keys))
     entries: dict[Any, tuple[Any, Any]] = {}
@@ -271,31 +304,64 @@ def complete(t: Tracing, d: DictTracker) -> None:
             )
         else:
             entries[hashed] = (key_vt, read[1])
-    _rely_on_hashes(t, d, real)
+    rely_on_kept_hashes(t, d.source, d.real, real)
+    t.journal.assign(d, entries=_with_writes(d, entries), complete=True)
+
+
+def _with_writes(d: DictTracker, entries: dict[Any, tuple[Any, Any]]) -> dict[Any, tuple[Any, Any]]:
     for verb, hashed, key_vt, value in d.log:
         if verb == "set":
             entries[hashed] = (entries[hashed][0] if hashed in entries else key_vt, value)
         else:
             entries.pop(hashed, None)
-    t.journal.assign(d, entries=entries, complete=True)
+    return entries
 
 
-def _rely_on_hashes(t: Tracing, d: DictTracker, of: dict[Any, Any]) -> None:
-    """A dict knows its keys by the hashes that they had; those that the program computes may be others by now."""
-    if type(d.real) is not dict or not any(map(asks, of)) or len({*map(hash, of)}) < len(of):
-        return
-    kept = hash(frozenset(hashed if is_known(hashed) else key for hashed, key in of.items()))
-    if kept != kept_hashes(d.real):
-        raise t.unsupported(
-            "user-hash", "a dict with a key whose hash is not what it was when it was put in"
-        )
+_HOOK_TABLES = frozenset(
+    f"{prefix}{name}"
+    for prefix in ("_", "_global_")
+    for name in ("forward_hooks", "forward_pre_hooks", "backward_hooks", "backward_pre_hooks")
+)
+
+
+def _are_handles(d: DictTracker, keys: tuple[Any, ...]) -> bool:
+    """Whether the keys of an existing dict are those of hooks, and none of them is known as a number."""
+    name = getattr(d.source, "key", getattr(d.source, "attribute", None))
+    is_table = name in _HOOK_TABLES and set(map(type, keys)) == {int}
+    return is_table and not any(type(hashed) is int for hashed in d.entries)
+
+
+def _entries_of_handles(
+    t: Tracing, d: DictTracker, keys: tuple[Any, ...]
+) -> dict[Any, tuple[Any, Any]]:
+    """The hooks in their order: a hook that is registered again is the same one under another key."""
     assert d.source is not None
-    t.guard(CallSource(kept_hashes, d.source), Equals(kept))
+    t.guard(CallSource(count_of_handles, d.source), Equals(len(keys)))
+    numbers, entries = CallSource(keys_in_order, d.source), {}
+    for index, key in enumerate(keys):
+        place = ItemSource(numbers, index)
+        key_vt = HandleKeyTracker(key, place)
+        if (read := d.entries.get(key_of(t, key_vt))) is not None:
+            _rely_on_same_handle(t, read[0], key_vt)
+        value = wrap(t, dict.__getitem__(d.real, key), CallSource(value_under, d.source, place))
+        entries[key_of(t, key_vt)] = key_vt, value
+    return entries
 
 
-def kept_hashes(d: dict[Any, Any]) -> int:
-    """Of the hashes of all keys, without asking the keys: `set_update_internal` in CPython's Objects/setobject.c."""
-    return hash(frozenset(d))
+def _rely_on_same_handle(t: Tracing, one: Any, other: Any) -> None:
+    """Two keys that are equal now come from places that have equal keys."""
+    if one is not other and one.source != other.source:
+        t.guard(CallSource(operator.eq, one.source, other.source), Truth(True))
+
+
+def count_of_handles(d: Any) -> int:
+    """The number of keys; -1 where they are no keys of hooks."""
+    return len(d) if all(type(key) is int for key in dict.keys(d)) else -1
+
+
+def _refuse_number_among_handles(t: Tracing, d: DictTracker, hashed: Any) -> None:
+    if d.complete and type(hashed) is int and any(type(key) is HandleKey for key in d.entries):
+        raise t.unsupported("identity-number", "a number and the keys of hooks, in one dict")
 
 
 def keys_in_order(d: Any) -> tuple[Any, ...]:

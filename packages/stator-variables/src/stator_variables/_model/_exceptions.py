@@ -5,7 +5,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from stator_bytecode import after, exception_field
+from stator_bytecode import Frame, TracebackEntry, after, decode, exception_field
 from stator_guards import SlotSource
 
 from stator_variables import _kinds as k
@@ -14,7 +14,7 @@ from stator_variables._model import _calls
 from stator_variables._model._lookup import is_subtype, overrides
 from stator_variables._model._raising import complain, throw, type_name
 from stator_variables._tracing import Tracing
-from stator_variables._tracker import VariableTracker
+from stator_variables._tracker import MISSING, VariableTracker
 
 
 def exception_from(t: Tracing, value: Any, cause: Any) -> Any:
@@ -113,14 +113,48 @@ def matches(t: Tracing, exception: Any, pattern: Any) -> bool:
 
 
 def traceback_of(t: Tracing, exception: Any) -> Any:
-    """What `__exit__` gets third; that of an exception made while tracing may be handed on, not looked into."""
+    """What `__exit__` gets third: one object, until the exception gets another entry."""
     if exception.source is None:
-        return TracebackTracker(exception)
+        return _made_traceback(t, exception, exception.entries)
     return wrap(t, exception_field(exception.real, "__traceback__"), _traceback_source(exception))
+
+
+def _made_traceback(t: Tracing, exception: Any, entries: tuple[TracebackEntry, ...]) -> Any:
+    if not entries:
+        return k.NONE
+    key = ("traceback", entries)
+    return t.shared.setdefault(key, TracebackTracker(exception, entries))
+
+
+def set_traceback(t: Tracing, exception: Any, value: Any) -> None:
+    """Give an exception that was made here another traceback that was, or none."""
+    is_made = isinstance(value, TracebackTracker) or (value is not MISSING and k.is_none(value))
+    if exception.source is not None or not is_made:
+        raise t.unsupported("exception-attribute-write", "setting __traceback__ of an exception")
+    entries = value.entries if isinstance(value, TracebackTracker) else ()
+    t.journal.assign(exception, entries=entries)
+
+
+def next_traceback(t: Tracing, traceback: Any) -> Any:
+    """`tb_next`: the traceback of the frames further inside."""
+    return _made_traceback(t, traceback.exception, traceback.entries[1:])
+
+
+def line_of(t: Tracing, traceback: Any) -> Any:
+    """`tb_lineno`."""
+    entry = traceback.entries[0]
+    return k.ConstantTracker(decode(entry.code).instructions[entry.index].positions[0])
 
 
 def _traceback_source(exception: Any) -> SlotSource:
     return SlotSource(exception.source, BaseException, "__traceback__")
+
+
+def extend_traceback(t: Tracing, exception: Any, frame: Frame) -> None:
+    """Add an entry for where `frame` is. One that stands for C has none."""
+    if not frame.hidden:
+        entry = TracebackEntry(frame.code.raw, frame.pc, frame.globals.real)
+        t.journal.assign(exception, entries=(entry, *exception.entries))
 
 
 def is_traceback_of(exception: Any, traceback: Any) -> bool:
@@ -130,9 +164,10 @@ def is_traceback_of(exception: Any, traceback: Any) -> bool:
 
 
 class TracebackTracker(VariableTracker):
-    """The traceback of an exception that was raised while tracing; it exists only once the exception is real."""
+    """The traceback that an exception which was raised while tracing had at some point: `entries`, outermost first."""
 
     cls = types.TracebackType
 
-    def __init__(self, exception: Any) -> None:
+    def __init__(self, exception: Any, entries: tuple[TracebackEntry, ...]) -> None:
         self.exception = exception
+        self.entries = entries

@@ -15,7 +15,17 @@ import attrs
 import torch
 from stator_bytecode import Snapshot, operation, settle
 from stator_bytecode.errors import SourceSpan, Unsupported
-from stator_guards import CallSource, CapturedSource, Is, Source, Truth
+from stator_guards import (
+    CallSource,
+    CapturedSource,
+    DictItemSource,
+    Equals,
+    Is,
+    ItemSource,
+    ParameterSource,
+    Source,
+    Truth,
+)
 
 from stator_variables import _kinds as k
 from stator_variables._model._lookup import guarded_lookup
@@ -50,6 +60,22 @@ def key_of(t: Tracing, vt: Any) -> Any:
     if type(hashed) in (int, IdOf, tuple, frozenset):
         _note_numbers(t, hashed, ())
     return hashed
+
+
+def key_of_value(t: Tracing, value: Any) -> Any:
+    """The stand-in for an existing value that C compares, without a tracker."""
+    hashed = _hashed_value(value)
+    if type(hashed) in (int, tuple, frozenset):
+        _note_numbers(t, hashed, ())
+    return hashed
+
+
+def _hashed_value(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_hashed_value, value))
+    if isinstance(value, frozenset):
+        return frozenset(map(_hashed_value, value))
+    return Identity(value) if isinstance(value, type) else value
 
 
 _ADDRESSES, _MANY = 1 << 20, 16
@@ -96,7 +122,7 @@ def _hashed(t: Tracing, vt: Any) -> Any:
         return vt.value
     if isinstance(vt, k.TupleTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
         return tuple(_hashed(t, item) for item in vt.items)
-    if isinstance(vt, k.SetTracker) and vt.cls is frozenset:
+    if isinstance(vt, k.SetTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
         return frozenset(vt.entries)
     if isinstance(vt, k.BuiltinTracker) and type(vt.real) is types.CodeType:
         return vt.real  # equal to others of the same text
@@ -108,6 +134,8 @@ def _hashed(t: Tracing, vt: Any) -> Any:
         )  # `Tensor.shape.__get__`, equal to all that are made like it
     if isinstance(vt, k.IdTracker):
         return IdOf(_identity_of(vt.thing))
+    if isinstance(vt, k.HandleKeyTracker):
+        return HandleKey(vt.number, vt)
     if isinstance(vt, k.NumberTracker):
         return _torch_calls.specialised(t, vt)
     if type_hashes_by_identity(vt.cls):
@@ -299,6 +327,14 @@ def _asked(t: Tracing, first: Any, *second: Any) -> Any:
 
 
 @attrs.frozen
+class HandleKey:
+    """The key that a hook has in the dictionaries of its module."""
+
+    number: int
+    tracker: Any = attrs.field(eq=False)
+
+
+@attrs.frozen
 class IdOf:
     """The key `id(thing)`: equal for the same thing."""
 
@@ -315,7 +351,26 @@ def is_known(hashed: Any) -> bool:
     """Whether the number that a hashed key has is that of the object, too."""
     if type(hashed) in (tuple, frozenset):
         return all(map(is_known, hashed))
-    return type(hashed) not in (Identity, IdOf)
+    return type(hashed) not in (Identity, IdOf, HandleKey)
+
+
+def rely_on_kept_hashes(t: Tracing, source: Source, real: Any, of: dict[Any, Any]) -> None:
+    """Rely on the hashes that a dict or set keeps of its keys (`of`, by hashed key): those that the program computes
+    may be others by now."""
+    plain = type(real) in (dict, set, frozenset)
+    if not plain or not any(map(asks, of)) or len({*map(hash, of)}) < len(of):
+        return
+    kept = hash(frozenset(hashed if is_known(hashed) else key for hashed, key in of.items()))
+    if kept != kept_hashes(real):
+        raise t.unsupported(
+            "user-hash", "a key whose hash is not what it was when it was put into its container"
+        )
+    t.guard(CallSource(kept_hashes, source), Equals(kept))
+
+
+def kept_hashes(container: Any) -> int:
+    """Of the hashes of all keys, without asking the keys: `set_update_internal` in CPython's Objects/setobject.c."""
+    return hash(frozenset(container))
 
 
 def tell_apart(t: Tracing, vt: Any, hashed: Any) -> None:
@@ -356,7 +411,7 @@ def real_key(hashed: Any) -> Any:
     if type(hashed) is Identity:
         thing = hashed.thing
         return MISSING if isinstance(thing, VariableTracker) else thing
-    if type(hashed) in (IdOf, UserKey):
+    if type(hashed) in (IdOf, HandleKey, UserKey):
         return MISSING
     if type(hashed) in (tuple, frozenset):
         parts = [real_key(part) for part in hashed]
@@ -366,9 +421,21 @@ def real_key(hashed: Any) -> Any:
 
 # -- keys of existing dicts that are identities, or hold some ----------------------------------------------------------
 def has_identity(hashed: Any) -> bool:
-    return type(hashed) is IdOf or (
+    return type(hashed) in (IdOf, HandleKey) or (
         type(hashed) in (tuple, frozenset) and any(map(has_identity, hashed))
     )
+
+
+def is_handed_in(t: Tracing, hashed: Any) -> bool:
+    """Return whether a key is, or holds, an object that is an argument, or an item of one."""
+    if type(hashed) is tuple:
+        return any(is_handed_in(t, part) for part in hashed)
+    if type(hashed) is not Identity or (found := t.heap.get(id(hashed.thing))) is None:
+        return False
+    step: Source | None = source_of(found)
+    while isinstance(step, ItemSource | DictItemSource):
+        step = step.base
+    return isinstance(step, ParameterSource)
 
 
 def key_with_identities(t: Tracing, hashed: Any) -> Any:
@@ -376,6 +443,8 @@ def key_with_identities(t: Tracing, hashed: Any) -> Any:
     if type(hashed) is tuple:
         parts = [key_with_identities(t, part) for part in hashed]
         return MISSING if any(part is MISSING for part in parts) else k.TupleTracker(parts, tuple)
+    if type(hashed) is HandleKey:
+        return hashed.tracker
     if type(hashed) in (frozenset, UserKey):
         raise t.unsupported("identity-number", "a key with an identity in a dict from before")
     thing = real_key(hashed.identity if type(hashed) is IdOf else hashed)
@@ -392,6 +461,9 @@ def key_made(t: Tracing, key: Any) -> tuple[Any, Source]:
         return tuple(value for value, _ in made), CallSource(
             tuple_of, *(source for _, source in made)
         )
+    if isinstance(key, k.HandleKeyTracker):
+        assert key.source is not None
+        return key.number, key.source
     if isinstance(key, k.IdTracker):
         thing, source = key_made(t, key.thing)
         return id(thing), CallSource(id, source)

@@ -76,13 +76,13 @@ def _search(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Source |
                 "user-hash", f"a look into a class whose names raise {error!r}"
             ) from None
         if value is not MISSING:
-            source = DictItemSource(_namespace_source(t, cls), name)
+            source = DictItemSource(namespace_source(t, cls), name)
             if frozen:
                 return value, CapturedSource(source.name, value)
             _rely_on_binding(t, value, source)
             return value, source
         if not frozen:
-            t.guard(_namespace_source(t, cls), KeyAbsent(name))
+            t.guard(namespace_source(t, cls), KeyAbsent(name))
     return MISSING, None
 
 
@@ -95,7 +95,7 @@ def stands_for_c(cls: type) -> bool:
 def rely_on_presence(t: Tracing, cls: type, name: str) -> bool:
     """Whether the dictionary of the class itself had the name at the start."""
     found = name in _get_dict(cls)
-    t.guard(_namespace_source(t, cls), KeyPresent(name) if found else KeyAbsent(name))
+    t.guard(namespace_source(t, cls), KeyPresent(name) if found else KeyAbsent(name))
     return found
 
 
@@ -113,7 +113,7 @@ _OF_C = (
 )
 
 
-def _namespace_source(t: Tracing, cls: type) -> Source:
+def namespace_source(t: Tracing, cls: type) -> Source:
     """One per class and trace: comparing sources that are the same object takes no time."""
     key = ("class namespace", id(cls))
     found: Source | None = t.shared.get(key)

@@ -16,8 +16,17 @@ from stator_bytecode import OPERATOR_NAMES, Then, Unsupported, after, operation,
 from stator_guards import AttrSource, DistinctObject, IsNone, IsNotNone, SameObject, Source
 
 from stator_variables import _kinds as k
+from stator_variables._build import PATHS
 from stator_variables._library._pure import is_number_of_numpy
-from stator_variables._model import _attributes, _calls, _containers, _dictionary, _ends, _iteration
+from stator_variables._model import (
+    _attributes,
+    _calls,
+    _containers,
+    _dictionary,
+    _ends,
+    _iteration,
+    _scalars,
+)
 from stator_variables._model._lookup import (
     defines,
     guarded_lookup,
@@ -52,6 +61,8 @@ UNARY: dict[str, tuple[str, Any]] = {
 
 def unary(t: Tracing, symbol: str, vt: Any) -> Any:
     name, function = UNARY[symbol]
+    if (found := _scalars.computed(t, function, [vt])) is not MISSING:
+        return found
     if isinstance(vt, k.NumberTracker) and (vt.cls is bool or (vt.cls is float and symbol == "~")):
         vt = _symbolic.as_constant(t, vt)
     if symbol == "~" and isinstance(vt, k.NumberTracker):
@@ -69,6 +80,8 @@ def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     """`left symbol right`; a symbol that ends in "=" is the in-place form."""
     in_place = symbol.endswith("=")
     name, plain, augmented = ARITHMETIC[symbol.removesuffix("=")]
+    if (found := _scalars.computed(t, plain, [left, right])) is not MISSING:
+        return found
     left, right = _computable(t, symbol, left, right)
     if name in ("pow", "lshift", "rshift"):
         if name != "pow" and _symbolic.is_by_constant(left, right):
@@ -301,6 +314,8 @@ def _no_operator(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
 # -- comparison -------------------------------------------------------------------------------------------------------
 def compare(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     name, reflected, function = COMPARISONS[symbol]
+    if (found := _scalars.computed(t, function, [left, right])) is not MISSING:
+        return found
     left, right = _computable(t, symbol, left, right)
     if (
         isinstance(left, k.ConstantTracker)
@@ -404,7 +419,7 @@ def _are_given_numbers(left: Any, right: Any) -> bool:
     return given and left.cls is right.cls
 
 
-_NUMBERS = (int, float, complex, str, bytes)
+_NUMBERS = (int, float, complex, str, bytes, *PATHS)
 
 
 def _is_only_reference(t: Tracing, vt: Any) -> bool:
@@ -424,6 +439,8 @@ def _same_atom(left: Any, right: Any) -> bool:
 # -- truth and containment --------------------------------------------------------------------------------------------
 def truth(t: Tracing, vt: Any) -> Any:
     """A Python bool, or a suspended Result that ends in one."""
+    if (found := _scalars.computed(t, bool, [vt])) is not MISSING:
+        vt = found
     if isinstance(vt, k.ConstantTracker) and not _is_user_value(vt):
         if isinstance(vt, k.TextTracker):  # a number is never written as nothing
             return True

@@ -15,6 +15,7 @@ from stator_variables._model import _dictionary
 from stator_variables._model._lookup import plain_lookup
 from stator_variables._model._set_order import made_again
 from stator_variables._runtime import base_of_c
+from stator_variables._stored import has_member
 from stator_variables._tracing import Tracing, real_of, source_of
 from stator_variables._tracker import DELETED, MISSING
 
@@ -64,10 +65,11 @@ def _made_stand_in(t: Tracing, vt: Any) -> Any:
             "class-definition", f"a {vt.cls.__qualname__}, which is a property, in a class"
         )
     if isinstance(vt, k.SequenceTracker | k.SetTracker | k.DictTracker):  # of another class
-        make: Any = base_of_c(vt.cls).__new__
-        if hasattr(vt.cls, "n_sequence_fields"):  # made by C code that wants the items
-            return make(vt.cls, range(vt.cls.n_sequence_fields))
-        return make(vt.cls)
+        cls: Any = vt.cls
+        make: Any = base_of_c(cls).__new__
+        if has_member(cls, "n_sequence_fields"):  # made by C code that wants the items
+            return make(cls, range(cls.n_sequence_fields))
+        return make(cls)
     if plain_lookup(vt.cls, "__hash__") is None:  # dataclasses ask
         raise t.unsupported(
             "class-definition", f"a {vt.cls.__qualname__}, which cannot be hashed, in a class"

@@ -19,6 +19,7 @@ from stator_variables import _kinds as k
 from stator_variables._filtering import filtered
 from stator_variables._graph import Traced
 from stator_variables._library._pure import DTYPES, NUMPY, is_number_of_numpy
+from stator_variables._model import _scalars
 from stator_variables._model._raising import throw
 from stator_variables._torch import _symbolic, _tensor_attributes, _torch_calls
 from stator_variables._tracing import Tracing
@@ -69,6 +70,8 @@ def compute(
     _refuse_error_state(t)
     step = _Step(t)
     args = [_symbolic.as_constant(t, vt) for vt in args]
+    if _is_elementwise(function):
+        args = [_as_array(t, vt) for vt in args]
     try:
         expected = step.witnessed(function, args, kwargs)
         made = MISSING if step.witnesses else step.made(expected)
@@ -93,6 +96,22 @@ def compute(
             "numpy", f"{_name(function)}: {type(error).__name__}: {error}"
         ) from error
     return step.result(expected, found, _name(function))
+
+
+def _is_elementwise(function: Any) -> bool:
+    """Return whether nothing but the items of the result depends on what numbers it is given."""
+    if function in (operator.pow, operator.ipow, NUMPY.power):
+        return False
+    return isinstance(function, NUMPY.ufunc) or function in _OPERATORS
+
+
+def _as_array(t: Tracing, vt: Any) -> Any:
+    """A number of NumPy as one that the graph computes, where the graph can take it."""
+    number = _scalars.number_of(t, vt)
+    if not isinstance(number, k.NumberTracker) or vt.real.dtype not in DTYPES:
+        return vt
+    dtype = {"dtype": k.ConstantTracker(DTYPES[vt.real.dtype])}
+    return k.ArrayTracker(_torch_calls.record(t, torch.scalar_tensor, [number], dtype), vt.cls)
 
 
 def _refuse_error_state(t: Tracing) -> None:
@@ -493,7 +512,7 @@ def _with_dtype(t: Tracing, of: Any, args: list[Any], kwargs: dict[str, Any]) ->
 def _holds_number_of_numpy(vt: Any) -> bool:
     if isinstance(vt, k.SequenceTracker):
         return any(map(_holds_number_of_numpy, vt.items))
-    return isinstance(vt, k.ConstantTracker) and is_number_of_numpy(type(vt.value))
+    return isinstance(vt, k.ConstantTracker) and is_number_of_numpy(vt.cls)
 
 
 def _stand_in(vt: Any) -> Any:
@@ -502,6 +521,8 @@ def _stand_in(vt: Any) -> Any:
         return list(map(_stand_in, vt.items))
     if isinstance(vt, k.TensorTracker):
         return torch.empty((), dtype=vt.example.dtype)
+    if isinstance(vt, k.ScalarTracker):
+        return vt.real
     return vt.cls() if isinstance(vt, k.NumberTracker) else vt.constant()
 
 

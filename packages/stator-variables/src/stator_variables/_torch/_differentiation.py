@@ -28,11 +28,16 @@ def _register(function: Callable[..., Any], asks: str, signature: inspect.Signat
         except TypeError:  # the program's mistake, of which it will be told
             return MISSING
         creates = given.get("create_graph")
-        if (creates is not None and creates.constant() is not False) or _is_inside(
-            t, given.get(asks)
-        ):
+        if creates is not None and creates.constant() is not False:
             t.graph.keep_history()
+        ask_inside(t, given.get(asks))
         return MISSING
+
+
+def ask_inside(t: Tracing, asked: Any) -> None:
+    """Keep the history of the graph for a call about a tensor that it made and went on from."""
+    if _is_inside(t, asked):
+        t.graph.keep_history()
 
 
 def _is_inside(t: Tracing, asked: Any) -> bool:
@@ -46,9 +51,6 @@ def _is_inside(t: Tracing, asked: Any) -> bool:
     )
 
 
-_OF_SELF = inspect.Signature(
-    [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("self", "hook")]
-)
 _WITH_FLAG = inspect.signature(lambda self, requires_grad=None: None)
 
 
@@ -68,9 +70,3 @@ def ask_for_gradients(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> An
 
 _register(torch.autograd.grad, "inputs", inspect.signature(torch.autograd.grad))
 _register(torch.autograd.backward, "inputs", inspect.signature(torch.autograd.backward))
-_register(torch.Tensor.register_hook, "self", _OF_SELF)
-_register(
-    torch._C.TensorBase.retain_grad,
-    "self",
-    _OF_SELF.replace(parameters=[*_OF_SELF.parameters.values()][:1]),
-)

@@ -1,28 +1,32 @@
-"""Global modes that code may read and set while it is traced: grad mode, autocast, default dtype, determinism.
+"""Global modes that code may read and set while it is traced: the rows of `_torch_state`, and a few of other forms.
 
 A mode that is set is really set, and the setter becomes a node, so that fake tensors and the graph come out right.
 The journal puts it back on a rollback, and the end of the trace does; the entry sets the final value when it runs.
-What is read is guarded by the entry's one global-state guard.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import attrs
 import torch
 from stator_bytecode import HandlerTable, after
-from stator_guards import CallSource, Truth
+from stator_guards import CallSource, CapturedSource
 from torch.autograd.profiler import record_function
 from torch.overrides import TorchFunctionMode
 from torch.utils._device import DeviceContext
 
 from stator_variables import _kinds as k
 from stator_variables._applevel._methods import initialise_range
+from stator_variables._build import equal_to, wrap
 from stator_variables._builtin._method_table import app_level, then
+from stator_variables._filtering import filtered
+from stator_variables._graph import Traced
 from stator_variables._model import _calls, _dictionary
 from stator_variables._model._raising import as_program_error
-from stator_variables._torch import _torch_calls
+from stator_variables._runtime import give_warning
+from stator_variables._torch import _torch_calls, _torch_functions
+from stator_variables._torch import _torch_state as state
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -31,12 +35,16 @@ handlers: HandlerTable[Any, Any] = HandlerTable("global mode")
 
 @attrs.frozen
 class Setting:
-    """One mode: `read(*key)` gives its value, `write(*key, value)` sets it; `key` is the device type of autocast's."""
+    """One mode: `read(*key)` gives its value, `write(*key, value)` sets it; `key` is the device type of autocast's.
+
+    The value of a setter that takes several is a tuple, the last of which may be `named`.
+    """
 
     read: Callable[..., Any]
     write: Callable[..., Any]
     text: str
     key: tuple[Any, ...] = ()
+    named: tuple[str, ...] = ()
     is_node: bool = attrs.field(
         default=True, eq=False
     )  # False: the mode comes from what an operator's body runs in
@@ -46,14 +54,25 @@ class Setting:
         return self.read(*self.key)
 
     def set(self, value: Any) -> None:
-        self.write(*self.key, value)
+        given, named = self.arguments(value)
+        self.write(*given, **named)
+
+    def arguments(self, value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of `write` that set `value`."""
+        values = value if type(value) is tuple else (value,)
+        count = len(values) - len(self.named)
+        named = dict(zip(self.named, values[count:], strict=True))
+        return (*self.key, *values[:count]), named
 
     def statement(self, value: Any, capture: Callable[[Any, str], str]) -> str:
-        parts = [
-            *map(repr, self.key),
-            repr(value) if isinstance(value, bool | int) else capture(value, "mode"),
-        ]
-        return f"{capture(self.write, self.text)}({', '.join(parts)})"
+        given, named = self.arguments(value)
+        written = [_written(each, capture) for each in given]
+        written += [f"{name}={_written(each, capture)}" for name, each in named.items()]
+        return f"{capture(self.write, self.text)}({', '.join(written)})"
+
+
+def _written(value: Any, capture: Callable[[Any, str], str]) -> str:
+    return repr(value) if type(value) in (bool, int, str) else capture(value, "mode")
 
 
 def restore(t: Tracing) -> None:
@@ -86,57 +105,172 @@ def put(t: Tracing, setting: Setting, value: Any, inference: bool | None = None)
         off = setting == GRAD and (
             torch.is_inference_mode_enabled() if inference is None else inference
         )
-        arguments = [k.ConstantTracker(part) for part in (*setting.key, False if off else value)]
-        _torch_calls.record_unheard(t, setting.write, arguments, {})
+        given, named = setting.arguments(False if off else value)
+        _seal(t, t.graph.call(setting.write, given, named))
     setting.set(value)
     t.journal.record(lambda: setting.set(before))
 
 
-_KERNELS: dict[Callable[..., Any], Callable[..., Any]] = {  # which attention may use
-    getattr(torch._C, f"_get_{name}_sdp_enabled"): getattr(torch._C, f"_set_sdp_use_{name}")
-    for name in ("cudnn", "flash", "mem_efficient", "math", "overrideable")
-}
-_READERS: dict[Callable[..., Any], Callable[..., Any]] = {
-    torch._C._set_grad_enabled: torch.is_grad_enabled,
-    torch.set_autocast_enabled: torch.is_autocast_enabled,
-    torch.set_autocast_dtype: torch.get_autocast_dtype,
-    torch.set_autocast_cache_enabled: torch.is_autocast_cache_enabled,
-    **{write: read for read, write in _KERNELS.items()},
-}
-"""Of each setter `set(*key, value)` the getter."""
+def _seal(t: Tracing, setter: Traced) -> None:
+    """Take no operator any more behind a setter of state that kernels read, where a compiler would not keep its place.
+
+    Setters before or after all operators run outside of what a compiler makes.
+    """
+    if (
+        t.policy.runs_in_order
+        or t.policy.is_whole
+        or not state.sets_state_of_kernels(setter.node.target)
+    ):
+        return
+    calls = (node.target for node in setter.node.graph.nodes if node.op.startswith("call_"))
+    if not all(target in state.SETTERS for target in calls):
+        t.journal.assign(t, is_sealed=True)
 
 
-@handlers.handles_each([*_READERS])
+# -- the rows of the table --------------------------------------------------------------------------------------------
+@handlers.handles_each([*state.SETTERS])
 def write(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> None:
-    values = [arg.constant() for arg in _torch_calls.decided(t, (*args, *kwargs.values()))]
-    if any(value is MISSING for value in values):
+    row = state.SETTERS[of]
+    decided = _torch_calls.decided(t, args)
+    values = [_known(t, of, vt) for vt in decided]
+    named = {**row.named}
+    for name, vt in kwargs.items():
+        if name not in row.named:
+            values.append(_known(t, of, vt))
+        else:
+            named[name] = _known(t, of, vt)
+    key, given = tuple(values[: row.keys]), (*values[row.keys :], *named.values())
+    setting = Setting(row.read, of, of.__name__, key, tuple(row.named))
+    value = given[0] if len(given) == 1 else given
+    if not _is_accepted(t, setting, value):
+        return
+    if setting not in t.modes and state.is_guarded(row.read):
+        t.guard(CallSource(row.read, *_captured(key)), equal_to(setting.now))
+    if value != setting.now or of not in state.INDEPENDENT:
+        put(t, setting, value)
+
+
+def _known(t: Tracing, of: Any, vt: Any) -> Any:
+    """The value of an argument: a constant, or a list of these."""
+    value = vt.constant()
+    if isinstance(vt, k.ListTracker):
+        value = [_known(t, of, item) for item in vt.items]
+    if value is MISSING:
         raise t.unsupported(
             "mode-value", f"{of.__name__}() with a value that is not known while tracing"
         )
-    _refuse_bad(t, of, values)
-    put(t, Setting(_READERS[of], of, of.__name__, tuple(values[:-1])), values[-1])
+    return value
 
 
-def _refuse_bad(t: Tracing, of: Any, values: list[Any]) -> None:
-    """What C says of arguments that it does not take, it says to the program."""
+def _captured(values: Iterable[Any]) -> list[CapturedSource]:
+    return [CapturedSource(repr(value), value) for value in values]
+
+
+def _is_accepted(t: Tracing, setting: Setting, value: Any) -> bool:
+    """Try a setter, and take it back. Gives False where it only warns, as one for a device that is not there.
+
+    What C says of arguments that it does not take, it says to the program.
+    """
     try:
-        before = _READERS[of](*values[:-1])
+        before = setting.now
     except (TypeError, RuntimeError):
         raise t.unsupported(
-            "bad-arguments", f"a call of {of.__name__} that it does not accept"
+            "bad-arguments", f"a call of {setting.text} that it does not accept"
         ) from None
     try:
-        of(*values)
+        with filtered("error", ""):
+            setting.set(value)
+    except Warning as warning:
+        if setting.now != before:
+            raise t.unsupported("warning", f"a setter that warns: {warning}") from None
+        warn(t, str(warning), type(warning))
+        return False
     except (TypeError, RuntimeError) as error:
         raise as_program_error(t, error) from None
-    of(*values[:-1], before)
+    setting.set(before)
+    return True
 
 
-@handlers.handles_each([*_KERNELS])
-def ask(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
-    if Setting(of, _KERNELS[of], _KERNELS[of].__name__) not in t.modes:  # it is the caller's
-        t.guard(CallSource(of), Truth(of()))
-    return k.ConstantTracker(of())
+@handlers.handles_each([*state.GUARDED, *state.COVERED, *state.CONSTANT])
+def read(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    values = [_known(t, of, vt) for vt in args]
+    if kwargs:
+        raise t.unsupported("mode-value", f"{of.__name__}() with arguments given by name")
+    if of not in state.GUARDED:
+        return _as_said(t, of, values)
+    source = CallSource(of, *_captured(values))
+    if _is_set(t, of, tuple(values)):
+        return _calls.fresh(t, of(*values))
+    if not (changed := [setting for setting in t.modes if state.is_guarded(setting.read)]):
+        answer = of(*values)
+        is_atom = not isinstance(answer, list | tuple)
+        return wrap(t, answer, source) if is_atom else _guarded(t, source, answer, answer)
+    with _as_at_start(t, changed):
+        start = of(*values)
+    return _guarded(t, source, start, of(*values))
+
+
+def _is_set(t: Tracing, of: Any, key: tuple[Any, ...]) -> bool:
+    """Return True if the answer is what the region has set."""
+    return any(setting.read is of and setting.key == key for setting in t.modes)
+
+
+@contextlib.contextmanager
+def _as_at_start(t: Tracing, settings: list[Setting]) -> Iterator[None]:
+    """Take settings back for a moment: one may decide what the query of another gives."""
+    present = [(setting, setting.now) for setting in settings]
+    for setting in reversed(settings):
+        setting.set(t.modes[setting])
+    yield
+    for setting, value in present:
+        setting.set(value)
+
+
+def _guarded(t: Tracing, source: CallSource, start: Any, answer: Any) -> Any:
+    t.guard(source, equal_to(start))
+    return _calls.fresh(t, answer)
+
+
+def _as_said(t: Tracing, of: Any, values: list[Any]) -> Any:
+    """The answer of a query, and the warning of one that is deprecated, which each call gives."""
+    try:
+        with filtered("error", ""):
+            return _calls.fresh(t, of(*values))
+    except Warning as warning:
+        warn(t, str(warning), type(warning))
+    except (TypeError, RuntimeError) as error:
+        raise as_program_error(t, error) from None
+    with filtered("ignore", ""):
+        return _calls.fresh(t, of(*values))
+
+
+@handlers.handles_each([*state.AUTOCAST_DTYPES])
+def autocast_dtype(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    _as_said(t, of, [])
+    device = k.ConstantTracker(state.AUTOCAST_DTYPES[of])
+    return read(t, [device], {}, torch.get_autocast_dtype)
+
+
+@handlers.handles(torch._utils.is_compiling)
+def deprecated_is_compiling(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    _as_said(t, torch._utils.is_compiling, [])
+    return _torch_functions.is_compiling(t, [], {})
+
+
+def warn(t: Tracing, text: str, category: type[Warning]) -> None:
+    """Give a warning in each call, at the line of the program that is traced."""
+    told = [k.ConstantTracker(text), k.ConstantTracker(category.__name__)]
+    _torch_calls.record_unheard(t, give_warning, told, {})
+
+
+@handlers.handles_each(state.FIXED)
+def answer(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    return k.ConstantTracker(of)
+
+
+@handlers.handles_each(state.REFUSED)
+def refuse(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: str) -> None:
+    raise t.unsupported("mode-value", f"a function of torch that {of}")
 
 
 _GRAD_OF_A_BODY = Setting(
@@ -240,39 +374,9 @@ def leave_device(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
     pop_mode(t, [], {})
 
 
-# -- reading ----------------------------------------------------------------------------------------------------------
-_PUBLIC = """is_grad_enabled is_inference_mode_enabled is_autocast_enabled is_autocast_cache_enabled get_autocast_dtype
-get_autocast_gpu_dtype get_autocast_cpu_dtype is_autocast_cpu_enabled get_default_dtype is_anomaly_enabled
-are_deterministic_algorithms_enabled is_deterministic_algorithms_warn_only_enabled"""
-_PRIVATE = """_is_autocast_available _is_any_autocast_enabled _get_deterministic_algorithms
-_is_torch_function_all_disabled"""
-
-
-@handlers.handles_each(
-    [
-        *(getattr(torch, name) for name in _PUBLIC.split()),
-        *(getattr(torch._C, name) for name in _PRIVATE.split()),
-    ]
-)
-def read(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
-    """What the entry guards as a whole."""
-    values = [arg.constant() for arg in args]
-    if any(value is MISSING for value in values) or kwargs:
-        raise t.unsupported(
-            "mode-value", f"{of.__name__}() of a value that is not known while tracing"
-        )
-    return _calls.folded(t, of, *values)
-
-
 # -- profiler ranges --------------------------------------------------------------------------------------------------
 _profiler_enabled: Any = torch._C._autograd._profiler_enabled
 _ENDS = "run_callbacks_on_exit"
-
-
-@handlers.handles(_profiler_enabled)
-def profiler_enabled(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    t.guard(CallSource(_profiler_enabled), Truth(_profiler_enabled()))
-    return k.ConstantTracker(_profiler_enabled())
 
 
 @handlers.handles(record_function.__init__)
@@ -283,7 +387,7 @@ def make_range(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 @handlers.handles(record_function.__enter__)
 def enter_range(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Nobody sees a range while no profiler runs. Should it be left natively, after a break, it has nothing to end."""
-    if profiler_enabled(t, [], {}).value or args[0].namespace is None:
+    if read(t, [], {}, _profiler_enabled).constant() or args[0].namespace is None:
         return MISSING
     _dictionary.set_name(t, args[0].namespace, _ENDS, k.ConstantTracker(False))
     return args[0]

@@ -36,7 +36,7 @@ OF_INT |= {
 }
 """With an int alone they give it back."""
 
-KNOWN_OF_INT = {math.isfinite: True, math.isnan: False, math.isinf: False}
+KNOWN_OF_FINITE = {math.isfinite: True, math.isnan: False, math.isinf: False}
 FIELDS = {"real": None, "numerator": None, "imag": 0, "denominator": 1}
 """Attributes of an int that are itself (None) or constants."""
 
@@ -45,11 +45,10 @@ def apply(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) 
     """The result, when it is known or can be computed in the graph; else MISSING."""
     if not args or kwargs or not isinstance(args[0], k.NumberTracker):
         return MISSING
-    if len(args) == 1 and args[0].cls is int:
-        if target in OF_INT:
-            return args[0]
-        if target in KNOWN_OF_INT:
-            return k.ConstantTracker(KNOWN_OF_INT[target])
+    if len(args) == 1 and args[0].cls is int and target in OF_INT:
+        return args[0]
+    if target in KNOWN_OF_FINITE and (args[0].cls is int or args[0].source is not None):
+        return k.ConstantTracker(KNOWN_OF_FINITE[target])  # a float that is an input is guarded
     if target is float.is_integer:  # fx cannot write down the function that torch has for it
         return _torch_calls.record(
             t, operator.eq, [args[0], _torch_calls.record(t, math.floor, args, {})], {}

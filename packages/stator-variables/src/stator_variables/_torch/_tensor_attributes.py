@@ -40,6 +40,8 @@ def read(t: Tracing, vt: Any, name: str) -> Any:
     if name in _VIEWS:
         owner = vt.shown if name == "data" else vt.traced
         return _torch_calls.from_traced(t, t.graph.attribute(owner, name), [vt])
+    if name == "grad_fn" and vt.node is not None:
+        return vt.node
     if name in ("grad", "grad_fn"):
         return _autograd(t, vt, name)
     if name in ("_backward_hooks", "_base", "_version"):

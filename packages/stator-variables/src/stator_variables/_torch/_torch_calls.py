@@ -16,8 +16,9 @@ from stator_guards import Equals, SizeSource
 from stator_variables import _kinds as k
 from stator_variables._graph import Traced
 from stator_variables._library._pure import NUMBERS, NUMPY, is_number_of_numpy
-from stator_variables._model import _dictionary
+from stator_variables._model import _dictionary, _scalars
 from stator_variables._model._lookup import overrides
+from stator_variables._stored import has_member
 from stator_variables._torch import _wrappers
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -115,7 +116,15 @@ def node_target(target: Any) -> Any:
 
 def record(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Record one operation; the Result is a tracker of what it gives."""
-    if target is torch.tensor and _symbolic_content(args[0] if args else kwargs.get("data")):
+    if "generator" in kwargs:
+        from stator_variables._torch import _generators
+
+        kwargs = dict(kwargs)
+        if _generators.is_drawn_ahead(t, kwargs):
+            return _generators.drawn(t, target, args, kwargs)
+    if target in (torch.tensor, torch.as_tensor) and _symbolic_content(
+        args[0] if args else kwargs.get("data")
+    ):
         target = torch._refs.tensor  # the C function asks for the numbers
     if target == "new" and not kwargs and len(args) == 2 and args[1].cls is torch.Size:
         target = "new_empty"  # a size is a tuple in the graph, and a tuple is content to `new`
@@ -162,6 +171,10 @@ def is_in_graph(t: Tracing, *vts: Any) -> bool:
 
 def record_unheard(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Record what torch asks no mode about."""
+    if t.is_sealed:
+        raise t.unsupported(
+            "mode-value", "an operator after state that kernels read was set between operators"
+        )
     plain = [argument(t, arg) for arg in args]
     named = {name: argument(t, arg) for name, arg in kwargs.items()}
     try:
@@ -171,6 +184,10 @@ def record_unheard(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[st
             raise
         return record_unheard(
             t, target, decided(t, args), dict(zip(kwargs, decided(t, kwargs.values()), strict=True))
+        )
+    if t.streams.has_late and t.graph.may_draw(traced):
+        raise t.unsupported(
+            "random-stream", "random numbers that are drawn after a step on torch's own generators"
         )
     if t.memory.jagged and not t.memory.jagged.isdisjoint(traced.node.meta.get("writes", ())):
         raise t.unsupported("tensor-subclass", "a write to an existing jagged tensor")
@@ -191,7 +208,7 @@ def _symbolic_content(vt: Any) -> bool:
     """Whether it is a symbolic number, or a nested list with one inside."""
     if isinstance(vt, k.SequenceTracker):
         return any(map(_symbolic_content, vt.items))
-    return isinstance(vt, k.NumberTracker) and vt.cls is not bool
+    return isinstance(vt, k.NumberTracker | k.ScalarTracker) and vt.cls is not bool
 
 
 _OPERANDS = (
@@ -222,6 +239,10 @@ def operator_error(t: Tracing, error: Exception) -> Unsupported:
 
 def argument(t: Tracing, vt: Any) -> Any:
     """What the graph takes for a tracker: nested Traced and constants."""
+    if isinstance(vt, k.ScalarTracker) and isinstance(
+        number := _scalars.number_of(t, vt), k.NumberTracker
+    ):
+        return number.traced
     if isinstance(vt, k.TensorTracker | k.NumberTracker):
         return vt.traced
     if isinstance(vt, k.ConstantTracker):
@@ -264,7 +285,7 @@ def _as_number(t: Tracing, part: Any) -> Any:
 
 
 def _rebuilt(cls: type, items: tuple[Any, ...]) -> Any:
-    return cls(*items) if hasattr(cls, "_fields") else items
+    return cls(*items) if has_member(cls, "_fields") else items
 
 
 def from_traced(t: Tracing, traced: Traced, operands: Sequence[Any] = ()) -> Any:
@@ -392,6 +413,7 @@ def _example(value: Any) -> Any:
 
 def record_item(t: Tracing, vt: Any, key: Any) -> Any:
     """`tensor[key]`. Under the mode for functions of positions, a number is an index like any other tensor."""
+    key = _scalars.number_of(t, key)
     keys = key.items if isinstance(key, k.TupleTracker) else [key]
     if depth_of_indexing() and all(
         isinstance(part, k.TensorTracker) or _is_int(part) for part in keys
@@ -458,7 +480,11 @@ def specialised(t: Tracing, vt: Any) -> Any:
 
 
 def decide(t: Tracing, vt: Any) -> bool:
-    """The truth of a symbolic number: ShapeEnv keeps the guard."""
+    """The truth of a symbolic number: ShapeEnv keeps the guard, but for what floats decide."""
+    if (found := t.graph.condition_of(vt.traced)) is not None:
+        condition, holds = found
+        t.rely(condition)
+        return holds
     with _meaning(t, "data-dependent-branch", "a branch on a number that depends on data"):
         return t.graph.truth_of(vt.traced)
 

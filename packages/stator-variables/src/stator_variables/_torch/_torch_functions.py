@@ -8,7 +8,6 @@ from typing import Any
 import torch
 import torch.compiler
 from stator_bytecode import HandlerTable
-from torch.fx._symbolic_trace import is_fx_symbolic_tracing, is_fx_tracing
 
 from stator_variables import _kinds as k
 from stator_variables._model import _attributes, _containers, _dictionary
@@ -128,9 +127,7 @@ def _found_in(t: Tracing, own: Any, name: str) -> Any:
 # While stator interprets a function, `torch.compiler.is_compiling()` and its kin are true, as under `torch.compile`.
 
 
-@handlers.handles(
-    torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling, torch._utils.is_compiling
-)
+@handlers.handles(torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling)
 def is_compiling(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Not to those that would leave out what can be seen: `Module.__call__` hooks that are to run even after an error,
     transforms of torch.func the name of the function."""
@@ -147,22 +144,6 @@ _UNAWARE = frozenset(
         _TRANSFORMS.grad_and_value,
     )
 )
-
-
-_jit: Any = torch.jit  # its functions are public, and imported there without `as`
-_FALSE = (
-    *(_jit.is_scripting, _jit.is_tracing, torch._jit_internal.is_scripting, torch._C._is_tracing),
-    *(torch.compiler.is_exporting, is_fx_tracing, is_fx_symbolic_tracing),
-)
-_NONE = (torch._C._get_tracing_state, torch._C._log_api_usage_once)
-_ZERO = (torch._C._len_torch_dispatch_stack,)  # under a dispatch mode a region runs natively
-
-
-@handlers.handles_each(
-    {**dict.fromkeys(_FALSE, False), **dict.fromkeys(_NONE), **dict.fromkeys(_ZERO, 0)}
-)
-def answer(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
-    return k.ConstantTracker(of)
 
 
 # -- levels of torch.func ---------------------------------------------------------------------------------------------
@@ -198,9 +179,11 @@ for _function in (_LEVELS.maybe_get_level, _LEVELS.maybe_get_bdim):
 
 
 def answer_by_name(t: Tracing, function: Any, args: Sequence[Any]) -> Any:
-    """What is known by name, so that its module need not be imported: `torch.onnx.is_in_onnx_export`; `mark_static` of
-    a size, which makes it a constant from here on; what functions of torch ask about sizes, which plainly are ints,
-    except the ragged one of a jagged tensor; None for all others."""
+    """What is known by name, so that its module need not be imported: `torch.onnx.is_in_onnx_export`; `is_compiling` of
+    `torch._dynamo`; `mark_static` of a size, which makes it a constant from here on; what functions of torch ask about
+    sizes, which plainly are ints, except the ragged one of a jagged tensor; None for all others."""
+    if function.__name__ == "is_compiling" and str(function.__module__).startswith("torch._dynamo"):
+        return is_compiling(t, [], {})
     if function.__module__ == "torch.fx.experimental.symbolic_shapes" and len(args) == 1:
         if function.__name__ == "is_nested_int" and isinstance(
             args[0], k.ConstantTracker | k.NumberTracker

@@ -20,6 +20,8 @@ from torch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
 
 from ._context import GraphInput, static_context
 
+__all__ = ["GraphBuilder", "HandBuilt", "Lifted", "metadata"]
+
 
 @attrs.frozen
 class Lifted:

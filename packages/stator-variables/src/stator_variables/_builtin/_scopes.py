@@ -1,0 +1,121 @@
+"""Handlers of what lists names: `locals`, `globals`, `vars`, `dir`, and `__dir__` of objects, classes and modules."""
+
+import sys
+import types
+from typing import Any
+
+from stator_bytecode import NULL, Frame, after, operation, settle
+
+from stator_variables import _kinds as k
+from stator_variables._build import captured_dict, instance_dict
+from stator_variables._builtin._method_table import MethodTable
+from stator_variables._model import _attributes, _calls, _dictionary
+from stator_variables._model._class_dicts import names_in, names_of_class
+from stator_variables._model._raising import attempt
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+methods = MethodTable("scope")
+
+
+def _frame_of_caller(t: Tracing) -> Frame:
+    """The frame of the program: app-level code has none natively."""
+    found: Frame = next(frame for frame in reversed(t.machine.frames) if not frame.hidden)
+    return found
+
+
+@methods.handles(globals, takes=0)
+def handle_globals(t: Tracing) -> Any:
+    return _frame_of_caller(t).globals
+
+
+# -- local names ------------------------------------------------------------------------------------------------------
+@methods.handles(locals, takes=0)
+def handle_locals(t: Tracing) -> Any:
+    frame = _frame_of_caller(t)
+    if frame.names is not None:  # of a class body
+        return frame.names
+    bound = _bound_names(frame)
+    return _calls.new_dict(bound) if sys.version_info >= (3, 13) else _kept(t, frame, bound)
+
+
+def _bound_names(frame: Frame) -> dict[str, Any]:
+    values = (
+        vt.content if isinstance(vt, k.CellTracker) and _is_cell(frame, name) else vt
+        for name, vt in zip(frame.code.slots, frame.slots, strict=True)
+    )
+    pairs = zip(frame.code.slots, values, strict=True)
+    return {name: vt for name, vt in pairs if vt is not NULL}
+
+
+def _is_cell(frame: Frame, name: str) -> bool:
+    raw = frame.code.raw
+    return name in raw.co_cellvars or name in raw.co_freevars
+
+
+def _kept(t: Tracing, frame: Frame, bound: dict[str, Any]) -> Any:
+    """The one dict of a frame, brought up to date by each call (`PyFrame_FastToLocals`)."""
+    key = ("locals", id(frame))
+    if key not in t.shared:
+        t.shared[key] = frame, _calls.new_dict({})
+    names = t.shared[key][1]
+    for name in frame.code.slots:
+        if name in bound:
+            _dictionary.set_name(t, names, name, bound[name])
+        else:
+            _dictionary.remove(t, names, name)
+    return names
+
+
+@methods.handles(vars, takes=(0, 1))
+def handle_vars(t: Tracing, vt: Any = None) -> Any:
+    if vt is None:
+        return handle_locals(t)
+    if not isinstance(vt, k.ClassTracker) and vt.namespace is None:
+        raise t.unsupported("vars", "vars() of something without a plain __dict__")
+    return _attributes.get_attribute(t, vt, "__dict__")
+
+
+# -- names of objects -------------------------------------------------------------------------------------------------
+@methods.handles(dir, takes=(0, 1))
+def handle_dir(t: Tracing, vt: Any = None) -> Any:
+    """The names in order (`PyObject_Dir`)."""
+    if vt is None:
+        found: Any = handle_locals(t)
+    else:
+        found = _calls.call_slot(t, vt, "__dir__", [], "'{}' object does not provide __dir__")
+    return after(found, lambda names: _calls.call(t, k.BuiltinTracker(sorted), [names], {}))
+
+
+@methods.handles(object.__dir__)
+@operation
+def names_of_object(t: Tracing, vt: Any) -> Any:
+    read = _attributes.get_attribute
+    own = yield from attempt(AttributeError, MISSING, read, t, vt, "__dict__")
+    cls = yield from attempt(AttributeError, MISSING, read, t, vt, "__class__")
+    if own is not MISSING and not isinstance(own, k.DictTracker):
+        raise t.unsupported("vars", f"the names of a {vt.cls.__name__} without a plain __dict__")
+    names = dict.fromkeys([] if own is MISSING else names_in(t, own))
+    if isinstance(cls, k.ClassTracker):
+        names |= names_of_class(t, cls.value)
+    return _listed(names)
+
+
+@methods.handles(type.__dir__)
+def names_of_type(t: Tracing, vt: Any) -> Any:
+    return _listed(names_of_class(t, vt.value))
+
+
+@methods.handles(types.ModuleType.__dir__, takes=0)
+@operation
+def names_of_module(t: Tracing, vt: Any) -> Any:
+    namespace = instance_dict(vt.value)
+    assert namespace is not None
+    names = captured_dict(t, namespace, f"{namespace.get('__name__', '?')}.__dict__")
+    if (own := _dictionary.lookup(t, names, "__dir__")) is not MISSING:
+        return (yield from settle(_calls.call(t, own, [], {})))
+    return _listed(dict.fromkeys(names_in(t, names)))
+
+
+def _listed(names: dict[Any, None]) -> Any:
+    return k.ListTracker([k.ConstantTracker(name) for name in names], list)

@@ -1,0 +1,58 @@
+"""Members of an Enum by their value: the class keeps them, also the combinations of flags that it makes when asked.
+
+A member is found, or made, while tracing. That a class keeps a combination is seen by nothing but the next look-up.
+"""
+
+import enum
+from typing import Any
+
+from stator_bytecode import HandlerTable
+from stator_guards import CapturedSource
+
+from stator_variables import _kinds as k
+from stator_variables._build import ATOMS, wrap
+from stator_variables._builtin._arity import Args, Kwargs
+from stator_variables._model._lookup import plain_lookup
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("enum")
+
+
+@handlers.handles(enum.Enum.__new__)
+def member_of(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    """`Color(1)`; MISSING where code of the program has a say."""
+    if len(args) != 2 or not isinstance(args[0], k.ClassTracker) or id(args[0].value) in t.made:
+        return MISSING
+    cls, value = args[0].value, args[1].constant()
+    if type(value) not in ATOMS or type(cls) is not enum.EnumType:
+        return MISSING
+    found = cls._value2member_map_.get(value, MISSING)
+    if found is MISSING and _makes_combinations(cls):
+        found = _made(cls, value)
+    return found if found is MISSING else wrap(t, found, CapturedSource(str(value), found))
+
+
+def _made(cls: type, value: Any) -> Any:
+    try:
+        return cls(value)
+    except (ValueError, TypeError):  # interpreted, it raises in its own words
+        return MISSING
+
+
+@handlers.handles(enum.Flag.__invert__, enum.IntFlag.__invert__)
+def inverted(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    """`~flag`, which the flag keeps."""
+    flag = args[0].constant()
+    if not isinstance(flag, enum.Flag) or not _makes_combinations(type(flag)):
+        return MISSING
+    found = ~flag
+    return wrap(t, found, CapturedSource(f"not {flag.name}", found))
+
+
+def _makes_combinations(cls: type) -> bool:
+    """Return True for flags whose combinations are made by code of `enum` alone."""
+    hooks = [plain_lookup(cls, name) for name in ("_missing_", "__call__", "__or__", "__invert__")]
+    functions = [getattr(hook, "__func__", hook) for hook in hooks if hook is not MISSING]
+    own = any(function.__module__ != "enum" for function in functions)
+    return issubclass(cls, enum.Flag) and not own

@@ -1,0 +1,131 @@
+"""`numpy.random`: draws from a `Generator`, a `RandomState` or the legacy functions, each one native call.
+
+    rng.normal(0.0, 1.0, (n, 3))       drawn0 = normal(v0, 0.0, 1.0, (v1, 3))
+                                       g = graph(x, tensor_of(drawn0))
+
+A symbolic size stays symbolic; every other argument is a constant.
+"""
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from stator_bytecode import HandlerTable
+from stator_guards import CallSource, CapturedSource, Source
+
+from stator_variables import _kinds as k
+from stator_variables import _streams
+from stator_variables._drawn import Step
+from stator_variables._library._pure import DTYPES, NUMPY, is_number_of_numpy
+from stator_variables._runtime import number_tensor, tensor_of
+from stator_variables._torch import _symbolic, _torch_calls
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("random number of NumPy")
+
+_NOT_DRAWN = frozenset("shuffle permuted spawn get_state set_state seed bytes".split())
+_BY_DIMENSIONS = ("rand", "randn")
+"""These take the size as so many arguments."""
+
+
+def draw(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    """A method that draws, of a `Generator` or `RandomState`."""
+    receiver, *given = args
+    if receiver.cls not in _CLASSES:
+        raise t.unsupported("random-stream", f"a stream of class {receiver.cls.__qualname__}")
+    values = [_copy_of(receiver), *map(_streams.example_of, given)]
+    example = _streams.tried(t, of, values, kwargs)
+    size = _size_among(of, given, kwargs, getattr(example, "shape", ()))
+
+    kept = [size, *(size if isinstance(size, list) else [])]
+    fixed = [vt if _is_among(vt, kept) else _symbolic.as_constant(t, vt) for vt in given]
+    named = {
+        name: vt if _is_among(vt, kept) else _symbolic.as_constant(t, vt)
+        for name, vt in kwargs.items()
+    }
+    step = _streams.step(t, _streams.owner(t, receiver), of, [receiver, *fixed], named)
+    return _result(t, step, example, size)
+
+
+def _is_among(vt: Any, kept: Sequence[Any]) -> bool:
+    return any(vt is each for each in kept)
+
+
+def _size_among(of: Any, given: list[Any], kwargs: dict[str, Any], shape: Any) -> Any:
+    """Return the argument that is the size of the result, if it has symbols: a number, a tuple, or several numbers."""
+    if of.__name__ in _BY_DIMENSIONS:
+        return given if _symbolic.has_numbers(given) else None
+    for vt in (*kwargs.values(), *reversed(given)):
+        if _symbolic.has_numbers([vt]):
+            size = _streams.example_of(vt)
+            if shape == (size if isinstance(size, tuple) else (size,)):
+                return vt
+    return None
+
+
+def _result(t: Tracing, step: Step, example: Any, size: Any) -> Any:
+    """The tracker of an array or a number."""
+    cls = type(example)
+    if cls is not NUMPY.ndarray and not is_number_of_numpy(cls):
+        return _streams.result(t, step, example)
+    if example.dtype not in DTYPES or not example.flags.c_contiguous:
+        raise t.unsupported("random-value", f"an array of {example.dtype}")
+    parts = size if isinstance(size, list) else getattr(size, "items", [size])
+    dims: Any = example.shape
+    if size is not None:
+        dims = tuple(_torch_calls.argument(t, part) for part in parts)
+
+    read = tensor_of if cls is NUMPY.ndarray else number_tensor
+    source = CallSource(read, step.drawn)
+    named = {"dtype": DTYPES[example.dtype], "device": torch.device("cpu")}
+    vt = k.ArrayTracker(_streams.tensor(t, source, torch.empty, [dims], named), cls)
+    vt.source = step.drawn
+    return vt
+
+
+def _copy_of(receiver: Any) -> Any:
+    if receiver.real is not MISSING:
+        return copy.deepcopy(receiver.real)
+    return _RANDOM.RandomState(0) if receiver.cls is _RANDOM.RandomState else _RANDOM.default_rng(0)
+
+
+def make(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    """A stream made in the region."""
+    made = _streams.tried(t, of, [*map(_streams.example_of, args)], kwargs)
+    return _streams.made(_streams.step(t, _streams.NEW, of, args, kwargs), type(made))
+
+
+def seed(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`numpy.random.seed`: of the stream behind the legacy functions."""
+    _streams.tried(t, _RANDOM.RandomState, [*map(_streams.example_of, args)], kwargs)
+    _streams.step(t, _legacy(), _RANDOM.seed, args, kwargs)
+    return k.NONE
+
+
+def seed_state(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`RandomState.seed`."""
+    receiver, *given = args
+    _streams.tried(t, _RANDOM.RandomState, [*map(_streams.example_of, given)], kwargs)
+    _streams.step(t, _streams.owner(t, receiver), _RANDOM.RandomState.seed, args, kwargs)
+    return k.NONE
+
+
+def _legacy() -> Source:
+    stream = _RANDOM.mtrand._rand
+    return CapturedSource("numpy.random", stream)
+
+
+if NUMPY is not None:
+    _RANDOM: Any = NUMPY.random
+    _CLASSES = (_RANDOM.Generator, _RANDOM.RandomState)
+    handlers.handles_each(
+        method
+        for cls in _CLASSES
+        for name, method in vars(cls).items()
+        if not name.startswith("_") and callable(method) and name not in _NOT_DRAWN
+    )(draw)
+    handlers.handles_each([_RANDOM.default_rng, _RANDOM.RandomState])(make)
+    handlers.handles(_RANDOM.seed)(seed)
+    handlers.handles(_RANDOM.RandomState.seed)(seed_state)

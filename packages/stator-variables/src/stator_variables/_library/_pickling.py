@@ -1,0 +1,81 @@
+"""`pickle.dumps` of builtin values: a text by which libraries remember what they were called with.
+
+The bytes say which strings, bytes and containers were one object. So what is pickled here keeps the identities that
+the trackers have, and equal strings that came from outside are refused: they may be one object in another call.
+"""
+
+import pickle
+from typing import Any
+
+import attrs
+import torch
+from stator_bytecode import HandlerTable
+
+from stator_variables import _kinds as k
+from stator_variables._model import _dictionary
+from stator_variables._torch import _torch_calls
+from stator_variables._tracing import Tracing
+
+handlers: HandlerTable[Any, Any] = HandlerTable("pickling")
+
+_PLAIN = (type(None), bool, int, float, torch.dtype, torch.device)
+_TEXTS = (str, bytes)
+"""A pickle refers back to one that it has already."""
+
+
+@handlers.handles(pickle.dumps)
+def dumps(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    protocol = args[1] if len(args) == 2 else kwargs.get("protocol", k.NONE)
+    version = protocol.constant()
+    has_options = len(args) not in (1, 2) or kwargs.keys() - {"protocol"}
+    if has_options or version not in (None, *range(pickle.HIGHEST_PROTOCOL + 1)):
+        raise t.unsupported("builtin", "a call of pickle.dumps with options")
+    value = _Values(t).of(args[0])
+    return k.ConstantTracker(pickle.dumps(value, version))
+
+
+@attrs.define(eq=False)
+class _Values:
+    """The real values of trackers, each made once."""
+
+    t: Tracing
+    made: dict[int, Any] = attrs.field(factory=dict)
+    texts: dict[Any, bool] = attrs.field(factory=dict)  # whether each came from outside
+
+    def of(self, vt: Any, is_outside: bool = False) -> Any:
+        if isinstance(vt, k.NumberTracker):
+            return _torch_calls.specialised(self.t, vt)
+        if id(vt) not in self.made:
+            if isinstance(vt, k.ConstantTracker):
+                self.made[id(vt)] = self._constant(vt, is_outside or vt.source is not None)
+            else:
+                self._make(vt)
+        return self.made[id(vt)]
+
+    def _constant(self, vt: Any, is_outside: bool) -> Any:
+        value = vt.value
+        if type(value) in _PLAIN:
+            return value
+        if type(value) not in _TEXTS or (is_outside and value in self.texts):
+            raise self._refused(vt)
+        if self.texts.setdefault(value, is_outside) and not is_outside:
+            raise self._refused(vt)
+        return value
+
+    def _make(self, vt: Any) -> None:
+        if isinstance(vt, k.TupleTracker) and vt.cls in (tuple, torch.Size):
+            self.made[id(vt)] = vt.cls([self.of(item) for item in vt.items])
+        elif isinstance(vt, k.ListTracker) and vt.cls is list:
+            made: list[Any] = []
+            self.made[id(vt)] = made
+            made += [self.of(item) for item in vt.items]
+        elif isinstance(vt, k.DictTracker) and vt.cls is dict:
+            table: dict[Any, Any] = {}
+            self.made[id(vt)] = table
+            for key, value in _dictionary.items(self.t, vt):
+                table[self.of(key, vt.source is not None)] = self.of(value)
+        else:
+            raise self._refused(vt)
+
+    def _refused(self, vt: Any) -> Exception:
+        return self.t.unsupported("builtin", f"a call of pickle.dumps for a {vt.cls.__qualname__}")

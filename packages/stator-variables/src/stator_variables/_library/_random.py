@@ -1,0 +1,85 @@
+"""`random`: draws from a `random.Random`, each one native call per call of the entry.
+
+Methods in Python (`uniform`, `gauss`, `randint`) are drawn as a whole: some loop until a number fits, which is nothing
+to trace. What gives something else than numbers (`shuffle`, a choice among strings) runs natively, as a break.
+"""
+
+import random
+from typing import Any
+
+from stator_bytecode import HandlerTable
+
+from stator_variables import _kinds as k
+from stator_variables import _streams
+from stator_variables._model._lookup import plain_lookup
+from stator_variables._torch import _symbolic
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("random number")
+
+_NAMES = """randrange randint choice choices sample uniform triangular normalvariate gauss lognormvariate expovariate
+vonmisesvariate gammavariate betavariate paretovariate weibullvariate binomialvariate""".split()
+_TAKE_SYMBOLS = [
+    vars(random.Random)[name]
+    for name in ("uniform", "triangular", "normalvariate", "gauss", "lognormvariate")
+]
+"""These take every float, so a symbolic one stays symbolic; others may refuse a value."""
+_ASKED = ("random", "getrandbits", "_randbelow", "seed")
+"""Methods that others call."""
+
+_BASE: Any = random.Random.__mro__[1]  # the class of C
+_IN_C = (vars(_BASE)["random"], vars(_BASE)["getrandbits"])
+_IN_PYTHON = [vars(random.Random)[name] for name in _NAMES if name in vars(random.Random)]
+
+
+@handlers.handles_each([*_IN_C, *_IN_PYTHON])
+def draw(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    """A method that draws. Returns MISSING where a subclass draws in its own way: that is interpreted."""
+    receiver, *given = args
+    if of not in _IN_C and not _draws_by_c(receiver.cls):
+        return MISSING
+    if of not in _TAKE_SYMBOLS:
+        given = [_symbolic.as_constant(t, vt) for vt in given]
+    example = _streams.tried(t, of, [_copy_of(receiver), *map(_streams.example_of, given)], kwargs)
+    step = _streams.step(t, _streams.owner(t, receiver), of, [receiver, *given], kwargs)
+    return _streams.result(t, step, example)
+
+
+@handlers.handles(random.Random.seed, vars(_BASE)["seed"])
+def seed(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    receiver, *given = args
+    if not _draws_by_c(receiver.cls):
+        return MISSING
+    values = [_copy_of(receiver), *map(_streams.example_of, given)]
+    _streams.tried(t, random.Random.seed, values, kwargs)
+    _streams.step(t, _streams.owner(t, receiver), random.Random.seed, args, kwargs)
+    return k.NONE
+
+
+@handlers.handles(random.Random.shuffle)
+def shuffle(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if not _draws_by_c(args[0].cls):
+        return MISSING
+    raise t.unsupported("random-value", "a list in an order that is drawn at random")
+
+
+@handlers.handles(random.Random)
+def make(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    _streams.tried(t, random.Random, [*map(_streams.example_of, args)], kwargs)
+    step = _streams.step(t, _streams.NEW, random.Random, args, kwargs)
+    return _streams.made(step, random.Random)
+
+
+def _draws_by_c(cls: type) -> bool:
+    """Return True if what methods of `Random` call is that of `Random`."""
+    names = [*_ASKED, *_NAMES, "shuffle"]
+    pairs = [(plain_lookup(cls, name), plain_lookup(random.Random, name)) for name in names]
+    return all(found is known for found, known in pairs)
+
+
+def _copy_of(receiver: Any) -> random.Random:
+    copy = random.Random(0)
+    if receiver.real is not MISSING:
+        copy.setstate(random.Random.getstate(receiver.real))
+    return copy

@@ -1,0 +1,123 @@
+"""`object.__reduce_ex__` and its kin, by which `copy` and `pickle` take objects apart.
+
+    copy.deepcopy(thing)    __newobj__, (type(thing),), state, list items, dict items
+
+The state is what `__getstate__` of the program gives; else the instance `__dict__`, and the slots that are set.
+"""
+
+import collections
+from copyreg import __newobj__ as new_object  # type: ignore[attr-defined]  # typeshed lacks what pickles refer to
+from copyreg import _slotnames as slot_names  # type: ignore[attr-defined]
+from typing import Any
+
+from stator_bytecode import HandlerTable, operation, settle
+from stator_guards import CapturedSource
+
+from stator_variables import _kinds as k
+from stator_variables._applevel import _copying as app
+from stator_variables._build import wrap
+from stator_variables._builtin._method_table import app_level
+from stator_variables._model import _attributes, _calls, _dictionary
+from stator_variables._model._lookup import guarded_lookup
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("reduction")
+
+
+@handlers.handles(object.__reduce_ex__)
+def reduce_ex(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    vt, protocol = args[0], args[1].constant()
+    if not isinstance(protocol, int) or protocol < 2:
+        raise _refused(t, vt)
+    if guarded_lookup(t, vt.cls, "__reduce__") is not object.__reduce__:
+        return _calls.call(t, _attributes.special(t, vt, "__reduce__"), [], {})
+    if not (_consists_of_attributes(vt) or _is_builtin_container(vt)):
+        raise _refused(t, vt)
+    return _reduced(t, vt)
+
+
+def _refused(t: Tracing, vt: Any) -> Exception:
+    return t.unsupported("reduction", f"taking apart a {vt.cls.__qualname__}")
+
+
+def _consists_of_attributes(vt: Any) -> bool:
+    """Return False for what has state in C besides, which C does not hand out."""
+    if not isinstance(vt, k.ObjectTracker) or isinstance(vt, k.ExceptionTracker):
+        return False
+    cls = vt.cls
+    fields = len(slot_names(cls)) + (cls.__weakrefoffset__ > 0) + (cls.__dictoffset__ > 0)
+    return cls.__basicsize__ <= object.__basicsize__ + 8 * fields and not cls.__itemsize__
+
+
+def _is_builtin_container(vt: Any) -> bool:
+    return isinstance(vt, k.DictTracker | k.TupleTracker) or (
+        isinstance(vt, k.ListTracker) and issubclass(vt.cls, list)
+    )
+
+
+@operation
+def _reduced(t: Tracing, vt: Any) -> Any:
+    """What `copyreg.__newobj__` needs to make the object again: its class and arguments, its state and its items."""
+    given = yield from settle(_arguments(t, vt))
+    state = yield from settle(_state(t, vt))
+    items: list[Any] = [k.NONE, k.NONE]
+    if isinstance(vt, k.ListTracker):
+        items[0] = yield from settle(app_level(t, app.list_items, [vt], {}))
+    if isinstance(vt, k.DictTracker):
+        items[1] = yield from settle(app_level(t, app.dict_items, [vt], {}))
+
+    maker = wrap(t, new_object, CapturedSource("__newobj__", new_object))
+    made = k.TupleTracker([_attributes.class_of(t, vt), *given.items], tuple)
+    return k.TupleTracker([maker, made, state, *items], tuple)
+
+
+@operation
+def _arguments(t: Tracing, vt: Any) -> Any:
+    """What `__new__` is given, after the class."""
+    if guarded_lookup(t, vt.cls, "__getnewargs_ex__") is not MISSING:
+        raise _refused(t, vt)
+    found = guarded_lookup(t, vt.cls, "__getnewargs__")
+    if found is MISSING:
+        return k.TupleTracker([], tuple)
+    if found is vars(tuple)["__getnewargs__"]:
+        return k.TupleTracker([k.TupleTracker(vt.items, tuple)], tuple)
+    given = yield from settle(_calls.call(t, _attributes.special(t, vt, "__getnewargs__"), [], {}))
+    if not isinstance(given, k.TupleTracker):
+        raise _refused(t, vt)
+    return given
+
+
+@operation
+def _state(t: Tracing, vt: Any) -> Any:
+    hook = _attributes.special(t, vt, "__getstate__")
+    if isinstance(hook, k.MethodTracker) and isinstance(hook.function, k.FunctionTracker):
+        return (yield from settle(_calls.call(t, hook, [], {})))
+    has_fields = vt.namespace is not None and bool(_dictionary.items(t, vt.namespace))
+    state = vt.namespace if has_fields else k.NONE
+    if not (names := slot_names(vt.cls)):
+        return state
+    texts = k.TupleTracker([k.ConstantTracker(name) for name in names], tuple)
+    slots = yield from settle(app_level(t, app.slots_of, [vt, texts], {}))
+    return k.TupleTracker([state, slots], tuple) if slots.entries else state
+
+
+@handlers.handles(collections.OrderedDict.__reduce__)
+@operation
+def reduce_ordered(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    (vt,) = args
+    state = yield from settle(_state(t, vt))
+    items = yield from settle(app_level(t, app.dict_items, [vt], {}))
+    made = [_attributes.class_of(t, vt), k.TupleTracker([], tuple), state, k.NONE, items]
+    return k.TupleTracker(made, tuple)
+
+
+@handlers.handles(collections.defaultdict.__reduce__)
+@operation
+def reduce_default(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    (vt,) = args
+    items = yield from settle(app_level(t, app.dict_items, [vt], {}))
+    factory = yield from settle(_attributes.get_attribute(t, vt, "default_factory"))
+    given = k.TupleTracker([] if k.is_none(factory) else [factory], tuple)
+    made = [_attributes.class_of(t, vt), given, k.NONE, k.NONE, items]
+    return k.TupleTracker(made, tuple)
