@@ -52,6 +52,7 @@ from stator_variables._torch import (
     _jagged,
     _marked,
     _modes,
+    _packed,
     _subclasses,
     _torch_functions,
 )
@@ -95,6 +96,7 @@ _FUNCTIONS = (
         _torch_functions,
         _marked,
         _modes,
+        _packed,
         _subclasses,
     ),
 )
