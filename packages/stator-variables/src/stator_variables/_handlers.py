@@ -53,6 +53,7 @@ from stator_variables._torch import (
     _marked,
     _modes,
     _packed,
+    _statistics,
     _subclasses,
     _torch_functions,
 )
@@ -97,6 +98,7 @@ _FUNCTIONS = (
         _marked,
         _modes,
         _packed,
+        _statistics,
         _subclasses,
     ),
 )
