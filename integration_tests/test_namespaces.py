@@ -1,7 +1,8 @@
-"""types.SimpleNamespace in a region: made, changed, compared, returned and carried over a break."""
+"""Namespaces and thread-local objects in a region: made, changed, compared, returned and carried over a break."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -131,3 +132,31 @@ def test_what_only_claims_to_be_a_namespace_is_none() -> None:
         return x + 1, SimpleNamespace() == other, SimpleNamespace() != other
 
     assert stator.compile(f, backend="eager")(torch.ones(2), Claiming())[1:] == (False, True)
+
+
+# -- thread-local objects ---------------------------------------------------------------------------------------------
+class OfThread(threading.local):
+    default = 2.0
+
+
+@pytest.mark.parametrize("make", [threading.local, OfThread])
+def test_dict_of_a_thread_local_object(make: Any) -> None:
+    local = make()
+
+    def f(x: torch.Tensor) -> Any:
+        found = local.__dict__.get("factor", 3.0)
+        return x * found, "factor" in vars(local), len(local.__dict__)
+
+    compiled = stator.compile(f, backend="eager", fullgraph=True)
+    for _ in range(2):
+        assert repr(compiled(torch.ones(2))) == repr(f(torch.ones(2)))
+    assert len(compiled.report.graphs) == 1
+
+    local.factor = 5.0
+    assert repr(compiled(torch.ones(2))) == repr(f(torch.ones(2)))
+
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(compiled(torch.ones(2))))
+    thread.start()
+    thread.join()
+    assert repr(found[0]) == repr((torch.full((2,), 3.0), False, 0))

@@ -5,6 +5,7 @@ Objects/typeobject.c, `_Py_module_getattro` in Objects/moduleobject.c).
 """
 
 import sys
+import threading
 import types
 import weakref
 from typing import Any
@@ -176,6 +177,8 @@ def _fall_back(t: Tracing, vt: Any, name: str) -> Any:
 
 def generic_get(t: Tracing, vt: Any, name: str) -> Any:
     """A Result, or MISSING. No `__getattr__`."""
+    if name == "__dict__" and issubclass(vt.cls, threading.local) and vt.namespace is not None:
+        return vt.namespace  # `local_getattro`, which looks at no class for it
     raw, source = _lookup.type_lookup(t, vt.cls, name)
     if source is not None and _comes_first(t, raw):
         return bind(t, raw, source, vt, name)

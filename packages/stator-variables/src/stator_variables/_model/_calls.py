@@ -99,7 +99,11 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
             and not has_say
             and all(map(_torch_calls.is_operand, given))
         ):
-            return _torch_calls.call_recorded(t, function.real, list(args), kwargs)
+            try:
+                return _torch_calls.call_recorded(t, function.real, list(args), kwargs)
+            except bytecode.Unsupported as refusal:  # a part of it decides on data
+                if refusal.reason not in _ON_DATA:
+                    raise
         from stator_variables._torch import _marked
 
         if _marked.has_mark(function.real, _marked.NONSTRICT, _marked.LEAF):
@@ -128,6 +132,7 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
     return bytecode.Invoke(frame)
 
 
+_ON_DATA = ("data-dependent-output", "data-dependent-shape", "data-dependent-guard")
 COMPOSED = frozenset({"jacrev.<locals>.wrapper_fn", "jacfwd.<locals>.wrapper_fn"})
 """Transforms that torch composes of others in Python: a break anywhere in one is a break at it, so it costs one."""
 _TRANSFORMS = "torch._functorch.eager_transforms"

@@ -37,7 +37,15 @@ NOT_RECORDED = frozenset(
 )
 
 _C: Any = torch._C  # its stubs lack three of these
-_C_NAMESPACES = (_C._VariableFunctions, _C._nn, _C._special, _C._linalg, _C._fft, _C._nested)
+_C_NAMESPACES = (
+    _C._VariableFunctions,
+    _C._nn,
+    _C._special,
+    _C._linalg,
+    _C._fft,
+    _C._nested,
+    _C._sparse,
+)
 _PYTHON_MODULES = ("torch.nn.functional", "torch.functional")
 _OVERRIDE_CHECKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
 _INLINED_FUNCTIONAL = frozenset(

@@ -1,0 +1,41 @@
+"""Functions of torch in C that decide on values of tensors where the values are known to fit, as the operators that
+they consist of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def cov(x: Any, correction: int) -> Any:
+    """The covariance of rows without weights (Correlation.cpp)."""
+    rows = x if x.dim() == 2 else x.view(1, -1)
+    degrees = rows.size(1) - correction
+    if degrees <= 0:  # which is warned of
+        return torch.ops.aten.cov.default(x, correction=correction)
+
+    mean = rows.sum(1) / rows.size(1)
+    rows = rows - mean.unsqueeze(1)
+    return (rows.mm(rows.t().conj()) / degrees).squeeze()
+
+
+def corrcoef(x: Any) -> Any:
+    found = torch.cov(x)
+    if found.dim() == 0:
+        return found / found
+
+    variances = found.diag()
+    deviations = torch.sqrt(variances.real if variances.is_complex() else variances)
+    found = found / deviations.view(-1, 1) / deviations.view(1, -1)
+    if found.is_complex():
+        return torch.complex(found.real.clip(-1, 1), found.imag.clip(-1, 1))
+    return found.clip(-1, 1)
+
+
+def pairs(x: Any, repeated: bool) -> Any:
+    """The combinations of two elements."""
+    count = x.size(0)
+    first, second = torch.triu_indices(count, count, 0 if repeated else 1, device=x.device)
+    grids = torch.meshgrid(x, x, indexing="ij")
+    return torch.stack([grid[first, second] for grid in grids], 1)

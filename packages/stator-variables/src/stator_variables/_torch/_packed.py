@@ -1,0 +1,30 @@
+"""Packed sequences: how many rows each step has is data, which `torch.nn.utils.rnn` reads time and again.
+
+So packing, unpacking and a recurrent layer over what was packed run natively, each as a whole: one break for each
+instead of one for every number that is read, in continuations that would depend on it.
+"""
+
+from typing import Any
+
+from stator_bytecode import HandlerTable
+from torch import nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("packed sequence")
+
+
+@handlers.handles_each({layer.forward: layer for layer in (nn.RNN, nn.GRU, nn.LSTM)})
+def run_layer(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    if any(vt.cls is PackedSequence for vt in (*args, *kwargs.values())):
+        refuse(t, args, kwargs, f"a {of.__name__} over a packed sequence")
+    return MISSING
+
+
+@handlers.handles_each(
+    {pack_padded_sequence: "packing of a sequence", pad_packed_sequence: "unpacking of a sequence"}
+)
+def refuse(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
+    raise t.unsupported("data-dependent-shape", of)
