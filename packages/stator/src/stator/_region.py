@@ -153,7 +153,7 @@ class Region:
         place.newest[key] = entry
         if place is self.root:
             self._remember(place, key, entry)
-        return entry.run(*state)
+        return _first_run(entry, state) if entry.data.made_calls else entry.run(*state)
 
     def _breaks_once(self, place: Place, entry: Entry) -> bool:
         """Return True if the cause of the break at the end of an entry is gone when it has run: the next call traces
@@ -293,6 +293,15 @@ class Region:
         self.sites.clear()
         self.missed.clear()
         self.history = CallHistory()
+
+
+def _first_run(entry: Entry, state: tuple[Any, ...]) -> Any:
+    """Run an entry whose trace made calls of cached functions. Its guards hold only then; to check them once plans how
+    they are watched, which the second call would have to do."""
+    entry.data.made_calls = False
+    result = entry.run(*state)
+    entry.guards.check(*state)
+    return result
 
 
 def _place(target: Target, options: Options) -> Place:
