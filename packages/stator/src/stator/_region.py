@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_backends import AmbientState
+from stator_backends import AmbientState, ordinary_signal_handlers
 from stator_bytecode import CallSite, Goto, Point, Rest, Site, drive, passed_over
 from stator_guards import Cache, Entry
 from stator_variables import REPLACEABLE, can_be_taken, give_back, taken
@@ -178,7 +178,7 @@ class Region:
 
     # -- making -------------------------------------------------------------------------------------------------------
     def _make(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
-        with making():
+        with making(), ordinary_signal_handlers():
             if (entry := self._finishing(place, state, key)) is not None:
                 return entry
             try:
