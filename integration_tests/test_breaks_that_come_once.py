@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import stator
 import torch
+from stator._subject import region_in
 from torch import Tensor
 
 from integration_tests.counting import Counting
@@ -103,3 +104,29 @@ def test_a_cache_that_is_cleared_before_each_call_is_traced_again_once() -> None
         assert torch.equal(compiled(X), (X + 1) * 6)
         counts.append(counting.count)
     assert counts[1:] == counts[1:2] * 4
+
+
+def test_guards_are_planned_in_the_first_call_that_makes_a_cached_result() -> None:
+    @functools.lru_cache
+    def doubled(n: int) -> int:
+        return n * 2
+
+    class Layers(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = torch.nn.ModuleList(torch.nn.Linear(3, 3) for _ in range(20))
+
+        def forward(self, x: Tensor) -> Tensor:
+            for layer in self.layers:
+                x = layer(x) * doubled(3)
+            return x
+
+    model = Layers()
+    compiled = stator.compile(model, backend="eager")
+    result = compiled(X)
+    (entry,) = region_in(compiled).root.cache.all_entries()
+    guards: Any = entry.guards
+    assert guards.watching.plan is not None
+    assert doubled.cache_info()[:2] == (19, 1)
+    assert torch.equal(compiled(X), result)
+    assert doubled.cache_info()[:2] == (39, 1)

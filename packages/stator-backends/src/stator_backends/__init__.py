@@ -14,6 +14,7 @@ from ._lower import Lowered, lower
 from ._registry import BackendRegistry, default_registry, list_backends, lookup, register_backend
 from ._repro import write_repro
 from ._session import AmbientState, compile_session, one_at_a_time, preserved_rng
+from ._signal_handlers import ordinary_signal_handlers
 from .errors import BackendFailed, InvalidOption, MalformedGraph, UnknownBackend, Unwritable
 
 __all__ = ["Backend", "BackendRegistry", "BackendSpec", "configure", "spec_of"]
@@ -30,7 +31,7 @@ __all__ += [
 ]
 # lowering, and what it looks after
 __all__ += ["AliasLayout", "AmbientState", "InputGuard", "Lowered", "Overlap", "SameInput", "lower"]
-__all__ += ["compile_session", "one_at_a_time", "preserved_rng"]
+__all__ += ["compile_session", "one_at_a_time", "ordinary_signal_handlers", "preserved_rng"]
 # looking into a graph that gives something wrong
 __all__ += ["Mismatch", "Report", "Tolerance", "check_graph", "compare", "write_repro"]
 # errors

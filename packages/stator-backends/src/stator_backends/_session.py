@@ -44,6 +44,15 @@ class CompileFlag(threading.local):
                 self.holders -= 1
                 torch.compiler._is_compiling_flag = before
 
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Let this thread be one that does not compile: code of the program that interrupts it."""
+        before, self.holders = self.holders, 0
+        try:
+            yield
+        finally:
+            self.holders = before
+
 
 one_at_a_time: Any = threading.RLock()
 """Held by the thread that traces or lowers. A child that is forked meanwhile has no such thread."""
@@ -55,6 +64,11 @@ _flag = CompileFlag()
 def compile_session() -> AbstractContextManager[None]:
     """Inside, `torch.compiler.is_compiling()` is true for this thread, and no other thread is inside. Nests."""
     return _flag.held()
+
+
+def uncompiled() -> AbstractContextManager[None]:
+    """Inside, `torch.compiler.is_compiling()` is false for this thread."""
+    return _flag.suspended()
 
 
 @contextmanager

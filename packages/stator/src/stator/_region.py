@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_backends import AmbientState
+from stator_backends import AmbientState, ordinary_signal_handlers
 from stator_bytecode import CallSite, Goto, Point, Rest, Site, drive, passed_over
 from stator_guards import Cache, Entry
 from stator_variables import REPLACEABLE, can_be_taken, give_back, taken
@@ -159,7 +159,7 @@ class Region:
         place.newest[key] = entry
         if place is self.root:
             self._remember(place, key, entry)
-        return entry.run(*state)
+        return _first_run(entry, state) if entry.data.made_calls else entry.run(*state)
 
     def _breaks_once(self, place: Place, entry: Entry) -> bool:
         """Return True if the cause of the break at the end of an entry is gone when it has run: the next call traces
@@ -184,7 +184,7 @@ class Region:
 
     # -- making -------------------------------------------------------------------------------------------------------
     def _make(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
-        with making():
+        with making(), ordinary_signal_handlers():
             if (entry := self._finishing(place, state, key)) is not None:
                 return entry
             try:
@@ -304,6 +304,15 @@ class Region:
         self.graphs.clear()
         self.missed.clear()
         self.history = CallHistory()
+
+
+def _first_run(entry: Entry, state: tuple[Any, ...]) -> Any:
+    """Run an entry whose trace made calls of cached functions. Its guards hold only then; to check them once plans how
+    they are watched, which the second call would have to do."""
+    entry.data.made_calls = False
+    result = entry.run(*state)
+    entry.guards.check(*state)
+    return result
 
 
 def _place(target: Target, options: Options) -> Place:

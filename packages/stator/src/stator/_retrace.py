@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
+from stator_backends import ordinary_signal_handlers
 from stator_variables import Policy, Stop
 
 from stator._making import making
@@ -26,7 +27,7 @@ class Retrace:
         """Trace up to the instruction that was the `began`-th to begin. Raises Unsupported when that fails."""
         reason = Unsupported("operator-error", "an operator that raised", "")
         policy = attrs.evolve(self.policy, stop=Stop(began, reason))
-        with making():
+        with making(), ordinary_signal_handlers():
             traced = trace(self.target, state, self.options, policy)
         if traced.point is None or traced.reason is not reason:
             traced.captured.release()

@@ -1,0 +1,158 @@
+"""Signal handlers of the program while something compiles: they run in the middle of it, and see ordinary torch state.
+
+CPython runs a Python handler between two instructions of the main thread, so a handler that saves a checkpoint would
+get fake tensors where a trace has entered a fake mode, and its operators would be recorded where a compiler traces. So
+each handler is wrapped for as long as the main thread compiles:
+
+    handler(number, frame)   =>   handlers of the program back in place; torch's state of before; handler(number, frame)
+
+What a handler raises is raised by the compiled call: neither the compiler nor the traced program may take it for an
+error of its own.
+
+Inside, `signal.getsignal` gives what the program has set, and what the handler sets stays. A program without handlers
+of its own pays for one look at each signal per compilation.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any
+
+import attrs
+import torch
+from torch._guards import tracing
+from torch.utils._python_dispatch import _disable_current_modes
+
+from stator_backends._session import AmbientState, uncompiled
+
+Handler = Callable[[int, Any], Any]
+SIGNALS = tuple(map(int, signal.valid_signals()))
+
+
+@attrs.frozen(eq=False)
+class OrdinaryState:
+    """The state of this thread before it compiled: the keys of the dispatcher, grad mode and autocast."""
+
+    included: Any
+    excluded: Any
+    ambient: AmbientState
+
+    @classmethod
+    def capture(cls) -> OrdinaryState:
+        keys = (
+            torch._C._dispatch_tls_local_include_set(),
+            torch._C._dispatch_tls_local_exclude_set(),
+        )
+        return cls(*keys, AmbientState.capture())
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Put the state in place, without modes for functions and operators, and the present one back at the end."""
+        present = AmbientState.capture()
+        with ExitStack() as stack:
+            stack.enter_context(uncompiled())
+            stack.enter_context(tracing(None))
+            stack.enter_context(_without_function_modes())
+            stack.enter_context(_disable_current_modes())
+            stack.enter_context(torch.inference_mode(self.ambient.inference))
+            stack.callback(present.install)
+            self.ambient.install()
+            stack.enter_context(torch._C._ForceDispatchKeyGuard(self.included, self.excluded))
+            yield
+
+
+@contextmanager
+def _without_function_modes() -> Iterator[None]:
+    modes = [
+        torch._C._pop_torch_function_stack() for _ in range(torch._C._len_torch_function_stack())
+    ]
+    try:
+        yield
+    finally:
+        for mode in reversed(modes):
+            torch._C._push_on_torch_function_stack(mode)
+
+
+@attrs.define(eq=False)
+class Wrapping:
+    """The handlers that are wrapped at the moment. `is_over`: a wrapper that stayed behind only calls its handler.
+
+    Another signal may arrive between any two lines, so a handler is in place only while the state is ordinary.
+    """
+
+    state: OrdinaryState
+    wrapped: dict[int, Handler] = attrs.field(factory=dict)
+    running: int = 0
+    is_over: bool = False
+    raised: list[BaseException] = attrs.field(factory=list)
+
+    def install(self) -> None:
+        for number, handler in handlers_of_program().items():
+            if signal.getsignal(number) is handler:
+                self.wrapped[number] = handler
+                signal.signal(number, partial(self.run, handler))
+
+    def remove(self) -> None:
+        while self.wrapped:
+            put_back(*self.wrapped.popitem())
+
+    def run(self, handler: Handler, number: int, frame: Any) -> None:
+        if self.is_over:
+            put_back(number, handler)
+            handler(number, frame)
+            return
+        with self.state.entered():
+            self.running += 1
+            try:
+                self.remove()
+                put_back(number, handler)  # it may have come in the middle of `remove`
+                handler(number, frame)
+            except BaseException as error:
+                self.raised.append(error)
+                raise
+            finally:
+                self.running -= 1
+                if not self.running:
+                    self.install()
+
+
+def put_back(number: int, handler: Handler) -> None:
+    """Set a handler of the program again, unless the program has set another."""
+    if _is_ours(signal.getsignal(number)):
+        signal.signal(number, handler)
+
+
+def handlers_of_program() -> dict[int, Handler]:
+    """Return the handlers written in Python, by signal."""
+    found = ((number, signal.getsignal(number)) for number in SIGNALS)
+    return {
+        number: handler
+        for number, handler in found
+        if callable(handler) and handler is not signal.default_int_handler and not _is_ours(handler)
+    }
+
+
+def _is_ours(handler: Any) -> bool:
+    return isinstance(handler, partial) and getattr(handler.func, "__func__", None) is Wrapping.run
+
+
+@contextmanager
+def ordinary_signal_handlers() -> Iterator[None]:
+    """Let signal handlers see ordinary torch state inside the block. Only the main thread runs handlers."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or not handlers_of_program():
+        yield
+        return
+    wrapping = Wrapping(OrdinaryState.capture())
+    try:
+        wrapping.install()
+        yield
+    finally:
+        wrapping.is_over = True
+        wrapping.remove()
+        if wrapping.raised:
+            raise wrapping.raised.pop()
