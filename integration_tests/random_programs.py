@@ -361,6 +361,20 @@ def the_state_of_torch_put_back(x: Tensor, s: Any) -> Any:
 
 
 @captured
+def a_fork_of_torchs_streams(x: Tensor, s: Any) -> Any:
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        x = x * torch.rand(3)
+    return x
+
+
+@captured
+def a_layer_made_after_seeding(x: Tensor, s: Any) -> Any:
+    torch.manual_seed(0)
+    return torch.nn.Linear(3, 3)(x).detach()
+
+
+@captured
 def a_state_that_is_kept(x: Tensor, s: Any) -> Any:
     a = torch.rand(3)
     s.kept.append(torch.get_rng_state())
@@ -442,6 +456,13 @@ def draws_after_a_state_was_put_back(x: Tensor, s: Any) -> Any:
     a = torch.rand(3)
     torch.set_rng_state(state)
     return x * a - torch.rand(3)
+
+
+@broken(2)
+def draws_after_a_fork(x: Tensor, s: Any) -> Any:
+    with torch.random.fork_rng(devices=[]):
+        x = x * torch.rand(3)
+    return x * torch.rand(3)
 
 
 @broken(2)
