@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
-from stator_subgraphs import is_mode_call
 from stator_variables import give_warning, sets_state_of_kernels
 from torch.fx import GraphModule, Node
 
@@ -57,6 +56,8 @@ def run(setters: Sequence[Node]) -> None:
 
 def state_calls(module: GraphModule) -> StateCalls | None:
     """Find the setters of a graph; None where operators run under several states."""
+    from stator_subgraphs import is_mode_call  # brings sympy, with the first trace
+
     calls = [node for node in module.graph.nodes if node.op.startswith("call_")]
     setters = [i for i, node in enumerate(calls) if sets_state_of_kernels(node.target)]
     if not setters:
