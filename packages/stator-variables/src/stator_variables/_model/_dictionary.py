@@ -262,11 +262,7 @@ def complete(t: Tracing, d: DictTracker) -> None:
         raise t.unsupported(
             "container-subclass", f"all keys of a {d.cls.__name__}, which iterates in its own way"
         )
-    if any(has_identity(hashed) and not _was_added(t, d, hashed) for hashed in d.entries):
-        raise t.unsupported("identity-number", "all keys of a dict, some of which are identities")
-    for hashed in d.entries:  # from here on these objects are keys among the others
-        if type(hashed) in COMPOSED:
-            rely_on_objects(t, hashed, in_existing=True)
+    _rely_on_known_keys(t, d)
     keys = _keys_of(t, d)
     asked = may_answer(d.cls)  # so C does where it lists what a dict has
     t.guard(CallSource(keys_in_order, d.source) if asked else d.source, KeysAre(keys))
@@ -295,6 +291,15 @@ def complete(t: Tracing, d: DictTracker) -> None:
         else:
             entries.pop(hashed, None)
     t.journal.assign(d, entries=entries, complete=True)
+
+
+def _rely_on_known_keys(t: Tracing, d: DictTracker) -> None:
+    """Objects that a dict was asked for become keys among the others."""
+    if any(has_identity(hashed) and not _was_added(t, d, hashed) for hashed in d.entries):
+        raise t.unsupported("identity-number", "all keys of a dict, some of which are identities")
+    for hashed in d.entries:
+        if type(hashed) in COMPOSED:
+            rely_on_objects(t, hashed, in_existing=True)
 
 
 def _rely_on_hashes(t: Tracing, d: DictTracker, of: dict[Any, Any]) -> None:
