@@ -282,11 +282,7 @@ def complete(t: Tracing, d: DictTracker) -> None:
         known = _with_writes(d, _entries_of_handles(t, d, keys))
         t.journal.assign(d, entries=known, complete=True)
         return
-    if any(has_identity(hashed) and not _was_added(t, d, hashed) for hashed in d.entries):
-        raise t.unsupported("identity-number", "all keys of a dict, some of which are identities")
-    for hashed in d.entries:  # from here on these objects are keys among the others
-        if type(hashed) in COMPOSED:
-            rely_on_objects(t, hashed, in_existing=True)
+    _rely_on_known_keys(t, d)
     asked = may_answer(d.cls)  # so C does where it lists what a dict has
     t.guard(CallSource(keys_in_order, d.source) if asked else d.source, KeysAre(keys))
     entries: dict[Any, tuple[Any, Any]] = {}
@@ -318,6 +314,15 @@ def _with_writes(d: DictTracker, entries: dict[Any, tuple[Any, Any]]) -> dict[An
         else:
             entries.pop(hashed, None)
     return entries
+
+
+def _rely_on_known_keys(t: Tracing, d: DictTracker) -> None:
+    """Objects that a dict was asked for become keys among the others."""
+    if any(has_identity(hashed) and not _was_added(t, d, hashed) for hashed in d.entries):
+        raise t.unsupported("identity-number", "all keys of a dict, some of which are identities")
+    for hashed in d.entries:
+        if type(hashed) in COMPOSED:
+            rely_on_objects(t, hashed, in_existing=True)
 
 
 _HOOK_TABLES = frozenset(
