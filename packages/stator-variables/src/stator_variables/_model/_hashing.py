@@ -351,7 +351,8 @@ class RefTo:
     identity: Identity
 
 
-WITH_IDENTITY = (IdOf, RefTo, HandleKey)
+OF_IDENTITY = (IdOf, RefTo)
+WITH_IDENTITY = (*OF_IDENTITY, HandleKey)
 """Keys made of the identity of a thing, which an existing dict is asked for with the object at hand."""
 
 
@@ -399,13 +400,13 @@ def kept_hashes(container: Any) -> int:
 
 def tell_apart(t: Tracing, vt: Any, hashed: Any) -> None:
     """Two objects from outside that are keys of one container must not turn out to be one object on a later call."""
-    if type(hashed) in (tuple, frozenset, *WITH_IDENTITY):
+    if type(hashed) in (tuple, frozenset, *OF_IDENTITY):
         rely_on_objects(t, hashed, in_existing=False)
     if type(hashed) is Identity and vt.source is not None and type(vt.source) is not CapturedSource:
         t.told_apart.setdefault(id(vt.real), vt)
 
 
-COMPOSED = (Identity, *WITH_IDENTITY, tuple, frozenset)
+COMPOSED = (Identity, *OF_IDENTITY, tuple, frozenset)
 """Hashed keys in which objects are known by their identity."""
 
 
@@ -415,7 +416,7 @@ def rely_on_objects(t: Tracing, hashed: Any, in_existing: bool) -> None:
         for part in hashed:
             rely_on_objects(t, part, in_existing)
     elif (
-        type(hashed) in WITH_IDENTITY
+        type(hashed) in OF_IDENTITY
     ):  # what an existing dict has for it is asked with the object at hand
         rely_on_objects(t, hashed.identity, in_existing=False)
     elif type(hashed) is Identity and (found := t.heap.get(id(hashed.thing))) is not None:
