@@ -39,7 +39,7 @@ def a_layer_that_is_returned(x: Tensor) -> Any:
     return layer(x), layer
 
 
-@captured
+@broken
 def a_parameter_of_an_input(x: Tensor) -> Any:
     return nn.Parameter(x)
 
@@ -59,7 +59,7 @@ def writes_to_the_tensor_that_it_was_made_of(x: Tensor) -> Any:
     return p, p.sin(), w.detach()
 
 
-@captured
+@broken
 def writes_to_memory_of_an_input(x: Tensor) -> Any:
     p = nn.Parameter(x.detach())
     with torch.no_grad():

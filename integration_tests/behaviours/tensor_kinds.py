@@ -257,7 +257,7 @@ def constructors_of_before_know_the_default_dtype(x, n, box):
         torch.set_default_dtype(before)
 
 
-@program(breaks="construction")
+@program
 def constructors_of_before_share_memory_with_a_tensor(x, n, box):
     shared = torch.Tensor(box.tensor)
     shared += n

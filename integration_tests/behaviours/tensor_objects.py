@@ -155,7 +155,7 @@ def a_parameter_is_made(x, n, box):
     return p, p.requires_grad, isinstance(p, torch.nn.Parameter), type(p * 2) is torch.Tensor, p * 2
 
 
-@program
+@program(breaks="graph-result")
 def a_parameter_is_made_of_an_argument(x, n, box):
     p = torch.nn.Parameter(box.tensor, requires_grad=False)
     p.add_(1)

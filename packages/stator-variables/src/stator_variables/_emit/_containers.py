@@ -16,6 +16,7 @@ from stator_variables._emit._emitter import Emitter, filled, made_empty, namespa
 from stator_variables._model._hashing import is_asking
 from stator_variables._model._set_order import CREATING, Recipe, original_of, recipe_of
 from stator_variables._runtime import as_subclass, found_again
+from stator_variables._stored import has_member
 from stator_variables._tracker import DELETED, MISSING, is_pending
 
 _LITERALS = (int, float, str, bytes, bool, type(None))
@@ -108,7 +109,7 @@ def tuple_(e: Emitter, vt: Any) -> str:
         text = f"tuple([{items}])"  # the compiler would make one object of all that are equal
     if vt.cls is not tuple:
         text = f"{e.capture(tuple.__new__, 'tuple_new')}({e.capture(vt.cls)}, {text})"
-        if vt.cls is torch.Size or hasattr(
+        if vt.cls is torch.Size or has_member(
             vt.cls, "n_sequence_fields"
         ):  # made by C code that `tuple.__new__` refuses
             text = f"{e.capture(vt.cls)}(({items}{',' if vt.items else ''}))"

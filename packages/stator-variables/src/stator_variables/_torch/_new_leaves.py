@@ -40,6 +40,8 @@ def make(t: Tracing, cls: type, data: Traced, shape: tuple[int, ...], requires_g
     example = data.example
     if t.touched or torch.is_inference_mode_enabled() or example.layout is not torch.strided:
         raise t.unsupported("graph-result", f"a {cls.__name__} that is made inside an operator")
+    if _is_of_input(t, example):  # setting `data` does not share the counter of its writes
+        raise t.unsupported("graph-result", f"a {cls.__name__} over the memory of an input")
     made = NewLeaf(cls, shape, example.dtype, example.device, requires_grad)
     real, source = made(), CallSource(made)
     t.makes_leaves = True
@@ -51,6 +53,18 @@ def make(t: Tracing, cls: type, data: Traced, shape: tuple[int, ...], requires_g
     with_namespace(t, vt, real, source)
     t.write(vt, data=data)
     return vt
+
+
+def _is_of_input(t: Tracing, example: Any) -> bool:
+    storage = example.untyped_storage()._cdata
+    return any(
+        type(vt) is k.TensorTracker
+        and vt.source is not None
+        and not vt.is_new
+        and vt.example.layout is torch.strided
+        and vt.example.untyped_storage()._cdata == storage
+        for vt in t.heap.values()
+    )
 
 
 def connected(t: Tracing, vt: Any) -> Traced:
