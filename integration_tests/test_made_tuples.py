@@ -182,6 +182,31 @@ def test_items_that_a_struct_does_not_take_are_refused_as_by_c(items: Any) -> No
     assert_same(make, stator.compile(make, backend="eager"), lambda: (torch.ones(2), items), 2)
 
 
+@pytest.mark.parametrize("cls", [Plain, Names, Joined, frozenset])
+def test_more_than_an_iterable_is_refused_as_by_c(cls: Any) -> None:
+    def make(x: Tensor, named: bool) -> Any:
+        try:
+            made = cls([1], sequence=()) if named else cls([1], 2)
+        except TypeError as error:
+            return x, str(error)
+        return x, made
+
+    for named in (False, True):
+        compiled = stator.compile(make, backend="eager")
+        assert_same(make, compiled, lambda named=named: (torch.ones(2), named), 2)  # type: ignore[misc]
+
+
+def test_a_frozen_set_of_a_class_is_an_operand() -> None:
+    class Frozen(frozenset[int]):
+        pass
+
+    def meet(x: Tensor) -> Any:
+        made = Frozen([1, 2, 17])
+        return x, made.intersection([2, 17]), made & {1}, made | {3}, made - Frozen([1]), made
+
+    assert_same(meet, stator.compile(meet, backend="eager"), lambda: (torch.ones(2),), 2)
+
+
 @pytest.mark.parametrize("count", [9, 11])
 def test_fields_that_are_no_items_are_read(count: int) -> None:
     def read(x: Tensor, items: Any) -> Any:

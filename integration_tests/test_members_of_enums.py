@@ -145,3 +145,18 @@ def test_members_of_a_set_have_their_names() -> None:
     compiled = stator.compile(names, backend="eager", fullgraph=True)
     for members in ({cls.RED}, {cls.RED, cls.GREEN}, {cls.RED}):
         assert compiled(torch.ones(2), members)[1] == sorted(each.name for each in members)
+
+
+@pytest.mark.parametrize("base", [enum.Flag, enum.IntFlag])
+def test_flags_of_a_class_made_here_are_inverted(base: Any) -> None:
+    def make(x: Tensor) -> Any:
+        class Open(base):  # type: ignore[misc]
+            A = 1
+            B = 2
+            AB = 3
+
+        return x, ~Open.A is Open.B, ~Open.AB is Open(0), str(~Open.A), Open.A | Open.B is Open.AB
+
+    compiled = stator.compile(make, backend="eager")
+    for _ in range(2):
+        assert compiled(torch.ones(2))[1:] == make(torch.ones(2))[1:]

@@ -154,6 +154,7 @@ def _collected(t: Tracing, make: Any, args: Args) -> Any:
 
 @handlers.handles(frozenset.__new__)
 def _frozenset_new(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    _refuse_more(t, args, kwargs)
     made = _set_of(t, args[0].value, args[1:])
     return after(made, lambda vt: _with_namespace(vt, args[0].value))
 
@@ -179,8 +180,15 @@ def container_new(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
 
 @handlers.handles(tuple.__new__)
 def tuple_new(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    _refuse_more(t, args, kwargs)
     cls = args[0].value
     return _collected(t, lambda items: _with_namespace(k.TupleTracker(items, cls), cls), args[1:])
+
+
+def _refuse_more(t: Tracing, args: Args, kwargs: Kwargs) -> None:
+    """What is no iterable is for C to judge: it depends on the `__init__` of the class."""
+    if kwargs or len(args) > 2:
+        raise t.unsupported("bad-arguments", "more than an iterable for a tuple or frozenset")
 
 
 def _with_namespace(made: Any, cls: type) -> Any:

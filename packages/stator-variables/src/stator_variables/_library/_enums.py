@@ -44,7 +44,9 @@ def _made(cls: type, value: Any) -> Any:
 def inverted(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     """`~flag`, which the flag keeps."""
     flag = args[0].constant()
-    if not isinstance(flag, enum.Flag) or not _makes_combinations(type(flag)):
+    if not isinstance(flag, enum.Flag) or id(type(flag)) in t.made:
+        return MISSING
+    if not _makes_combinations(type(flag)):
         return MISSING
     found = ~flag
     return wrap(t, found, CapturedSource(f"not {flag.name}", found))

@@ -392,7 +392,8 @@ def instantiate(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]
     new = new.__func__ if isinstance(new, staticmethod) else new
     if isinstance(new, types.FunctionType):
         return _instantiate_through_new(t, cls_vt, args, kwargs)
-    if any(new is known for known in (type.__new__, tuple.__new__, frozenset.__new__)):
+    takes_iterable = new in (tuple.__new__, frozenset.__new__) and len(args) < 2 and not kwargs
+    if new is type.__new__ or takes_iterable:
         made = call_builtin(t, k.BuiltinTracker(new), [cls_vt, *args], kwargs)
         return bytecode.after(made, lambda vt: initialise(t, vt, args, kwargs))
     return initialise(t, allocate(t, cls_vt, new, args, kwargs), args, kwargs)

@@ -77,7 +77,8 @@ class Recipe:
     steps: tuple[tuple[str, tuple[Any, ...]], ...]
 
     def make(self, *existing: Any) -> Any:
-        if self.cls is frozenset and not any(method in CREATING for method, _ in self.steps):
+        is_frozen = issubclass(self.cls, frozenset)
+        if is_frozen and not any(method in CREATING for method, _ in self.steps):
             return frozenset(self._content(existing))
         made: Any = set()
         for method, operands in self.steps:
