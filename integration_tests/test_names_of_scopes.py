@@ -284,3 +284,20 @@ def test_local_names_are_one_dict_before_3_13(kept: bool) -> None:
 
     compiled = stator.compile(read, backend="eager", fullgraph=True)
     assert compiled(torch.ones(2))[1:] == (kept, kept)
+
+
+def test_a_module_without_a_dict_of_names_is_refused_as_by_c() -> None:
+    class Odd(types.ModuleType):
+        __dict__ = 8  # type: ignore[assignment]
+
+    odd = Odd("odd")
+
+    def names(x: Tensor) -> Any:
+        try:
+            return x, dir(odd)
+        except TypeError as error:
+            return x, str(error)
+
+    compiled = stator.compile(names, backend="eager")
+    for _ in range(2):
+        assert compiled(torch.ones(2))[1] == names(torch.ones(2))[1]

@@ -11,6 +11,7 @@ from stator_variables._build import captured_dict, instance_dict
 from stator_variables._builtin._method_table import MethodTable
 from stator_variables._model import _attributes, _calls, _dictionary
 from stator_variables._model._class_dicts import names_in, names_of_class
+from stator_variables._model._lookup import guarded_lookup
 from stator_variables._model._raising import attempt
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -92,12 +93,11 @@ def handle_dir(t: Tracing, vt: Any = None) -> Any:
 def names_of_object(t: Tracing, vt: Any) -> Any:
     read = _attributes.get_attribute
     own = yield from attempt(AttributeError, MISSING, read, t, vt, "__dict__")
-    cls = yield from attempt(AttributeError, MISSING, read, t, vt, "__class__")
-    if own is not MISSING and not isinstance(own, k.DictTracker):
+    claims = guarded_lookup(t, vt.cls, "__class__") is not vars(object)["__class__"]
+    if claims or (own is not MISSING and not isinstance(own, k.DictTracker)):
         raise t.unsupported("vars", f"the names of a {vt.cls.__name__} without a plain __dict__")
     names = dict.fromkeys([] if own is MISSING else names_in(t, own))
-    if isinstance(cls, k.ClassTracker):
-        names |= names_of_class(t, cls.value)
+    names |= names_of_class(t, vt.cls)
     return _listed(names)
 
 
@@ -109,11 +109,13 @@ def names_of_type(t: Tracing, vt: Any) -> Any:
 @methods.handles(types.ModuleType.__dir__, takes=0)
 @operation
 def names_of_module(t: Tracing, vt: Any) -> Any:
-    namespace = instance_dict(vt.value)
-    assert namespace is not None
+    namespace = instance_dict(vt.value) if isinstance(vt, k.BuiltinTracker) else None
+    own = guarded_lookup(t, vt.cls, "__dict__") is not vars(types.ModuleType)["__dict__"]
+    if namespace is None or own:
+        raise t.unsupported("vars", "the names of a module without a plain __dict__")
     names = captured_dict(t, namespace, f"{namespace.get('__name__', '?')}.__dict__")
-    if (own := _dictionary.lookup(t, names, "__dir__")) is not MISSING:
-        return (yield from settle(_calls.call(t, own, [], {})))
+    if (hook := _dictionary.lookup(t, names, "__dir__")) is not MISSING:
+        return (yield from settle(_calls.call(t, hook, [], {})))
     return _listed(dict.fromkeys(names_in(t, names)))
 
 

@@ -409,8 +409,8 @@ def call_raw(t: Tracing, vt: Any, method: str, args: list[Any]) -> Any:
 
 
 def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
-    namespace = instance_dict(vt.value)
-    assert namespace is not None
+    if (namespace := instance_dict(vt.value)) is None:
+        raise t.unsupported("c-attribute", f"{name} of a module without a plain __dict__")
     own_name = namespace.get("__name__", "?")
     d = captured_dict(t, namespace, f"{own_name}.__dict__")
     if (found := _dictionary.lookup(t, d, name)) is not MISSING:
