@@ -24,15 +24,11 @@ OF_TORCH = {
     "int_arguments_from_zero": 2,
     "blocks_with_a_layer_index": 8,
     "globals_mutated_and_a_global_tensor_replaced": 8,
-    "hooks_added_and_removed": 1,
-    "cache_filled_through_the_instance_dict": 1,
     "standard_library_in_forward": 3,
     "rejection_sampling": 1,
-    "initialization_in_the_region": 2,
     "generator_argument": 1,
     "metric_updated_in_the_step": 8,
     "subclass_made_in_the_region": 8,
-    "closures_over_method_descriptors": 1,
     "instance_of_a_protocol": 1,
     "functional_call": 1,
     "text_deciding_a_branch": 2,
@@ -46,7 +42,14 @@ OF_TORCH = {
     "dict_of_a_fresh_object_with_a_tensor": 2,
     "result_cached_by_a_tuple": 1,
 }
-"""Graphs of torch.compile 2.13 in ten calls, where it captures anything."""
+"""Graphs of torch.compile 2.13 in ten calls, where it captures anything and its results are right."""
+
+OURS_BY_NEED = {
+    "hooks_added_and_removed": 2,  # one per state; torch.compile makes one and misses the hook
+    "cache_filled_through_the_instance_dict": 2,  # one fills the cache, one reads it
+    "closures_over_method_descriptors": 3,  # one per function; torch.compile gives the first's result
+    "initialization_in_the_region": 4,  # the rejection loop of trunc_normal_; torch.compile: 2
+}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -58,7 +61,8 @@ def test_program_equals_plain_python_with_few_graphs(name: str) -> None:
     backend = Counting()
     actual = results(name, backend)
     torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-6, equal_nan=True)
-    assert len(backend.graphs) <= OF_TORCH.get(name, len(backend.graphs))
+    allowed = {**OF_TORCH, **OURS_BY_NEED}
+    assert len(backend.graphs) <= allowed.get(name, len(backend.graphs))
 
 
 def results(name: str, backend: Any) -> list[Any]:
