@@ -61,7 +61,7 @@ def test_an_empty_slot_behind_getattr_is_found_empty_again() -> None:
     assert compiled(thing, torch.ones(2))[0] == 5
     del thing.slot
     assert compiled(thing, torch.ones(2))[0] == "instead of slot"
-    assert backend.count == 2
+    assert backend.count == 1  # the second entry has an equal graph
 
 
 class Flagged:
@@ -79,7 +79,7 @@ def test_what_a_class_holds_for_a_while_is_no_other_path_to_the_value() -> None:
     compiled = stator.compile(flagged, backend=(backend := Counting()), fullgraph=True)
     for n in (3, 5, 8, 3, 13):
         assert compiled(torch.ones(2), n)[0] == n
-    assert backend.count == 2
+    assert backend.count == 1  # the second entry has an equal graph
 
 
 def kernels() -> tuple[bool, ...]:

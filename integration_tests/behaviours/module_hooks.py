@@ -187,7 +187,7 @@ def a_registration_hook(x, n, box):
     return box.log, x * n
 
 
-@program(breaks="construction")
+@program
 def a_state_dict_hook(x, n, box):
     hooked = nn.Linear(2, 1, bias=False)
     hooked.register_state_dict_pre_hook(lambda m, prefix, keep: box.log.append(prefix))

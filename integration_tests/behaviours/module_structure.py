@@ -366,7 +366,7 @@ def a_parametrization_with_buffers_of_its_own(x, n, box):
     return SPECTRAL(x).shape, SPECTRAL(x).sum() * n
 
 
-@program(breaks="construction")
+@program(breaks="builtin")
 def a_lazy_module_is_made_by_its_first_input(x, n, box):
     model = nn.LazyLinear(2)
     before = model.has_uninitialized_params()
@@ -388,7 +388,7 @@ def recurrent_networks(x, n, box):
     return RECURRENT["RNN"](y)[0], lstm, h, c, gru, hidden
 
 
-@program(breaks="operator-error")
+@program(breaks="data-dependent-shape")
 def recurrent_networks_with_packed_sequences(x, n, box):
     packed = nn.utils.rnn.pack_sequence([x[:2], x[:1]])
     out, _ = RECURRENT["GRU"](packed)
@@ -477,7 +477,7 @@ def one_module_under_two_names(x, n, box):
     )
 
 
-@program(breaks="builtin")
+@program
 def dir_and_repr_of_a_module(x, n, box):
     return repr(nn.Sequential(nn.Linear(1, 2), nn.ReLU())), "inner" in dir(MODEL), x * n
 

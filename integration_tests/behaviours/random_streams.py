@@ -85,7 +85,7 @@ def the_state_is_saved_and_restored(x, n, box):
     return first, torch.rand(3), x * n
 
 
-@program(breaks="builtin")
+@program(breaks="random-stream")
 def fork_leaves_the_stream(x, n, box):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(n)
@@ -93,7 +93,7 @@ def fork_leaves_the_stream(x, n, box):
     return inner, torch.rand(2), x
 
 
-@program(breaks="builtin")
+@program(breaks="exception-object")
 def an_error_inside_fork(x, n, box):
     try:
         with torch.random.fork_rng(devices=[]):

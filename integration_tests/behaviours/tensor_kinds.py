@@ -63,7 +63,7 @@ def fourier_transforms(x, n, box):
     )
 
 
-@program(breaks="builtin")
+@program
 def sparse_made_here(x, n, box):
     s = torch.sparse_coo_tensor(
         torch.tensor([[0, 1], [2, 0]]), torch.tensor([3.0, float(n)]), (2, 3)
@@ -173,7 +173,7 @@ def channels_last(x, n, box):
     return z, z.stride(), z.is_contiguous(memory_format=torch.channels_last)
 
 
-@program(breaks="tensor-subclass")
+@program
 def nested_tensors(x, n, box):
     t = torch.nested.nested_tensor([torch.ones(2), torch.ones(3) * n], layout=torch.jagged)
     return (t * 2).to_padded_tensor(0.0), x + 1

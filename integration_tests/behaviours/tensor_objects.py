@@ -168,7 +168,7 @@ def a_parameter_is_made_of_something_that_needs_gradients(x, n, box):
     return p.is_leaf, p.grad_fn is None, (p * 2).sum()
 
 
-@program(breaks="builtin")
+@program
 def a_buffer_is_made(x, n, box):
     b = torch.nn.Buffer(torch.ones(3), persistent=False)
     return isinstance(b, torch.nn.Buffer), b.persistent, b * n

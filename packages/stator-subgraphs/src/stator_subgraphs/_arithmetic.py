@@ -73,8 +73,11 @@ class _Text:
         if cls is None:
             return None
         if (source := self._read_from(node)) is not None:
+            hint = node.meta["example_value"].node.hint
+            if hint is None:  # of a number that is drawn at random in each call
+                return None
             name = self.names.setdefault(source, f"n{len(self.names)}")
-            self.hints[name] = cls(node.meta["example_value"].node.hint)
+            self.hints[name] = cls(hint)
             return name
         if node.op != "call_function" or node.kwargs:
             return None

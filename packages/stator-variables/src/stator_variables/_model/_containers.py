@@ -161,7 +161,8 @@ def has_member(t: Tracing, vt: Any, hashed: Any) -> bool:
         return False
     if type(hashed) is not Identity and _dictionary.may_ask(members_of(vt.real)):
         return hashed in vt.entries  # the program compares, which the Machine interprets
-    rely_on_objects(t, hashed, in_existing=True)
+    if type(hashed) is not Identity:  # the entry reads an object itself, and looks it up
+        rely_on_objects(t, hashed, in_existing=True)
     return _is_in_existing(t, vt, hashed, thing)
 
 

@@ -42,6 +42,9 @@ def make(t: Tracing, cls: type, data: Traced, shape: tuple[int, ...], requires_g
         raise t.unsupported("graph-result", f"a {cls.__name__} that is made inside an operator")
     if _is_of_input(t, example):  # setting `data` does not share the counter of its writes
         raise t.unsupported("graph-result", f"a {cls.__name__} over the memory of an input")
+    if requires_grad and not (example.is_floating_point() or example.is_complex()):
+        detail = f"a {cls.__name__} of {example.dtype}, which cannot require gradients"
+        raise t.unsupported("operator-error", detail)
     made = NewLeaf(cls, shape, example.dtype, example.device, requires_grad)
     real, source = made(), CallSource(made)
     t.makes_leaves = True
