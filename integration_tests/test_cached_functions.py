@@ -297,7 +297,7 @@ def times(x: Tensor, n: int) -> Any:
     ("fn", "inside", "entries"),
     [
         (after_dropout, quiet, 2),
-        (between_breaks, quiet, 8),
+        (between_breaks, quiet, 7),
         (drawn_after_dropout, drawing, None),
         (seen_after_a_write, times, None),
     ],
