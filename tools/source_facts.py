@@ -107,7 +107,10 @@ def _dotted(node: ast.expr, modules: dict[str, str]) -> str | None:
 
 
 def spelled_all(source: str) -> set[str] | None:
-    """The literal ``__all__``, with what ``+=`` adds to it, also under a condition; None when there is none."""
+    """Return the literal ``__all__`` with the additions of ``+=``, also under a condition.
+
+    None when there is none.
+    """
     found: set[str] | None = None
     body = ast.parse(source).body
     conditional = [inner for node in body if isinstance(node, ast.If) for inner in node.body]

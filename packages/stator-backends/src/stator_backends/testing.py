@@ -1,4 +1,4 @@
-"""Graphs written node by node, as a front end would trace them: what a conformance kit compiles.
+"""Graphs written node by node, as a front end would trace them, for conformance kits.
 
 build = GraphBuilder()
 x = build.input(torch.randn(4), dynamic=(0,))
@@ -25,7 +25,7 @@ __all__ = ["GraphBuilder", "HandBuilt", "Lifted", "metadata"]
 
 @attrs.frozen
 class Lifted:
-    """Where the value of a lifted symbol is found at run time: one of the numbers that lay out a tensor."""
+    """Place of a lifted symbol at run time: one of the numbers in the layout of a tensor."""
 
     tensor: int
     number: int
@@ -35,13 +35,13 @@ class Lifted:
 
 
 def metadata(tensor: Tensor) -> list[Any]:
-    """Sizes, strides and offset: every number that may be a symbol."""
+    """Return sizes, strides and offset: every number that may be a symbol."""
     return [*tensor.shape, *tensor.stride(), tensor.storage_offset()]
 
 
 @attrs.frozen(eq=False)
 class HandBuilt:
-    """A graph with what `lower` wants to know of it."""
+    """A graph with the facts about its inputs that `lower` needs."""
 
     gm: torch.fx.GraphModule
     inputs: list[Any]
@@ -50,7 +50,7 @@ class HandBuilt:
     layout: tuple[int | Lifted, ...]
 
     def arguments(self, *tensors: Tensor) -> list[Any]:
-        """The flat inputs for these tensors, lifted numbers included."""
+        """Return the flat inputs for these tensors, lifted numbers included."""
         return [
             item.read(tensors) if isinstance(item, Lifted) else tensors[item]
             for item in self.layout

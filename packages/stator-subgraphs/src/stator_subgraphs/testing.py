@@ -21,7 +21,7 @@ __all__ = ["Driver", "FixedPlaces"]
 
 @attrs.define
 class FixedPlaces:
-    """A program that stays on one line until a test moves it."""
+    """A program position that stays on one line until `at` changes it."""
 
     place: Place = attrs.field(factory=lambda: Place((SourceSpan("program.py", "f", 1),), ()))
 
@@ -34,13 +34,13 @@ class FixedPlaces:
 
 @attrs.define(eq=False)
 class Driver:
-    """Traces by hand: stands in for the interpreter, and keeps the real values by name."""
+    """Drive a recorder by hand in place of the interpreter; the real values are kept by name."""
 
     recorder: Any
     values: dict[str, Any] = attrs.field(factory=dict)
 
     def input(self, name: str, value: Any, *kinds: str) -> Traced:
-        """A parameter of the program; `kinds` of its dimensions, static where not said."""
+        """Add a parameter of the program. `kinds` of its dimensions default to static."""
         self.values[name] = value
         if not isinstance(value, torch.Tensor):
             return self.traced(self.recorder.number_input(ParameterSource(name), value, name))
@@ -55,19 +55,19 @@ class Driver:
         return value
 
     def finish(self, *outputs: Traced) -> Any:
-        """The finished graph, without faults."""
+        """Return the finished graph, after checking that it has no faults."""
         captured = self.recorder.finish(outputs)
         faults = check_graph(captured.module)
         assert not faults, faults
         return captured
 
     def arguments(self, captured: Any, **values: Any) -> list[Any]:
-        """What the graph is called with, read from the sources of its inputs."""
+        """Read the inputs of the graph from their sources, with `values` replacing recorded ones."""
         state = {**self.values, **values}
         return [_loaded(item, item.source.evaluate(state)) for item in captured.inputs]
 
     def run(self, captured: Any, **values: Any) -> Sequence[Any]:
-        """The graph on the values it was traced with, or on others."""
+        """Run the graph on the values it was traced with, or on others."""
         return captured.module(*self.arguments(captured, **values))  # type: ignore[no-any-return]
 
 

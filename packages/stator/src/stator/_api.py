@@ -51,8 +51,8 @@ def compile(
 
     The parameters mean what they mean to `torch.compile`. `options` may hold `recompile_limit`, `fallback`, `oracle`
     and `break_everywhere` of ours; the rest is the backend's. `stack` replaces layers. A class is changed in place:
-    calls of its instances are compiled. Generator and coroutine functions, and what is disabled, run plainly;
-    with `TORCH_COMPILE_DISABLE=1` in the environment that is everything.
+    calls of its instances are compiled. Generator and coroutine functions run plainly, and so do
+    disabled ones; with `TORCH_COMPILE_DISABLE=1` in the environment every function does.
     Raises InvalidUse, UnknownBackend, InvalidOption; Unsupported on a call under `fullgraph`; BackendFailed when the
     backend raises.
     """
