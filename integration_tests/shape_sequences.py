@@ -240,7 +240,7 @@ SEQUENCES: dict[str, tuple[Function, Calls]] = {
     "a text on an attribute": (named, bags(4, 5, 6)),
     "a text that is compared": (lambda x: x + (f"{x.shape[0]}" == "5"), of_sizes(4, 5, 6)),
     "a break that asked for the size": (
-        lambda x: (x + 1, torch.combinations(x)),
+        lambda x: (x + 1, torch.combinations(x, 3)),
         of_sizes(4, 5, 6, 7),
     ),
     "a user class": (lambda x: Bag(x).scaled(), of_sizes(4, 5, 6)),

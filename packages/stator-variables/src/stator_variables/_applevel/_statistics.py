@@ -36,6 +36,10 @@ def corrcoef(x: Any) -> Any:
 def pairs(x: Any, repeated: bool) -> Any:
     """The combinations of two elements."""
     count = x.size(0)
-    first, second = torch.triu_indices(count, count, 0 if repeated else 1, device=x.device)
+    corner = torch.ones(count, count, dtype=torch.bool, device=x.device).triu(0 if repeated else 1)
+    of_pairs = count * (count + 1) // 2 if repeated else count * (count - 1) // 2
+
+    # `triu_indices` gives the same and makes a constant of the size.
+    first, second = torch.nonzero_static(corner, size=of_pairs).unbind(1)
     grids = torch.meshgrid(x, x, indexing="ij")
     return torch.stack([grid[first, second] for grid in grids], 1)
