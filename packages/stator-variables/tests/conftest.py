@@ -36,6 +36,7 @@ from stator_variables import (
     Dim,
     Emitter,
     RaisedBefore,
+    StandardSpace,
     SymbolicDomain,
     Traced,
     Tracing,
@@ -157,7 +158,7 @@ class Compiled:
     def _trace(self, point: Point | None, state: tuple[Any, ...]) -> Any:
         self.traces += 1
         graph = TinyGraph()
-        t = Tracing(graph, DEFAULT_HANDLERS)
+        t = StandardSpace(graph, DEFAULT_HANDLERS)
         domain = SymbolicDomain(t)
         t.machine = machine = Machine(domain)
         names = self.fn.__code__.co_varnames[: len(state)] if point is None else point.parameters

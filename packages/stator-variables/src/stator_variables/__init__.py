@@ -62,6 +62,7 @@ from stator_variables._policy import Policy, Stop
 from stator_variables._pytree import LEAF, Spec, broadcast, flatten, unflatten
 from stator_variables._reach import walk
 from stator_variables._runtime import as_inference, forget_class, give_warning, is_new_in_each_call
+from stator_variables._standard_space import StandardSpace
 from stator_variables._stream_states import saved_stream
 from stator_variables._streams import lines_of
 from stator_variables._torch._history import UNTOLD, history_of
@@ -84,6 +85,7 @@ __all__ = [
     "Policy",
     "Stop",
     "SymbolicDomain",
+    "StandardSpace",
     "Tracing",
 ]
 __all__ += ["REPLACEABLE", "filtered", "globals_tracker", "restore_modes"]

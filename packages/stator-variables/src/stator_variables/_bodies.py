@@ -25,7 +25,6 @@ from torch.utils._device import DeviceContext
 
 from stator_variables import _kinds as k
 from stator_variables._graph import BodyGraph, BodyRecorder, Traced
-from stator_variables._model import _calls
 from stator_variables._model._dictionary import forget_undone
 from stator_variables._pytree import LEAF, Spec, flatten
 from stator_variables._reach import walk
@@ -118,7 +117,7 @@ class BodyTrace:
         t, self.roots = self.t, [function, *args, *kwargs.values()]
         frame, instruction = t.frame, t.instruction
         try:
-            result = yield from settle(_calls.call(t, function, args, kwargs))
+            result = yield from settle(t.call(function, args, kwargs))
         except Raised as raised:
             detail = f"a {raised.value.cls.__name__} that is not handled inside"
             raise t.unsupported("exception-in-body", detail) from None

@@ -15,7 +15,6 @@ from stator_bytecode import (
 )
 
 from stator_variables import _kinds as k
-from stator_variables._model import _dictionary
 from stator_variables._tracing import Tracing, real_of
 from stator_variables._tracker import MISSING
 
@@ -53,7 +52,7 @@ def _value_of(frame: Frame, name: str) -> Any:
 
 def _rely_on(t: Tracing, frame: Frame, name: str) -> None:
     """Guard the value of a name of the module."""
-    found = _dictionary.lookup(t, frame.globals, name)
+    found = t.lookup(frame.globals, name)
     if found is MISSING:
-        found = _dictionary.lookup(t, frame.builtins, name)
+        found = t.lookup(frame.builtins, name)
     isinstance(found, k.ClassTracker)  # looks at the value, which guards its identity

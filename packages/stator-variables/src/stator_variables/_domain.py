@@ -16,7 +16,6 @@ from stator_guards import CapturedSource, DictItemSource
 
 from stator_variables import _closing, _ends
 from stator_variables import _kinds as k
-from stator_variables._build import wrap
 from stator_variables._builtin._strings import format_value, text_of
 from stator_variables._model import (
     _attribute_writes,
@@ -195,8 +194,8 @@ class SymbolicDomain:
     def load_global(self, frame: bytecode.Frame, name: str) -> Any:
         if frame.hidden:
             return self._load_trusted(frame, name)
-        if (found := _dictionary.lookup(self.t, frame.globals, name)) is MISSING:
-            found = _dictionary.lookup(self.t, frame.builtins, name)
+        if (found := self.t.lookup(frame.globals, name)) is MISSING:
+            found = self.t.lookup(frame.builtins, name)
         if found is MISSING:
             throw(NameError, f"name '{name}' is not defined")
         return found
@@ -205,7 +204,7 @@ class SymbolicDomain:
         """App-level code is ours: its globals do not change."""
         namespace = frame.globals.real
         value = namespace[name] if name in namespace else getattr(builtins, name)
-        return wrap(self.t, value, CapturedSource(name, value))
+        return self.t.wrap(value, CapturedSource(name, value))
 
     def store_global(self, frame: bytecode.Frame, name: str, value: Any) -> None:
         self._store(frame.globals, name, value)
@@ -236,7 +235,7 @@ class SymbolicDomain:
     def load_from_mapping(self, mapping: Any, name: str) -> Any:
         if not isinstance(mapping, k.DictTracker):
             raise self.t.unsupported("class-body", "a class body with a namespace that is no dict")
-        found = _dictionary.lookup(self.t, mapping, name)
+        found = self.t.lookup(mapping, name)
         return bytecode.NULL if found is MISSING else found
 
     def build_class(self, frame: bytecode.Frame) -> Any:
@@ -247,7 +246,7 @@ class SymbolicDomain:
         self._refuse_other_imports(frame)
         package = None
         if level.value:
-            spec = _dictionary.lookup(self.t, frame.globals, "__package__")
+            spec = self.t.lookup(frame.globals, "__package__")
             package = spec.constant() if spec is not MISSING else None
             name = (
                 importlib.util.resolve_name("." * level.value + name, package) if package else name
@@ -265,7 +264,7 @@ class SymbolicDomain:
 
     def _refuse_other_imports(self, frame: bytecode.Frame) -> None:
         """C asks `builtins.__import__`, and that asks `sys.modules` as it is now."""
-        asked = _dictionary.lookup(self.t, frame.builtins, "__import__")
+        asked = self.t.lookup(frame.builtins, "__import__")
         modules = self.t.heap.get(id(sys.modules))
         own = isinstance(asked, k.BuiltinTracker) and asked.value is _IMPORT
         if not own or id(modules) in self.t.changed:
@@ -275,11 +274,11 @@ class SymbolicDomain:
 
     def _module(self, module: types.ModuleType) -> Any:
         modules = CapturedSource("sys.modules", sys.modules)
-        return wrap(self.t, module, DictItemSource(modules, module.__name__))
+        return self.t.wrap(module, DictItemSource(modules, module.__name__))
 
     def import_from(self, module: Any, name: str) -> Any:
         try:
-            return _attributes.get_attribute(self.t, module, name)
+            return self.t.get_attribute(module, name)
         except bytecode.Raised as raised:
             if raised.value.cls is not AttributeError:
                 raise
@@ -331,9 +330,9 @@ class SymbolicDomain:
         self, frame: bytecode.Frame, super_fn: Any, cls: Any, receiver: Any, name: str
     ) -> Any:
         if isinstance(super_fn, k.ClassTracker) and super_fn.value is super:
-            return _attributes.super_attribute(self.t, k.SuperTracker(cls, receiver), name)
-        made = _calls.call(self.t, super_fn, [cls, receiver], {})
-        return bytecode.after(made, lambda other: _attributes.get_attribute(self.t, other, name))
+            return self.t.super_attribute(k.SuperTracker(cls, receiver), name)
+        made = self.t.call(super_fn, [cls, receiver], {})
+        return bytecode.after(made, lambda other: self.t.get_attribute(other, name))
 
     set_attribute = _emptying(_asked(_attribute_writes.set_attribute))
 
@@ -354,9 +353,9 @@ class SymbolicDomain:
         if not defines(self.t, args.cls, "__iter__", "__getitem__"):
             text = f"{function_text(function)} argument after * must be an iterable, not "
             complain(self.t, TypeError, text, args.cls)
-        drained = _iteration.drain(self.t, args, asks_length=True)
+        drained = self.t.drain(args, asks_length=True)
         return bytecode.after(
-            drained, lambda items: _calls.call(self.t, function, items, self._keywords(kwargs))
+            drained, lambda items: self.t.call(function, items, self._keywords(kwargs))
         )
 
     def _keywords(self, kwargs: Any) -> dict[str, Any]:
@@ -365,7 +364,7 @@ class SymbolicDomain:
         if not isinstance(kwargs, k.DictTracker):
             raise self.t.unsupported("keyword-mapping", "** with a mapping that is no dict")
         found = {}
-        for key, value in _dictionary.items(self.t, kwargs):
+        for key, value in self.t.items(kwargs):
             if not isinstance(name := key.constant(), str):
                 if issubclass(key.cls, str):
                     raise self.t.unsupported(
@@ -414,10 +413,8 @@ class SymbolicDomain:
             if k.is_none(value):
                 found = yield from bytecode.settle(_iteration.next_or_raise(self.t, receiver))
             else:
-                method = yield from bytecode.settle(
-                    _attributes.get_attribute(self.t, receiver, "send")
-                )
-                found = yield from bytecode.settle(_calls.call(self.t, method, [value], {}))
+                method = yield from bytecode.settle(self.t.get_attribute(receiver, "send"))
+                found = yield from bytecode.settle(self.t.call(method, [value], {}))
         except bytecode.Raised as raised:
             if not issubclass(raised.value.cls, StopIteration):
                 raise
@@ -427,11 +424,7 @@ class SymbolicDomain:
     def yield_from_iterator(self, value: Any) -> Any:
         if value.cls is types.CoroutineType:
             raise self.t.unsupported("async", "yield from a coroutine")
-        return (
-            value
-            if isinstance(value, k.GeneratorTracker)
-            else _iteration.get_iterator(self.t, value)
-        )
+        return value if isinstance(value, k.GeneratorTracker) else self.t.get_iterator(value)
 
     # -- building -----------------------------------------------------------------------------------------------------
     def build_tuple(self, items: list[Any]) -> Any:
@@ -494,13 +487,13 @@ class SymbolicDomain:
     # -- with, match, groups ------------------------------------------------------------------------------------------
     @bytecode.operation
     def enter_context(self, manager: Any) -> Any:
-        enter = yield from bytecode.settle(_attributes.special(self.t, manager, "__enter__"))
-        leave = yield from bytecode.settle(_attributes.special(self.t, manager, "__exit__"))
+        enter = yield from bytecode.settle(self.t.special(manager, "__enter__"))
+        leave = yield from bytecode.settle(self.t.special(manager, "__exit__"))
         if enter is MISSING or leave is MISSING:
             missed = " (missed __exit__ method)" if enter is not MISSING else ""
             text = f"' object does not support the context manager protocol{missed}"
             complain(self.t, TypeError, "'", manager.cls, text)
-        return (leave, _calls.call(self.t, enter, [], {}))
+        return (leave, self.t.call(enter, [], {}))
 
     match_class = _asked(_matching.match_class)
     match_mapping = staticmethod(_matching.match_mapping)

@@ -52,7 +52,7 @@ def flatten(t: Tracing, vt: Any) -> tuple[list[Any], Spec]:
     ):
         return _joined(t, vt.cls, (), vt.items)
     if isinstance(vt, k.DictTracker) and vt.cls in (dict, collections.OrderedDict):
-        pairs = [(key.constant(), value) for key, value in _dictionary.items(t, vt)]
+        pairs = [(key.constant(), value) for key, value in t.items(vt)]
         return _joined(t, vt.cls, tuple(key for key, _ in pairs), [value for _, value in pairs])
     if vt.cls in pytree.SUPPORTED_NODES:
         raise t.unsupported(

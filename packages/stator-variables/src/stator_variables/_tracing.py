@@ -45,6 +45,7 @@ from stator_variables._holding import (
 )
 from stator_variables._journal import Journal
 from stator_variables._memory import InputMemory
+from stator_variables._operations import Operations
 from stator_variables._policy import Policy
 from stator_variables._runtime import is_new_in_each_call
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker, is_pending
@@ -111,7 +112,7 @@ class Overrides:
 
 
 @attrs.define(eq=False)
-class Tracing:
+class Tracing(Operations):
     """See the module. `call` and the like live in the data model, not here."""
 
     graph: GraphRecorder

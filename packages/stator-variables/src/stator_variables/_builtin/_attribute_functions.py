@@ -30,13 +30,13 @@ def _name(t: Tracing, vt: Any) -> str:
 @methods.handles(getattr, takes=(2, 3))
 def handle_getattr(t: Tracing, vt: Any, name: Any, default: Any = None) -> Any:
     if default is None:
-        return _attributes.get_attribute(t, vt, _name(t, name))
+        return t.get_attribute(vt, _name(t, name))
     return _getattr_default(t, vt, _name(t, name), default)
 
 
 @operation
 def _getattr_default(t: Tracing, vt: Any, name: str, default: Any) -> Any:
-    return (yield from attempt(AttributeError, default, _attributes.get_attribute, t, vt, name))
+    return (yield from attempt(t, AttributeError, default, t.get_attribute, vt, name))
 
 
 @methods.handles(hasattr)

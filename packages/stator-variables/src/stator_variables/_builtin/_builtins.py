@@ -15,7 +15,7 @@ from stator_variables._builtin._arity import ANY_COUNT
 from stator_variables._builtin._iterator_functions import has_total_order
 from stator_variables._builtin._method_table import MethodTable, app_level, as_constant, folded
 from stator_variables._builtin._strings import convert
-from stator_variables._model import _attributes, _calls, _containers, _operators
+from stator_variables._model import _calls, _containers
 from stator_variables._model._lookup import defines
 from stator_variables._model._raising import complain
 from stator_variables._torch import _torch_calls
@@ -32,7 +32,7 @@ def _replace(real: Any, function: Any) -> None:
     @methods.handles(real, takes=takes, named=("key", "default") if takes == (1, ANY_COUNT) else ())
     def run(t: Tracing, *given: Any, **kwargs: Any) -> Any:
         args = [_in_any_order(t, real, given[0], kwargs)] if len(given) == 1 else list(given)
-        folded = _calls.fold(t, real, args, kwargs)
+        folded = t.fold(real, args, kwargs)
         if (
             folded is MISSING
             and real in _IN_GRAPH
@@ -80,7 +80,7 @@ def handle_bool(t: Tracing, vt: Any = _FALSE) -> Any:
         return _torch_calls.record(t, operator.ne, [vt, k.ConstantTracker(0)], {})
     if isinstance(vt, k.TensorTracker) and t.policy.capture_data:
         return handle_bool(t, _torch_calls.record(t, "item", [vt], {}))
-    return as_constant(_operators.truth(t, vt))
+    return as_constant(t.truth(vt))
 
 
 @methods.handles(torch.Tensor.tolist, takes=0)
@@ -115,7 +115,7 @@ def handle_float(t: Tracing, *args: Any) -> Any:
 
 
 def _number(t: Tracing, cls: type, method: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    if (folded := _calls.fold(t, cls, list(args), kwargs)) is not MISSING:
+    if (folded := t.fold(cls, list(args), kwargs)) is not MISSING:
         return folded
     if len(args) != 1 or kwargs:
         raise t.unsupported(
@@ -129,7 +129,7 @@ def _number(t: Tracing, cls: type, method: str, args: Sequence[Any], kwargs: dic
         )
     if isinstance(vt, k.TensorTracker) and not t.overrides.modes:
         return _number(t, cls, method, [_torch_calls.record(t, "item", [vt], {})], {})
-    bound = _attributes.special(t, vt, method)
+    bound = t.special(vt, method)
     if bound is MISSING and cls is int and defines(t, vt.cls, "__index__"):
         return _containers.as_index(t, vt)
     if bound is MISSING and defines(t, vt.cls, "__index__", "__trunc__"):
@@ -145,7 +145,7 @@ def _number(t: Tracing, cls: type, method: str, args: Sequence[Any], kwargs: dic
             else "a string, a bytes-like object or a real number"
         )
         complain(t, TypeError, f"{cls.__name__}() argument must be {what}, not '", vt.cls, "'")
-    return after(_calls.call(t, bound, [], {}), lambda found: _exactly(t, cls, found))
+    return after(t.call(bound, [], {}), lambda found: _exactly(t, cls, found))
 
 
 def _exactly(t: Tracing, cls: type, found: Any) -> Any:
@@ -182,4 +182,4 @@ def handle_abs(t: Tracing, vt: Any) -> Any:
         return _torch_calls.record(t, operator.abs, [vt], {})
     if (folded := _calls.fold_numbers(t, abs, [vt], {})) is not MISSING:
         return folded
-    return _calls.call_slot(t, vt, "__abs__", [], "bad operand type for abs(): '{}'")
+    return t.call_slot(vt, "__abs__", [], "bad operand type for abs(): '{}'")

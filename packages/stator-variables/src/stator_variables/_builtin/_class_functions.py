@@ -20,7 +20,7 @@ from stator_bytecode import HandlerTable
 from stator_guards import CallSource, CapturedSource
 
 from stator_variables import _kinds as k
-from stator_variables._build import wrap, wrap_present
+from stator_variables._build import wrap_present
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._model import _attributes, _calls, _operators
 from stator_variables._model._classes import adopt, here, make, run, step
@@ -91,7 +91,7 @@ _IN_C = {
 def call_of_typing(t: Tracing, args: Args, kwargs: Kwargs, of: str) -> Any:
     """What `Generic` does in C since 3.12: it calls a function of `typing`."""
     function = getattr(typing, of)
-    return _calls.call(t, wrap(t, function, CapturedSource(of, function)), args, kwargs)
+    return t.call(t.wrap(function, CapturedSource(of, function)), args, kwargs)
 
 
 @handlers.handles(collections.namedtuple)
@@ -151,7 +151,7 @@ def union(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     ):
         raise t.unsupported("bad-arguments", "a union of what is not known as a class")
     made = operator.or_(*sides)
-    return wrap(t, made, CapturedSource("union", made))
+    return t.wrap(made, CapturedSource("union", made))
 
 
 _CALLABLE = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)

@@ -7,7 +7,7 @@ from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
 from stator_variables._builtin import _sequences
 from stator_variables._builtin._method_table import MethodTable, then
-from stator_variables._model import _containers, _ends, _iteration
+from stator_variables._model import _containers, _ends
 from stator_variables._model._containers import change_items, index_of, needed_index, replace_items
 from stator_variables._model._lookup import refuse_asked
 from stator_variables._model._raising import complain, throw
@@ -57,13 +57,13 @@ def appendleft(t: Tracing, vt: Any, item: Any) -> None:
 @methods.handles(deque.extend, takes=1)
 def extend(t: Tracing, vt: Any, iterable: Any) -> Any:
     iterable = k.ListTracker(vt.items, list) if iterable is vt else iterable
-    return _iteration.for_each(t, iterable, lambda item: _containers.append(t, vt, item))
+    return t.for_each(iterable, lambda item: _containers.append(t, vt, item))
 
 
 @methods.handles(deque.extendleft, takes=1)
 def extendleft(t: Tracing, vt: Any, iterable: Any) -> Any:
     iterable = k.ListTracker(vt.items, list) if iterable is vt else iterable
-    return _iteration.for_each(t, iterable, lambda item: appendleft(t, vt, item))
+    return t.for_each(iterable, lambda item: appendleft(t, vt, item))
 
 
 @methods.handles(deque.pop, takes=0)

@@ -12,14 +12,11 @@ from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
 from stator_variables._builtin._method_table import MethodTable, then
 from stator_variables._model import (
-    _attributes,
-    _calls,
     _containers,
     _dictionary,
     _iteration,
-    _operators,
 )
-from stator_variables._model._hashing import hashing, key_of, tell_apart
+from stator_variables._model._hashing import hashing, tell_apart
 from stator_variables._model._lookup import defines, refuse_asked
 from stator_variables._model._raising import new_exception, throw
 from stator_variables._tracing import Tracing
@@ -39,11 +36,11 @@ def is_ordered(vt: Any) -> bool:
 # -- items ------------------------------------------------------------------------------------------------------------
 @methods.handles(dict.__getitem__, takes=1)
 def getitem(t: Tracing, vt: Any, key: Any) -> Any:
-    if (found := _dictionary.lookup(t, vt, key_of(t, key))) is not MISSING:
+    if (found := t.lookup(vt, t.key_of(key))) is not MISSING:
         return found
-    missing = _attributes.special(t, vt, "__missing__") if vt.cls is not dict else MISSING
+    missing = t.special(vt, "__missing__") if vt.cls is not dict else MISSING
     if missing is not MISSING:
-        return _calls.call(t, missing, [key], {})
+        return t.call(missing, [key], {})
     raise_key_error(key)
 
 
@@ -52,7 +49,7 @@ def getitem(t: Tracing, vt: Any, key: Any) -> Any:
 def missing(t: Tracing, vt: Any, key: Any) -> Any:
     if vt.default_factory is MISSING or k.is_none(vt.default_factory):
         raise_key_error(key)
-    value = yield from settle(_calls.call(t, vt.default_factory, [], {}))
+    value = yield from settle(t.call(vt.default_factory, [], {}))
     _dictionary.store(t, vt, key, value)
     return value
 
@@ -68,23 +65,23 @@ methods.handles(dict.clear, OrderedDict.clear, takes=0)(_dictionary.clear)
 
 @methods.handles(dict.__delitem__, OrderedDict.__delitem__)
 def delitem(t: Tracing, vt: Any, key: Any) -> None:
-    if _dictionary.remove(t, vt, key_of(t, key)) is MISSING:
+    if _dictionary.remove(t, vt, t.key_of(key)) is MISSING:
         raise_key_error(key)
 
 
 @methods.handles(dict.__len__)
 def length(t: Tracing, vt: Any) -> Any:
-    return k.ConstantTracker(len(_dictionary.items(t, vt)))
+    return k.ConstantTracker(len(t.items(vt)))
 
 
 @methods.handles(dict.__contains__)
 def contains(t: Tracing, vt: Any, key: Any) -> Any:
-    return k.ConstantTracker(_dictionary.lookup(t, vt, key_of(t, key)) is not MISSING)
+    return k.ConstantTracker(t.lookup(vt, t.key_of(key)) is not MISSING)
 
 
 @methods.handles(dict.get)
 def get(t: Tracing, vt: Any, key: Any, default: Any = k.NONE) -> Any:
-    return default if (found := _dictionary.lookup(t, vt, key_of(t, key))) is MISSING else found
+    return default if (found := t.lookup(vt, t.key_of(key))) is MISSING else found
 
 
 @methods.handles(OrderedDict.setdefault, takes=(1, 2), named=("default",))
@@ -95,7 +92,7 @@ def ordered_setdefault(t: Tracing, vt: Any, key: Any, default: Any = k.NONE) -> 
 
 @methods.handles(dict.setdefault, takes=(1, 2))
 def setdefault(t: Tracing, vt: Any, key: Any, default: Any = k.NONE) -> Any:
-    if (found := _dictionary.lookup(t, vt, key_of(t, key))) is not MISSING:
+    if (found := t.lookup(vt, t.key_of(key))) is not MISSING:
         return found
     _dictionary.store(t, vt, key, default)
     return default
@@ -104,7 +101,7 @@ def setdefault(t: Tracing, vt: Any, key: Any, default: Any = k.NONE) -> Any:
 @methods.handles(dict.pop, takes=(1, 2))
 @methods.handles(OrderedDict.pop, takes=(1, 2), named=("default",))
 def pop(t: Tracing, vt: Any, key: Any, default: Any = None) -> Any:
-    if (found := _dictionary.remove(t, vt, key_of(t, key))) is not MISSING:
+    if (found := _dictionary.remove(t, vt, t.key_of(key))) is not MISSING:
         return found
     if default is None:
         raise_key_error(key)
@@ -119,15 +116,15 @@ def popitem(t: Tracing, vt: Any) -> Any:
 @methods.handles(OrderedDict.popitem)
 @operation
 def ordered_popitem(t: Tracing, vt: Any, last: Any = None) -> Any:
-    at_end = last is None or (yield from settle(_operators.truth(t, last)))
+    at_end = last is None or (yield from settle(t.truth(last)))
     return _pop_at(t, vt, -1 if at_end else 0, "dictionary is empty")
 
 
 def _pop_at(t: Tracing, vt: Any, index: int, complaint: str) -> Any:
-    if not (pairs := _dictionary.items(t, vt)):
+    if not (pairs := t.items(vt)):
         throw(KeyError, complaint)
     key, value = pairs[index]
-    _dictionary.remove(t, vt, key_of(t, key))
+    _dictionary.remove(t, vt, t.key_of(key))
     return k.TupleTracker([key, value], tuple)
 
 
@@ -135,8 +132,8 @@ def _pop_at(t: Tracing, vt: Any, index: int, complaint: str) -> Any:
 @operation
 def move_to_end(t: Tracing, vt: Any, key: Any, last: Any = None) -> Any:
     """Taken out and put in again; to put it in front, so are all that were before it."""
-    at_end = last is None or (yield from settle(_operators.truth(t, last)))
-    hashed = key_of(t, key)
+    at_end = last is None or (yield from settle(t.truth(last)))
+    hashed = t.key_of(key)
     _dictionary.complete(t, vt)
     if hashed not in vt.entries:
         raise_key_error(key)
@@ -258,7 +255,7 @@ def _equality(t: Tracing, left: Any, right: Any, invert: bool) -> Any:
             raise t.unsupported(
                 "dict-changed-during-comparison", "a dict that changes while it is compared"
             )
-        if not (yield from settle(_operators.equal(t, value, other[1]))):
+        if not (yield from settle(t.equal(value, other[1]))):
             return k.ConstantTracker(invert)
     ordered = is_ordered(left) and is_ordered(right)
     return k.ConstantTracker((ordered and list(left.entries) != list(right.entries)) is invert)
@@ -284,19 +281,17 @@ def dict_fromkeys(t: Tracing, *args: Any) -> Any:
 def fromkeys(t: Tracing, cls: Any, iterable: Any, value: Any = k.NONE) -> Any:
     is_dict = cls.value is dict
     made = (
-        k.DictTracker(dict, complete=True)
-        if is_dict
-        else (yield from settle(_calls.call(t, cls, [], {})))
+        k.DictTracker(dict, complete=True) if is_dict else (yield from settle(t.call(cls, [], {})))
     )
     put = _dictionary.put if is_dict else _containers.set_item
-    yield from settle(_iteration.for_each(t, iterable, lambda key: put(t, made, key, value)))
+    yield from settle(t.for_each(iterable, lambda key: put(t, made, key, value)))
     return made
 
 
 def _counted(t: Tracing, mapping: Any, item: Any) -> Any:
-    hashed = key_of(t, item)
+    hashed = t.key_of(item)
     tell_apart(t, item, hashed)
-    return _dictionary.lookup(t, mapping, hashed)
+    return t.lookup(mapping, hashed)
 
 
 @methods.handles(collections._count_elements)  # type: ignore[attr-defined]
@@ -305,11 +300,11 @@ def count_elements(t: Tracing, mapping: Any, iterable: Any) -> Any:
     """Counting as `_count_elements` does for a Counter that overrides neither `get` nor `__setitem__`."""
     if not isinstance(mapping, k.DictTracker) or mapping.cls is not collections.Counter:
         raise t.unsupported("container-subclass", f"counting into a {mapping.cls.__name__}")
-    iterator = yield from settle(_iteration.get_iterator(t, iterable))
-    while (item := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
+    iterator = yield from settle(t.get_iterator(iterable))
+    while (item := (yield from settle(t.next_value(iterator)))) is not NULL:
         before = yield from settle(hashing(t, functools.partial(_counted, t, mapping, item)))
         before = k.ConstantTracker(0) if before is MISSING else before
-        after = yield from settle(_operators.binary(t, "+", before, k.ConstantTracker(1)))
+        after = yield from settle(t.binary("+", before, k.ConstantTracker(1)))
         yield from settle(_dictionary.put(t, mapping, item, after))
     return k.NONE
 

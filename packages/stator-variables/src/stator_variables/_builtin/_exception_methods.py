@@ -9,7 +9,7 @@ from stator_bytecode import HandlerTable, operation, settle
 from stator_guards import SlotSource
 
 from stator_variables import _kinds as k
-from stator_variables._build import new_namespace, wrap
+from stator_variables._build import new_namespace
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._strings import convert
 from stator_variables._model import _calls, _containers, _dictionary, _exceptions, _made_exceptions
@@ -100,7 +100,7 @@ def read(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if of in vt.members:
         return vt.members[of]
     if vt.source is not None and _has(of, vt.real):
-        return wrap(t, of.__get__(vt.real), SlotSource(vt.source, of.__objclass__, of.__name__))
+        return t.wrap(of.__get__(vt.real), SlotSource(vt.source, of.__objclass__, of.__name__))
     if vt.source is not None or of not in _FIELDS:
         raise t.unsupported(
             "exception-attribute", f"{of.__name__} of a {vt.cls.__name__}, which it may not have"
@@ -148,7 +148,7 @@ def add_note(t: Tracing, args: Args, kwargs: Kwargs) -> None:
         raise t.unsupported(
             "exception-attribute", "a note on an exception that has attributes in its own way"
         )
-    if (notes := _dictionary.lookup(t, vt.namespace, "__notes__")) is MISSING:
+    if (notes := t.lookup(vt.namespace, "__notes__")) is MISSING:
         notes = k.ListTracker([], list)
         _dictionary.set_name(t, vt.namespace, "__notes__", notes)
     if not isinstance(notes, k.ListTracker):

@@ -14,7 +14,7 @@ from stator_guards import CallSource, CapturedSource, Custom, Truth
 from stator_variables import _kinds as k
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._method_table import as_constant
-from stator_variables._model import _attributes, _calls, _operators
+from stator_variables._model import _attributes, _calls
 from stator_variables._model._lookup import defines, guarded_lookup, is_subtype, mro_of, overrides
 from stator_variables._model._raising import attempt, throw
 from stator_variables._torch import _tensor_attributes
@@ -30,7 +30,7 @@ def type_of(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         return _calls.instantiate(t, k.ClassTracker(type), list(args), kwargs)
     if len(args) != 1 or kwargs:
         raise t.unsupported("bad-arguments", "type() of two arguments")
-    return _attributes.class_of(t, args[0])
+    return t.class_of(args[0])
 
 
 @handlers.handles(isinstance)
@@ -61,9 +61,7 @@ def _claims_a_class(t: Tracing, vt: Any) -> bool:
 def _claimed(t: Tracing, vt: Any) -> Any:
     if not _claims_a_class(t, vt):
         return vt.cls
-    found = yield from attempt(
-        AttributeError, MISSING, _attributes.get_attribute, t, vt, "__class__"
-    )
+    found = yield from attempt(t, AttributeError, MISSING, t.get_attribute, vt, "__class__")
     return found.value if isinstance(found, k.ClassTracker) else vt.cls
 
 
@@ -73,8 +71,8 @@ def _is_asked(t: Tracing, vt: Any, name: str) -> bool:
 
 
 def _ask(t: Tracing, asked: Any, name: str, about: Any) -> Any:
-    answer = _calls.call(t, _attributes.special(t, asked, name), [about], {})
-    return after(answer, lambda result: _operators.truth(t, result))
+    answer = t.call(t.special(asked, name), [about], {})
+    return after(answer, t.truth)
 
 
 def _has_hook(t: Tracing, cls: type, name: str) -> bool:

@@ -18,7 +18,7 @@ from stator_bytecode import (
 from stator_variables import _kinds as k
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._method_table import folded, settle_all
-from stator_variables._model import _attributes, _calls, _containers, _exceptions, _iteration
+from stator_variables._model import _calls, _containers, _exceptions, _iteration
 from stator_variables._model._hashing import observed
 from stator_variables._model._lookup import defines, overrides
 from stator_variables._model._raising import attempt, complain, new_exception, throw
@@ -37,7 +37,7 @@ def handle_iter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         if not defines(t, args[0].cls, "__call__"):
             return _calls.folded(t, iter, None, None)  # raises, in the words of this CPython
         return k.IteratorTracker(type(iter(int, 1)), "callable", list(args))
-    return _iteration.get_iterator(t, args[0])
+    return t.get_iterator(args[0])
 
 
 @handlers.handles(*(cls.__iter__ for cls in _CONSTANTS))
@@ -46,7 +46,7 @@ def iterate_constant(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         raise t.unsupported(
             "builtin", f"the iterator of a builtin class over a {args[0].cls.__name__}"
         )
-    return _iteration.get_iterator(t, args[0])
+    return t.get_iterator(args[0])
 
 
 @handlers.handles(range.__reversed__)
@@ -120,17 +120,15 @@ def make_enumerate(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @operation
 def _iterators(t: Tracing, iterables: Args, make: Any) -> Any:
-    return make(
-        (yield from settle_all(_iteration.get_iterator(t, iterable) for iterable in iterables))
-    )
+    return make((yield from settle_all(t.get_iterator(iterable) for iterable in iterables)))
 
 
 @handlers.handles(reversed)
 def make_reversed(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     vt = args[0]
-    bound = _attributes.special(t, vt, "__reversed__")
+    bound = t.special(vt, "__reversed__")
     if isinstance(bound, k.MethodTracker) and isinstance(bound.function, k.FunctionTracker):
-        return _calls.call(t, bound, [], {})
+        return t.call(bound, [], {})
     in_python = any(overrides(t, vt.cls, name) for name in ("__len__", "__getitem__"))
     if isinstance(vt, k.TupleTracker) and not in_python:
         return k.IteratorTracker(reversed, "reversed", [vt, len(vt.items)])
@@ -140,7 +138,7 @@ def make_reversed(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         and not in_python
     ):
         if isinstance(vt.value, range):  # its iterator is one over the range the other way round
-            return _iteration.get_iterator(t, k.ConstantTracker(vt.value[::-1]))
+            return t.get_iterator(k.ConstantTracker(vt.value[::-1]))
         return k.IteratorTracker(
             type(reversed(vt.value)), "constant", [list(reversed(vt.value)), vt]
         )
@@ -148,7 +146,7 @@ def make_reversed(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if k.is_none(bound) or (bound is MISSING and not is_sequence):
         complain(t, TypeError, "'", vt.cls, "' object is not reversible")
     if not is_sequence:
-        return _calls.call(t, bound, [], {})
+        return t.call(bound, [], {})
     return _reversed_protocol(t, vt)
 
 
@@ -174,7 +172,7 @@ def handle_sorted(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     ):  # else equal keys stay in hash order
         items = list(args[0].entries.values())
     else:
-        items = yield from settle(_iteration.drain(t, args[0], asks_length=True))
+        items = yield from settle(t.drain(args[0], asks_length=True))
     return (yield from settle(sorted_list(t, items, kwargs.get("key"), kwargs.get("reverse"))))
 
 
@@ -251,7 +249,7 @@ def generator_close(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         return k.NONE
     closing = new_exception(GeneratorExit, [])
     ended = yield from attempt(
-        GeneratorExit | StopIteration, MISSING, Resume, state, None, closing, Then("value")
+        t, GeneratorExit | StopIteration, MISSING, Resume, state, None, closing, Then("value")
     )
     if ended is not MISSING:
         throw(RuntimeError, "generator ignored GeneratorExit")

@@ -13,7 +13,6 @@ from typing import Any
 from stator_guards import CallSource, Equals, ItemSource, Length, Source, TypeIs
 
 from stator_variables import _kinds as k
-from stator_variables._build import wrap
 from stator_variables._model import _dictionary, _iteration
 from stator_variables._model._hashing import is_asking
 from stator_variables._model._iteration import AHEAD
@@ -46,7 +45,7 @@ def build(t: Tracing, real: Any, source: Source) -> Any:
     t.guard(source, TypeIs(type(real)))
     if type(real) in VIEWS:
         return k.ViewTracker(
-            type(real), VIEWS[type(real)], wrap(t, referent(real), CallSource(referent, source))
+            type(real), VIEWS[type(real)], t.wrap(referent(real), CallSource(referent, source))
         )
     return _nested(t, real, source) if type(real) in NESTED else _positioned(t, real, source)
 
@@ -110,7 +109,7 @@ def _positioned(t: Tracing, real: Any, source: Source) -> Any:
 def _nested(t: Tracing, real: Any, source: Source) -> Any:
     parts, whole = operands(real), CallSource(operands, source)
     t.guard(whole, Length(len(parts)))
-    vts = [wrap(t, part, ItemSource(whole, i)) for i, part in enumerate(parts)]
+    vts = [t.wrap(part, ItemSource(whole, i)) for i, part in enumerate(parts)]
     if type(real) is zip:
         t.guard(CallSource(_is_strict, source), Equals(_is_strict(real)))
         return k.IteratorTracker(zip, "zip", [vts, _is_strict(real)])

@@ -14,9 +14,7 @@ from stator_bytecode import HandlerTable, after, settle
 from stator_guards import CapturedSource
 
 from stator_variables import _kinds as k
-from stator_variables._build import wrap
 from stator_variables._builtin._arity import Args, Arity, Kwargs, signature_arity
-from stator_variables._model import _calls
 from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -87,7 +85,7 @@ def _checked(
         if isinstance(args[0], k.ConstantTracker) and not _symbolic.has_texts(
             [*args, *kwargs.values()]
         ):
-            folded = _calls.fold(t, target, args, kwargs)
+            folded = t.fold(target, args, kwargs)
             if folded is not MISSING:
                 return folded
         args = [opened(args[0]), *args[1:]]
@@ -110,9 +108,7 @@ def opened(vt: Any) -> Any:
 
 def app_level(t: Tracing, function: Any, args: Args, kwargs: Kwargs) -> Any:
     """Call a Python function of ours in place of a C one."""
-    return _calls.call(
-        t, wrap(t, function, CapturedSource(function.__qualname__, function)), args, kwargs
-    )
+    return t.call(t.wrap(function, CapturedSource(function.__qualname__, function)), args, kwargs)
 
 
 def as_constant(result: Any) -> Any:
@@ -133,7 +129,7 @@ def settle_all(results: Iterable[Any]) -> Generator[Any, Any, list[Any]]:
 
 
 def folded(t: Tracing, function: Any, args: Args, kwargs: Kwargs) -> Any:
-    if (found := _calls.fold(t, function, args, kwargs)) is MISSING:
+    if (found := t.fold(function, args, kwargs)) is MISSING:
         raise t.unsupported(
             "builtin", f"{function.__name__}() of values that are not known while tracing"
         )

@@ -88,7 +88,7 @@ _SYMBOLS |= {name.strip("_"): symbol for symbol, (name, *_) in _operators.COMPAR
 def compare(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if of.__objclass__ is slice and all(isinstance(vt, k.SliceTracker) for vt in args):
         sides = [k.TupleTracker(vt.parts, tuple) for vt in args]
-        return _operators.compare(t, _SYMBOLS[of.__name__.strip("_")], *sides)
+        return t.compare(_SYMBOLS[of.__name__.strip("_")], *sides)
     if issubclass(args[1].cls, of.__objclass__):
         raise t.unsupported("number-object", f"a comparison of a {args[1].cls.__name__}")
     return k.NOT_IMPLEMENTED
@@ -101,9 +101,7 @@ def handle_divmod(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         vt.cls in (bool, int, float) and isinstance(vt, k.NumberTracker | k.ConstantTracker)
         for vt in args
     ):
-        return k.TupleTracker(
-            [_operators.binary(t, symbol, *args) for symbol in ("//", "%")], tuple
-        )
+        return k.TupleTracker([t.binary(symbol, *args) for symbol in ("//", "%")], tuple)
     return _operators.slots(t, "divmod", "divmod()", args[0], args[1])
 
 
@@ -112,15 +110,13 @@ def handle_round(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     digits = args[1] if len(args) > 1 else kwargs.get("ndigits", k.NONE)
     number = args[0] if args else kwargs["number"]
     given = [] if k.is_none(digits) else [digits]
-    return _calls.call_slot(
-        t, number, "__round__", given, "type {} doesn't define __round__ method"
-    )
+    return t.call_slot(number, "__round__", given, "type {} doesn't define __round__ method")
 
 
 @table.handles(pow)
 def handle_pow(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if len(args) == 2 and not kwargs:
-        return _operators.binary(t, "**", args[0], args[1])
+        return t.binary("**", args[0], args[1])
     if (folded := _calls.fold_numbers(t, pow, args, kwargs)) is not MISSING:
         return folded
     raise t.unsupported("number-object", "pow() with three arguments that are not constants")

@@ -12,8 +12,8 @@ from stator_bytecode import after, operation, settle
 from stator_variables import _kinds as k
 from stator_variables._builtin._method_table import MethodTable, settle_all
 from stator_variables._builtin._strings import convert, text_of
-from stator_variables._model import _attributes, _calls, _dictionary
-from stator_variables._model._hashing import is_known, key_of
+from stator_variables._model import _attributes
+from stator_variables._model._hashing import is_known
 from stator_variables._model._lookup import guarded_lookup, refuse_asked
 from stator_variables._model._raising import complain, name_of, throw
 from stator_variables._model._set_order import in_order
@@ -36,9 +36,7 @@ def object_str(t: Tracing, vt: Any) -> Any:
     raw = guarded_lookup(t, vt.cls, "__repr__")
     if isinstance(raw, types.WrapperDescriptorType) or _attributes.may_refuse(t, raw):
         return convert(t, vt, "r")
-    return _calls.call(
-        t, _attributes.special(t, vt, "__repr__"), [], {}
-    )  # whoever asked looks at what it gives
+    return t.call(t.special(vt, "__repr__"), [], {})  # whoever asked looks at what it gives
 
 
 @methods.handles(object.__format__)
@@ -66,7 +64,7 @@ def tuple_repr(t: Tracing, vt: Any) -> Any:
 
 @methods.handles(torch.Size.__repr__)
 def size_repr(t: Tracing, vt: Any) -> Any:
-    known = _calls.fold(t, torch.Size.__repr__, [vt], {})  # C writes no number of more than 64 bits
+    known = t.fold(torch.Size.__repr__, [vt], {})  # C writes no number of more than 64 bits
     return _joined(t, list(vt.items), "torch.Size([", "])") if known is MISSING else known
 
 
@@ -96,7 +94,7 @@ def defaultdict_repr(t: Tracing, vt: Any) -> Any:
 @methods.handles(collections.OrderedDict.__repr__)
 def ordered_repr(t: Tracing, vt: Any) -> Any:
     refuse_asked(t, vt, *_ASKED)
-    pairs = [k.TupleTracker(pair, tuple) for pair in _dictionary.items(t, vt)]
+    pairs = [k.TupleTracker(pair, tuple) for pair in t.items(vt)]
     start = f"{name_of(t, vt.cls)}("
     if not pairs:
         return k.ConstantTracker(f"{start})")
@@ -122,7 +120,7 @@ def set_repr(t: Tracing, vt: Any) -> Any:
     *dict.fromkeys(cls.__repr__ for classes in k.VIEW_CLASSES.values() for cls in classes)
 )
 def view_repr(t: Tracing, vt: Any) -> Any:
-    pairs = _dictionary.items(t, vt.mapping)
+    pairs = t.items(vt.mapping)
     whole = [k.TupleTracker(pair, tuple) for pair in pairs]
     items = {
         "keys": [key for key, _ in pairs],
@@ -159,7 +157,7 @@ def _joined(t: Tracing, items: list[Any], start: str, end: str) -> Any:
 @operation
 def _dict_text(t: Tracing, vt: Any, start: str = "{", end: str = "}") -> Any:
     texts: list[Any] = []
-    for key, value in _dictionary.items(t, vt):
+    for key, value in t.items(vt):
         texts += [", "] if texts else []
         key_text = yield from settle(convert(t, key, "r"))
         texts += key_text, ": ", (yield from settle(convert(t, value, "r")))
@@ -172,11 +170,11 @@ def handle_hash(t: Tracing, obj: Any) -> Any:
     """Known for constants; a number that depends on where an object lies is for nobody to see."""
     vt = _symbolic.as_constant(t, obj)
     if isinstance(guarded_lookup(t, vt.cls, "__hash__"), types.FunctionType):
-        number = _calls.call(t, _attributes.special(t, vt, "__hash__"), [], {})
+        number = t.call(t.special(vt, "__hash__"), [], {})
         return after(number, lambda found: _checked_hash(t, vt, found.constant()))
     if not isinstance(vt, k.ClassTracker | k.IdTracker):
-        hashed = key_of(t, vt)  # raises TypeError for what has no hash
-        if (folded := _calls.fold(t, hash, [vt], {})) is not MISSING:
+        hashed = t.key_of(vt)  # raises TypeError for what has no hash
+        if (folded := t.fold(hash, [vt], {})) is not MISSING:
             return folded
         if isinstance(vt, k.TupleTracker | k.SetTracker) and is_known(hashed):
             return k.ConstantTracker(hash(hashed))

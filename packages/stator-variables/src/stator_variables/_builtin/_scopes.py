@@ -74,7 +74,7 @@ def handle_vars(t: Tracing, vt: Any = None) -> Any:
         return handle_locals(t)
     if not isinstance(vt, k.ClassTracker) and vt.namespace is None:
         raise t.unsupported("vars", "vars() of something without a plain __dict__")
-    return _attributes.get_attribute(t, vt, "__dict__")
+    return t.get_attribute(vt, "__dict__")
 
 
 # -- names of objects -------------------------------------------------------------------------------------------------
@@ -84,15 +84,15 @@ def handle_dir(t: Tracing, vt: Any = None) -> Any:
     if vt is None:
         found: Any = handle_locals(t)
     else:
-        found = _calls.call_slot(t, vt, "__dir__", [], "'{}' object does not provide __dir__")
-    return after(found, lambda names: _calls.call(t, k.BuiltinTracker(sorted), [names], {}))
+        found = t.call_slot(vt, "__dir__", [], "'{}' object does not provide __dir__")
+    return after(found, lambda names: t.call(k.BuiltinTracker(sorted), [names], {}))
 
 
 @methods.handles(object.__dir__)
 @operation
 def names_of_object(t: Tracing, vt: Any) -> Any:
     read = _attributes.get_attribute
-    own = yield from attempt(AttributeError, MISSING, read, t, vt, "__dict__")
+    own = yield from attempt(t, AttributeError, MISSING, read, t, vt, "__dict__")
     claims = guarded_lookup(t, vt.cls, "__class__") is not vars(object)["__class__"]
     if claims or (own is not MISSING and not isinstance(own, k.DictTracker)):
         raise t.unsupported("vars", f"the names of a {vt.cls.__name__} without a plain __dict__")
@@ -114,8 +114,8 @@ def names_of_module(t: Tracing, vt: Any) -> Any:
     if namespace is None or own:
         raise t.unsupported("vars", "the names of a module without a plain __dict__")
     names = captured_dict(t, namespace, f"{namespace.get('__name__', '?')}.__dict__")
-    if (hook := _dictionary.lookup(t, names, "__dir__")) is not MISSING:
-        return (yield from settle(_calls.call(t, hook, [], {})))
+    if (hook := t.lookup(names, "__dir__")) is not MISSING:
+        return (yield from settle(t.call(hook, [], {})))
     return _listed(dict.fromkeys(names_in(t, names)))
 
 

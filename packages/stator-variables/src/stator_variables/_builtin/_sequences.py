@@ -90,7 +90,7 @@ def setitem(t: Tracing, vt: Any, key: Any, value: Any) -> Any:
 def _set_slice(t: Tracing, vt: Any, part: slice, value: Any) -> Any:
     plain = part.step in (None, 1)
     text = "can only assign an iterable" if plain else "must assign iterable to extended slice"
-    found = yield from settle(_iteration.drain(t, value, saying=text))
+    found = yield from settle(t.drain(value, saying=text))
     try:
         change_items(t, vt, lambda items: items.__setitem__(part, found))
     except ValueError as error:
@@ -123,7 +123,7 @@ def find(t: Tracing, vt: Any, item: Any, start: int, stop: int | None) -> Any:
     """The first position of an equal item, or None. The list may change under the comparisons, as in C."""
     index, structure = start, getattr(vt, "structure", 0)
     while index < len(vt.items) and (stop is None or index < stop):
-        found = yield from settle(_operators.equal(t, vt.items[index], item))
+        found = yield from settle(t.equal(vt.items[index], item))
         if issubclass(vt.cls, collections.deque) and vt.structure != structure:
             raise t.unsupported(
                 "list-changed-during-comparison", "a deque that is changed while it is searched"
@@ -210,7 +210,7 @@ def size_of(t: Tracing, items: list[Any]) -> Any:
 
 def _dimension(t: Tracing, index: int, vt: Any) -> Any:
     if issubclass(vt.cls, _INTEGERS):
-        return _calls.call(t, k.BuiltinTracker(int), [vt], {}) if vt.cls is bool else vt
+        return t.call(k.BuiltinTracker(int), [vt], {}) if vt.cls is bool else vt
     if not defines(t, vt.cls, "__index__"):
         complain(
             t,
@@ -275,23 +275,17 @@ def _compare(t: Tracing, left: Any, right: Any, symbol: str) -> Any:
     """The first pair that differs decides (`list_richcompare`); of deques, compared again (`deque_richcompare`)."""
     at, is_deque = 0, base_name(left) == "deque"
     while at < len(left.items) and at < len(right.items):
-        equal = yield from settle(_operators.equal(t, left.items[at], right.items[at]))
+        equal = yield from settle(t.equal(left.items[at], right.items[at]))
         if not equal and at < min(
             len(left.items), len(right.items)
         ):  # the comparison may have emptied them
             if symbol in ("==", "!=") and not is_deque:
                 return k.ConstantTracker(symbol == "!=")
-            found = yield from settle(
-                _operators.compare(t, symbol, left.items[at], right.items[at])
-            )
-            return (
-                k.ConstantTracker((yield from settle(_operators.truth(t, found))))
-                if is_deque
-                else found
-            )
+            found = yield from settle(t.compare(symbol, left.items[at], right.items[at]))
+            return k.ConstantTracker((yield from settle(t.truth(found)))) if is_deque else found
         at += 1
     lengths = k.ConstantTracker(len(left.items)), k.ConstantTracker(len(right.items))
-    return (yield from settle(_operators.compare(t, symbol, *lengths)))
+    return (yield from settle(t.compare(symbol, *lengths)))
 
 
 # -- changing lists ---------------------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ from stator_bytecode import NULL, Raised, operation, settle
 from stator_variables import _kinds as k
 from stator_variables._builtin._arity import ANY_COUNT
 from stator_variables._builtin._method_table import MethodTable
-from stator_variables._model import _calls, _containers, _dictionary, _iteration
+from stator_variables._model import _calls, _containers, _iteration
 from stator_variables._model._containers import replace_set, step_with
-from stator_variables._model._hashing import element_of, hashing, key_of
+from stator_variables._model._hashing import element_of, hashing
 from stator_variables._model._lookup import overrides
 from stator_variables._model._raising import new_exception, throw
 from stator_variables._model._set_order import derived, made_again
@@ -137,19 +137,15 @@ def entries_of(t: Tracing, vt: Any, is_enough: Callable[[Any], bool] = lambda ke
     if isinstance(vt, k.SetTracker):
         return vt.entries
     if isinstance(vt, k.DictTracker) and vt.cls is dict:
-        return {key_of(t, key): key for key, _ in _dictionary.items(t, vt)}
-    return (
-        yield from _entries_through(
-            t, (yield from settle(_iteration.get_iterator(t, vt))), is_enough
-        )
-    )
+        return {t.key_of(key): key for key, _ in t.items(vt)}
+    return (yield from _entries_through(t, (yield from settle(t.get_iterator(vt))), is_enough))
 
 
 def _entries_through(
     t: Tracing, iterator: Any, is_enough: Callable[[Any], bool]
 ) -> Generator[Any, Any, Entries]:
     made = k.SetTracker(set)
-    while (item := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
+    while (item := (yield from settle(t.next_value(iterator)))) is not NULL:
         size = len(made.entries)
         yield from settle(hashing(t, functools.partial(_containers.set_add, t, made, item)))
         if len(made.entries) > size and is_enough(next(reversed(made.entries))):
@@ -252,7 +248,7 @@ def isdisjoint(t: Tracing, left: Any, right: Any) -> Any:
     is_found = left.entries.__contains__
     if overrides(t, right.cls, "__iter__"):  # this one C asks, whatever it is
         theirs = yield from _entries_through(
-            t, (yield from settle(_iteration.get_iterator(t, right))), is_found
+            t, (yield from settle(t.get_iterator(right))), is_found
         )
     else:
         theirs = yield from settle(entries_of(t, right, is_found))

@@ -19,7 +19,7 @@ from stator_variables import _kinds as k
 from stator_variables._applevel import _methods
 from stator_variables._builtin._arity import ANY_COUNT
 from stator_variables._builtin._method_table import MethodTable, app_level
-from stator_variables._model import _attributes, _calls, _iteration, _operators
+from stator_variables._model import _attributes, _calls
 from stator_variables._model._lookup import guarded_lookup, overrides
 from stator_variables._model._raising import complain, throw
 from stator_variables._torch import _torch_calls
@@ -78,7 +78,7 @@ def format_value(t: Tracing, value: Any, conversion: str, spec: Any) -> Any:
         return _of_number(t, value, text)
     if isinstance(value, k.TextTracker) and not text:
         return value
-    folded = _calls.fold(t, format, [value, k.ConstantTracker(text)], {})
+    folded = t.fold(format, [value, k.ConstantTracker(text)], {})
     if folded is not MISSING and not isinstance(value, k.ClassTracker):
         return folded
     if (
@@ -87,8 +87,8 @@ def format_value(t: Tracing, value: Any, conversion: str, spec: Any) -> Any:
         and not overrides(t, value.cls, "__format__")
     ):
         return (yield from settle(convert(t, value, "s")))
-    method = _attributes.special(t, value, "__format__")
-    found = yield from settle(_calls.call(t, method, [k.ConstantTracker(text)], {}))
+    method = t.special(value, "__format__")
+    found = yield from settle(t.call(method, [k.ConstantTracker(text)], {}))
     if not issubclass(found.cls, str):
         complain(t, TypeError, "__format__ must return a str, not ", found.cls)
     return found
@@ -101,7 +101,7 @@ def convert(t: Tracing, value: Any, conversion: str) -> Any:
     if isinstance(value, k.TextTracker) and conversion == "s":
         return value
     if (
-        folded := _calls.fold(t, {"s": str, "r": repr, "a": ascii}[conversion], [value], {})
+        folded := t.fold({"s": str, "r": repr, "a": ascii}[conversion], [value], {})
     ) is not MISSING:
         return folded
     asked = ("__str__", "__repr__") if conversion == "s" else ("__repr__",)
@@ -120,7 +120,7 @@ def convert(t: Tracing, value: Any, conversion: str) -> Any:
         raise t.unsupported(
             "identity-number", "a `__repr__` that is found by asking a descriptor of the program's"
         )
-    result = _calls.call(t, _attributes.special(t, value, name), [], {})
+    result = t.call(t.special(value, name), [], {})
     return after(result, functools.partial(_checked_string, t, name))
 
 
@@ -146,9 +146,9 @@ def handle_format(t: Tracing, value: Any, spec: Any = None) -> Any:
 @methods.handles(str.join, bytes.join)
 @operation
 def join(t: Tracing, separator: Any, iterable: Any) -> Any:
-    items = yield from settle(_iteration.drain(t, iterable, saying="can only join an iterable"))
+    items = yield from settle(t.drain(iterable, saying="can only join an iterable"))
     if separator.cls is bytes:
-        folded = _calls.fold(t, bytes.join, [separator, k.TupleTracker(items, tuple)], {})
+        folded = t.fold(bytes.join, [separator, k.TupleTracker(items, tuple)], {})
         if folded is MISSING:
             raise t.unsupported(
                 "string-of-unknown", "join() of parts that are not known while tracing"
@@ -222,9 +222,7 @@ def percent(t: Tracing, template: Any, given: Any) -> Any:
         if match["key"] is not None:
             if not is_mapping:
                 throw(TypeError, "format requires a mapping")
-            value = yield from settle(
-                _operators.get_item(t, given, k.ConstantTracker(match["key"]))
-            )
+            value = yield from settle(t.get_item(given, k.ConstantTracker(match["key"])))
         elif not values:
             throw(TypeError, "not enough arguments for format string")
         else:
@@ -324,9 +322,9 @@ def _field(t: Tracing, name: str, args: Fields, named: Any, counter: list[int]) 
     value = yield from _first(t, first, args, named)
     for is_attribute, part in rest:
         if is_attribute:
-            value = yield from settle(_attributes.get_attribute(t, value, part))
+            value = yield from settle(t.get_attribute(value, part))
         else:
-            value = yield from settle(_operators.get_item(t, value, k.ConstantTracker(part)))
+            value = yield from settle(t.get_item(value, k.ConstantTracker(part)))
     return value
 
 
@@ -336,7 +334,7 @@ def _first(t: Tracing, first: Any, args: Fields, named: Any) -> Any:
             throw(IndexError, f"Replacement index {first} out of range for positional args tuple")
         return args[first]
     if isinstance(named, VariableTracker):
-        return (yield from settle(_operators.get_item(t, named, k.ConstantTracker(first))))
+        return (yield from settle(t.get_item(named, k.ConstantTracker(first))))
     if first not in named:
         throw(KeyError, first)
     return named[first]

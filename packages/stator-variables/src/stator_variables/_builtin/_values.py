@@ -14,7 +14,7 @@ from stator_variables._builtin import _dicts
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._method_table import then
 from stator_variables._builtin._sequences import size_of
-from stator_variables._model import _attributes, _calls, _containers, _iteration, _operators
+from stator_variables._model import _attributes, _calls, _containers
 from stator_variables._model._lookup import defines
 from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing
@@ -25,7 +25,7 @@ handlers: HandlerTable[Any, Any] = HandlerTable("value")
 
 @handlers.handles(slice)
 def make_slice(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if (folded := _calls.fold(t, slice, args, kwargs)) is not MISSING:
+    if (folded := t.fold(slice, args, kwargs)) is not MISSING:
         return folded
     start, stop, step = (k.NONE, args[0], k.NONE) if len(args) == 1 else (*args, k.NONE)[:3]
     return k.SliceTracker((start, stop, step))
@@ -47,7 +47,7 @@ _LIKE_TUPLE = ("__getitem__", "__add__", "__mul__", "__rmul__")
 @handlers.handles_each({getattr(torch.Size, name): getattr(tuple, name) for name in _LIKE_TUPLE})
 def size_as_tuple(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """`torch.Size` has methods of its own that do what tuple's do, and give sizes where tuple's give tuples."""
-    return _calls.call(t, k.BuiltinTracker(of), args, kwargs)
+    return t.call(k.BuiltinTracker(of), args, kwargs)
 
 
 @handlers.handles(torch.Size.__radd__)
@@ -60,14 +60,14 @@ def size_radd(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @handlers.handles(torch.Size.numel)
 def size_numel(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if (known := _calls.fold(t, torch.Size.numel, args, kwargs)) is not MISSING:  # of 64 bits
+    if (known := t.fold(torch.Size.numel, args, kwargs)) is not MISSING:  # of 64 bits
         return known
     product = functools.reduce(
-        functools.partial(_operators.binary, t, "*"), args[0].items, k.ConstantTracker(1)
+        functools.partial(t.binary, "*"), args[0].items, k.ConstantTracker(1)
     )
     if all(_fits_word(vt) for vt in (*args[0].items, product)):
         return product
-    return _calls.fold(t, torch.Size.numel, [_symbolic.as_constant(t, args[0])], {})
+    return t.fold(torch.Size.numel, [_symbolic.as_constant(t, args[0])], {})
 
 
 def _fits_word(vt: Any) -> bool:
@@ -96,7 +96,7 @@ def ask_mapping(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: str) ->
 def _call(t: Tracing, name: str, method: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if method is MISSING:
         raise t.unsupported("mapping-proxy", f"{name} of a mapping without it")
-    return _calls.call(t, method, args, kwargs)
+    return t.call(method, args, kwargs)
 
 
 def _unwrapped(vt: Any) -> Any:
@@ -105,7 +105,7 @@ def _unwrapped(vt: Any) -> Any:
 
 @handlers.handles_each({types.MappingProxyType.__or__: 1, types.MappingProxyType.__ror__: -1})
 def merge(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: int) -> Any:
-    return _operators.binary(t, "|", *map(_unwrapped, args[::of]))
+    return t.binary("|", *map(_unwrapped, args[::of]))
 
 
 @handlers.handles(types.MappingProxyType)
@@ -149,7 +149,7 @@ def _set_of(t: Tracing, cls: type, args: Args) -> Any:
 
 
 def _collected(t: Tracing, make: Any, args: Args) -> Any:
-    return after(_iteration.drain(t, args[0], asks_length=True), make) if args else make([])
+    return after(t.drain(args[0], asks_length=True), make) if args else make([])
 
 
 @handlers.handles(frozenset.__new__)

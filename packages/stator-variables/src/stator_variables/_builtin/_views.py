@@ -9,9 +9,8 @@ from stator_variables import _kinds as k
 from stator_variables._applevel import _methods as app
 from stator_variables._builtin import _dicts, _sets
 from stator_variables._builtin._method_table import MethodTable, app_level, then
-from stator_variables._model import _containers, _dictionary, _iteration, _operators
+from stator_variables._model import _containers, _iteration
 from stator_variables._model._containers import replace_set, step_with
-from stator_variables._model._hashing import key_of
 from stator_variables._model._lookup import refuse_asked
 from stator_variables._model._set_order import derived, in_order
 from stator_variables._tracing import Tracing
@@ -24,7 +23,7 @@ SET_LIKE = (KEYS, ITEMS)
 
 @methods.handles(KEYS.__len__, VALUES.__len__, ITEMS.__len__)
 def length(t: Tracing, vt: Any) -> Any:
-    return k.ConstantTracker(len(_dictionary.items(t, vt.mapping)))
+    return k.ConstantTracker(len(t.items(vt.mapping)))
 
 
 @methods.handles(
@@ -49,7 +48,7 @@ def mapping(t: Tracing, vt: Any) -> Any:
 
 @methods.handles(KEYS.__contains__)
 def keys_contain(t: Tracing, vt: Any, key: Any) -> Any:
-    return k.ConstantTracker(_dictionary.lookup(t, vt.mapping, key_of(t, key)) is not MISSING)
+    return k.ConstantTracker(t.lookup(vt.mapping, t.key_of(key)) is not MISSING)
 
 
 @methods.handles(ITEMS.__contains__)
@@ -57,13 +56,13 @@ def keys_contain(t: Tracing, vt: Any, key: Any) -> Any:
 def items_contain(t: Tracing, vt: Any, pair: Any) -> Any:
     if not isinstance(pair, k.TupleTracker) or len(pair.items) != 2:
         return k.ConstantTracker(False)
-    if (found := _dictionary.lookup(t, vt.mapping, key_of(t, pair.items[0]))) is MISSING:
+    if (found := t.lookup(vt.mapping, t.key_of(pair.items[0]))) is MISSING:
         return k.ConstantTracker(False)
-    return k.ConstantTracker((yield from settle(_operators.equal(t, found, pair.items[1]))))
+    return k.ConstantTracker((yield from settle(t.equal(found, pair.items[1]))))
 
 
 def elements(t: Tracing, vt: Any) -> list[Any]:
-    pairs = _dictionary.items(t, vt.mapping)
+    pairs = t.items(vt.mapping)
     return (
         [key for key, _ in pairs]
         if vt.part == "keys"
@@ -98,10 +97,10 @@ def _of_pairs(t: Tracing, left: Any, right: Any, verb: str) -> Any:
         return app_level(t, app.differing, [_dicts.copy(t, left.mapping), right], {})
     if verb != "intersection" or "items" not in (view.part, other.part if views else ""):
         return MISSING
-    size = len(_dictionary.items(t, view.mapping))
+    size = len(t.items(view.mapping))
     if other.cls is set and size <= len(other.entries):
         return MISSING
-    if views and other.part != "values" and len(_dictionary.items(t, other.mapping)) > size:
+    if views and other.part != "values" and len(t.items(other.mapping)) > size:
         view, other = other, view
     return app_level(t, app.common, [view, other], {})
 
@@ -126,7 +125,7 @@ def _intersection(t: Tracing, made: Any, other: Any, left: Any, right: Any) -> A
             set, _sets.combine("intersection", among, right.entries), "intersection", made, right
         )
     elif isinstance(right, k.SetTracker):
-        through = {key_of(t, item): item for item in in_order(t, right)}
+        through = {t.key_of(item): item for item in in_order(t, right)}
     return _containers.new_set(t, [item for key, item in through.items() if key in among])
 
 

@@ -11,7 +11,6 @@ from stator_bytecode import Returned
 from stator_guards import CapturedSource
 
 from stator_variables._applevel._methods import equal, hashed
-from stator_variables._build import wrap
 from stator_variables._emit._emitter import Emitter
 from stator_variables._model._calls import frame_for
 from stator_variables._model._hashing import Answered
@@ -38,7 +37,7 @@ def _answer_now(t: Tracing, question: tuple[Any, ...]) -> Any:
     mark, at = outer.domain.mark(), (t.frame, t.instruction)
     t.machine = outer.nested()
     try:
-        tracker = wrap(t, function, CapturedSource(function.__name__, function))
+        tracker = t.wrap(function, CapturedSource(function.__name__, function))
         outcome = t.machine.run([frame_for(t, tracker, question, {})])
         return outcome.value.constant() if isinstance(outcome, Returned) else None
     finally:

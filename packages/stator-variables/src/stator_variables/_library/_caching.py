@@ -35,7 +35,7 @@ from stator_guards import (
 
 from stator_variables import _kinds as k
 from stator_variables._bodies import BodyTrace
-from stator_variables._build import wrap, wrap_present
+from stator_variables._build import wrap_present
 from stator_variables._library._cache_contents import (
     CACHED,
     KeptResult,
@@ -43,8 +43,7 @@ from stator_variables._library._cache_contents import (
     key_of_call,
     peek,
 )
-from stator_variables._model import _calls
-from stator_variables._model._hashing import key_of, real_key, tuple_of
+from stator_variables._model._hashing import real_key, tuple_of
 from stator_variables._torch import _symbolic, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -238,7 +237,7 @@ def _found(t: Tracing, made: CachedCall, result: Any) -> Any:
     if made.is_read:
         return wrap_present(t, result, made.asked)  # for other arguments there may be nothing
     _rely_on(t, made, result)
-    return wrap(t, result, CapturedSource("cached", result))
+    return t.wrap(result, CapturedSource("cached", result))
 
 
 def _rely_on(t: Tracing, made: CachedCall, result: Any) -> None:
@@ -311,7 +310,7 @@ def _argument(t: Tracing, vt: Any) -> tuple[Source, Any]:
         )
     if (value := _constant(t, vt)) is not MISSING:
         return CapturedSource("argument", value), value
-    if real_key(key_of(t, vt)) is MISSING or vt.source is None or isinstance(vt, k.MadeClass):
+    if real_key(t.key_of(vt)) is MISSING or vt.source is None or isinstance(vt, k.MadeClass):
         raise t.unsupported(
             "cached-function", f"a cached function that is given a {vt.cls.__name__}"
         )
@@ -341,7 +340,7 @@ def _tried(t: Tracing, made: CachedCall, values: list[Any]) -> Any:
     """The call is made ahead if its function does nothing but compute, and does not raise: that would happen twice.
     Behind writes to tensors and random numbers it may not see any tensor."""
     inside = getattr(made.cached.real, "__wrapped__", None)
-    function = wrap(t, inside, CapturedSource("cached", inside))
+    function = t.wrap(inside, CapturedSource("cached", inside))
     t.cached.trial = {}
     try:
         with BodyTrace(t, "cached") as body:
@@ -383,13 +382,11 @@ def _within_trial(
     assert t.cached.trial is not None
     call = id(cached.real), key_of_call(names, typed, None, tuple(values))
     if (found := asker(names, typed)(cached.real, *values)) is not MISSING:
-        t.cached.trial[call] = wrap(t, found, CapturedSource("cached", found))
+        t.cached.trial[call] = t.wrap(found, CapturedSource("cached", found))
     elif call not in t.cached.trial:
         inside = getattr(cached.real, "__wrapped__", None)
-        function = wrap(t, inside, CapturedSource("cached", inside))
-        t.journal.put(
-            t.cached.trial, call, (yield from settle(_calls.call(t, function, args, kwargs)))
-        )
+        function = t.wrap(inside, CapturedSource("cached", inside))
+        t.journal.put(t.cached.trial, call, (yield from settle(t.call(function, args, kwargs))))
     return t.cached.trial[call]
 
 

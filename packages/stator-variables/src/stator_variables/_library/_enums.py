@@ -10,7 +10,7 @@ from stator_bytecode import HandlerTable
 from stator_guards import CapturedSource
 
 from stator_variables import _kinds as k
-from stator_variables._build import ATOMS, wrap
+from stator_variables._build import ATOMS
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._model._lookup import plain_lookup
 from stator_variables._tracing import Tracing
@@ -30,7 +30,7 @@ def member_of(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     found = cls._value2member_map_.get(value, MISSING)
     if found is MISSING and _makes_combinations(cls):
         found = _made(cls, value)
-    return found if found is MISSING else wrap(t, found, CapturedSource(str(value), found))
+    return found if found is MISSING else t.wrap(found, CapturedSource(str(value), found))
 
 
 def _made(cls: type, value: Any) -> Any:
@@ -49,7 +49,7 @@ def inverted(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if not _makes_combinations(type(flag)):
         return MISSING
     found = ~flag
-    return wrap(t, found, CapturedSource(f"not {flag.name}", found))
+    return t.wrap(found, CapturedSource(f"not {flag.name}", found))
 
 
 def _makes_combinations(cls: type) -> bool:

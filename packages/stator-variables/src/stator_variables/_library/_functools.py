@@ -14,7 +14,7 @@ from stator_guards import CallSource, CapturedSource, Equals, Is, IsNone, Source
 
 from stator_variables import _kinds as k
 from stator_variables._applevel import _functools as app
-from stator_variables._build import new_namespace, wrap
+from stator_variables._build import new_namespace
 from stator_variables._builtin._arity import GENERIC, Args, Kwargs
 from stator_variables._builtin._method_table import app_level, as_constant, folded, then
 from stator_variables._model import (
@@ -138,7 +138,7 @@ def dispatch(t: Tracing, function: Any, args: Args) -> Any:
     if isinstance(cls, k.MadeClass):  # each call makes its own, after it has read what it reads
         t.guard(source, Is(found))
         source = CapturedSource("implementation", found)
-    return wrap(t, found, source)
+    return t.wrap(found, source)
 
 
 @handlers.handles(types.MethodType)
@@ -169,15 +169,13 @@ def handled(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 def exc_info(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if k.is_none(found := handled(t, args, kwargs)):
         return k.TupleTracker([k.NONE, k.NONE, k.NONE], tuple)
-    return k.TupleTracker(
-        [_attributes.class_of(t, found), found, _exceptions.traceback_of(t, found)], tuple
-    )
+    return k.TupleTracker([t.class_of(found), found, _exceptions.traceback_of(t, found)], tuple)
 
 
 @handlers.handles_each((math.prod, math.fsum))
 @operation
 def over_items(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
-    items = k.TupleTracker((yield from settle(_iteration.drain(t, args[0]))), tuple)
+    items = k.TupleTracker((yield from settle(t.drain(args[0]))), tuple)
     found = (_calls.fold if of is math.prod else _calls.fold_numbers)(t, of, [items], kwargs)
     if found is not MISSING:
         return found
@@ -213,7 +211,7 @@ def generic_alias(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     alias = types.GenericAlias(
         args[0].value, tuple(values) if isinstance(args[1], k.TupleTracker) else values[0]
     )
-    return wrap(t, alias, CapturedSource(repr(alias), alias))
+    return t.wrap(alias, CapturedSource(repr(alias), alias))
 
 
 def _in_alias(vt: Any) -> Any:
@@ -232,12 +230,12 @@ def call_alias(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     origin = args[0].real.__origin__ if args[0].real is not MISSING else None
     if origin not in (list, dict, tuple, set, frozenset):
         raise t.unsupported("builtin", "a call of a generic alias")
-    return _calls.call(t, k.ClassTracker(origin), args[1:], kwargs)
+    return t.call(k.ClassTracker(origin), args[1:], kwargs)
 
 
 @handlers.handles(operator.concat)
 def concat(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    found = _calls.fold(t, operator.concat, args, kwargs)
+    found = t.fold(operator.concat, args, kwargs)
     return app_level(t, app.concat, args, kwargs) if found is MISSING else found
 
 
@@ -247,7 +245,7 @@ _SEARCHES: dict[Any, Any] = {operator.countOf: app.count_of, operator.indexOf: a
 @handlers.handles_each([*_SEARCHES])
 @operation
 def search(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
-    if (found := _calls.fold(t, of, args, kwargs)) is not MISSING:
+    if (found := t.fold(of, args, kwargs)) is not MISSING:
         return found
     iterator = yield from _iteration.iterator_to_search(t, args[0])
     return (yield from settle(app_level(t, _SEARCHES[of], [iterator, args[1]], {})))
@@ -307,11 +305,9 @@ _register_symbols(
 _register(operator.getitem, _operators.get_item)
 _register(operator.setitem, lambda t, *vts: then(_containers.set_item(t, *vts)))
 _register(operator.delitem, lambda t, *vts: then(_containers.delete_item(t, *vts)))
-_register(operator.is_, lambda t, left, right: _operators.identical(t, left, right, False))
-_register(operator.is_not, lambda t, left, right: _operators.identical(t, left, right, True))
+_register(operator.is_, lambda t, left, right: t.identical(left, right, False))
+_register(operator.is_not, lambda t, left, right: t.identical(left, right, True))
 _register(operator.not_, _operators.negated)
-_register(operator.truth, lambda t, vt: as_constant(_operators.truth(t, vt)))
-_register(
-    operator.contains, lambda t, container, item: _operators.contains(t, container, item, False)
-)
+_register(operator.truth, lambda t, vt: as_constant(t.truth(vt)))
+_register(operator.contains, lambda t, container, item: t.contains(container, item, False))
 _register(operator.index, _containers.as_index)

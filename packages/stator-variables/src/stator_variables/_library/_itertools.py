@@ -68,9 +68,9 @@ def _is_no_bound(value: Any) -> bool:
 @operation
 def _made(t: Tracing, cls: type, args: Args, kwargs: Kwargs, of: Any) -> Any:
     args, at = [*args], _ASKED.get(of, slice(1))
-    args[at] = yield from settle_all(_iteration.get_iterator(t, vt) for vt in args[at])
+    args[at] = yield from settle_all(t.get_iterator(vt) for vt in args[at])
     named = [name for name in ("iterable", "data", "selectors") if name in kwargs]
-    found = yield from settle_all(_iteration.get_iterator(t, kwargs[name]) for name in named)
+    found = yield from settle_all(t.get_iterator(kwargs[name]) for name in named)
     inner = yield from settle(
         app_level(t, getattr(app, of.__name__), args, kwargs | dict(zip(named, found, strict=True)))
     )
@@ -114,8 +114,8 @@ def tee(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     count = 2 if len(args) == 1 else args[1].constant()
     if not count:
         return k.TupleTracker([], tuple)
-    it = yield from settle(_iteration.get_iterator(t, args[0]))
-    it = yield from settle(_iteration.get_iterator(t, it))  # which C does twice
+    it = yield from settle(t.get_iterator(args[0]))
+    it = yield from settle(t.get_iterator(it))  # which C does twice
     shared = yield from settle(app_level(t, app.Shared, [it], {}))
     found = yield from settle_all(app_level(t, app._tee, [shared], {}) for _ in range(count))
     return k.TupleTracker([_iterator(itertools._tee, inner) for inner in found], tuple)  # type: ignore[attr-defined]
@@ -174,9 +174,7 @@ def _combined(
     numbers: list[int],
     named: dict[str, int],
 ) -> Any:
-    pools = yield from settle_all(
-        _iteration.drain(t, iterable, asks_length=True) for iterable in args[:count]
-    )
+    pools = yield from settle_all(t.drain(iterable, asks_length=True) for iterable in args[:count])
     if _count(real, [*map(len, pools)], *numbers, **named) > MOST:
         raise t.unsupported(
             "long-container", f"an itertools.{real.__name__} of more than {MOST} tuples"

@@ -247,7 +247,7 @@ def _warns_of_copies() -> bool:
 
 
 def _method(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
-    if (folded := _calls.fold(t, of, args, kwargs)) is not MISSING:
+    if (folded := t.fold(of, args, kwargs)) is not MISSING:
         return folded
     return _arrays.compute(t, of, _stand_in(layer.ndarray, of.__name__), args, kwargs)
 

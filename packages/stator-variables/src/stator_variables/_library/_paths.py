@@ -15,7 +15,7 @@ from stator_bytecode import HandlerTable, after
 from stator_variables import _kinds as k
 from stator_variables._build import PATHS
 from stator_variables._builtin._arity import Args, Kwargs
-from stator_variables._model import _attributes, _calls
+from stator_variables._model import _calls
 from stator_variables._model._lookup import plain_lookup
 from stator_variables._model._raising import complain
 from stator_variables._tracing import Tracing
@@ -63,9 +63,9 @@ def text_of_path(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     (vt,) = (*args, *kwargs.values())
     if issubclass(vt.cls, str | bytes):
         return vt
-    if (method := _attributes.special(t, vt, "__fspath__")) is MISSING:
+    if (method := t.special(vt, "__fspath__")) is MISSING:
         complain(t, TypeError, "expected str, bytes or os.PathLike object, not ", vt.cls)
-    return after(_calls.call(t, method, [], {}), lambda found: _checked(t, vt.cls, found))
+    return after(t.call(method, [], {}), lambda found: _checked(t, vt.cls, found))
 
 
 def _checked(t: Tracing, cls: type, found: Any) -> Any:

@@ -19,7 +19,7 @@ _COMPILE = vars(re)["_compile"]
 @methods.handlers.handles(_COMPILE)
 def compiled(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     """What `re.search` and its kin do first; interpreted where not all is known."""
-    return _calls.fold(t, _COMPILE, args, kwargs)
+    return t.fold(_COMPILE, args, kwargs)
 
 
 @methods.handles(re.Pattern.finditer)

@@ -12,7 +12,6 @@ import torch
 from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
-from stator_variables._model import _dictionary
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
 
@@ -72,7 +71,7 @@ class _Values:
         elif isinstance(vt, k.DictTracker) and vt.cls is dict:
             table: dict[Any, Any] = {}
             self.made[id(vt)] = table
-            for key, value in _dictionary.items(self.t, vt):
+            for key, value in self.t.items(vt):
                 table[self.of(key, vt.source is not None)] = self.of(value)
         else:
             raise self._refused(vt)

@@ -16,7 +16,7 @@ from torch.autograd import forward_ad
 from torch.utils._config_module import ConfigModule
 
 from stator_variables import _kinds as k
-from stator_variables._build import equal_to, wrap
+from stator_variables._build import equal_to
 from stator_variables._model import _calls
 from stator_variables._torch._modes import Setting, put
 from stator_variables._tracing import Tracing, source_of
@@ -57,7 +57,7 @@ def ask(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     )
     if isinstance(answer := of(*values), torch.distributed.ProcessGroup):
         t.guard(source, Is(answer))
-    return wrap(t, answer, source)
+    return t.wrap(answer, source)
 
 
 def _source(t: Tracing, vt: Any, value: Any) -> Source:
@@ -89,7 +89,7 @@ def made_on_demand(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
             "unanswered-question", f"an attribute that is not there: {error}"
         ) from error
     source = owner.source
-    return wrap(t, found, AttrSource(source or CapturedSource("operators", owner.real), name.value))
+    return t.wrap(found, AttrSource(source or CapturedSource("operators", owner.real), name.value))
 
 
 def _option(config: Any, name: str) -> Setting:
@@ -119,4 +119,4 @@ def unpack_dual(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
             "unanswered-question", "the tangent of a tensor inside an operator, or at a given level"
         )
     made = forward_ad.UnpackedDualTensor
-    return _calls.call(t, wrap(t, made, CapturedSource("unpacked", made)), [args[0], k.NONE], {})
+    return t.call(t.wrap(made, CapturedSource("unpacked", made)), [args[0], k.NONE], {})

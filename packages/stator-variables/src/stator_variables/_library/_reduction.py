@@ -15,9 +15,7 @@ from stator_guards import CapturedSource
 
 from stator_variables import _kinds as k
 from stator_variables._applevel import _copying as app
-from stator_variables._build import wrap
 from stator_variables._builtin._method_table import app_level
-from stator_variables._model import _attributes, _calls, _dictionary
 from stator_variables._model._lookup import guarded_lookup
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -31,7 +29,7 @@ def reduce_ex(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if not isinstance(protocol, int) or protocol < 2:
         raise _refused(t, vt)
     if guarded_lookup(t, vt.cls, "__reduce__") is not object.__reduce__:
-        return _calls.call(t, _attributes.special(t, vt, "__reduce__"), [], {})
+        return t.call(t.special(vt, "__reduce__"), [], {})
     if not (_consists_of_attributes(vt) or _is_builtin_container(vt)):
         raise _refused(t, vt)
     return _reduced(t, vt)
@@ -67,8 +65,8 @@ def _reduced(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.DictTracker):
         items[1] = yield from settle(app_level(t, app.dict_items, [vt], {}))
 
-    maker = wrap(t, new_object, CapturedSource("__newobj__", new_object))
-    made = k.TupleTracker([_attributes.class_of(t, vt), *given.items], tuple)
+    maker = t.wrap(new_object, CapturedSource("__newobj__", new_object))
+    made = k.TupleTracker([t.class_of(vt), *given.items], tuple)
     return k.TupleTracker([maker, made, state, *items], tuple)
 
 
@@ -82,7 +80,7 @@ def _arguments(t: Tracing, vt: Any) -> Any:
         return k.TupleTracker([], tuple)
     if found is vars(tuple)["__getnewargs__"]:
         return k.TupleTracker([k.TupleTracker(vt.items, tuple)], tuple)
-    given = yield from settle(_calls.call(t, _attributes.special(t, vt, "__getnewargs__"), [], {}))
+    given = yield from settle(t.call(t.special(vt, "__getnewargs__"), [], {}))
     if not isinstance(given, k.TupleTracker):
         raise _refused(t, vt)
     return given
@@ -90,10 +88,10 @@ def _arguments(t: Tracing, vt: Any) -> Any:
 
 @operation
 def _state(t: Tracing, vt: Any) -> Any:
-    hook = _attributes.special(t, vt, "__getstate__")
+    hook = t.special(vt, "__getstate__")
     if isinstance(hook, k.MethodTracker) and isinstance(hook.function, k.FunctionTracker):
-        return (yield from settle(_calls.call(t, hook, [], {})))
-    has_fields = vt.namespace is not None and bool(_dictionary.items(t, vt.namespace))
+        return (yield from settle(t.call(hook, [], {})))
+    has_fields = vt.namespace is not None and bool(t.items(vt.namespace))
     state = vt.namespace if has_fields else k.NONE
     if not (names := slot_names(vt.cls)):
         return state
@@ -108,7 +106,7 @@ def reduce_ordered(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     (vt,) = args
     state = yield from settle(_state(t, vt))
     items = yield from settle(app_level(t, app.dict_items, [vt], {}))
-    made = [_attributes.class_of(t, vt), k.TupleTracker([], tuple), state, k.NONE, items]
+    made = [t.class_of(vt), k.TupleTracker([], tuple), state, k.NONE, items]
     return k.TupleTracker(made, tuple)
 
 
@@ -117,7 +115,7 @@ def reduce_ordered(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def reduce_default(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     (vt,) = args
     items = yield from settle(app_level(t, app.dict_items, [vt], {}))
-    factory = yield from settle(_attributes.get_attribute(t, vt, "default_factory"))
+    factory = yield from settle(t.get_attribute(vt, "default_factory"))
     given = k.TupleTracker([] if k.is_none(factory) else [factory], tuple)
-    made = [_attributes.class_of(t, vt), given, k.NONE, k.NONE, items]
+    made = [t.class_of(vt), given, k.NONE, k.NONE, items]
     return k.TupleTracker(made, tuple)

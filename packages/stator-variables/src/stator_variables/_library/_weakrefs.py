@@ -25,12 +25,11 @@ def referent(reference: Any) -> Any:
 
 
 def build_weakref(t: Tracing, real: Any, source: Source) -> VariableTracker:
-    from stator_variables._build import wrap
 
     t.guard(source, TypeIs(type(real)))
     target = real()
     vt = k.WeakrefTracker(
-        wrap(t, target, CallSource(referent if target is None else living, source))
+        t.wrap(target, CallSource(referent if target is None else living, source))
     )
     vt.cls = type(real)
     return vt

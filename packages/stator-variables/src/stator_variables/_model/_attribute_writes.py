@@ -12,10 +12,8 @@ from stator_bytecode import NULL, Raised
 from stator_guards import AttrSource, Source
 
 from stator_variables import _kinds as k
-from stator_variables._build import wrap
 from stator_variables._model import (
     _attributes,
-    _calls,
     _classes,
     _dictionary,
     _exceptions,
@@ -34,7 +32,7 @@ def set_attribute(t: Tracing, vt: Any, name: str, value: Any) -> Any:
         vt, k.TensorTracker
     ):
         given = [k.ConstantTracker(name), *([] if value is MISSING else [value])]
-        return _calls.call(t, _attributes.special(t, vt, method), given, {})
+        return t.call(t.special(vt, method), given, {})
     return generic_set(t, vt, name, value)
 
 
@@ -115,12 +113,12 @@ def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value
     if value is MISSING:
         field, method, args = ("fdel", "__delete__", [vt])
     if _lookup.overrides(t, type(raw), method):
-        return _attributes.call_raw(t, wrap(t, raw, source), method, args)
+        return _attributes.call_raw(t, t.wrap(raw, source), method, args)
     kind = _attributes.descriptor_kind(t, raw)
     if kind is property:
         if (function := getattr(raw, field)) is None:
             _attributes.refuse_access(t, raw, source, getattr(property, method), vt, *args[1:])
-        return _calls.call(t, wrap(t, function, AttrSource(source, field)), args, {})
+        return t.call(t.wrap(function, AttrSource(source, field)), args, {})
     is_slot = kind is types.MemberDescriptorType and "__slots__" in vars(
         raw.__objclass__
     )  # C's may be read-only

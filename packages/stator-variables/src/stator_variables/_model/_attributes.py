@@ -27,12 +27,11 @@ from stator_guards import (
 
 from stator_variables import _kinds as k
 from stator_variables._applevel import _methods as app
-from stator_variables._build import captured_dict, instance_dict, wrap, wrap_present
+from stator_variables._build import captured_dict, instance_dict, wrap_present
 from stator_variables._library._pure import CYTHON_FUNCTION
 from stator_variables._model import (
     _calls,
     _class_dicts,
-    _dictionary,
     _functions,
     _lookup,
     _scalars,
@@ -132,13 +131,13 @@ def _read_by_hooks(t: Tracing, vt: Any, name: str) -> Any:
     hooks = [_lookup.type_lookup(t, vt.cls, hook) for hook in ("__getattribute__", "__getattr__")]
     first, *others = [bind(t, raw, source, vt, name) for raw, source in hooks if source is not None]
     if not others:
-        return _calls.call(t, first, [k.ConstantTracker(name)], {})
+        return t.call(first, [k.ConstantTracker(name)], {})
     if is_suspended(first) or is_suspended(others[0]):
         raise t.unsupported(
             "c-attribute", f"attribute {name} by a hook that a descriptor in Python gives"
         )
-    read = wrap(t, app.read, CapturedSource("read", app.read))
-    return _calls.call(t, read, [first, *others, k.ConstantTracker(name)], {})
+    read = t.wrap(app.read, CapturedSource("read", app.read))
+    return t.call(read, [first, *others, k.ConstantTracker(name)], {})
 
 
 def own_attribute(t: Tracing, vt: Any, name: str) -> Any:
@@ -172,7 +171,7 @@ def _fall_back(t: Tracing, vt: Any, name: str) -> Any:
         )
     if source is None:
         absent(t, vt, name)
-    return _calls.call(t, bind(t, raw, source, vt, "__getattr__"), [k.ConstantTracker(name)], {})
+    return t.call(bind(t, raw, source, vt, "__getattr__"), [k.ConstantTracker(name)], {})
 
 
 def generic_get(t: Tracing, vt: Any, name: str) -> Any:
@@ -186,7 +185,7 @@ def generic_get(t: Tracing, vt: Any, name: str) -> Any:
     if isinstance(vt, k.TensorTracker):
         own = _tensor_attributes.own(t, vt, name)
     elif vt.namespace is not None:
-        own = _dictionary.lookup(t, vt.namespace, name)
+        own = t.lookup(vt.namespace, name)
     if own is not MISSING:
         return own
     return MISSING if source is None else bind(t, raw, source, vt, name)
@@ -232,7 +231,7 @@ def bind(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
     """`raw.__get__(vt, type(vt))` for a raw class attribute."""
     kind = descriptor_kind(t, raw)
     if kind in (types.FunctionType, CYTHON_FUNCTION):
-        return k.MethodTracker(wrap(t, raw, source), vt)
+        return k.MethodTracker(t.wrap(raw, source), vt)
     if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
         if not fits(raw, vt):
             raise t.unsupported(
@@ -249,7 +248,7 @@ def bind(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
     if kind is property:
         return _get_property(t, raw, source, vt, name)
     if kind is staticmethod:
-        return wrap(t, raw.__func__, AttrSource(source, "__func__"))
+        return t.wrap(raw.__func__, AttrSource(source, "__func__"))
     if kind is classmethod:
         return _of_class(t, raw, source, class_of(t, vt), name)
     if kind is types.ClassMethodDescriptorType:
@@ -275,7 +274,7 @@ def may_refuse(t: Tracing, raw: Any) -> bool:
 
 def bound_or_none(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
     """What is bound, where `may_refuse`; None if it did."""
-    return attempt(BaseException, None, bind, t, raw, source, vt, name)
+    return attempt(t, BaseException, None, bind, t, raw, source, vt, name)
 
 
 def fits(raw: Any, vt: Any) -> bool:
@@ -291,18 +290,18 @@ def _of_class(t: Tracing, raw: Any, source: Source, cls_vt: Any, name: str) -> A
     inner, src = raw.__func__, AttrSource(source, "__func__")
     getter = _lookup.plain_lookup(type(inner), "__get__")
     if sys.version_info >= (3, 13) or getter is MISSING:
-        return k.MethodTracker(wrap(t, inner, src), cls_vt)
+        return k.MethodTracker(t.wrap(inner, src), cls_vt)
     if type(inner) is classmethod:
         return _of_class(t, inner, src, cls_vt, name)
     if type(inner) is not types.FunctionType and isinstance(getter, types.FunctionType):
-        return call_raw(t, wrap(t, inner, src), "__get__", [cls_vt, cls_vt])
+        return call_raw(t, t.wrap(inner, src), "__get__", [cls_vt, cls_vt])
     return bind(t, inner, src, cls_vt, name)
 
 
 def _get_property(t: Tracing, raw: property, source: Source, vt: Any, name: str) -> Any:
     if raw.fget is None:
         refuse_access(t, raw, source, property.__get__, vt)
-    return _calls.call(t, wrap(t, raw.fget, AttrSource(source, "fget")), [vt], {})
+    return t.call(t.wrap(raw.fget, AttrSource(source, "fget")), [vt], {})
 
 
 def refuse_access(
@@ -405,7 +404,7 @@ def call_raw(t: Tracing, vt: Any, method: str, args: list[Any]) -> Any:
     """Call what the class of `vt` has as `method`, without binding it."""
     raw, source = _lookup.type_lookup(t, vt.cls, method)
     assert source is not None
-    return _calls.call(t, wrap(t, raw, source), [vt, *args], {})
+    return t.call(t.wrap(raw, source), [vt, *args], {})
 
 
 def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
@@ -413,15 +412,15 @@ def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
         raise t.unsupported("c-attribute", f"{name} of a module without a plain __dict__")
     own_name = namespace.get("__name__", "?")
     d = captured_dict(t, namespace, f"{own_name}.__dict__")
-    if (found := _dictionary.lookup(t, d, name)) is not MISSING:
+    if (found := t.lookup(d, name)) is not MISSING:
         return found
     if name == "__dict__":
         return d
     raw, source = _lookup.type_lookup(t, vt.cls, name)
     if source is not None and name != "__getattr__":
         return bind(t, raw, source, vt, name)
-    hook = _dictionary.lookup(t, d, "__getattr__")
-    return MISSING if hook is MISSING else _calls.call(t, hook, [k.ConstantTracker(name)], {})
+    hook = t.lookup(d, "__getattr__")
+    return MISSING if hook is MISSING else t.call(hook, [k.ConstantTracker(name)], {})
 
 
 def _class_attribute(t: Tracing, vt: Any, name: str) -> Any:
@@ -449,7 +448,7 @@ def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
             return bind_to_class(t, own, own_source, vt)
         source = CapturedSource(vt.value.__qualname__, vt.value)
         try:
-            return wrap(t, raw.__get__(vt.value), AttrSource(source, name))
+            return t.wrap(raw.__get__(vt.value), AttrSource(source, name))
         except AttributeError as error:  # `__abstractmethods__` of a class that has none
             t.guard(source, AttrAbsent(name))
             throw(AttributeError, *error.args)
@@ -473,13 +472,13 @@ def bind_to_class(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
     """`raw.__get__(None, cls)`."""
     kind = descriptor_kind(t, raw)
     if kind is staticmethod:
-        return wrap(t, raw.__func__, AttrSource(source, "__func__"))
+        return t.wrap(raw.__func__, AttrSource(source, "__func__"))
     if kind is classmethod:
         return _of_class(t, raw, source, vt, "")
     if kind is types.ClassMethodDescriptorType:
         return k.MethodTracker(k.BuiltinTracker(raw), vt, types.BuiltinFunctionType)
     if isinstance(_lookup.guarded_lookup(t, kind, "__get__"), types.FunctionType):
-        return call_raw(t, wrap(t, raw, source), "__get__", [k.ConstantTracker(None), vt])
+        return call_raw(t, t.wrap(raw, source), "__get__", [k.ConstantTracker(None), vt])
     found = _item(t, raw, source)
     if type(source) is DictItemSource:
         t.present.append((source.base, KeyPresent(source.key), found))
@@ -491,7 +490,7 @@ def _item(t: Tracing, raw: Any, source: Source) -> Any:
         raise t.unsupported(
             "class-definition", "the text of a class about values that are not known yet"
         )
-    return wrap(t, raw, source)
+    return t.wrap(raw, source)
 
 
 def _after(mro: tuple[type, ...], start: type) -> tuple[type, ...] | None:

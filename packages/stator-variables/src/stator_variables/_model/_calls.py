@@ -13,10 +13,10 @@ import torch
 
 from stator_variables import _inlining
 from stator_variables import _kinds as k
-from stator_variables._build import globals_tracker, new_namespace, wrap, wrap_items
+from stator_variables._build import globals_tracker, new_namespace, wrap_items
 from stator_variables._filtering import filtered
 from stator_variables._library import _pure
-from stator_variables._model import _attributes, _dictionary, _made_exceptions, _scalars
+from stator_variables._model import _made_exceptions, _scalars
 from stator_variables._model._lookup import (
     guarded_lookup,
     is_subtype,
@@ -62,7 +62,7 @@ def call_slot(
     kwargs: dict[str, Any] | None = None,
 ) -> Any:
     """Call what the class of `vt` defines as `name`; without it a TypeError, its text for the name of the class."""
-    if (bound := _attributes.special(t, vt, name)) is MISSING:
+    if (bound := t.special(vt, name)) is MISSING:
         start, end = complaint.split("{}")
         complain(t, TypeError, start, vt.cls, end)
     return call(t, bound, args, kwargs or {})
@@ -81,9 +81,9 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
         # A function that stator compiled already is inlined. The mark is in its globals, which no decorator copies.
         if (original := function.real.__globals__.get("__stator_original__")) is not None:
             globals_src = guards.AttrSource(function.source, "__globals__")
-            function = wrap(t, original, guards.DictItemSource(globals_src, "__stator_original__"))
+            function = t.wrap(original, guards.DictItemSource(globals_src, "__stator_original__"))
         if (wrapped := _inlining.behind_bookkeeping(function.real)) is not None:
-            function = wrap(t, wrapped, guards.CapturedSource(wrapped.__qualname__, wrapped))
+            function = t.wrap(wrapped, guards.CapturedSource(wrapped.__qualname__, wrapped))
         handler = t.handlers.get(function.real)
         if handler is not None and not _accepts(function.real, args, kwargs):
             handler = None
@@ -148,7 +148,7 @@ def _assumed_constant(t: Tracing, real: Any, args: Sequence[Any], kwargs: dict[s
     values = [_known(t, arg) for arg in args]
     named = {name: _known(t, arg) for name, arg in kwargs.items()}
     result = real(*values, **named)
-    return wrap(t, result, guards.CapturedSource(f"result of {real.__name__}", result))
+    return t.wrap(result, guards.CapturedSource(f"result of {real.__name__}", result))
 
 
 def _known(t: Tracing, vt: Any) -> Any:
@@ -224,7 +224,7 @@ def _existing_kwdefaults(t: Tracing, real: Any, source: Any) -> dict[str, Any]:
     found = dict(real.__kwdefaults__)
     t.guard(whole, guards.KeysAre(tuple(found)))
     return {
-        name: wrap(t, value, guards.DictItemSource(whole, name)) for name, value in found.items()
+        name: t.wrap(value, guards.DictItemSource(whole, name)) for name, value in found.items()
     }
 
 
@@ -381,7 +381,7 @@ def construct(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) 
         return found
     meta_call = guarded_lookup(t, type(cls), "__call__")
     if not isinstance(meta_call, types.WrapperDescriptorType):  # no C class's own
-        return call(t, _attributes.special(t, cls_vt, "__call__"), args, kwargs)
+        return call(t, t.special(cls_vt, "__call__"), args, kwargs)
     return instantiate(t, cls_vt, args, kwargs)
 
 
@@ -407,7 +407,7 @@ def _instantiate_through_new(
     assert source is not None
     if isinstance(raw, staticmethod):
         raw, source = raw.__func__, guards.AttrSource(source, "__func__")
-    obj = yield from bytecode.settle(call(t, wrap(t, raw, source), [cls_vt, *args], kwargs))
+    obj = yield from bytecode.settle(call(t, t.wrap(raw, source), [cls_vt, *args], kwargs))
     if not is_subtype(obj.cls, cls_vt.value):
         return obj
     return (yield from bytecode.settle(initialise(t, obj, args, kwargs)))
@@ -423,7 +423,7 @@ def initialise(t: Tracing, obj: Any, args: list[Any], kwargs: dict[str, Any]) ->
         return obj
     if isinstance(obj, k.ExceptionTracker) and isinstance(raw, types.WrapperDescriptorType):
         return _initialise_exception(t, obj, args, kwargs)
-    result = call(t, _attributes.bind(t, raw, source, obj, "__init__"), args, kwargs)
+    result = call(t, t.bind(raw, source, obj, "__init__"), args, kwargs)
     return completed(t, result, bytecode.Then("instance", (obj,)))
 
 
@@ -533,7 +533,7 @@ def _set_part(t: Tracing, function: k.FunctionTracker, part: str, value: Any) ->
     if part == "defaults":
         function.defaults = list(value.items)
     elif part == "kwdefaults":
-        function.kwdefaults = {key.constant(): item for key, item in _dictionary.items(t, value)}
+        function.kwdefaults = {key.constant(): item for key, item in t.items(value)}
     elif part == "closure":
         function.closure = tuple(value.items) if isinstance(value, k.TupleTracker) else tuple(value)
     else:

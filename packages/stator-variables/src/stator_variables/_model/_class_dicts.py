@@ -5,8 +5,7 @@ from typing import Any
 from stator_guards import AttrSource, CapturedSource, KeysAre
 
 from stator_variables import _kinds as k
-from stator_variables._build import behind_proxy, wrap
-from stator_variables._model import _dictionary
+from stator_variables._build import behind_proxy
 from stator_variables._model._lookup import mro_of, namespace_source
 from stator_variables._stored import may_answer
 from stator_variables._tracing import Tracing
@@ -23,7 +22,7 @@ def namespace_of(t: Tracing, cls: type) -> Any:
     """The dict behind the view. Raises Unsupported where the region has set attributes of the class."""
     if id(cls) in t.made:
         source = AttrSource(CapturedSource(cls.__qualname__, cls), "__dict__")
-        return wrap(t, vars(cls), source).mapping
+        return t.wrap(vars(cls), source).mapping
     if getattr(t.shared.get(("written class", id(cls))), "names", None):
         raise t.unsupported("class-dict", f"the __dict__ of class {cls.__qualname__}, changed here")
     if (known := t.shared.get(key_of(cls))) is None:
@@ -50,7 +49,7 @@ def names_in(t: Tracing, d: Any) -> list[Any]:
         or d.undecided
         or not all(type(key) is str for key in [*dict.keys(d.real)])
     ):
-        return [key.constant() for key, _ in _dictionary.items(t, d)]
+        return [key.constant() for key, _ in t.items(d)]
     names = [*dict.keys(d.real)]
     t.guard(d.source, KeysAre(tuple(names)))
     return names

@@ -53,7 +53,7 @@ def build_class(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     parts = [name, k.TupleTracker(bases, tuple), names]
     if metaclass.value in KNOWN_METACLASSES:
         return _known(t, metaclass.value, parts, kwargs, function.code)
-    made = yield from settle(_calls.call(t, metaclass, parts, kwargs))
+    made = yield from settle(t.call(metaclass, parts, kwargs))
     if isinstance(cell, k.CellTracker) and cell.content is not made:
         raise t.unsupported(
             "class-definition", "a class whose metaclass leaves its methods without it"
@@ -68,8 +68,8 @@ def _resolved(t: Tracing, originals: Args) -> Any:
         if isinstance(base, k.ClassTracker):
             bases.append(base)
             continue
-        entries = yield from settle(_attributes.get_attribute(t, base, "__mro_entries__"))
-        found = yield from settle(_calls.call(t, entries, [k.TupleTracker(originals, tuple)], {}))
+        entries = yield from settle(t.get_attribute(base, "__mro_entries__"))
+        found = yield from settle(t.call(entries, [k.TupleTracker(originals, tuple)], {}))
         bases += found.items
     if not all(isinstance(base, k.ClassTracker) for base in bases):
         raise t.unsupported("class-definition", "a class with a base that is no class")
@@ -100,8 +100,8 @@ def _winner(t: Tracing, given: Any, bases: Args) -> Any:
 def _prepared(t: Tracing, metaclass: Any, name: Any, bases: Args, kwargs: Kwargs) -> Any:
     if metaclass.value in KNOWN_METACLASSES:
         return k.DictTracker(dict, complete=True)
-    prepare = yield from settle(_attributes.get_attribute(t, metaclass, "__prepare__"))
-    names = yield from settle(_calls.call(t, prepare, [name, k.TupleTracker(bases, tuple)], kwargs))
+    prepare = yield from settle(t.get_attribute(metaclass, "__prepare__"))
+    names = yield from settle(t.call(prepare, [name, k.TupleTracker(bases, tuple)], kwargs))
     if not isinstance(names, k.DictTracker) or names.cls is not dict:
         raise t.unsupported("class-definition", "a class body with a namespace that is no dict")
     return names
@@ -172,8 +172,8 @@ def new_type(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     winner = _winner(t, metaclass, bases.items)
     has_own = isinstance(guarded_lookup(t, winner.value, "__new__"), staticmethod)
     if winner.value is not metaclass.value and winner.value not in KNOWN_METACLASSES and has_own:
-        new = yield from settle(_attributes.get_attribute(t, winner, "__new__"))
-        return (yield from settle(_calls.call(t, new, [winner, *args[1:]], kwargs)))
+        new = yield from settle(t.get_attribute(winner, "__new__"))
+        return (yield from settle(t.call(new, [winner, *args[1:]], kwargs)))
     made = make(t, new_class, _recipe(t, winner.value, [name, bases, names], kwargs))
     cell = _names(t, names).get("__classcell__")
     if cell is not None and not isinstance(cell, k.CellTracker):
@@ -185,7 +185,7 @@ def new_type(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 def _names(t: Tracing, names: Any) -> dict[str, Any]:
-    pairs = [(key.constant(), value) for key, value in _dictionary.items(t, names)]
+    pairs = [(key.constant(), value) for key, value in t.items(names)]
     if not all(type(key) is str for key, _ in pairs):
         raise t.unsupported("class-definition", "a class with a name that is no text")
     return dict(pairs)
@@ -194,7 +194,7 @@ def _names(t: Tracing, names: Any) -> dict[str, Any]:
 def _recipe(t: Tracing, metaclass: type, args: Args, kwargs: Kwargs) -> Args:
     """The arguments of `new_class`; the namespace is copied, as the class has it, and says where it was made."""
     name, bases, names = args
-    if _dictionary.lookup(t, names, "__module__") is MISSING:
+    if t.lookup(names, "__module__") is MISSING:
         kept = {**_names(t, names), "__module__": here(t)}
         names = _calls.new_dict(kept)
     kept = {key: value for key, value in _names(t, names).items() if key != "__classcell__"}
@@ -204,7 +204,7 @@ def _recipe(t: Tracing, metaclass: type, args: Args, kwargs: Kwargs) -> Args:
 
 def here(t: Tracing) -> Any:
     assert t.frame is not None
-    return _dictionary.lookup(t, t.frame.globals, "__name__")
+    return t.lookup(t.frame.globals, "__name__")
 
 
 def make(t: Tracing, function: Any, recipe: Args) -> Any:
@@ -225,16 +225,16 @@ def class_tracker(t: Tracing, cls: type) -> Any:
 def _call_hooks(t: Tracing, made: Any, names: dict[str, Any], kwargs: Kwargs) -> Any:
     for name, vt in names.items():
         if name != "__classcell__" and overrides(t, vt.cls, "__set_name__"):
-            hook = _attributes.special(t, vt, "__set_name__")
+            hook = t.special(vt, "__set_name__")
             try:
-                yield from settle(_calls.call(t, hook, [made, k.ConstantTracker(name)], {}))
+                yield from settle(t.call(hook, [made, k.ConstantTracker(name)], {}))
             except Raised as raised:
                 raise t.unsupported(
                     "class-definition", f"a __set_name__ that raises {raised.value.cls}"
                 ) from None
     if is_hooked(made.value.__mro__[1:]):
-        hook = _attributes.super_attribute(t, k.SuperTracker(made, made), "__init_subclass__")
-        yield from settle(_calls.call(t, hook, [], kwargs))
+        hook = t.super_attribute(k.SuperTracker(made, made), "__init_subclass__")
+        yield from settle(t.call(hook, [], kwargs))
 
 
 # -- writes -----------------------------------------------------------------------------------------------------------

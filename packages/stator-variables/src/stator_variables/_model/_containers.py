@@ -15,14 +15,13 @@ from stator_bytecode import NULL, Raised, after, operation, settle
 from stator_guards import CallSource, CapturedSource, Truth
 
 from stator_variables import _kinds as k
-from stator_variables._model import _attributes, _calls, _dictionary, _iteration, _operators
+from stator_variables._model import _calls, _dictionary, _iteration
 from stator_variables._model._hashing import (
     Identity,
     asks,
     element_of,
     has_identity,
     hashing,
-    key_of,
     real_key,
     rely_on_objects,
     tell_apart,
@@ -81,9 +80,9 @@ def extend(t: Tracing, vt: Any, iterable: Any) -> Any:
     if _iteration.is_plain_sequence(t, iterable):
         return _extend_at_once(t, vt, iterable.items)
     if iterable is vt:
-        found = _iteration.drain(t, iterable, saying="argument must be an iterable")
+        found = t.drain(iterable, saying="argument must be an iterable")
         return after(found, functools.partial(_extend_at_once, t, vt))
-    return _iteration.for_each(t, iterable, lambda item: append(t, vt, item), asks_length=True)
+    return t.for_each(iterable, lambda item: append(t, vt, item), asks_length=True)
 
 
 def _extend_at_once(t: Tracing, vt: Any, items: Sequence[Any]) -> Any:
@@ -103,7 +102,7 @@ def extend_display(t: Tracing, vt: Any, iterable: Any) -> Any:
 def new_set(t: Tracing, items: list[Any]) -> k.SetTracker:
     made = k.SetTracker(set)
     for item in items:
-        hashed = key_of(t, item)
+        hashed = t.key_of(item)
         tell_apart(t, item, hashed)
         if hashed not in made.entries:
             made.entries[hashed] = item
@@ -182,12 +181,10 @@ def set_update(t: Tracing, vt: Any, iterable: Any) -> Any:
         _merge(t, vt, iterable.entries, iterable)
         return k.NONE
     if isinstance(iterable, k.DictTracker) and iterable.cls is dict:
-        keys = {key_of(t, key): key for key, _ in _dictionary.items(t, iterable)}
+        keys = {t.key_of(key): key for key, _ in t.items(iterable)}
         _merge(t, vt, keys, dict_of(keys))
         return k.NONE
-    return _iteration.for_each(
-        t, iterable, lambda item: hashing(t, functools.partial(set_add, t, vt, item))
-    )
+    return t.for_each(iterable, lambda item: hashing(t, functools.partial(set_add, t, vt, item)))
 
 
 def _merge(t: Tracing, vt: Any, entries: dict[Any, Any], operand: Any) -> None:
@@ -202,7 +199,7 @@ def _merge(t: Tracing, vt: Any, entries: dict[Any, Any], operand: Any) -> None:
 def new_map(t: Tracing, keys: list[Any], values: list[Any]) -> k.DictTracker:
     made = k.DictTracker(dict, complete=True)
     for key, value in zip(keys, values, strict=True):
-        hashed = key_of(t, key)
+        hashed = t.key_of(key)
         tell_apart(t, key, hashed)
         made.entries[hashed] = (made.entries[hashed][0] if hashed in made.entries else key, value)
     return made
@@ -214,7 +211,7 @@ def dict_update(t: Tracing, vt: Any, mapping: Any) -> Any:
     if _is_plain_dict(t, vt, mapping):
         yield from _add_entries(t, vt, mapping)
     elif (
-        yield from attempt(AttributeError, None, _attributes.get_attribute, t, mapping, "keys")
+        yield from attempt(t, AttributeError, None, t.get_attribute, mapping, "keys")
     ) is not None:
         yield from _update_from_keys(t, vt, mapping)
     else:
@@ -252,14 +249,14 @@ def _is_plain_dict(t: Tracing, vt: Any, mapping: Any) -> bool:
 
 
 def _add_entries(t: Tracing, vt: Any, mapping: Any) -> Any:
-    for key, value in _dictionary.items(t, mapping):
+    for key, value in t.items(mapping):
         yield from settle(putter(t, vt)(t, vt, key, value))
 
 
 def _update_from_pairs(t: Tracing, vt: Any, pairs: Any) -> Any:
-    iterator = yield from settle(_iteration.get_iterator(t, pairs))
+    iterator = yield from settle(t.get_iterator(pairs))
     index = 0
-    while (pair := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
+    while (pair := (yield from settle(t.next_value(iterator)))) is not NULL:
         key, value = yield from _pair(t, vt, pair, index)
         yield from settle(putter(t, vt)(t, vt, key, value))
         index += 1
@@ -273,28 +270,28 @@ def putter(t: Tracing, vt: Any) -> Any:
 
 def _update_from_keys(t: Tracing, vt: Any, mapping: Any) -> Any:
     """An ordered dict asks for each value when it has the key; others list the keys first (`PyMapping_Keys`)."""
-    ask = yield from settle(_attributes.get_attribute(t, mapping, "keys"))
-    keys = yield from settle(_calls.call(t, ask, [], {}))
+    ask = yield from settle(t.get_attribute(mapping, "keys"))
+    keys = yield from settle(t.call(ask, [], {}))
     if issubclass(vt.cls, collections.OrderedDict):
-        iterator = yield from settle(_iteration.get_iterator(t, keys))
-        while (key := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
+        iterator = yield from settle(t.get_iterator(keys))
+        while (key := (yield from settle(t.next_value(iterator)))) is not NULL:
             yield from _put_value(t, vt, mapping, key)
         return
     complaint = (mapping.cls, ".keys() returned a non-iterable (type ", keys.cls, ")")
     iterator = yield from _iteration.iterator_saying(t, keys, *complaint)
-    for key in (yield from settle(_iteration.drain(t, iterator))):
+    for key in (yield from settle(t.drain(iterator))):
         yield from _put_value(t, vt, mapping, key)
 
 
 def _put_value(t: Tracing, vt: Any, mapping: Any, key: Any) -> Any:
-    value = yield from settle(_operators.get_item(t, mapping, key))
+    value = yield from settle(t.get_item(mapping, key))
     yield from settle(putter(t, vt)(t, vt, key, value))
 
 
 def _pair(t: Tracing, vt: Any, pair: Any, index: int) -> Any:
     if issubclass(vt.cls, collections.OrderedDict):
         return (yield from _ordered_pair(t, pair))
-    if (parts := (yield from attempt(TypeError, None, _iteration.drain, t, pair))) is None:
+    if (parts := (yield from attempt(t, TypeError, None, t.drain, pair))) is None:
         throw(
             TypeError, f"cannot convert dictionary update sequence element #{index} to a sequence"
         )
@@ -308,7 +305,7 @@ def _pair(t: Tracing, vt: Any, pair: Any, index: int) -> Any:
 
 def _ordered_pair(t: Tracing, pair: Any) -> Any:
     """As `mutablemapping_add_pairs` in Objects/odictobject.c unpacks it."""
-    parts = yield from settle(_iteration.drain(t, pair))
+    parts = yield from settle(t.drain(pair))
     if len(parts) > 2:
         throw(ValueError, "too many values to unpack (expected 2)")
     if len(parts) < 2:
@@ -328,7 +325,7 @@ def dict_merge(t: Tracing, vt: Any, mapping: Any, function: Any) -> Any:
         add_mapping(t, other, mapping, f"{name} argument after ** must be a mapping, not {{}}")
     )
     for hashed, (key, value) in other.entries.items():
-        if _dictionary.lookup(t, vt, hashed) is not MISSING:
+        if t.lookup(vt, hashed) is not MISSING:
             raise t.unsupported(
                 "repeated-keyword", f"{name} gets keyword argument {hashed!r} twice"
             )
@@ -346,9 +343,9 @@ def length(t: Tracing, vt: Any) -> Any:
             t, vt.example.shape[0], "size", [vt, k.ConstantTracker(0)], {}
         )
     constant = isinstance(vt, k.ConstantTracker) and not _is_user_class(vt.cls)
-    if constant and (folded := _calls.fold(t, len, [vt], {})) is not MISSING:
+    if constant and (folded := t.fold(len, [vt], {})) is not MISSING:
         return folded
-    result = _calls.call_slot(t, vt, "__len__", [], "object of type '{}' has no len()")
+    result = t.call_slot(vt, "__len__", [], "object of type '{}' has no len()")
     return after(result, functools.partial(checked_length, t)) if _is_user_class(vt.cls) else result
 
 
@@ -391,7 +388,7 @@ def _written(
     """C has one slot for both: a class with one of the methods misses the other as an attribute."""
     if not defines(t, container.cls, names[0]) and defines(t, container.cls, names[1]):
         throw(AttributeError, names[0])
-    return _calls.call_slot(t, container, names[0], args, complaint)
+    return t.call_slot(container, names[0], args, complaint)
 
 
 def as_index(t: Tracing, vt: Any) -> Any:
@@ -401,10 +398,8 @@ def as_index(t: Tracing, vt: Any) -> Any:
     if (found := _calls.fold_numbers(t, operator.index, [vt], {})) is not MISSING:
         return found
     if issubclass(vt.cls, int):  # its own `__index__` is not asked
-        return _calls.call(t, k.BuiltinTracker(int.__index__), [vt], {})
-    found = _calls.call_slot(
-        t, vt, "__index__", [], "'{}' object cannot be interpreted as an integer"
-    )
+        return t.call(k.BuiltinTracker(int.__index__), [vt], {})
+    found = t.call_slot(vt, "__index__", [], "'{}' object cannot be interpreted as an integer")
     return after(found, functools.partial(_checked_index, t))
 
 

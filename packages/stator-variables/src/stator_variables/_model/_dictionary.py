@@ -24,7 +24,7 @@ from stator_guards import (
 )
 from torch.utils.hooks import RemovableHandle
 
-from stator_variables._build import ATOMS, wrap, wrap_present
+from stator_variables._build import ATOMS, wrap_present
 from stator_variables._kinds import (
     ConstantTracker,
     DictTracker,
@@ -41,7 +41,6 @@ from stator_variables._model._hashing import (
     hashing,
     is_handed_in,
     key_made,
-    key_of,
     key_with_identities,
     real_key,
     rely_on_kept_hashes,
@@ -117,7 +116,7 @@ def _read_existing(t: Tracing, d: DictTracker, hashed: Any) -> Any:
         return MISSING
     source = DictItemSource(d.source, key, item_owner(d.cls, dict))
     is_number = key == "id" and d.owner is not None and d.owner.cls is RemovableHandle
-    tracker = HandleKeyTracker(value, source) if is_number else wrap(t, value, source)
+    tracker = HandleKeyTracker(value, source) if is_number else t.wrap(value, source)
     t.present.append((d.source, KeyPresent(key, _owner(d)), tracker))
     d.entries[hashed] = (ConstantTracker(key), tracker)
     return tracker
@@ -151,7 +150,7 @@ def store(t: Tracing, d: DictTracker, key: Any, value: Any) -> None:
 
 
 def _store_known(t: Tracing, d: DictTracker, key: Any, value: Any) -> None:
-    store_hashed(t, d, key_of(t, key), key, value)
+    store_hashed(t, d, t.key_of(key), key, value)
 
 
 def put(t: Tracing, d: DictTracker, key: Any, value: Any) -> Any:
@@ -289,9 +288,9 @@ def complete(t: Tracing, d: DictTracker) -> None:
     real: dict[Any, Any] = {}
     for index, key in enumerate(keys):
         key_vt = (
-            ConstantTracker(key) if type(key) in ATOMS else wrap(t, key, KeySource(d.source, index))
+            ConstantTracker(key) if type(key) in ATOMS else t.wrap(key, KeySource(d.source, index))
         )
-        hashed = key_of(t, key_vt)
+        hashed = t.key_of(key_vt)
         if type(hashed) is RefTo:
             raise t.unsupported("user-hash", "all keys of a dict, which are weak references")
         real[hashed] = key
@@ -349,10 +348,10 @@ def _entries_of_handles(
     for index, key in enumerate(keys):
         place = ItemSource(numbers, index)
         key_vt = HandleKeyTracker(key, place)
-        if (read := d.entries.get(key_of(t, key_vt))) is not None:
+        if (read := d.entries.get(t.key_of(key_vt))) is not None:
             _rely_on_same_handle(t, read[0], key_vt)
-        value = wrap(t, dict.__getitem__(d.real, key), CallSource(value_under, d.source, place))
-        entries[key_of(t, key_vt)] = key_vt, value
+        value = t.wrap(dict.__getitem__(d.real, key), CallSource(value_under, d.source, place))
+        entries[t.key_of(key_vt)] = key_vt, value
     return entries
 
 
@@ -392,7 +391,7 @@ def _value_of(t: Tracing, d: DictTracker, key: Any) -> Any:
         value = dict.__getitem__(d.real, key)
     except Exception as error:
         raise _lost_keys(t, error) from None
-    return wrap(t, value, DictItemSource(d.source, key, item_owner(d.cls, dict)))
+    return t.wrap(value, DictItemSource(d.source, key, item_owner(d.cls, dict)))
 
 
 def values_of(d: Any) -> tuple[Any, ...]:
@@ -402,7 +401,7 @@ def values_of(d: Any) -> tuple[Any, ...]:
 
 def _value_at(t: Tracing, d: DictTracker, index: int) -> Any:
     assert d.source is not None
-    return wrap(t, values_of(d.real)[index], ItemSource(CallSource(values_of, d.source), index))
+    return t.wrap(values_of(d.real)[index], ItemSource(CallSource(values_of, d.source), index))
 
 
 def refuse_asking_order(t: Tracing, d: Any) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 from stator_guards import ItemSource
 
 from stator_variables import _kinds as k
-from stator_variables._build import wrap
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -56,7 +55,7 @@ def at_end(t: Tracing, vt: Any, key: Any) -> Any:
 
 def _existing(t: Tracing, vt: Any, index: int) -> Any:
     try:
-        return wrap(t, vt.real[index], ItemSource(vt.source, index))
+        return t.wrap(vt.real[index], ItemSource(vt.source, index))
     except IndexError:  # another thread took it
         return MISSING
 

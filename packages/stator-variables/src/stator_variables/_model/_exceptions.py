@@ -9,8 +9,6 @@ from stator_bytecode import Frame, TracebackEntry, after, decode, exception_fiel
 from stator_guards import SlotSource
 
 from stator_variables import _kinds as k
-from stator_variables._build import wrap
-from stator_variables._model import _calls
 from stator_variables._model._lookup import is_subtype, overrides
 from stator_variables._model._raising import complain, throw, type_name
 from stator_variables._tracing import Tracing
@@ -51,7 +49,7 @@ def thrown_from(t: Tracing, kind: Any, value: Any) -> Any:
         return value
     args = [] if k.is_none(value) else value.items if isinstance(value, k.TupleTracker) else [value]
     return after(
-        _calls.call(t, kind, args, {}),
+        t.call(kind, args, {}),
         lambda made: _checked(t, kind, made, functools.partial(type_name, t)),
     )
 
@@ -63,7 +61,7 @@ def _is_class(value: Any) -> bool:
 def _instance(t: Tracing, value: Any, complaint: str, *, is_cause: bool = False) -> Any:
     if _is_class(value):
         return after(
-            _calls.call(t, value, [], {}),
+            t.call(value, [], {}),
             lambda made: _checked(t, value, made, repr, is_cause=is_cause),
         )
     return value if isinstance(value, k.ExceptionTracker) else throw(TypeError, complaint)
@@ -116,7 +114,7 @@ def traceback_of(t: Tracing, exception: Any) -> Any:
     """What `__exit__` gets third: one object, until the exception gets another entry."""
     if exception.source is None:
         return _made_traceback(t, exception, exception.entries)
-    return wrap(t, exception_field(exception.real, "__traceback__"), _traceback_source(exception))
+    return t.wrap(exception_field(exception.real, "__traceback__"), _traceback_source(exception))
 
 
 def _made_traceback(t: Tracing, exception: Any, entries: tuple[TracebackEntry, ...]) -> Any:

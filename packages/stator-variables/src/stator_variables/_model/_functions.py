@@ -8,8 +8,6 @@ from stator_bytecode import NULL, HandlerTable
 from stator_guards import SlotSource
 
 from stator_variables import _kinds as k
-from stator_variables._build import wrap
-from stator_variables._model import _attributes
 from stator_variables._model._lookup import plain_lookup
 from stator_variables._model._raising import complain, throw
 from stator_variables._tracing import Tracing
@@ -54,9 +52,7 @@ _OF_NEW: dict[str, Callable[[Any], Any]] = {
 def read(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
     vt = args[0]
     if vt.real is not MISSING:
-        return wrap(
-            t, _FUNCTION[of].__get__(vt.real), SlotSource(vt.source, types.FunctionType, of)
-        )
+        return t.wrap(_FUNCTION[of].__get__(vt.real), SlotSource(vt.source, types.FunctionType, of))
     found = vt.fields[of] if of in vt.fields else _OF_NEW[of](vt)
     if found is MISSING:
         raise t.unsupported(
@@ -97,8 +93,8 @@ def method_attribute(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any
     vt, name = args[0], args[1].constant()
     if not isinstance(name, str):
         raise t.unsupported("bad-arguments", "an attribute with a name that is no known text")
-    found = _attributes.generic_get(t, vt, name)
-    return found if found is not MISSING else _attributes.get_attribute(t, vt.function, name)
+    found = t.generic_get(vt, name)
+    return found if found is not MISSING else t.get_attribute(vt.function, name)
 
 
 _OF_C_METHODS = ("__name__", "__qualname__", "__doc__", "__text_signature__")
@@ -120,7 +116,7 @@ def of_method(t: Tracing, vt: Any, name: str) -> Any:
         return MISSING
     if isinstance(vt.function, k.FunctionTracker):
         has = name != "__doc__" and plain_lookup(vt.cls, name) is not MISSING
-        return MISSING if has else _attributes.get_attribute(t, vt.function, name)
+        return MISSING if has else t.get_attribute(vt.function, name)
     if name in _OF_C_METHODS and isinstance(vt.function, k.BuiltinTracker):
         return k.ConstantTracker(getattr(vt.function.value, name))
     if plain_lookup(vt.cls, name) is not MISSING:

@@ -321,12 +321,11 @@ def observed(t: Tracing, asking: Any, about: tuple[Any, ...]) -> Any:
 
 
 def _asked(t: Tracing, first: Any, *second: Any) -> Any:
-    from stator_variables._model import _calls, _operators
 
     if not second:
-        return (yield from settle(_calls.call(t, k.BuiltinTracker(hash), [first], {}))).constant()
-    equal = yield from settle(_operators.compare(t, "==", first, *second))
-    return (yield from settle(_operators.truth(t, equal)))
+        return (yield from settle(t.call(k.BuiltinTracker(hash), [first], {}))).constant()
+    equal = yield from settle(t.compare("==", first, *second))
+    return (yield from settle(t.truth(equal)))
 
 
 @attrs.frozen

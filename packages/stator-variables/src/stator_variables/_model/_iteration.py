@@ -23,9 +23,8 @@ from stator_bytecode import (
 from stator_guards import CallSource, ItemSource, Length, Source, Truth
 
 from stator_variables import _kinds as k
-from stator_variables._build import wrap
 from stator_variables._holding import exhausts_unobserved
-from stator_variables._model import _attributes, _calls, _dictionary, _operators
+from stator_variables._model import _attributes, _calls
 from stator_variables._model._lookup import (
     defines,
     guarded_lookup,
@@ -55,7 +54,7 @@ def get_iterator(t: Tracing, vt: Any) -> Any:
     if source is not None and raw is not None:
         if _attributes.may_refuse(t, raw):
             return _iterator_if_bound(t, raw, source, vt)
-        given = _calls.call(t, _attributes.bind(t, raw, source, vt, "__iter__"), [], {})
+        given = t.call(t.bind(raw, source, vt, "__iter__"), [], {})
         return _calls.completed(t, given, Then("iter"))
     return _iterator_by_items(t, vt, raw)
 
@@ -64,7 +63,7 @@ def get_iterator(t: Tracing, vt: Any) -> Any:
 def _iterator_if_bound(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
     if (bound := (yield from _attributes.bound_or_none(t, raw, source, vt, "__iter__"))) is None:
         return _iterator_by_items(t, vt, raw)
-    return (yield from settle(_calls.completed(t, _calls.call(t, bound, [], {}), Then("iter"))))
+    return (yield from settle(_calls.completed(t, t.call(bound, [], {}), Then("iter"))))
 
 
 def _iterator_by_items(t: Tracing, vt: Any, raw: Any) -> Any:
@@ -135,7 +134,7 @@ def sequence_iterator(vt: Any) -> k.IteratorTracker:
 
 def dict_iterator(t: Tracing, d: Any, part: str, backwards: bool = False) -> Any:
     ordered = issubclass(d.cls, collections.OrderedDict)
-    parts = [d, len(_dictionary.items(t, d)), backwards]
+    parts = [d, len(t.items(d)), backwards]
     made = k.IteratorTracker(_dict_iterator_class(part, ordered, backwards), part, parts)
     d.iterators.append(made)
     return made
@@ -173,7 +172,7 @@ def next_or_raise(t: Tracing, it: Any) -> Any:
         return next_value(t, it)
     if isinstance(it, k.IteratorTracker):
         return _STEPS[it.kind](t, it)
-    return _calls.call_slot(t, it, "__next__", [], "'{}' object is not an iterator")
+    return t.call_slot(it, "__next__", [], "'{}' object is not an iterator")
 
 
 def _user_next(t: Tracing, it: Any) -> Any:
@@ -190,7 +189,7 @@ def _user_next(t: Tracing, it: Any) -> Any:
 
 @operation
 def _next_of(t: Tracing, ask: Callable[[Tracing, Any], Any], it: Any) -> Any:
-    return (yield from attempt(StopIteration, NULL, ask, t, it))
+    return (yield from attempt(t, StopIteration, NULL, ask, t, it))
 
 
 def advance(t: Tracing, it: Any) -> None:
@@ -263,7 +262,7 @@ def _next_of_existing(t: Tracing, it: Any) -> Any:
         t.guard(source, Length(at))
         return NULL
     t.need_length(source, at + 1)
-    return wrap(t, left[at], ItemSource(source, at))
+    return t.wrap(left[at], ItemSource(source, at))
 
 
 def _too_far(t: Tracing, it: Any) -> Exception:
@@ -284,7 +283,7 @@ def is_over_changed(t: Tracing, it: Any) -> bool:
 @_placed
 def _next_in_dict(t: Tracing, it: Any) -> Any:
     d, size, backwards = it.parts
-    pairs = _dictionary.items(t, d)
+    pairs = t.items(d)
     if len(pairs) != size:
         raise t.unsupported(
             "dict-changed-during-iteration", "a dict whose keys changed since its iterator was made"
@@ -354,11 +353,7 @@ def _check_strict(t: Tracing, sources: list[Any], index: int) -> Any:
 def _next_map(t: Tracing, it: Any) -> Any:
     function, sources = it.parts
     args = yield from _one_of_each(t, sources)
-    return (
-        (yield from settle(_calls.call(t, function, args, {})))
-        if len(args) == len(sources)
-        else NULL
-    )
+    return (yield from settle(t.call(function, args, {}))) if len(args) == len(sources) else NULL
 
 
 @operation
@@ -367,12 +362,8 @@ def _next_filter(t: Tracing, it: Any) -> Any:
     while True:
         if (value := (yield from settle(next_value(t, source)))) is NULL:
             return NULL
-        kept = (
-            value
-            if k.is_none(function)
-            else (yield from settle(_calls.call(t, function, [value], {})))
-        )
-        if (yield from settle(_operators.truth(t, kept))):
+        kept = value if k.is_none(function) else (yield from settle(t.call(function, [value], {})))
+        if (yield from settle(t.truth(kept))):
             return value
 
 
@@ -392,13 +383,11 @@ def _next_enumerate(t: Tracing, it: Any) -> Any:
         )
     if (value := (yield from settle(next_value(t, source)))) is NULL:
         return NULL
-    index = _operators.binary(t, "+", start, k.ConstantTracker(it.position))
+    index = t.binary("+", start, k.ConstantTracker(it.position))
     if it.source is None and not isinstance(
         start, k.ConstantTracker
     ):  # a value that goes on over a break
-        t.write(
-            it, parts=[source, _operators.binary(t, "+", index, k.ConstantTracker(1))], position=0
-        )
+        t.write(it, parts=[source, t.binary("+", index, k.ConstantTracker(1))], position=0)
     else:
         advance(t, it)
     return k.TupleTracker([index, value], tuple)
@@ -410,11 +399,7 @@ def _next_getitem(t: Tracing, it: Any) -> Any:
     if it.index < 0:
         return NULL
     ends = IndexError | StopIteration
-    return (
-        yield from attempt(
-            ends, NULL, _operators.get_item, t, it.parts[0], k.ConstantTracker(it.index)
-        )
-    )
+    return (yield from attempt(t, ends, NULL, t.get_item, it.parts[0], k.ConstantTracker(it.index)))
 
 
 @operation
@@ -422,12 +407,12 @@ def _next_callable(t: Tracing, it: Any) -> Any:
     function, sentinel = it.parts
     if it.exhausted:
         return NULL
-    value = yield from attempt(StopIteration, NULL, _calls.call, t, function, [], {})
+    value = yield from attempt(t, StopIteration, NULL, t.call, function, [], {})
     if value is NULL:
         return _finish(t, it)
     if it.exhausted:  # the call went through the iterator itself
         return NULL
-    if (yield from settle(_operators.equal(t, sentinel, value))):
+    if (yield from settle(t.equal(sentinel, value))):
         return _finish(t, it)
     return value
 
@@ -495,12 +480,10 @@ def _ask_length(t: Tracing, vt: Any) -> Any:
     if not any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__")):
         return
     for name in ("__len__", "__length_hint__"):
-        if (method := _attributes.special(t, vt, name)) is MISSING:
+        if (method := t.special(vt, name)) is MISSING:
             continue
         try:
-            found = (
-                yield from settle(_calls.call(t, (yield from settle(method)), [], {}))
-            ).constant()
+            found = (yield from settle(t.call((yield from settle(method)), [], {}))).constant()
         except Raised as raised:
             if not issubclass(raised.value.cls, TypeError):
                 raise
@@ -514,7 +497,7 @@ def _ask_length(t: Tracing, vt: Any) -> Any:
 
 def iterator_saying(t: Tracing, vt: Any, *text: str | type) -> Generator[Any, Any, Any]:
     """`iter(vt)`, whose TypeError C says in words of its own (`PySequence_Fast`, `_PySequence_IterSearch`)."""
-    if (found := (yield from attempt(TypeError, None, get_iterator, t, vt))) is None:
+    if (found := (yield from attempt(t, TypeError, None, get_iterator, t, vt))) is None:
         complain(t, TypeError, *text)
     return found
 
@@ -527,7 +510,7 @@ def iterator_to_search(t: Tracing, vt: Any) -> Generator[Any, Any, Any]:
 def any_equal(t: Tracing, iterable: Any, item: Any) -> Any:
     iterator = yield from iterator_to_search(t, iterable)
     while (value := (yield from settle(next_value(t, iterator)))) is not NULL:
-        if (yield from settle(_operators.equal(t, value, item))):
+        if (yield from settle(t.equal(value, item))):
             return k.ConstantTracker(True)
     return k.ConstantTracker(False)
 

@@ -6,8 +6,6 @@ from stator_bytecode import operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._builtin import _instances
-from stator_variables._model import _attributes, _dictionary
-from stator_variables._model._hashing import key_of
 from stator_variables._model._lookup import overrides
 from stator_variables._model._raising import attempt, throw
 from stator_variables._tracing import Tracing
@@ -33,10 +31,10 @@ def match_mapping(subject: Any) -> Any:
 def match_keys(t: Tracing, subject: Any, keys: Any) -> Any:
     if not isinstance(subject, k.DictTracker) or overrides(t, subject.cls, "get"):
         raise t.unsupported("match-mapping", f"a mapping pattern over a {subject.cls.__name__}")
-    hashed = [key_of(t, key) for key in keys.items]
+    hashed = [t.key_of(key) for key in keys.items]
     if len(set(hashed)) < len(hashed):
         raise t.unsupported("match-mapping", "a mapping pattern that asks for a key twice")
-    found = [_dictionary.lookup(t, subject, key) for key in hashed]
+    found = [t.lookup(subject, key) for key in hashed]
     return k.NONE if any(value is MISSING for value in found) else k.TupleTracker(found, tuple)
 
 
@@ -57,9 +55,7 @@ def match_class(t: Tracing, subject: Any, cls: Any, count: int, names: Any) -> A
             "bad-arguments", f"a pattern of {cls.value.__name__} that asks for an attribute twice"
         )
     for name in wanted:
-        value = yield from attempt(
-            AttributeError, MISSING, _attributes.get_attribute, t, subject, name
-        )
+        value = yield from attempt(t, AttributeError, MISSING, t.get_attribute, subject, name)
         if value is MISSING:
             return k.NONE
         found.append(value)
@@ -70,9 +66,7 @@ def _positional_names(t: Tracing, cls: Any, count: int) -> Any:
     """Names from `__match_args__`; None when the subject itself is the one positional match."""
     if not count:
         return []
-    args = yield from attempt(
-        AttributeError, MISSING, _attributes.get_attribute, t, cls, "__match_args__"
-    )
+    args = yield from attempt(t, AttributeError, MISSING, t.get_attribute, cls, "__match_args__")
     if args is MISSING:
         if count == 1 and issubclass(cls.value, _SELF_MATCHING):
             return None

@@ -30,7 +30,6 @@ from stator_variables._model import (
     _attributes,
     _calls,
     _containers,
-    _dictionary,
     _ends,
     _iteration,
     _scalars,
@@ -81,7 +80,7 @@ def unary(t: Tracing, symbol: str, vt: Any) -> Any:
         return _arrays.operate(t, function, vt)
     if isinstance(vt, k.ConstantTracker) and not _is_user_value(vt):
         return _calls.as_given(_calls.folded(t, function, vt.value), vt)
-    return _calls.call_slot(t, vt, name, [], f"bad operand type for unary {symbol}: '{{}}'")
+    return t.call_slot(vt, name, [], f"bad operand type for unary {symbol}: '{{}}'")
 
 
 def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
@@ -204,7 +203,7 @@ def _slot_call(t: Tracing, receiver: Any, name: str, argument: Any) -> Any:
         return k.ConstantTracker(NotImplemented)
     if name in _COMPARISONS and _attributes.may_refuse(t, raw):
         return _compared_if_bound(t, raw, source, receiver, name, argument)
-    return _calls.call(t, _attributes.bind(t, raw, source, receiver, name), [argument], {})
+    return t.call(t.bind(raw, source, receiver, name), [argument], {})
 
 
 _COMPARISONS = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"})
@@ -216,7 +215,7 @@ def _compared_if_bound(
 ) -> Any:
     if (bound := (yield from _attributes.bound_or_none(t, raw, source, receiver, name))) is None:
         return k.ConstantTracker(NotImplemented)
-    return (yield from settle(_calls.call(t, bound, [argument], {})))
+    return (yield from settle(t.call(bound, [argument], {})))
 
 
 def _is_foreign_to_tensors(t: Tracing, receiver: Any, argument: Any) -> bool:
@@ -471,8 +470,8 @@ def truth(t: Tracing, vt: Any) -> Any:
         hint = "use torch.where or torch.cond, or accept the graph break"
         raise t.unsupported("data-dependent-branch", "a branch on the value of a tensor", hint)
     for name, kind in (("__bool__", "truth"), ("__len__", "length")):
-        if (bound := _attributes.special(t, vt, name)) is not MISSING:
-            return _calls.completed(t, _calls.call(t, bound, [], {}), Then(kind))
+        if (bound := t.special(vt, name)) is not MISSING:
+            return _calls.completed(t, t.call(bound, [], {}), Then(kind))
     return True
 
 
@@ -480,7 +479,7 @@ def _content(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.ListTracker) and _ends.has_more(t, vt):
         return [vt]
     if isinstance(vt, k.DictTracker):
-        return _dictionary.items(t, vt)
+        return t.items(vt)
     return vt.items if isinstance(vt, k.SequenceTracker) else vt.entries
 
 
@@ -520,9 +519,7 @@ def contains(t: Tracing, container: Any, item: Any, invert: bool) -> Any:
     if raw is None:
         complain(t, TypeError, "'", container.cls, "' object is not a container")
     if source is not None:
-        found = _calls.call(
-            t, _attributes.bind(t, raw, source, container, "__contains__"), [item], {}
-        )
+        found = t.call(t.bind(raw, source, container, "__contains__"), [item], {})
     else:
         found = _iteration.any_equal(t, container, item)
     return after(found, lambda value: _contained(t, value, invert))
@@ -542,21 +539,21 @@ def get_item(t: Tracing, container: Any, key: Any) -> Any:
         return _arrays.operate(t, operator.getitem, container, key)
     if isinstance(container, k.ClassTracker):
         return _class_item(t, container, key)
-    return _calls.call_slot(t, container, "__getitem__", [key], "'{}' object is not subscriptable")
+    return t.call_slot(container, "__getitem__", [key], "'{}' object is not subscriptable")
 
 
 @operation
 def _class_item(t: Tracing, cls_vt: Any, key: Any) -> Any:
-    if (getter := _attributes.special(t, cls_vt, "__getitem__")) is MISSING:
+    if (getter := t.special(cls_vt, "__getitem__")) is MISSING:
         getter = yield from attempt(
-            AttributeError, None, _attributes.get_attribute, t, cls_vt, "__class_getitem__"
+            t, AttributeError, None, t.get_attribute, cls_vt, "__class_getitem__"
         )
         getter = None if getter is not None and k.is_none(getter) else getter
     if getter is None and cls_vt.value is type:  # for which C has a case of its own
-        return _calls.call(t, k.BuiltinTracker(vars(list)["__class_getitem__"]), [cls_vt, key], {})
+        return t.call(k.BuiltinTracker(vars(list)["__class_getitem__"]), [cls_vt, key], {})
     if getter is None:
         complain(t, TypeError, "type '", cls_vt.value, "' is not subscriptable")
-    return (yield from settle(_calls.call(t, getter, [key], {})))
+    return (yield from settle(t.call(getter, [key], {})))
 
 
 def equal(t: Tracing, left: Any, right: Any) -> Any:

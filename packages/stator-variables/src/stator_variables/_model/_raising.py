@@ -53,7 +53,7 @@ def throw(kind: type[BaseException], *args: object) -> NoReturn:
 
 
 def attempt(
-    expected: Any, otherwise: Any, function: Callable[..., Any], *args: Any
+    t: Tracing, expected: Any, otherwise: Any, function: Callable[..., Any], *args: Any
 ) -> Generator[Any, Any, Any]:
     """The value of the Result that `function(*args)` gives; `otherwise` where the program raises what is expected."""
     try:
@@ -64,7 +64,7 @@ def attempt(
         for guard in (
             raised.value.relied if type(raised) is Raised else ()
         ):  # by C: nobody has seen the text
-            args[0].guards.pop(guard)
+            t.guards.pop(guard)
         return otherwise
 
 

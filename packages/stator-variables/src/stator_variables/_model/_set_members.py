@@ -12,10 +12,9 @@ import torch
 from stator_guards import CallSource, CapturedSource, Custom, ItemSource, Source
 
 from stator_variables import _kinds as k
-from stator_variables._build import ATOMS, PATHS, SINGLETONS, VALUES, wrap, wrap_items
+from stator_variables._build import ATOMS, PATHS, SINGLETONS, VALUES, wrap_items
 from stator_variables._model._hashing import (
     asks,
-    key_of,
     key_of_value,
     rely_on_kept_hashes,
     tell_apart,
@@ -32,7 +31,7 @@ def read(t: Tracing, vt: k.SetTracker, real: Any, source: Source) -> None:
     members = members_of(real)  # in one step: other threads may change it
     if all(map(_is_named, members)):
         t.guard(source, _same_members(set_base(real), members))
-        before = {key_of(t, member): member for member in map(partial(_constant, t), members)}
+        before = {t.key_of(member): member for member in map(partial(_constant, t), members)}
     elif all(map(_is_value, members)):
         t.guard(source, _same_in_order(set_base(real), members))
         before = _lazily(t, members, CallSource(members_of, source))
@@ -52,7 +51,7 @@ def _is_named(member: Any) -> bool:
 
 
 def _constant(t: Tracing, member: Any) -> Any:
-    return wrap(t, member, CapturedSource(str(member), member))
+    return t.wrap(member, CapturedSource(str(member), member))
 
 
 def _is_value(member: Any) -> bool:
@@ -65,14 +64,14 @@ def _is_value(member: Any) -> bool:
 def _lazily(t: Tracing, members: list[Any], source: Source) -> dict[Any, Any]:
     """The members by their keys. The guard on the set covers the keys: no member is looked at here."""
     return {
-        key_of_value(t, member): wrap(t, member, ItemSource(source, index))
+        key_of_value(t, member): t.wrap(member, ItemSource(source, index))
         for index, member in enumerate(members)
     }
 
 
 def _one_by_one(t: Tracing, members: list[Any], source: Source) -> dict[Any, Any]:
     found = wrap_items(t, members, CallSource(members_of, source))
-    keys = [key_of(t, member) for member in found]
+    keys = [t.key_of(member) for member in found]
     if any(map(asks, keys)) and len({*map(hash, keys)}) < len(keys):
         # The program would be asked whether they are equal, which the set was once and is no more.
         raise t.unsupported("set-of-objects", "an existing set with members of one hash")

@@ -11,7 +11,7 @@ import attrs
 from stator_guards import CallSource, CapturedSource, Custom, Source
 
 from stator_variables import _kinds as k
-from stator_variables._model._hashing import Identity, key_of
+from stator_variables._model._hashing import Identity
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import is_pending
 
@@ -114,7 +114,7 @@ def recipe_of(t: Tracing, vt: Any, existing: list[Any]) -> Any:
         keys = (
             [*vt.entries]
             if isinstance(vt, k.DictTracker)
-            else [key_of(t, item) for item in vt.items]
+            else [t.key_of(item) for item in vt.items]
         )
         known = all(type(key) in _ATOMS for key in keys)
         return (dict.fromkeys(keys) if isinstance(vt, k.DictTracker) else keys) if known else None
@@ -130,7 +130,7 @@ def _recipe_of_new(t: Tracing, vt: Any, existing: list[Any]) -> Recipe | None:
     steps = []
     for method, item in vt.steps:
         if method in ("add", "discard"):
-            operands = [key_of(t, item)]
+            operands = [t.key_of(item)]
         else:
             operands = [recipe_of(t, one, existing) for one in _operands(method, item)]
         if None in operands:

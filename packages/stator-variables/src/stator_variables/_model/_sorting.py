@@ -12,7 +12,6 @@ from stator_bytecode import operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._library._pure import answers_in_python
-from stator_variables._model import _calls, _operators
 from stator_variables._model._raising import as_program_error
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -23,12 +22,12 @@ Steps = Generator[Any, Any, Any]
 
 def sort(t: Tracing, items: list[Any], key: Any, reverse: Any, order: list[int]) -> Steps:
     """Put `order`, the places of the items, in order. Where a comparison raises it is left half done, as CPython's."""
-    backwards = reverse is not None and (yield from settle(_operators.truth(t, reverse)))
+    backwards = reverse is not None and (yield from settle(t.truth(reverse)))
     keys = items
     if key is not None and not k.is_none(key):
         keys = []
         for item in items:
-            keys.append((yield from settle(_calls.call(t, key, [item], {}))))
+            keys.append((yield from settle(t.call(key, [item], {}))))
     values = [vt.constant() for vt in keys]
     if any(value is MISSING or answers_in_python(value) for value in values) or any(
         isinstance(vt, k.ClassTracker) for vt in keys
@@ -47,8 +46,8 @@ def _by_comparisons(t: Tracing, keys: list[Any], backwards: bool, order: list[in
     first, answers = order.copy(), list[int]()
     while (asked := _sort(order, answers, backwards)) is not None:
         left, right = asked
-        result = yield from settle(_operators.compare(t, "<", keys[left], keys[right]))
-        answers.append(-(yield from settle(_operators.truth(t, result))))
+        result = yield from settle(t.compare("<", keys[left], keys[right]))
+        answers.append(-(yield from settle(t.truth(result))))
         order[:] = first
 
 

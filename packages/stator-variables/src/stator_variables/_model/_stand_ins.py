@@ -10,8 +10,7 @@ from typing import Any
 from stator_guards import CapturedSource, Is
 
 from stator_variables import _kinds as k
-from stator_variables._build import ATOMS, attributes_of, wrap
-from stator_variables._model import _dictionary
+from stator_variables._build import ATOMS, attributes_of
 from stator_variables._model._lookup import plain_lookup
 from stator_variables._model._set_order import made_again
 from stator_variables._runtime import base_of_c
@@ -52,7 +51,7 @@ def _made_stand_in(t: Tracing, vt: Any) -> Any:
             return made_again(t, vt)  # in its order
         return vt.cls([stand_in(t, item) for item in vt.entries.values()])
     if isinstance(vt, k.DictTracker) and vt.cls is dict:
-        return {stand_in(t, key): stand_in(t, value) for key, value in _dictionary.items(t, vt)}
+        return {stand_in(t, key): stand_in(t, value) for key, value in t.items(vt)}
     if isinstance(vt, k.RecipeTracker):
         named = {name: stand_in(t, value) for name, value in vt.kwargs.items()}
         return vt.make([stand_in(t, value) for value in vt.args], named)
@@ -111,7 +110,7 @@ def field_of(t: Tracing, vt: Any, name: str) -> Any:
     value = getattr(stand_in(t, vt), name, MISSING)
     if type(value) not in ATOMS and id(value) not in t.heap:
         return MISSING
-    return wrap(t, value, CapturedSource(name, value))
+    return t.wrap(value, CapturedSource(name, value))
 
 
 # The real object behind a tracker, for what is called natively while the graph runs: a policy, a configuration.

@@ -15,7 +15,6 @@ from stator_bytecode import Frame, HandlerTable
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._arity import Args, Kwargs
-from stator_variables._model import _calls
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -108,7 +107,7 @@ def check_is_size(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if number is MISSING:
         return MISSING
     if not isinstance(number, k.NumberTracker):
-        check_condition(t, [_calls.fold(t, operator.ge, [number, k.ConstantTracker(0)], {})], {})
+        check_condition(t, [t.fold(operator.ge, [number, k.ConstantTracker(0)], {})], {})
     limit = {"max": kwargs["max"]} if "max" in kwargs else {}
     return _torch_calls.record(t, torch._check_is_size, [number], limit)
 

@@ -17,7 +17,6 @@ from stator_variables import _kinds as k
 from stator_variables._applevel import _copying as app
 from stator_variables._build import new_namespace, with_namespace
 from stator_variables._builtin._method_table import app_level
-from stator_variables._model import _dictionary
 from stator_variables._torch import _storages, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -48,7 +47,7 @@ def _can_be_cloned(t: Tracing, tensor: Any, memo: Any) -> bool:
     if not _covers_storage(t, tensor):
         return False
 
-    copied = _dictionary.lookup(t, memo, "torch")
+    copied = t.lookup(memo, "torch")
     return copied is MISSING or not _may_be_in(copied, tensor)
 
 

@@ -18,7 +18,6 @@ from stator_guards import AttrSource, CapturedSource, Custom, Is
 
 from stator_variables import _kinds as k
 from stator_variables import _streams
-from stator_variables._build import wrap
 from stator_variables._runtime import filled
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
@@ -49,7 +48,7 @@ def of_torch(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> An
     step = _streams.step(t, _streams.TORCH, of, args, kwargs, changes=not reads)
     if of is torch.random.manual_seed:
         real = torch.default_generator
-        return wrap(t, real, CapturedSource("default_generator", real))
+        return t.wrap(real, CapturedSource("default_generator", real))
     return _streams.result(t, step, example)
 
 
@@ -122,7 +121,7 @@ def device(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
         raise t.unsupported(
             "random-stream", "the device of a generator that was made in the region"
         )
-    return wrap(t, receiver.real.device, AttrSource(receiver.source, "device"))
+    return t.wrap(receiver.real.device, AttrSource(receiver.source, "device"))
 
 
 # -- operators that are given a generator -----------------------------------------------------------------------------

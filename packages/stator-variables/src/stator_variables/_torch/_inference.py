@@ -69,7 +69,7 @@ def _kept(t: Tracing) -> dict[Setting, Any]:
 @handlers.handles(torch.inference_mode.__enter__)
 def enter(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     namespace = args[0].namespace
-    mode = MISSING if namespace is None else _dictionary.lookup(t, namespace, "mode")
+    mode = MISSING if namespace is None else t.lookup(namespace, "mode")
     if mode is MISSING or not isinstance(mode.constant(), bool):
         return MISSING
     outside = (
@@ -94,9 +94,7 @@ def enter(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @handlers.handles(torch.inference_mode.__exit__)
 def leave(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    entered = (
-        MISSING if args[0].namespace is None else _dictionary.lookup(t, args[0].namespace, _CONTEXT)
-    )
+    entered = MISSING if args[0].namespace is None else t.lookup(args[0].namespace, _CONTEXT)
     if (
         not isinstance(entered, InferenceTracker)
         or not t.inference.entered

@@ -19,7 +19,6 @@ from torch.nested._internal import nested_tensor
 from torch.nested._internal.nested_tensor import NestedTensor
 
 from stator_variables import _kinds as k
-from stator_variables._build import wrap
 from stator_variables._torch import _torch_calls
 from stator_variables._torch._history import history_of
 from stator_variables._tracing import Tracing
@@ -88,7 +87,7 @@ def build(t: Tracing, real: Any, source: Source) -> Any:
     t.guard(CallSource(form_of, source), Equals(form_of(real)))
     values = _values(t, real, source)
     parts: list[Any] = [
-        k.NONE if part is None else wrap(t, part, AttrSource(source, name))
+        k.NONE if part is None else t.wrap(part, AttrSource(source, name))
         for name, part in (("_offsets", real._offsets), ("_lengths", real._lengths))
     ]
     ragged = k.ConstantTracker(real._ragged_idx)
@@ -107,7 +106,7 @@ def build(t: Tracing, real: Any, source: Source) -> Any:
 def _values(t: Tracing, real: Any, source: Source) -> Any:
     part, inner = AttrSource(source, "_values"), real._values
     if not real.requires_grad:
-        return wrap(t, inner, part)
+        return t.wrap(inner, part)
     t.keep_apart(part, inner)
     whole, tensor = CallSource(values_of, source), values_of(real)
     dims = t.policy.dims(part, inner)

@@ -18,9 +18,8 @@ from torch.utils import _pytree as pytree
 
 from stator_variables import _kinds as k
 from stator_variables._applevel import _marked
-from stator_variables._build import wrap
 from stator_variables._builtin._method_table import app_level
-from stator_variables._model import _calls, _dictionary
+from stator_variables._model import _calls
 from stator_variables._model._stand_ins import known_value
 from stator_variables._torch._torch_calls import argument, from_traced
 from stator_variables._tracing import Tracing
@@ -45,17 +44,14 @@ def record(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     function, leaves, outline, states = args[0].real, args[1].items, args[2], args[3].items
     held = {index: known_value(t, leaf) for index, leaf in enumerate(leaves) if _is_held(leaf)}
     given = [None if index in held else argument(t, leaf) for index, leaf in enumerate(leaves)]
-    tensors = [
-        {key.constant(): item.traced for key, item in _dictionary.items(t, state)}
-        for state in states
-    ]
+    tensors = [{key.constant(): item.traced for key, item in t.items(state)} for state in states]
     made: list[Any] = []
     target = _node(function, _spec(t, outline), held, made)
     with _Noticing(t, function) if has_mark(function, NONSTRICT) else contextlib.nullcontext():
         traced = t.graph.call(target, (given, tensors), {})
-    operands = [*leaves, *(item for state in states for _, item in _dictionary.items(t, state))]
+    operands = [*leaves, *(item for state in states for _, item in t.items(state))]
     results = from_traced(t, traced, operands)
-    return k.TupleTracker([results, wrap(t, made[0], CapturedSource("structure", made[0]))], tuple)
+    return k.TupleTracker([results, t.wrap(made[0], CapturedSource("structure", made[0]))], tuple)
 
 
 def _is_held(leaf: Any) -> bool:

@@ -18,7 +18,7 @@ from torch.utils._device import DeviceContext
 
 from stator_variables import _kinds as k
 from stator_variables._applevel._methods import initialise_range
-from stator_variables._build import equal_to, wrap
+from stator_variables._build import equal_to
 from stator_variables._builtin._method_table import app_level, then
 from stator_variables._filtering import filtered
 from stator_variables._graph import Traced
@@ -204,7 +204,7 @@ def read(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     if not (changed := [setting for setting in t.modes if state.is_guarded(setting.read)]):
         answer = of(*values)
         is_atom = not isinstance(answer, list | tuple)
-        return wrap(t, answer, source) if is_atom else _guarded(t, source, answer, answer)
+        return t.wrap(answer, source) if is_atom else _guarded(t, source, answer, answer)
     with _as_at_start(t, changed):
         start = of(*values)
     return _guarded(t, source, start, of(*values))
@@ -395,5 +395,5 @@ def enter_range(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @handlers.handles(record_function.__exit__)
 def leave_range(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    ends = _dictionary.lookup(t, args[0].namespace, _ENDS)
+    ends = t.lookup(args[0].namespace, _ENDS)
     return MISSING if ends is MISSING or ends.constant() is not False else k.NONE

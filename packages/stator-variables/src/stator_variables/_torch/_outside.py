@@ -16,7 +16,6 @@ import torch
 from stator_guards import CallSource, ItemSource, Length
 from torch.overrides import TorchFunctionMode
 
-from stator_variables._build import wrap
 from stator_variables._torch._torch_calls import indexing_mode
 from stator_variables._tracing import Tracing
 
@@ -79,5 +78,5 @@ def enter_taken(t: Tracing) -> None:
         whole = CallSource(taken_modes)
         t.guard(whole, Length(len(modes)))
         t.overrides.modes = tuple(
-            wrap(t, mode, ItemSource(whole, at)) for at, mode in enumerate(modes)
+            t.wrap(mode, ItemSource(whole, at)) for at, mode in enumerate(modes)
         )

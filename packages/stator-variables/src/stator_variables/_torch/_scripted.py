@@ -12,7 +12,6 @@ from stator_bytecode import Frame, HandlerTable, Invoke, operation
 from stator_guards import AttrSource, Is
 
 from stator_variables import _kinds as k
-from stator_variables._build import wrap
 from stator_variables._model import _calls
 from stator_variables._tracing import Tracing, source_of
 
@@ -32,7 +31,7 @@ def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
         raise t.unsupported("builtin", f"a call of the scripted function {real.name}")
     source = source_of(scripted)
     t.guard(source, Is(real))
-    function = wrap(t, original, AttrSource(source, "_torchdynamo_inline"))
+    function = t.wrap(original, AttrSource(source, "_torchdynamo_inline"))
     return _run(t, _calls.frame_for(t, function, given, kwargs))
 
 

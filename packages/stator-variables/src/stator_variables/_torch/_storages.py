@@ -13,7 +13,6 @@ from stator_bytecode import HandlerTable
 from stator_guards import CallSource, DistinctStorages, Truth
 
 from stator_variables import _kinds as k
-from stator_variables._build import wrap
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -102,7 +101,7 @@ def _storage(vt: Any) -> int:
 def nbytes(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     tensor = args[0].tensor
     if (known := _input_over(t, tensor)) is not None:
-        return wrap(t, size_of_storage(known.real), CallSource(size_of_storage, known.source))
+        return t.wrap(size_of_storage(known.real), CallSource(size_of_storage, known.source))
     size = tensor.example.untyped_storage().nbytes()
     if type(size) is not int:
         raise t.unsupported(
@@ -131,7 +130,7 @@ def _number(t: Tracing, tensor: Any, read: Any) -> Any:
         raise t.unsupported("tensor-attribute", "the address of a tensor that the graph computes")
     value, source = read(known.real), CallSource(read, known.source)
     if value == 0:
-        return wrap(t, value, source)
+        return t.wrap(value, source)
     number = k.NumberTracker(t.graph.number_input(source, value, "address"), int)
     number.is_address = True
     return number

@@ -22,8 +22,8 @@ from stator_guards import CapturedSource, Is, TypeIs
 from torch.overrides import TorchFunctionMode
 
 from stator_variables import _kinds as k
-from stator_variables._build import new_namespace, wrap
-from stator_variables._model import _attributes, _calls, _dictionary
+from stator_variables._build import new_namespace
+from stator_variables._model import _calls
 from stator_variables._model._lookup import is_subtype, type_lookup
 from stator_variables._torch import _new_leaves, _tensor_attributes, _torch_calls
 from stator_variables._tracing import Tracing
@@ -170,7 +170,7 @@ def get(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
         isinstance(args[1], k.TensorTracker | k.SubclassTracker) and raw.__objclass__ is _BASE
     ):
         raise t.unsupported("bad-arguments", "a call of __get__ that it does not accept")
-    return _attributes.get_attribute(t, args[1], raw.__name__)
+    return t.get_attribute(args[1], raw.__name__)
 
 
 # -- with a say -------------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def _asked(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any])
 
 
 def _as_tracker(t: Tracing, function: Any) -> Any:
-    return wrap(t, function, CapturedSource(function.__name__, function))
+    return t.wrap(function, CapturedSource(function.__name__, function))
 
 
 def _dummy(t: Tracing, vt: Any) -> Any:
@@ -256,7 +256,7 @@ def dispatch(
 ) -> Any:
     """`__torch_function__` of the innermost mode, then of each in turn; C has no keywords where there are none. A break
     in one is a break at the call, so it costs one."""
-    classes = k.TupleTracker([_attributes.class_of(t, vt) for vt in asked], tuple)
+    classes = k.TupleTracker([t.class_of(vt) for vt in asked], tuple)
     named = [] if kwargs is None else [_calls.new_dict(kwargs)]
     given = [public, classes, k.TupleTracker(args, tuple), *named]
     modes = t.overrides.modes
@@ -265,11 +265,11 @@ def dispatch(
             raise t.unsupported(
                 "operator-error", "a function of torch that asks a mode again and again"
             )
-        method = yield from settle(_attributes.get_attribute(t, vt, "__torch_function__"))
+        method = yield from settle(t.get_attribute(vt, "__torch_function__"))
         active = modes[:-1] if vt in modes else modes
         result = yield from _with(
             t,
-            partial(_calls.call, t, method, given, {}),
+            partial(t.call, method, given, {}),
             asking=t.overrides.asking + 1,
             modes=active,
         )
@@ -361,7 +361,7 @@ def disabled(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     )
     return (
         yield from _with(
-            t, partial(_calls.call, t, public, list(given.items), _keywords(t, named)), off=True
+            t, partial(t.call, public, list(given.items), _keywords(t, named)), off=True
         )
     )
 
@@ -399,7 +399,7 @@ def enable(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
 def _keywords(t: Tracing, named: Any) -> dict[str, Any]:
     if named is None or k.is_none(named):
         return {}
-    return {key.constant(): value for key, value in _dictionary.items(t, named)}
+    return {key.constant(): value for key, value in t.items(named)}
 
 
 def _of_class(t: Tracing, result: Any, cls: type, known: Sequence[Any] | None) -> Any:

@@ -8,7 +8,7 @@ from stator_guards import AttrSource, Custom, Equals
 from torch.nested._internal.nested_tensor import NestedTensor
 
 from stator_variables import _kinds as k
-from stator_variables._build import new_namespace, with_namespace, wrap
+from stator_variables._build import new_namespace, with_namespace
 from stator_variables._model import _dictionary
 from stator_variables._model._raising import complain
 from stator_variables._torch import _jagged, _torch_calls, _wrappers
@@ -64,7 +64,7 @@ def _autograd(t: Tracing, vt: Any, name: str) -> Any:
         return vt.grad
     if is_as_before:
         source = AttrSource(vt.source, name)
-        return wrap(t, getattr(vt.real, name), source)
+        return t.wrap(getattr(vt.real, name), source)
     if (
         vt.source is None and _of_example(t, vt, "grad_fn") is None
     ):  # a leaf, and nothing that is traced accumulates gradients
@@ -126,7 +126,7 @@ def own(t: Tracing, vt: Any, name: str) -> Any:
     if vt.namespace is None:
         return MISSING
     if not hasattr(torch.Tensor, name):
-        return _dictionary.lookup(t, vt.namespace, name)
+        return t.lookup(vt.namespace, name)
     if vt.source is None or _wrappers.is_wrapper(
         vt.cls
     ):  # what a wrapper holds is compared part by part
@@ -134,7 +134,7 @@ def own(t: Tracing, vt: Any, name: str) -> Any:
     if hides_nothing(vt.real):
         t.guard(vt.source, HIDES_NOTHING)
         return MISSING
-    return _dictionary.lookup(t, vt.namespace, name)
+    return t.lookup(vt.namespace, name)
 
 
 _METHODS = frozenset(dir(torch.Tensor))

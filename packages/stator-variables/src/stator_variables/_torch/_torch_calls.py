@@ -16,7 +16,7 @@ from stator_guards import Equals, SizeSource
 from stator_variables import _kinds as k
 from stator_variables._graph import Traced
 from stator_variables._library._pure import NUMBERS, NUMPY, is_number_of_numpy
-from stator_variables._model import _dictionary, _scalars
+from stator_variables._model import _scalars
 from stator_variables._model._lookup import overrides
 from stator_variables._stored import has_member
 from stator_variables._torch import _new_leaves, _wrappers
@@ -268,7 +268,7 @@ def argument(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.SliceTracker):
         return slice(*(argument(t, _as_number(t, part)) for part in vt.parts))
     if isinstance(vt, k.DictTracker) and vt.cls is dict:
-        return {key.constant(): argument(t, value) for key, value in _dictionary.items(t, vt)}
+        return {key.constant(): argument(t, value) for key, value in t.items(vt)}
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
         return vt.value
     raise t.unsupported(

@@ -10,7 +10,7 @@ import torch.compiler
 from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
-from stator_variables._model import _attributes, _containers, _dictionary
+from stator_variables._model import _containers
 from stator_variables._model._lookup import plain_lookup
 from stator_variables._torch import _arrays, _torch_calls
 from stator_variables._tracing import Tracing
@@ -126,7 +126,7 @@ def module_getattr(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
         plain_lookup(module.cls, "__getattribute__"), types.FunctionType
     ):
         return MISSING
-    own = _attributes.generic_get(t, module, "__dict__")
+    own = t.generic_get(module, "__dict__")
     return _found_in(t, own, name) if own is module.namespace else MISSING
 
 
@@ -135,11 +135,11 @@ def _found_in(t: Tracing, own: Any, name: str) -> Any:
     if not isinstance(own, k.DictTracker):
         return MISSING
     for table_name in _TABLES:
-        if (table := _dictionary.lookup(t, own, table_name)) is MISSING:
+        if (table := t.lookup(own, table_name)) is MISSING:
             continue
         if not isinstance(table, k.DictTracker) or table.cls is not dict:
             return MISSING
-        if (found := _dictionary.lookup(t, table, name)) is not MISSING:
+        if (found := t.lookup(table, name)) is not MISSING:
             return found
     return MISSING
 

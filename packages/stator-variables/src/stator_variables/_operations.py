@@ -1,0 +1,127 @@
+"""Operations of the object space: what the interpreter does with values, as PyPy's object space declares it.
+
+Every module reaches them through the space that it is given as `t`. The modules that implement them therefore need
+not import one another; `_standard_space.py` joins them. Arguments and results are trackers unless stated otherwise.
+A result may be suspended (`stator_bytecode.Result`) wherever code of the program may have to run first.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stator_guards import Source
+
+from stator_variables._kinds import DictTracker
+
+
+class Operations(ABC):
+    """Declares the operations; each is named as the function that implements it."""
+
+    # -- values ------------------------------------------------------------------------------------
+    @abstractmethod
+    def wrap(self, real: Any, source: Source) -> Any:
+        """Return the tracker of an existing value."""
+
+    @abstractmethod
+    def class_of(self, vt: Any) -> Any:
+        """`type(vt)`"""
+
+    @abstractmethod
+    def truth(self, vt: Any) -> Any:
+        """`bool(vt)`, as a Python bool."""
+
+    @abstractmethod
+    def key_of(self, vt: Any) -> Any:
+        """Return a hashable stand-in for a value that is a key: equal exactly where the values are."""
+
+    # -- calls -------------------------------------------------------------------------------------
+    @abstractmethod
+    def call(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """`function(*args, **kwargs)`"""
+
+    @abstractmethod
+    def call_slot(
+        self,
+        vt: Any,
+        name: str,
+        args: Sequence[Any],
+        complaint: str,
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Call a special method of the class of `vt`; raise TypeError(`complaint`) without one."""
+
+    @abstractmethod
+    def fold(self, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Call a pure function on constants; MISSING if it is not pure or they are not constants."""
+
+    # -- attributes --------------------------------------------------------------------------------
+    @abstractmethod
+    def get_attribute(self, vt: Any, name: str) -> Any:
+        """`vt.name`"""
+
+    @abstractmethod
+    def generic_get(self, vt: Any, name: str) -> Any:
+        """`object.__getattribute__(vt, name)`, or MISSING."""
+
+    @abstractmethod
+    def super_attribute(self, vt: Any, name: str) -> Any:
+        """`vt.name` for a super object (`super_getattro`)."""
+
+    @abstractmethod
+    def special(self, vt: Any, name: str) -> Any:
+        """Look up a special method on the class and bind it (`_PyObject_LookupSpecial`), or MISSING."""
+
+    @abstractmethod
+    def bind(self, raw: Any, source: Source, vt: Any, name: str) -> Any:
+        """`raw.__get__(vt, type(vt))` for a raw class attribute."""
+
+    # -- operators ---------------------------------------------------------------------------------
+    @abstractmethod
+    def binary(self, symbol: str, left: Any, right: Any) -> Any:
+        """`left symbol right`; a symbol that ends in "=" is the in-place form."""
+
+    @abstractmethod
+    def compare(self, symbol: str, left: Any, right: Any) -> Any:
+        """`left symbol right`"""
+
+    @abstractmethod
+    def equal(self, left: Any, right: Any) -> Any:
+        """Identity, then `==`, as a Python bool (`PyObject_RichCompareBool`)."""
+
+    @abstractmethod
+    def identical(self, left: Any, right: Any, invert: bool) -> Any:
+        """`left is right`, or `left is not right`."""
+
+    @abstractmethod
+    def contains(self, container: Any, item: Any, invert: bool) -> Any:
+        """`item in container`, or `item not in container`."""
+
+    @abstractmethod
+    def get_item(self, container: Any, key: Any) -> Any:
+        """`container[key]`"""
+
+    # -- iteration ---------------------------------------------------------------------------------
+    @abstractmethod
+    def get_iterator(self, vt: Any) -> Any:
+        """`iter(vt)`"""
+
+    @abstractmethod
+    def next_value(self, it: Any) -> Any:
+        """`next(it)`; NULL at the end."""
+
+    @abstractmethod
+    def drain(self, vt: Any, asks_length: bool = False, most: int = ..., saying: str = "") -> Any:
+        """Collect the items of an iterable, at most `most` of them, in a Python list."""
+
+    @abstractmethod
+    def for_each(self, iterable: Any, do: Callable[[Any], Any], asks_length: bool = False) -> Any:
+        """Run `do(item)`, which gives a result or None, for each item in turn."""
+
+    # -- dicts -------------------------------------------------------------------------------------
+    @abstractmethod
+    def lookup(self, d: DictTracker, hashed: Any) -> Any:
+        """Return the value under what `key_of` gave, or MISSING."""
+
+    @abstractmethod
+    def items(self, d: DictTracker) -> list[tuple[Any, Any]]:
+        """Return the (key, value) pairs in order."""

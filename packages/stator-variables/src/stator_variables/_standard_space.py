@@ -1,0 +1,49 @@
+"""The object space of all packages: the operations that `Tracing` declares, joined from the modules that have them."""
+
+import attrs
+
+from stator_variables import _build
+from stator_variables._model import (
+    _attributes,
+    _calls,
+    _dictionary,
+    _hashing,
+    _iteration,
+    _operators,
+)
+from stator_variables._tracing import Tracing
+
+
+@attrs.define(eq=False)
+class StandardSpace(Tracing):
+    """State and operations of one trace."""
+
+    wrap = _build.wrap
+    class_of = _attributes.class_of
+    truth = _operators.truth
+    key_of = _hashing.key_of
+
+    call = _calls.call
+    call_slot = _calls.call_slot
+    fold = _calls.fold
+
+    get_attribute = _attributes.get_attribute
+    generic_get = _attributes.generic_get
+    super_attribute = _attributes.super_attribute
+    special = _attributes.special
+    bind = _attributes.bind
+
+    binary = _operators.binary
+    compare = _operators.compare
+    equal = _operators.equal
+    identical = _operators.identical
+    contains = _operators.contains
+    get_item = _operators.get_item
+
+    get_iterator = _iteration.get_iterator
+    next_value = _iteration.next_value
+    drain = _iteration.drain
+    for_each = _iteration.for_each
+
+    lookup = _dictionary.lookup
+    items = _dictionary.items
