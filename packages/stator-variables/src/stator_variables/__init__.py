@@ -83,9 +83,9 @@ __all__ = [
     "Place",
     "Places",
     "Policy",
+    "StandardSpace",
     "Stop",
     "SymbolicDomain",
-    "StandardSpace",
     "Tracing",
 ]
 __all__ += ["REPLACEABLE", "filtered", "globals_tracker", "restore_modes"]

@@ -15,11 +15,11 @@ operators that choose among bodies, or repeat one).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import attrs
-from stator_bytecode import Frame, GeneratorState, Raised, operation, settle
+from stator_bytecode import Raised, operation, settle
 from stator_bytecode.errors import SourceSpan, Unsupported
 from torch.utils._device import DeviceContext
 
@@ -27,7 +27,7 @@ from stator_variables import _kinds as k
 from stator_variables._graph import BodyGraph, BodyRecorder, Traced
 from stator_variables._model._dictionary import forget_undone
 from stator_variables._pytree import LEAF, Spec, flatten
-from stator_variables._reach import walk
+from stator_variables._reach import reachable
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import VariableTracker, is_pending
@@ -279,36 +279,3 @@ def wrapped(
         result = yield from body.run(function, args, kwargs)
         graph = body.wrapping(result)
     return record_wrapping(t, target, graph, name, result, **options)
-
-
-# -- what a value leads to --------------------------------------------------------------------------------------------
-def reachable(roots: Sequence[Any]) -> Iterator[Any]:
-    """Every tracker that these lead to, each once, roughly in the order of reading; what nobody looked at yet leads
-    nowhere."""
-    found = walk([root for root in reversed(roots) if not is_pending(root)], _parts)
-    return (value for value in found if isinstance(value, VariableTracker))
-
-
-_NO_PART = ("real", "source", "iterators", "_pending", "_tracker")
-"""A dict knows what goes through it, but does not lead there."""
-
-
-def _parts(value: Any) -> list[Any]:
-    """The last first."""
-    return [part for part in reversed(_all_parts(value)) if not is_pending(part)]
-
-
-def _all_parts(value: Any) -> Sequence[Any]:
-    if isinstance(value, VariableTracker):
-        return [
-            part
-            for name, part in vars(value).items()
-            if name not in _NO_PART and not isinstance(part, Traced)
-        ]
-    if isinstance(value, list | tuple):
-        return value
-    if isinstance(value, dict):
-        return list(value.values())
-    if isinstance(value, GeneratorState):
-        return (value.frame,)
-    return (value.slots, value.stack) if isinstance(value, Frame) else ()

@@ -14,7 +14,7 @@ import stator_bytecode as bytecode
 from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource, DictItemSource
 
-from stator_variables import _closing, _ends
+from stator_variables import _closing, _ends, _new_values
 from stator_variables import _kinds as k
 from stator_variables._builtin._strings import format_value, text_of
 from stator_variables._model import (
@@ -183,11 +183,11 @@ class SymbolicDomain:
     def _constant_object(self, value: Any) -> Any:
         """A tuple in the code, or a NaN, is one object however often it is loaded; an empty tuple is so everywhere."""
         if not value:
-            return _calls.fresh(self.t, value)
+            return _new_values.fresh(self.t, value)
         return self.t.adopt(value, CapturedSource("constant", value), lambda: self._existing(value))
 
     def _existing(self, value: Any) -> Any:
-        tracker = _calls.fresh(self.t, value)
+        tracker = _new_values.fresh(self.t, value)
         tracker.real, tracker.source = value, CapturedSource("constant", value)
         return tracker
 

@@ -20,7 +20,11 @@ class Operations(ABC):
     # -- values ------------------------------------------------------------------------------------
     @abstractmethod
     def wrap(self, real: Any, source: Source) -> Any:
-        """Return the tracker of an existing value."""
+        """Return the tracker of an existing value, which is made when it is looked at."""
+
+    @abstractmethod
+    def build(self, real: Any, source: Source) -> Any:
+        """Make that tracker, and guard what it relies on."""
 
     @abstractmethod
     def class_of(self, vt: Any) -> Any:

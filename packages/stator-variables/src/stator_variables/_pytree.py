@@ -12,7 +12,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from stator_variables import _kinds as k
-from stator_variables._model import _calls, _dictionary
+from stator_variables import _new_values
+from stator_variables._model import _dictionary
 from stator_variables._stored import has_member
 from stator_variables._tracing import Tracing
 
@@ -85,7 +86,7 @@ def _built(t: Tracing, leaves: Iterator[Any], spec: Spec) -> Any:
         return k.TupleTracker(items, spec.cls)
     made = k.DictTracker(spec.cls, complete=True)
     for key, item in zip(spec.keys, items, strict=True):
-        _dictionary.store(t, made, _calls.fresh(t, key), item)
+        _dictionary.store(t, made, _new_values.fresh(t, key), item)
     return made
 
 

@@ -1,12 +1,13 @@
 """What refers to what, as far as trackers know."""
 
 import itertools
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from types import NoneType
 from typing import Any
 
-from stator_bytecode import GeneratorState
+from stator_bytecode import Frame, GeneratorState
 
+from stator_variables._graph import Traced
 from stator_variables._kinds import (
     BuiltinTracker,
     ClassTracker,
@@ -14,7 +15,7 @@ from stator_variables._kinds import (
     FunctionTracker,
     TensorTracker,
 )
-from stator_variables._tracker import VariableTracker
+from stator_variables._tracker import VariableTracker, is_pending
 
 _LEAVES = (ConstantTracker, TensorTracker, ClassTracker, BuiltinTracker)
 _PLAIN = frozenset((*_LEAVES, str, bool, type, NoneType))
@@ -134,3 +135,35 @@ def may_hold(value: Any) -> bool:
 def is_new_leaf(value: Any) -> bool:
     """Whether nobody can notice its end: it is new, and holds nothing."""
     return type(value) in _LEAVES and value.source is None
+
+
+def reachable(roots: Sequence[Any]) -> Iterator[Any]:
+    """Every tracker that these lead to, each once, roughly in the order of reading; what nobody looked at yet leads
+    nowhere."""
+    found = walk([root for root in reversed(roots) if not is_pending(root)], _parts)
+    return (value for value in found if isinstance(value, VariableTracker))
+
+
+_NO_PART = ("real", "source", "iterators", "_pending", "_tracker")
+"""A dict knows what goes through it, but does not lead there."""
+
+
+def _parts(value: Any) -> list[Any]:
+    """The last first."""
+    return [part for part in reversed(_all_parts(value)) if not is_pending(part)]
+
+
+def _all_parts(value: Any) -> Sequence[Any]:
+    if isinstance(value, VariableTracker):
+        return [
+            part
+            for name, part in vars(value).items()
+            if name not in _NO_PART and not isinstance(part, Traced)
+        ]
+    if isinstance(value, list | tuple):
+        return value
+    if isinstance(value, dict):
+        return list(value.values())
+    if isinstance(value, GeneratorState):
+        return (value.frame,)
+    return (value.slots, value.stack) if isinstance(value, Frame) else ()

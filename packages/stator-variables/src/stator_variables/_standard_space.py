@@ -2,7 +2,7 @@
 
 import attrs
 
-from stator_variables import _build
+from stator_variables import _build, _builders
 from stator_variables._model import (
     _attributes,
     _calls,
@@ -19,6 +19,7 @@ class StandardSpace(Tracing):
     """State and operations of one trace."""
 
     wrap = _build.wrap
+    build = _builders.build
     class_of = _attributes.class_of
     truth = _operators.truth
     key_of = _hashing.key_of

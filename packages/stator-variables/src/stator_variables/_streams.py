@@ -24,9 +24,9 @@ from stator_guards import InstanceDictSource, ItemSource, Source
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
 from stator_variables._drawn import DrawnSource, Early, Literal, Step, is_drawn
-from stator_variables._emit import _containers
 from stator_variables._filtering import filtered
 from stator_variables._graph import Traced
+from stator_variables._literals import has_no_literal
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -262,7 +262,7 @@ def _text(e: Any, part: Early) -> str:
     if isinstance(part, Literal):
         value = part.value
         is_plain = type(value) in (int, float, str, bytes, bool, type(None))
-        if is_plain and not _containers.has_no_literal(value):
+        if is_plain and not has_no_literal(value):
             return repr(value)
         is_dtype = isinstance(value, torch.dtype)
         hint = repr(value).removeprefix("torch.") if is_dtype else type(value).__name__

@@ -20,6 +20,7 @@ from stator_bytecode import HandlerTable
 from stator_guards import CallSource, CapturedSource
 
 from stator_variables import _kinds as k
+from stator_variables import _new_values
 from stator_variables._build import wrap_present
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._model import _attributes, _calls, _operators
@@ -98,7 +99,7 @@ def call_of_typing(t: Tracing, args: Args, kwargs: Kwargs, of: str) -> Any:
 def named_tuple(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if len(args) != 2:
         raise t.unsupported("bad-arguments", "namedtuple() of other than a name and fields")
-    return make(t, new_named_tuple, [*args, _calls.new_dict({"module": here(t), **kwargs})])
+    return make(t, new_named_tuple, [*args, _new_values.new_dict({"module": here(t), **kwargs})])
 
 
 # What binds and refers, called by name: `__get__`, `type.__call__`, methods compared, unions, context variables.

@@ -7,9 +7,10 @@ from typing import Any
 from stator_bytecode import NULL, Frame, after, operation, settle
 
 from stator_variables import _kinds as k
+from stator_variables import _new_values
 from stator_variables._build import captured_dict, instance_dict
 from stator_variables._builtin._method_table import MethodTable
-from stator_variables._model import _attributes, _calls, _dictionary
+from stator_variables._model import _attributes, _dictionary
 from stator_variables._model._class_dicts import names_in, names_of_class
 from stator_variables._model._lookup import guarded_lookup
 from stator_variables._model._raising import attempt
@@ -37,7 +38,7 @@ def handle_locals(t: Tracing) -> Any:
     if frame.names is not None:  # of a class body
         return frame.names
     bound = _bound_names(frame)
-    return _calls.new_dict(bound) if sys.version_info >= (3, 13) else _kept(t, frame, bound)
+    return _new_values.new_dict(bound) if sys.version_info >= (3, 13) else _kept(t, frame, bound)
 
 
 def _bound_names(frame: Frame) -> dict[str, Any]:
@@ -58,7 +59,7 @@ def _kept(t: Tracing, frame: Frame, bound: dict[str, Any]) -> Any:
     """The one dict of a frame, brought up to date by each call (`PyFrame_FastToLocals`)."""
     key = ("locals", id(frame))
     if key not in t.shared:
-        t.shared[key] = frame, _calls.new_dict({})
+        t.shared[key] = frame, _new_values.new_dict({})
     names = t.shared[key][1]
     for name in frame.code.slots:
         if name in bound:

@@ -2,7 +2,6 @@
 
 import collections
 import functools
-import math
 import re
 import types
 from typing import Any
@@ -13,6 +12,7 @@ from stator_variables import _kinds as k
 from stator_variables._build import PATHS
 from stator_variables._builtin._iterators import of_base
 from stator_variables._emit._emitter import Emitter, filled, made_empty, namespace_of, rebuilders
+from stator_variables._literals import has_no_literal
 from stator_variables._model._hashing import is_asking
 from stator_variables._model._set_order import CREATING, Recipe, original_of, recipe_of
 from stator_variables._runtime import as_subclass, found_again
@@ -50,16 +50,6 @@ def _placed(part: Any) -> str:
     if isinstance(part, str):
         return part.replace("{", "{{").replace("}", "}}")
     return f"{{:{part[1]}}}" if part[1] else "{}"
-
-
-def has_no_literal(value: Any) -> bool:
-    """Infinities, and ints that the interpreter may refuse to write down."""
-    if type(value) is float:
-        return not math.isfinite(value)
-    return type(value) is int and value.bit_length() > _LONGEST
-
-
-_LONGEST = 2000  # bits: fewer digits than the lowest limit that sys.set_int_max_str_digits takes
 
 
 @rebuilders.handles(k.TensorTracker)

@@ -13,6 +13,7 @@ from stator_bytecode import HandlerTable, operation, settle
 from stator_guards import CallSource, CapturedSource, Equals, Is, IsNone, Source
 
 from stator_variables import _kinds as k
+from stator_variables import _new_values
 from stator_variables._applevel import _functools as app
 from stator_variables._build import new_namespace
 from stator_variables._builtin._arity import GENERIC, Args, Kwargs
@@ -56,7 +57,7 @@ def use_getter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         return app_level(t, app.get_attributes, [parts, args[1]], {})
     rest = k.TupleTracker(getter.args[1:], tuple)
     return app_level(
-        t, app.call_method, [getter.args[0], rest, _calls.new_dict(getter.kwargs), args[1]], {}
+        t, app.call_method, [getter.args[0], rest, _new_values.new_dict(getter.kwargs), args[1]], {}
     )
 
 

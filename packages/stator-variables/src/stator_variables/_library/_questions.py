@@ -16,8 +16,8 @@ from torch.autograd import forward_ad
 from torch.utils._config_module import ConfigModule
 
 from stator_variables import _kinds as k
+from stator_variables import _new_values
 from stator_variables._build import equal_to
-from stator_variables._model import _calls
 from stator_variables._torch._modes import Setting, put
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import MISSING
@@ -81,7 +81,7 @@ def made_on_demand(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """An attribute that is looked up, or made and kept, when it is first asked for."""
     owner, name = args
     if _option(owner.real, name.constant()) in t.modes:
-        return _calls.fresh(t, getattr(owner.real, name.value))
+        return _new_values.fresh(t, getattr(owner.real, name.value))
     try:
         found = getattr(owner.real, name.constant())
     except (AttributeError, TypeError) as error:

@@ -26,11 +26,11 @@ from stator_guards import (
 )
 
 from stator_variables import _kinds as k
+from stator_variables import _new_values
 from stator_variables._applevel import _methods as app
 from stator_variables._build import captured_dict, instance_dict, wrap_present
 from stator_variables._library._pure import CYTHON_FUNCTION
 from stator_variables._model import (
-    _calls,
     _class_dicts,
     _functions,
     _lookup,
@@ -342,7 +342,7 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
     if (found := _scalars.field_of(t, vt, name)) is not MISSING:
         return found
     if (constant := vt.constant()) is not MISSING:
-        return _calls.fresh(t, raw.__get__(constant))
+        return _new_values.fresh(t, raw.__get__(constant))
     if isinstance(vt, k.NumberTracker):
         if vt.cls is int:
             return (

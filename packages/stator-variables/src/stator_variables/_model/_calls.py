@@ -11,7 +11,7 @@ import stator_bytecode as bytecode
 import stator_guards as guards
 import torch
 
-from stator_variables import _inlining
+from stator_variables import _inlining, _new_values
 from stator_variables import _kinds as k
 from stator_variables._build import globals_tracker, new_namespace, wrap_items
 from stator_variables._filtering import filtered
@@ -164,7 +164,7 @@ def frame_for(
 ) -> bytecode.Frame:
     """A frame with the arguments bound. Raises TypeError of the program, in CPython's words."""
     defaults = function_defaults(t, function)
-    makers = lambda items: k.TupleTracker(items, tuple), new_dict
+    makers = lambda items: k.TupleTracker(items, tuple), _new_values.new_dict
     try:
         slots = bytecode.bind_arguments(
             function.code, function.qualname, *defaults, list(args), kwargs, *makers
@@ -226,15 +226,6 @@ def _existing_kwdefaults(t: Tracing, real: Any, source: Any) -> dict[str, Any]:
     return {
         name: t.wrap(value, guards.DictItemSource(whole, name)) for name, value in found.items()
     }
-
-
-def new_dict(items: dict[str, Any]) -> k.DictTracker:
-    """A new dict with string keys."""
-    return k.DictTracker(
-        dict,
-        {name: (k.ConstantTracker(name), value) for name, value in items.items()},
-        complete=True,
-    )
 
 
 def _accepts(function: types.FunctionType, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
@@ -335,7 +326,7 @@ def folded(t: Tracing, function: Any, /, *values: Any, **named: Any) -> Any:
         raise t.unsupported("warning", f"a computation of which Python warns: {warning}") from None
     except Exception as error:
         raise as_program_error(t, error) from None
-    return fresh(t, found)
+    return _new_values.fresh(t, found)
 
 
 def fold_numbers(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -347,27 +338,6 @@ def fold_numbers(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str,
         return found
     named = {name: _symbolic.as_constant(t, arg) for name, arg in kwargs.items()}
     return fold(t, target, [_symbolic.as_constant(t, arg) for arg in args], named)
-
-
-def fresh(t: Tracing, value: Any) -> Any:
-    """A tracker for a value made while tracing out of constants."""
-    if type(value) is tuple:
-        return k.TupleTracker([fresh(t, item) for item in value], tuple)
-    if type(value) is list:
-        return k.ListTracker([fresh(t, item) for item in value], list)
-    if type(value) is dict:
-        entries = {key: (fresh(t, key), fresh(t, item)) for key, item in value.items()}
-        return k.DictTracker(dict, entries, complete=True)
-    if type(value) in (set, frozenset):
-        items = {item: fresh(t, item) for item in value}
-        return k.SetTracker(type(value), items, [("update", k.ConstantTracker(value))])
-    if isinstance(value, type):
-        return k.ClassTracker(value)
-    if _pure.NUMPY is not None and isinstance(
-        value, _pure.NUMPY.ndarray
-    ):  # each call has to make one of its own
-        raise t.unsupported("numpy", "an operation on a number of NumPy that gives an array")
-    return k.ConstantTracker(value)
 
 
 # -- construction -----------------------------------------------------------------------------------------------------

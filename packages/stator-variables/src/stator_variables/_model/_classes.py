@@ -20,6 +20,7 @@ from stator_bytecode import HandlerTable, Invoke, Raised, decode, new_frame, ope
 from stator_guards import CapturedSource
 
 from stator_variables import _kinds as k
+from stator_variables import _new_values
 from stator_variables._build import ATOMS, behind_proxy
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._model import _attributes, _calls, _class_dicts, _dictionary
@@ -196,10 +197,16 @@ def _recipe(t: Tracing, metaclass: type, args: Args, kwargs: Kwargs) -> Args:
     name, bases, names = args
     if t.lookup(names, "__module__") is MISSING:
         kept = {**_names(t, names), "__module__": here(t)}
-        names = _calls.new_dict(kept)
+        names = _new_values.new_dict(kept)
     kept = {key: value for key, value in _names(t, names).items() if key != "__classcell__"}
     cls = k.TupleTracker([class_tracker(t, base.value) for base in bases.items], tuple)
-    return [class_tracker(t, metaclass), name, cls, _calls.new_dict(kept), _calls.new_dict(kwargs)]
+    return [
+        class_tracker(t, metaclass),
+        name,
+        cls,
+        _new_values.new_dict(kept),
+        _new_values.new_dict(kwargs),
+    ]
 
 
 def here(t: Tracing) -> Any:

@@ -31,6 +31,7 @@ from stator_guards import (
 from stator_variables import _kinds as k
 from stator_variables._model._lookup import guarded_lookup
 from stator_variables._model._raising import complain
+from stator_variables._reach import reachable
 from stator_variables._stored import set_base
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing, source_of
@@ -304,8 +305,6 @@ def _without_effects(t: Tracing, question: tuple[Any, ...]) -> Any:
 
 def observed(t: Tracing, asking: Any, about: tuple[Any, ...]) -> Any:
     """The answer, and what was changed by it that is still there."""
-    from stator_variables._bodies import reachable
-
     touched: dict[int, Any] = {}
     t.touched.append(touched)
     try:

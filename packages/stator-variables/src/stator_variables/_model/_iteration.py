@@ -23,6 +23,7 @@ from stator_bytecode import (
 from stator_guards import CallSource, ItemSource, Length, Source, Truth
 
 from stator_variables import _kinds as k
+from stator_variables import _new_values
 from stator_variables._holding import exhausts_unobserved
 from stator_variables._model import _attributes, _calls
 from stator_variables._model._lookup import (
@@ -232,7 +233,7 @@ def indexed(values: Any) -> Any:
 @_placed
 def _next_constant(t: Tracing, it: Any) -> Any:
     try:
-        return _calls.fresh(t, it.parts[0][it.position])
+        return _new_values.fresh(t, it.parts[0][it.position])
     except IndexError:
         return NULL
 

@@ -17,9 +17,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from stator_variables import _kinds as k
+from stator_variables import _new_values
 from stator_variables._applevel import _marked
 from stator_variables._builtin._method_table import app_level
-from stator_variables._model import _calls
 from stator_variables._model._stand_ins import known_value
 from stator_variables._torch._torch_calls import argument, from_traced
 from stator_variables._tracing import Tracing
@@ -35,7 +35,7 @@ def has_mark(function: Any, *marks: str) -> bool:
 
 @operation
 def call_marked(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    given = [function, k.TupleTracker(list(args), tuple), _calls.new_dict(kwargs)]
+    given = [function, k.TupleTracker(list(args), tuple), _new_values.new_dict(kwargs)]
     return (yield from settle(app_level(t, _marked.call_marked, given, {})))
 
 

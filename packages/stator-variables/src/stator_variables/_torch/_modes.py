@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._device import DeviceContext
 
 from stator_variables import _kinds as k
+from stator_variables import _new_values
 from stator_variables._applevel._methods import initialise_range
 from stator_variables._build import equal_to
 from stator_variables._builtin._method_table import app_level, then
@@ -200,7 +201,7 @@ def read(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
         return _as_said(t, of, values)
     source = CallSource(of, *_captured(values))
     if _is_set(t, of, tuple(values)):
-        return _calls.fresh(t, of(*values))
+        return _new_values.fresh(t, of(*values))
     if not (changed := [setting for setting in t.modes if state.is_guarded(setting.read)]):
         answer = of(*values)
         is_atom = not isinstance(answer, list | tuple)
@@ -228,20 +229,20 @@ def _as_at_start(t: Tracing, settings: list[Setting]) -> Iterator[None]:
 
 def _guarded(t: Tracing, source: CallSource, start: Any, answer: Any) -> Any:
     t.guard(source, equal_to(start))
-    return _calls.fresh(t, answer)
+    return _new_values.fresh(t, answer)
 
 
 def _as_said(t: Tracing, of: Any, values: list[Any]) -> Any:
     """The answer of a query, and the warning of one that is deprecated, which each call gives."""
     try:
         with filtered("error", ""):
-            return _calls.fresh(t, of(*values))
+            return _new_values.fresh(t, of(*values))
     except Warning as warning:
         warn(t, str(warning), type(warning))
     except (TypeError, RuntimeError) as error:
         raise as_program_error(t, error) from None
     with filtered("ignore", ""):
-        return _calls.fresh(t, of(*values))
+        return _new_values.fresh(t, of(*values))
 
 
 @handlers.handles_each([*state.AUTOCAST_DTYPES])

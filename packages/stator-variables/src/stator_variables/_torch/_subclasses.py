@@ -22,6 +22,7 @@ from stator_guards import CapturedSource, Is, TypeIs
 from torch.overrides import TorchFunctionMode
 
 from stator_variables import _kinds as k
+from stator_variables import _new_values
 from stator_variables._build import new_namespace
 from stator_variables._model import _calls
 from stator_variables._model._lookup import is_subtype, type_lookup
@@ -257,7 +258,7 @@ def dispatch(
     """`__torch_function__` of the innermost mode, then of each in turn; C has no keywords where there are none. A break
     in one is a break at the call, so it costs one."""
     classes = k.TupleTracker([t.class_of(vt) for vt in asked], tuple)
-    named = [] if kwargs is None else [_calls.new_dict(kwargs)]
+    named = [] if kwargs is None else [_new_values.new_dict(kwargs)]
     given = [public, classes, k.TupleTracker(args, tuple), *named]
     modes = t.overrides.modes
     for vt in (*modes[-1:], *asked):
