@@ -149,6 +149,11 @@ def globals_tracker(t: Tracing, globals_: dict[str, Any]) -> Any:
     return captured_dict(t, globals_, f"globals of {globals_.get('__name__', '?')}")
 
 
+def builtins_of(t: Tracing, globals_vt: Any) -> Any:
+    found = globals_vt.real.get("__builtins__", __builtins__)
+    return globals_tracker(t, found if isinstance(found, dict) else found.__dict__)
+
+
 def captured_dict(t: Tracing, namespace: dict[str, Any], name: str) -> Any:
     """The tracker of a dict that the entry refers to itself."""
     found = t.heap.get(id(namespace))

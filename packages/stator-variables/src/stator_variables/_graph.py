@@ -136,8 +136,8 @@ class GraphRecorder(Protocol):
         hint: str,
         sizes: Source | None = None,
     ) -> Traced:
-        """A placeholder for a real tensor, once per tensor; those before it bind the free symbols of its example, read
-        from `sizes` where the tensor itself is only made for the graph."""
+        """A placeholder for a real tensor, once per tensor; those before it bind the free symbols of its example,
+        read from `sizes` where the tensor itself is only made for the graph."""
 
     def number_input(self, source: Source, value: int | float, hint: str) -> Traced:
         """A symbolic int or float input."""

@@ -121,6 +121,15 @@ class Operations(ABC):
     def for_each(self, iterable: Any, do: Callable[[Any], Any], asks_length: bool = False) -> Any:
         """Run `do(item)`, which gives a result or None, for each item in turn."""
 
+    # -- operators of torch ------------------------------------------------------------------------
+    @abstractmethod
+    def draw_ahead(self, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Draw what an operator gives from the program's generator `kwargs["generator"]`.
+
+        MISSING for one of torch's own generators, which the graph draws from; `kwargs` is then
+        left without it.
+        """
+
     # -- dicts -------------------------------------------------------------------------------------
     @abstractmethod
     def lookup(self, d: DictTracker, hashed: Any) -> Any:

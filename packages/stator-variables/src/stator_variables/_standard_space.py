@@ -7,10 +7,12 @@ from stator_variables._model import (
     _attributes,
     _calls,
     _dictionary,
+    _folding,
     _hashing,
     _iteration,
     _operators,
 )
+from stator_variables._torch import _generators
 from stator_variables._tracing import Tracing
 
 
@@ -26,7 +28,7 @@ class StandardSpace(Tracing):
 
     call = _calls.call
     call_slot = _calls.call_slot
-    fold = _calls.fold
+    fold = _folding.fold
 
     get_attribute = _attributes.get_attribute
     generic_get = _attributes.generic_get
@@ -45,6 +47,8 @@ class StandardSpace(Tracing):
     next_value = _iteration.next_value
     drain = _iteration.drain
     for_each = _iteration.for_each
+
+    draw_ahead = _generators.draw_ahead
 
     lookup = _dictionary.lookup
     items = _dictionary.items

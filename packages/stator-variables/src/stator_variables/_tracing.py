@@ -6,11 +6,12 @@ Every function of the data model takes it first, as `t`.
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import Frame, Instruction
+from stator_bytecode import VALUE, Frame, Instruction, Invoke, Then, after
 from stator_bytecode.errors import NOWHERE, SourceSpan, Unsupported
 from stator_guards import (
     AttrAbsent,
@@ -218,6 +219,12 @@ class Tracing(Operations):
         self, reason: str, detail: str, hint: str = "", *, once: bool = False
     ) -> Unsupported:
         return Unsupported(reason, detail, hint, self.where(), once)
+
+    def completed(self, result: Any, then: Then) -> Any:
+        """Return a result that is completed by `then` (`SymbolicDomain.complete`), a frame's by the Machine."""
+        if isinstance(result, Invoke) and result.then is VALUE:
+            return Invoke(result.frame, then)
+        return after(result, partial(self.machine.domain.complete, then))
 
     # -- guards -----------------------------------------------------------------------------------------------------
     def guard(self, source: Source | None, kind: Any) -> None:

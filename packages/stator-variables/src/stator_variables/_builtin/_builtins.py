@@ -15,7 +15,7 @@ from stator_variables._builtin._arity import ANY_COUNT
 from stator_variables._builtin._iterator_functions import has_total_order
 from stator_variables._builtin._method_table import MethodTable, app_level, as_constant, folded
 from stator_variables._builtin._strings import convert
-from stator_variables._model import _calls, _containers
+from stator_variables._model import _containers, _folding
 from stator_variables._model._lookup import defines
 from stator_variables._model._raising import complain
 from stator_variables._torch import _torch_calls
@@ -180,6 +180,6 @@ def handle_ascii(t: Tracing, vt: Any) -> Any:
 def handle_abs(t: Tracing, vt: Any) -> Any:
     if _torch_calls.is_in_graph(t, vt) and vt.cls is not bool:
         return _torch_calls.record(t, operator.abs, [vt], {})
-    if (folded := _calls.fold_numbers(t, abs, [vt], {})) is not MISSING:
+    if (folded := _folding.fold_numbers(t, abs, [vt], {})) is not MISSING:
         return folded
     return t.call_slot(vt, "__abs__", [], "bad operand type for abs(): '{}'")

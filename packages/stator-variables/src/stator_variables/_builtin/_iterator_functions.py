@@ -18,7 +18,7 @@ from stator_bytecode import (
 from stator_variables import _kinds as k
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._method_table import folded, settle_all
-from stator_variables._model import _calls, _containers, _exceptions, _iteration
+from stator_variables._model import _containers, _exceptions, _folding, _iteration
 from stator_variables._model._hashing import observed
 from stator_variables._model._lookup import defines, overrides
 from stator_variables._model._raising import attempt, complain, new_exception, throw
@@ -35,7 +35,7 @@ _CONSTANTS = (str, bytes, range)
 def handle_iter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if len(args) == 2:
         if not defines(t, args[0].cls, "__call__"):
-            return _calls.folded(t, iter, None, None)  # raises, in the words of this CPython
+            return _folding.folded(t, iter, None, None)  # raises, in the words of this CPython
         return k.IteratorTracker(type(iter(int, 1)), "callable", list(args))
     return t.get_iterator(args[0])
 

@@ -7,7 +7,7 @@ from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._arity import Args, Kwargs
-from stator_variables._model import _calls, _operators
+from stator_variables._model import _folding, _operators
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -58,7 +58,7 @@ def _with_other(t: Tracing, name: str, left: Any, right: Any) -> Any:
             run = _operators.compare if symbol in _operators.COMPARISONS else _operators.binary
             return run(t, symbol, *operands)
     if known:
-        found = _calls.fold_numbers(t, getattr(left.cls, f"__{name}__"), [left, right], {})
+        found = _folding.fold_numbers(t, getattr(left.cls, f"__{name}__"), [left, right], {})
         if found is not MISSING:
             return found
     raise t.unsupported(
@@ -117,9 +117,9 @@ def handle_round(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 def handle_pow(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if len(args) == 2 and not kwargs:
         return t.binary("**", args[0], args[1])
-    if (folded := _calls.fold_numbers(t, pow, args, kwargs)) is not MISSING:
+    if (folded := _folding.fold_numbers(t, pow, args, kwargs)) is not MISSING:
         return folded
     raise t.unsupported("number-object", "pow() with three arguments that are not constants")
 
 
-handlers = _calls.folding(table)
+handlers = _folding.folding(table)

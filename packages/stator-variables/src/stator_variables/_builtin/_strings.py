@@ -19,7 +19,7 @@ from stator_variables import _kinds as k
 from stator_variables._applevel import _methods
 from stator_variables._builtin._arity import ANY_COUNT
 from stator_variables._builtin._method_table import MethodTable, app_level
-from stator_variables._model import _attributes, _calls
+from stator_variables._model import _attributes, _folding
 from stator_variables._model._lookup import guarded_lookup, overrides
 from stator_variables._model._raising import complain, throw
 from stator_variables._torch import _torch_calls
@@ -210,7 +210,7 @@ def percent(t: Tracing, template: Any, given: Any) -> Any:
     parts: list[Any] = []
     last = 0
     for match in _PERCENT.finditer(text):
-        parts.append(_calls.folded(t, operator.mod, text[last : match.start()], ()))
+        parts.append(_folding.folded(t, operator.mod, text[last : match.start()], ()))
         last = match.end()
         if "*" in (match["width"], match["digits"]):
             raise t.unsupported(
@@ -228,7 +228,7 @@ def percent(t: Tracing, template: Any, given: Any) -> Any:
         else:
             value = values.pop(0)
         parts.append((yield from _percent_value(t, value, match)))
-    parts.append(_calls.folded(t, operator.mod, text[last:], ()))
+    parts.append(_folding.folded(t, operator.mod, text[last:], ()))
     if values and not is_mapping:
         throw(TypeError, "not all arguments converted during string formatting")
     return template if text == parts[0].constant() != "" else text_of(t, parts)
@@ -258,7 +258,7 @@ def _percent_value(t: Tracing, value: Any, match: re.Match[str]) -> Generator[An
             f"%{verb} of a {value.cls.__name__} that is not known while tracing",
         )
     spec = f"%{flags}{width}{'' if digits is None else '.' + digits}{verb}"
-    return _calls.folded(t, operator.mod, spec, (constant,))
+    return _folding.folded(t, operator.mod, spec, (constant,))
 
 
 # -- str.format -------------------------------------------------------------------------------------------------------

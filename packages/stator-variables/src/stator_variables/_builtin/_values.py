@@ -72,10 +72,13 @@ def size_numel(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 def _fits_word(vt: Any) -> bool:
     """Guarded; sizes that depend on data are those of tensors, which have no more elements."""
-    from torch.fx.experimental.symbolic_shapes import guard_or_true  # which imports sympy
-
     number = vt.example if isinstance(vt, k.NumberTracker) else vt.value
-    return guard_or_true(number < 1 << 63) and guard_or_true(number >= -(1 << 63))
+    return _guard_or_true(number < 1 << 63) and _guard_or_true(number >= -(1 << 63))
+
+
+def _guard_or_true(fact: bool | torch.SymBool) -> bool:
+    """Return `torch.fx.experimental.symbolic_shapes.guard_or_true`, without its import of sympy."""
+    return fact if isinstance(fact, bool) else bool(fact.node.guard_or_true("", 0))
 
 
 # mappingproxy: a read-only view, which asks the mapping below for everything (Objects/descrobject.c).

@@ -20,9 +20,9 @@ from stator_variables._builtin._arity import GENERIC, Args, Kwargs
 from stator_variables._builtin._method_table import app_level, as_constant, folded, then
 from stator_variables._model import (
     _attributes,
-    _calls,
     _containers,
     _exceptions,
+    _folding,
     _iteration,
     _operators,
 )
@@ -177,7 +177,7 @@ def exc_info(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 @operation
 def over_items(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     items = k.TupleTracker((yield from settle(t.drain(args[0]))), tuple)
-    found = (_calls.fold if of is math.prod else _calls.fold_numbers)(t, of, [items], kwargs)
+    found = (_folding.fold if of is math.prod else _folding.fold_numbers)(t, of, [items], kwargs)
     if found is not MISSING:
         return found
     if of is math.prod:

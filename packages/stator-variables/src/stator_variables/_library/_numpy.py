@@ -14,7 +14,7 @@ from stator_variables import _kinds as k
 from stator_variables._filtering import filtered
 from stator_variables._library import _array_resize
 from stator_variables._library._pure import DTYPES, NUMBERS, NUMPY
-from stator_variables._model import _calls, _scalars
+from stator_variables._model import _folding, _scalars
 from stator_variables._torch import _arrays, _symbolic, _torch_calls
 from stator_variables._torch._arrays import layer
 from stator_variables._tracing import Tracing
@@ -257,7 +257,7 @@ def _of_dtypes(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> 
     values = [_known(t, vt) for vt in args]
     if kwargs or MISSING in values:
         raise t.unsupported("numpy", "a dtype of what is not known")
-    return _calls.folded(t, of, *values)
+    return _folding.folded(t, of, *values)
 
 
 def _view(name: str) -> Any:

@@ -15,7 +15,7 @@ from stator_bytecode import HandlerTable, after
 from stator_variables import _kinds as k
 from stator_variables._build import PATHS
 from stator_variables._builtin._arity import Args, Kwargs
-from stator_variables._model import _calls
+from stator_variables._model import _folding
 from stator_variables._model._lookup import plain_lookup
 from stator_variables._model._raising import complain
 from stator_variables._tracing import Tracing
@@ -45,7 +45,7 @@ def compute(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     named = {name: _known(vt) for name, vt in kwargs.items()}
     if any(value is MISSING for value in (*values, *named.values())):
         return MISSING
-    return _calls.as_given(_calls.folded(t, of, *values, **named), *args)
+    return _folding.as_given(_folding.folded(t, of, *values, **named), *args)
 
 
 def _known(vt: Any) -> Any:

@@ -7,7 +7,7 @@ from stator_variables import _kinds as k
 from stator_variables._applevel import _patterns as app
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._method_table import MethodTable, app_level
-from stator_variables._model import _calls
+from stator_variables._model import _folding
 from stator_variables._model._lookup import defines
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -35,7 +35,7 @@ def _all_matches(t: Tracing, *args: Any, **kwargs: Any) -> Any:
     )
     if MISSING in (*values, *named.values()):
         raise t.unsupported("builtin", "matches of a pattern in what is not known while tracing")
-    return _calls.folded(
+    return _folding.folded(
         t, lambda *given, **by_name: (*re.Pattern.finditer(*given, **by_name),), *values, **named
     )
 

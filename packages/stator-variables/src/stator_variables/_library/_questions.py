@@ -29,9 +29,8 @@ def _questions() -> Iterator[Callable[..., Any]]:
     yield sys.getrecursionlimit
     yield torch.distributed.is_available
     if torch.distributed.is_available():
-        from torch.distributed import ProcessGroup, distributed_c10d
-
-        group: Any = ProcessGroup
+        distributed_c10d = torch.distributed.distributed_c10d
+        group: Any = torch.distributed.ProcessGroup
         meta: Any = type(distributed_c10d.group)
         yield from (
             meta.WORLD.fget,

@@ -69,7 +69,7 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     ):
         return t.write(vt, fields={**vt.fields, name: value})
     raw, source = _lookup.type_lookup(t, vt.cls, name)
-    if source is not None and _attributes.is_data_descriptor(t, raw):
+    if source is not None and _lookup.is_data_descriptor(t, raw):
         return _set_through(t, raw, source, vt, name, value)
     if isinstance(vt, k.FunctionTracker) and name in _attributes.FUNCTION_FIELDS:
         raise t.unsupported("function-attribute-write", f"setting {name} of a function")

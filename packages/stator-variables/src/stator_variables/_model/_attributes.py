@@ -32,6 +32,7 @@ from stator_variables._build import captured_dict, instance_dict, wrap_present
 from stator_variables._library._pure import CYTHON_FUNCTION
 from stator_variables._model import (
     _class_dicts,
+    _classes,
     _functions,
     _lookup,
     _scalars,
@@ -191,13 +192,9 @@ def generic_get(t: Tracing, vt: Any, name: str) -> Any:
     return MISSING if source is None else bind(t, raw, source, vt, name)
 
 
-def is_data_descriptor(t: Tracing, raw: Any) -> bool:
-    return _lookup.defines(t, type(raw), "__set__", "__delete__")
-
-
 def _comes_first(t: Tracing, raw: Any) -> bool:
     """Whether a class attribute is asked before the instance: a data descriptor that has a say in reading."""
-    return is_data_descriptor(t, raw) and _lookup.defines(t, type(raw), "__get__")
+    return _lookup.is_data_descriptor(t, raw) and _lookup.defines(t, type(raw), "__get__")
 
 
 def class_of(t: Tracing, vt: Any) -> Any:
@@ -457,8 +454,6 @@ def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
 
 def _new_annotations(t: Tracing, vt: Any) -> Any:
     """A class without annotations gets a dict for them when it is asked (`type_get_annotations`)."""
-    from stator_variables._model import _classes
-
     if not isinstance(vt, k.MadeClass):
         raise t.unsupported(
             "class-dict", f"the annotations of class {vt.value.__qualname__}, made when asked for"

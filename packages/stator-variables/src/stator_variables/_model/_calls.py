@@ -1,7 +1,6 @@
 """Calls and construction: Python functions become frames, C functions are handlers, `type.__call__` is spelt out."""
 
 import collections
-import functools
 import sys
 import types
 from collections.abc import Sequence
@@ -13,19 +12,18 @@ import torch
 
 from stator_variables import _inlining, _new_values
 from stator_variables import _kinds as k
-from stator_variables._build import globals_tracker, new_namespace, wrap_items
-from stator_variables._filtering import filtered
-from stator_variables._library import _pure
-from stator_variables._model import _made_exceptions, _scalars
+from stator_variables._build import builtins_of, new_namespace, wrap_items
+from stator_variables._builtin._arity import signature_arity
+from stator_variables._library import _functools
+from stator_variables._model import _folding, _made_exceptions
 from stator_variables._model._lookup import (
     guarded_lookup,
     is_subtype,
     plain_lookup,
-    rely_on_method,
     type_lookup,
 )
-from stator_variables._model._raising import as_program_error, complain, name_of, throw
-from stator_variables._torch import _subclasses, _symbolic, _torch_calls, _torch_functions
+from stator_variables._model._raising import complain, name_of, throw
+from stator_variables._torch import _marked, _subclasses, _torch_calls, _torch_functions
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -68,13 +66,6 @@ def call_slot(
     return call(t, bound, args, kwargs or {})
 
 
-def completed(t: Tracing, result: Any, then: bytecode.Then) -> Any:
-    """A Result that is completed as `then` says (`SymbolicDomain.complete`): that of a frame by the Machine."""
-    if isinstance(result, bytecode.Invoke) and result.then is bytecode.VALUE:
-        return bytecode.Invoke(result.frame, then)
-    return bytecode.after(result, functools.partial(t.machine.domain.complete, then))
-
-
 # -- Python functions -------------------------------------------------------------------------------------------------
 def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if function.real is not MISSING:
@@ -104,8 +95,6 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
             except bytecode.Unsupported as refusal:  # a part of it decides on data
                 if refusal.reason not in _ON_DATA:
                     raise
-        from stator_variables._torch import _marked
-
         if _marked.has_mark(function.real, _marked.NONSTRICT, _marked.LEAF):
             return _marked.call_marked(t, function, args, kwargs)
         if _inlining.is_allowed_in_graph(function.real):
@@ -113,8 +102,6 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
         if _inlining.is_assumed_constant(function.real):
             return _assumed_constant(t, function.real, args, kwargs)
         if function.code.co_name == "dispatch":
-            from stator_variables._library import _functools
-
             if function.code is _functools.DISPATCH_CODE:
                 return _functools.dispatch(t, function, list(args))
         if (answer := _torch_functions.answer_by_name(t, function.real, args)) is not None:
@@ -192,11 +179,6 @@ def is_app_level(globals_vt: Any) -> bool:
     return "._applevel" in str(globals_vt.real.get("__name__", ""))
 
 
-def builtins_of(t: Tracing, globals_vt: Any) -> Any:
-    found = globals_vt.real.get("__builtins__", __builtins__)
-    return globals_tracker(t, found if isinstance(found, dict) else found.__dict__)
-
-
 def function_defaults(t: Tracing, function: Any) -> tuple[list[Any], dict[str, Any]]:
     """Positional and keyword-only defaults; those of an existing function are read, and guarded, on its first call."""
     if function.real is not MISSING and function.defaults is None:
@@ -230,8 +212,6 @@ def _existing_kwdefaults(t: Tracing, real: Any, source: Any) -> dict[str, Any]:
 
 def _accepts(function: types.FunctionType, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
     """Where it does not, it is interpreted, and says so itself."""
-    from stator_variables._builtin._arity import signature_arity
-
     return signature_arity(function).accepts(args, kwargs)
 
 
@@ -258,7 +238,7 @@ def _as_known(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, An
         return _given(handler(t, list(args), kwargs))
     if _torch_calls.is_recorded(target):
         return _torch_calls.call_recorded(t, target, list(args), kwargs)
-    return fold_numbers(t, target, args, kwargs)
+    return _folding.fold_numbers(t, target, args, kwargs)
 
 
 def _given(result: Any) -> Any:
@@ -271,73 +251,6 @@ def _handler(t: Tracing, target: Any) -> Any:
         return t.handlers.get(target)
     except TypeError:  # an unhashable callable
         return None
-
-
-def fold(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """A pure function's result on constants, as a tracker; MISSING when it is not pure or they are not constants."""
-    if not _pure.is_pure(target):
-        return MISSING
-    if not kwargs and (found := _scalars.computed(t, target, args)) is not MISSING:
-        return found
-    values = [arg.constant() for arg in args]
-    named = {name: arg.constant() for name, arg in kwargs.items()}
-    given = [*values, *named.values()]
-    if any(v is MISSING for v in given) or _pure.asks_the_program(target, given):
-        return MISSING
-    for cls, name in _pure.methods_of_texts(target, given):
-        rely_on_method(t, cls, name)
-    return as_given(folded(t, target, *values, **named), *args, *kwargs.values())
-
-
-def as_given(result: Any, *operands: Any) -> Any:
-    """A result that is one of the operands, such as that of `max`: then it stays the object that it is."""
-    if isinstance(result, k.ConstantTracker):
-        for vt in operands:
-            if (
-                isinstance(vt, k.ConstantTracker)
-                and vt.source is not None
-                and vt.value is result.value
-            ):
-                return vt
-    return result
-
-
-def folding(table: bytecode.HandlerTable[Any, Any]) -> bytecode.HandlerTable[Any, Any]:
-    """The same handlers, for what is not all known: a pure function is called where everything is."""
-    made: bytecode.HandlerTable[Any, Any] = bytecode.HandlerTable(table.what)
-
-    @made.handles_each({target: (target, handler) for target, handler in table.items()})
-    def fold_or_handle(
-        t: Tracing, args: list[Any], kwargs: dict[str, Any], of: tuple[Any, Any]
-    ) -> Any:
-        target, handler = of
-        found = fold(t, target, args, kwargs)
-        return handler(t, args, kwargs) if found is MISSING else found
-
-    return made
-
-
-def folded(t: Tracing, function: Any, /, *values: Any, **named: Any) -> Any:
-    """The tracker of what a pure function gives for constants; what it raises is the program's."""
-    try:
-        with filtered("error", ""):  # `~True`, a division by zero of NumPy: to be said on each call
-            found = function(*values, **named)
-    except Warning as warning:
-        raise t.unsupported("warning", f"a computation of which Python warns: {warning}") from None
-    except Exception as error:
-        raise as_program_error(t, error) from None
-    return _new_values.fresh(t, found)
-
-
-def fold_numbers(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """`fold`, with symbolic numbers among the arguments: computed in the graph where possible, else made constants."""
-    if not _symbolic.has_numbers([*args, *kwargs.values()]):
-        return fold(t, target, args, kwargs)
-    found = _symbolic.apply(t, target, args, kwargs)
-    if found is not MISSING or not _pure.is_pure(target):
-        return found
-    named = {name: _symbolic.as_constant(t, arg) for name, arg in kwargs.items()}
-    return fold(t, target, [_symbolic.as_constant(t, arg) for arg in args], named)
 
 
 # -- construction -----------------------------------------------------------------------------------------------------
@@ -394,7 +307,7 @@ def initialise(t: Tracing, obj: Any, args: list[Any], kwargs: dict[str, Any]) ->
     if isinstance(obj, k.ExceptionTracker) and isinstance(raw, types.WrapperDescriptorType):
         return _initialise_exception(t, obj, args, kwargs)
     result = call(t, t.bind(raw, source, obj, "__init__"), args, kwargs)
-    return completed(t, result, bytecode.Then("instance", (obj,)))
+    return t.completed(result, bytecode.Then("instance", (obj,)))
 
 
 def initialised(t: Tracing, obj: Any, given: Any) -> Any:

@@ -21,9 +21,9 @@ from stator_guards import CapturedSource
 
 from stator_variables import _kinds as k
 from stator_variables import _new_values
-from stator_variables._build import ATOMS, behind_proxy
+from stator_variables._build import ATOMS, behind_proxy, builtins_of
 from stator_variables._builtin._arity import Args, Kwargs
-from stator_variables._model import _attributes, _calls, _class_dicts, _dictionary
+from stator_variables._model import _class_dicts, _dictionary, _lookup
 from stator_variables._model._lookup import defines, guarded_lookup, overrides, rely_on_presence
 from stator_variables._model._stand_ins import UNKNOWN, stand_in
 from stator_variables._runtime import is_hooked, new_class, new_known_class
@@ -45,7 +45,7 @@ def build_class(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     metaclass = _winner(t, kwargs.pop("metaclass", None), bases)
     names = yield from _prepared(t, metaclass, name, bases, kwargs)
     closure, globals_vt = function.closure, function.globals
-    builtins_vt = _calls.builtins_of(t, globals_vt)
+    builtins_vt = builtins_of(t, globals_vt)
     cell = yield Invoke(
         new_frame(function.code, (), closure, globals_vt, builtins_vt, function, names)
     )
@@ -266,7 +266,7 @@ def set_attribute(t: Tracing, made: Any, name: str, value: Any) -> None:
 def _set_of_existing(t: Tracing, cls: type, name: str, value: Any) -> None:
     """Look-ups meet what was set from here on (`_lookup`), the class itself when the graph has run. What C or the
     data model itself asks a class for keeps its value."""
-    asked = _attributes.is_data_descriptor(t, guarded_lookup(t, cls, name)) or defines(
+    asked = _lookup.is_data_descriptor(t, guarded_lookup(t, cls, name)) or defines(
         t, type(cls), name
     )
     is_shown = _class_dicts.key_of(cls) in t.shared  # by a view, which the class itself is behind

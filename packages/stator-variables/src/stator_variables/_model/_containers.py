@@ -15,7 +15,7 @@ from stator_bytecode import NULL, Raised, after, operation, settle
 from stator_guards import CallSource, CapturedSource, Truth
 
 from stator_variables import _kinds as k
-from stator_variables._model import _calls, _dictionary, _iteration
+from stator_variables._model import _dictionary, _folding, _iteration
 from stator_variables._model._hashing import (
     Identity,
     asks,
@@ -395,7 +395,7 @@ def as_index(t: Tracing, vt: Any) -> Any:
     """`operator.index`: an int of any kind as it is, else what `__index__` gives."""
     if isinstance(vt, k.NumberTracker) and vt.cls is int:
         return vt
-    if (found := _calls.fold_numbers(t, operator.index, [vt], {})) is not MISSING:
+    if (found := _folding.fold_numbers(t, operator.index, [vt], {})) is not MISSING:
         return found
     if issubclass(vt.cls, int):  # its own `__index__` is not asked
         return t.call(k.BuiltinTracker(int.__index__), [vt], {})

@@ -25,7 +25,7 @@ from stator_guards import CallSource, ItemSource, Length, Source, Truth
 from stator_variables import _kinds as k
 from stator_variables import _new_values
 from stator_variables._holding import exhausts_unobserved
-from stator_variables._model import _attributes, _calls
+from stator_variables._model import _attributes
 from stator_variables._model._lookup import (
     defines,
     guarded_lookup,
@@ -56,7 +56,7 @@ def get_iterator(t: Tracing, vt: Any) -> Any:
         if _attributes.may_refuse(t, raw):
             return _iterator_if_bound(t, raw, source, vt)
         given = t.call(t.bind(raw, source, vt, "__iter__"), [], {})
-        return _calls.completed(t, given, Then("iter"))
+        return t.completed(given, Then("iter"))
     return _iterator_by_items(t, vt, raw)
 
 
@@ -64,7 +64,7 @@ def get_iterator(t: Tracing, vt: Any) -> Any:
 def _iterator_if_bound(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
     if (bound := (yield from _attributes.bound_or_none(t, raw, source, vt, "__iter__"))) is None:
         return _iterator_by_items(t, vt, raw)
-    return (yield from settle(_calls.completed(t, t.call(bound, [], {}), Then("iter"))))
+    return (yield from settle(t.completed(t.call(bound, [], {}), Then("iter"))))
 
 
 def _iterator_by_items(t: Tracing, vt: Any, raw: Any) -> Any:

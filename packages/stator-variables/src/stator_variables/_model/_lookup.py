@@ -159,3 +159,7 @@ def plain_lookup(cls: type, name: str) -> Any:
         if name in namespace:
             return namespace[name]
     return MISSING
+
+
+def is_data_descriptor(t: Tracing, raw: Any) -> bool:
+    return defines(t, type(raw), "__set__", "__delete__")

@@ -28,9 +28,9 @@ from stator_variables._build import PATHS
 from stator_variables._library._pure import NUMBERS, is_number_of_numpy
 from stator_variables._model import (
     _attributes,
-    _calls,
     _containers,
     _ends,
+    _folding,
     _iteration,
     _scalars,
 )
@@ -79,7 +79,7 @@ def unary(t: Tracing, symbol: str, vt: Any) -> Any:
     if isinstance(vt, k.ArrayTracker):
         return _arrays.operate(t, function, vt)
     if isinstance(vt, k.ConstantTracker) and not _is_user_value(vt):
-        return _calls.as_given(_calls.folded(t, function, vt.value), vt)
+        return _folding.as_given(_folding.folded(t, function, vt.value), vt)
     return t.call_slot(vt, name, [], f"bad operand type for unary {symbol}: '{{}}'")
 
 
@@ -101,8 +101,10 @@ def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     constants = isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker)
     makes_text = left.cls is str and symbol[0] in "+%" and _symbolic.has_texts((left, right))
     if constants and not makes_text and not _is_user_value(left, right):
-        return _calls.as_given(
-            _calls.folded(t, augmented if in_place else plain, left.value, right.value), left, right
+        return _folding.as_given(
+            _folding.folded(t, augmented if in_place else plain, left.value, right.value),
+            left,
+            right,
         )
     if _torch_calls.is_in_graph(t, left, right):
         writes = in_place and isinstance(left, k.TensorTracker)
@@ -329,7 +331,7 @@ def compare(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
         and isinstance(right, k.ConstantTracker)
         and not _is_user_value(left, right)
     ):
-        return _calls.folded(t, function, left.value, right.value)
+        return _folding.folded(t, function, left.value, right.value)
     if _torch_calls.is_in_graph(t, left, right):
         found = _torch_calls.record_operator(t, function, left, right)
         if found is not MISSING:
@@ -471,7 +473,7 @@ def truth(t: Tracing, vt: Any) -> Any:
         raise t.unsupported("data-dependent-branch", "a branch on the value of a tensor", hint)
     for name, kind in (("__bool__", "truth"), ("__len__", "length")):
         if (bound := t.special(vt, name)) is not MISSING:
-            return _calls.completed(t, t.call(bound, [], {}), Then(kind))
+            return t.completed(t.call(bound, [], {}), Then(kind))
     return True
 
 
@@ -514,7 +516,7 @@ def contains(t: Tracing, container: Any, item: Any, invert: bool) -> Any:
     """`item in container`."""
     constant = isinstance(container, k.ConstantTracker) and isinstance(item, k.ConstantTracker)
     if constant and not _is_user_value(container, item):
-        return _calls.folded(t, lambda c, i: (i in c) is not invert, container.value, item.value)
+        return _folding.folded(t, lambda c, i: (i in c) is not invert, container.value, item.value)
     raw, source = type_lookup(t, container.cls, "__contains__")
     if raw is None:
         complain(t, TypeError, "'", container.cls, "' object is not a container")

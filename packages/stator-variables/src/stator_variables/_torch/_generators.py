@@ -125,17 +125,16 @@ def device(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 # -- operators that are given a generator -----------------------------------------------------------------------------
-def is_drawn_ahead(t: Tracing, kwargs: dict[str, Any]) -> bool:
-    """Return True if an operator is given a generator that is none of torch's own. One of these is left out."""
+def draw_ahead(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Draw what an operator gives ahead of the graph, or take one of torch's own generators out."""
     vt = kwargs["generator"]
     if vt.cls is torch.Generator and not is_own(t, vt):
-        return True
+        return _drawn(t, target, args, kwargs)
     kwargs["generator"] = k.NONE
-    return False
+    return MISSING
 
 
-def drawn(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Draw what an operator gives from the generator that it is given, ahead of the graph."""
+def _drawn(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if t.levels:
         raise t.unsupported("random-stream", "a generator inside of a transform")
     if t.inference.ever or t.overrides.modes or "out" in kwargs:

@@ -24,7 +24,6 @@ from torch.overrides import TorchFunctionMode
 from stator_variables import _kinds as k
 from stator_variables import _new_values
 from stator_variables._build import new_namespace
-from stator_variables._model import _calls
 from stator_variables._model._lookup import is_subtype, type_lookup
 from stator_variables._torch import _new_leaves, _tensor_attributes, _torch_calls
 from stator_variables._tracing import Tracing
@@ -123,8 +122,8 @@ def plainly(
     """The call with plain tensors. What gives one of them back, gives the subclass."""
     before = [_look(vt) for vt in found]
     plain = [_plain(vt) for vt in args]
-    result = _calls.call_builtin(
-        t, k.BuiltinTracker(target), plain, {key: _plain(vt) for key, vt in kwargs.items()}
+    result = t.call(
+        k.BuiltinTracker(target), plain, {key: _plain(vt) for key, vt in kwargs.items()}
     )
     if before != [_look(vt) for vt in found]:
         raise t.unsupported(

@@ -125,11 +125,9 @@ def node_target(target: Any) -> Any:
 def record(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Record one operation; the Result is a tracker of what it gives."""
     if "generator" in kwargs:
-        from stator_variables._torch import _generators
-
         kwargs = dict(kwargs)
-        if _generators.is_drawn_ahead(t, kwargs):
-            return _generators.drawn(t, target, args, kwargs)
+        if (drawn := t.draw_ahead(target, args, kwargs)) is not MISSING:
+            return drawn
     if target in (torch.tensor, torch.as_tensor) and _symbolic_content(
         args[0] if args else kwargs.get("data")
     ):
