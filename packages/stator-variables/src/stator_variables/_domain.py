@@ -434,11 +434,11 @@ class SymbolicDomain:
         return k.ListTracker(items, list)
 
     build_set = _asked_with_hashes(_containers.new_set)
-    build_map = _asked_with_hashes(_containers.new_map)
+    build_map = _asked_with_hashes(_dictionary.new_map)
 
     @_with_hashes
     def build_const_key_map(self, keys: Any, values: list[Any]) -> Any:
-        return _containers.new_map(self.t, keys.items, values)
+        return _dictionary.new_map(self.t, keys.items, values)
 
     build_string = _asked(text_of)
 

@@ -44,6 +44,10 @@ class Operations(ABC):
         """`function(*args, **kwargs)`"""
 
     @abstractmethod
+    def call_by_rule(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Call an existing Python function as a rule has it, or return MISSING: interpret it."""
+
+    @abstractmethod
     def call_slot(
         self,
         vt: Any,

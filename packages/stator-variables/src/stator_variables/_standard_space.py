@@ -2,7 +2,7 @@
 
 import attrs
 
-from stator_variables import _build, _builders
+from stator_variables import _build, _builders, _call_rules
 from stator_variables._model import (
     _attributes,
     _calls,
@@ -27,6 +27,7 @@ class StandardSpace(Tracing):
     key_of = _hashing.key_of
 
     call = _calls.call
+    call_by_rule = _call_rules.call_by_rule
     call_slot = _calls.call_slot
     fold = _folding.fold
 

@@ -16,6 +16,7 @@ from stator_bytecode import (
 )
 
 from stator_variables import _kinds as k
+from stator_variables import _symbolic_numbers
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._method_table import folded, settle_all
 from stator_variables._model import _containers, _exceptions, _folding, _iteration
@@ -23,7 +24,6 @@ from stator_variables._model._hashing import observed
 from stator_variables._model._lookup import defines, overrides
 from stator_variables._model._raising import attempt, complain, new_exception, throw
 from stator_variables._model._sorting import sorted_list
-from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -80,7 +80,7 @@ def _next(t: Tracing, it: Any, default: Any) -> Any:
 @operation
 def make_range(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     found = yield from settle_all(_containers.as_index(t, arg) for arg in args)
-    return folded(t, range, [_symbolic.as_constant(t, vt) for vt in found], kwargs)
+    return folded(t, range, [_symbolic_numbers.as_constant(t, vt) for vt in found], kwargs)
 
 
 @handlers.handles(zip)

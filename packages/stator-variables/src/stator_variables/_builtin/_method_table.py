@@ -14,8 +14,8 @@ from stator_bytecode import HandlerTable, after, settle
 from stator_guards import CapturedSource
 
 from stator_variables import _kinds as k
+from stator_variables import _symbolic_numbers
 from stator_variables._builtin._arity import Args, Arity, Kwargs, signature_arity
-from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -82,7 +82,7 @@ def _checked(
             raise t.unsupported(
                 "foreign-object", f"{target.__qualname__} of an existing {args[0].cls.__name__}"
             )
-        if isinstance(args[0], k.ConstantTracker) and not _symbolic.has_texts(
+        if isinstance(args[0], k.ConstantTracker) and not _symbolic_numbers.has_texts(
             [*args, *kwargs.values()]
         ):
             folded = t.fold(target, args, kwargs)

@@ -10,6 +10,7 @@ import torch
 from stator_bytecode import after, operation, settle
 
 from stator_variables import _kinds as k
+from stator_variables import _symbolic_numbers
 from stator_variables._builtin._method_table import MethodTable, settle_all
 from stator_variables._builtin._strings import convert, text_of
 from stator_variables._model import _attributes
@@ -17,7 +18,6 @@ from stator_variables._model._hashing import is_known
 from stator_variables._model._lookup import guarded_lookup, refuse_asked
 from stator_variables._model._raising import complain, name_of, throw
 from stator_variables._model._set_order import in_order
-from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -168,7 +168,7 @@ def _dict_text(t: Tracing, vt: Any, start: str = "{", end: str = "}") -> Any:
 @methods.handles(hash)
 def handle_hash(t: Tracing, obj: Any) -> Any:
     """Known for constants; a number that depends on where an object lies is for nobody to see."""
-    vt = _symbolic.as_constant(t, obj)
+    vt = _symbolic_numbers.as_constant(t, obj)
     if isinstance(guarded_lookup(t, vt.cls, "__hash__"), types.FunctionType):
         number = t.call(t.special(vt, "__hash__"), [], {})
         return after(number, lambda found: _checked_hash(t, vt, found.constant()))

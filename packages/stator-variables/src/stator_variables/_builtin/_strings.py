@@ -16,13 +16,13 @@ from typing import Any
 from stator_bytecode import after, operation, settle
 
 from stator_variables import _kinds as k
+from stator_variables import _symbolic_numbers
 from stator_variables._applevel import _methods
 from stator_variables._builtin._arity import ANY_COUNT
 from stator_variables._builtin._method_table import MethodTable, app_level
 from stator_variables._model import _attributes, _folding
 from stator_variables._model._lookup import guarded_lookup, overrides
 from stator_variables._model._raising import complain, throw
-from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
 
@@ -41,14 +41,14 @@ def text_of(t: Tracing, parts: Iterable[Any]) -> Any:
             found.append(part if isinstance(part, str | tuple) else _known(t, part))
     if all(isinstance(part, str) for part in found):
         return k.ConstantTracker("".join(found))
-    return k.TextTracker(found, functools.partial(_torch_calls.specialised, t))
+    return k.TextTracker(found, functools.partial(_symbolic_numbers.specialised, t))
 
 
 def _of_number(t: Tracing, vt: Any, spec: str = "") -> Any:
     """`format(number, spec)`. Of a float that was computed the last digit may differ from that in the graph."""
     stays = vt.cls is not float or vt.example.node.expr.is_symbol
     if not stays or re.search(r"[{}]|c$", spec):  # a character code may be too large
-        return k.ConstantTracker(_formatted(vt.cls(_torch_calls.specialised(t, vt)), spec))
+        return k.ConstantTracker(_formatted(vt.cls(_symbolic_numbers.specialised(t, vt)), spec))
     _formatted(vt.cls(1), spec)
     return text_of(t, [(vt, spec)])
 
@@ -251,7 +251,7 @@ def _percent_value(t: Tracing, value: Any, match: re.Match[str]) -> Generator[An
             verb == "d" and value.cls is int and flags in ("", "0") and digits is None
         ):  # format() does the same
             return _of_number(t, value, f"{flags}{width}d")
-        value = k.ConstantTracker(_torch_calls.specialised(t, value))
+        value = k.ConstantTracker(_symbolic_numbers.specialised(t, value))
     if (constant := value.constant()) is MISSING:
         raise t.unsupported(
             "string-of-unknown",

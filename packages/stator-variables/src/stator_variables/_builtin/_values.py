@@ -9,6 +9,7 @@ import torch
 from stator_bytecode import HandlerTable, after
 
 from stator_variables import _kinds as k
+from stator_variables import _symbolic_numbers
 from stator_variables._build import new_namespace
 from stator_variables._builtin import _dicts
 from stator_variables._builtin._arity import Args, Kwargs
@@ -16,7 +17,6 @@ from stator_variables._builtin._method_table import then
 from stator_variables._builtin._sequences import size_of
 from stator_variables._model import _attributes, _calls, _containers
 from stator_variables._model._lookup import defines
-from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -67,7 +67,7 @@ def size_numel(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     )
     if all(_fits_word(vt) for vt in (*args[0].items, product)):
         return product
-    return t.fold(torch.Size.numel, [_symbolic.as_constant(t, args[0])], {})
+    return t.fold(torch.Size.numel, [_symbolic_numbers.as_constant(t, args[0])], {})
 
 
 def _fits_word(vt: Any) -> bool:

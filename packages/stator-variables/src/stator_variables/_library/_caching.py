@@ -34,6 +34,7 @@ from stator_guards import (
 )
 
 from stator_variables import _kinds as k
+from stator_variables import _symbolic_numbers
 from stator_variables._bodies import BodyTrace
 from stator_variables._build import wrap_present
 from stator_variables._library._cache_contents import (
@@ -44,7 +45,6 @@ from stator_variables._library._cache_contents import (
     peek,
 )
 from stator_variables._model._hashing import real_key, tuple_of
-from stator_variables._torch import _symbolic, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -203,7 +203,7 @@ def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
         )
     has_room = _has_room(t, cached.real.cache_info())
     if not has_room:  # what is read below would be thrown out
-        given = [_symbolic.as_constant(t, vt) for vt in given]
+        given = [_symbolic_numbers.as_constant(t, vt) for vt in given]
     arguments = [_argument(t, vt) for vt in given]
     t.guard(cached.source, Is(cached.real))
     ask = asker(tuple(kwargs), parameters()["typed"])
@@ -212,7 +212,7 @@ def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     )
     real = [value for _, value in arguments]
     result = ask(cached.real, *real)
-    made.is_read = _symbolic.has_numbers(given) or (
+    made.is_read = _symbolic_numbers.has_numbers(given) or (
         has_room and any(_may_vary(source) for source, _ in arguments)
     )
     if result is not MISSING:
@@ -302,7 +302,7 @@ def _argument(t: Tracing, vt: Any) -> tuple[Source, Any]:
     if (
         isinstance(vt, k.TupleTracker)
         and vt.cls in (tuple, torch.Size)
-        and _symbolic.has_numbers(vt.items)
+        and _symbolic_numbers.has_numbers(vt.items)
     ):
         parts = [_argument(t, item) for item in vt.items]
         return CallSource(_MADE[vt.cls], *(source for source, _ in parts)), vt.cls(
@@ -326,7 +326,7 @@ _MADE: dict[type, Any] = {tuple: tuple_of, torch.Size: _size}
 
 def _constant(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.NumberTracker):
-        return _torch_calls.specialised(t, vt)
+        return _symbolic_numbers.specialised(t, vt)
     if isinstance(vt, k.ClassTracker):
         return MISSING if isinstance(vt, k.MadeClass) else vt.value
     if isinstance(vt, k.TupleTracker) and vt.cls in (tuple, torch.Size):

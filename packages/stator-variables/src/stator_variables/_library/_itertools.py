@@ -8,13 +8,13 @@ from typing import Any
 from stator_bytecode import HandlerTable, after, operation, settle
 
 from stator_variables import _kinds as k
+from stator_variables import _symbolic_numbers
 from stator_variables._applevel import _itertools as app
 from stator_variables._builtin._arity import Args, Kwargs, signature_arity
 from stator_variables._builtin._iterators import POOLED
 from stator_variables._builtin._method_table import app_level, settle_all
 from stator_variables._model import _iteration
 from stator_variables._model._raising import throw
-from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -29,7 +29,7 @@ _LAZY = [getattr(itertools, name) for name in _NAMES.split() if hasattr(itertool
 @handlers.handles_each(_LAZY)
 def make_lazy(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if of is itertools.islice:
-        args = [*args[:1], *(_symbolic.as_constant(t, bound) for bound in args[1:])]
+        args = [*args[:1], *(_symbolic_numbers.as_constant(t, bound) for bound in args[1:])]
     _check(t, of, args, kwargs)
     return _made(t, of, args, kwargs, of)
 
@@ -131,7 +131,9 @@ def make_eager(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """Iterables come first, one for all but `product`; then at most one int."""
     is_product = of is itertools.product
     count = len(args) if is_product else 1
-    rest = [_symbolic.as_constant(t, vt).constant() for vt in (*args[count:], *kwargs.values())]
+    rest = [
+        _symbolic_numbers.as_constant(t, vt).constant() for vt in (*args[count:], *kwargs.values())
+    ]
     fewest = 0 if is_product or of is itertools.permutations else 1
     named = kwargs.keys() <= {"repeat" if is_product else "r"}
     bounded = (

@@ -11,11 +11,12 @@ import torch
 from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
+from stator_variables import _symbolic_numbers
 from stator_variables._filtering import filtered
 from stator_variables._library import _array_resize
 from stator_variables._library._pure import DTYPES, NUMBERS, NUMPY
 from stator_variables._model import _folding, _scalars
-from stator_variables._torch import _arrays, _symbolic, _torch_calls
+from stator_variables._torch import _arrays, _torch_calls
 from stator_variables._torch._arrays import layer
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -153,7 +154,7 @@ def _stand_in(owner: Any, name: str) -> Any:
 
 def _known(t: Tracing, vt: Any) -> Any:
     """A number, a dtype, or a tuple of them."""
-    vt = _symbolic.as_constant(t, vt)
+    vt = _symbolic_numbers.as_constant(t, vt)
     return vt.value if isinstance(vt, k.ClassTracker) else vt.constant()
 
 

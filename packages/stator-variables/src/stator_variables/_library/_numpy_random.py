@@ -15,11 +15,11 @@ from stator_bytecode import HandlerTable
 from stator_guards import CallSource, CapturedSource
 
 from stator_variables import _kinds as k
-from stator_variables import _streams
+from stator_variables import _streams, _symbolic_numbers
 from stator_variables._drawn import Step
 from stator_variables._library._pure import DTYPES, NUMPY, is_number_of_numpy
 from stator_variables._runtime import number_tensor, tensor_of
-from stator_variables._torch import _symbolic, _torch_calls
+from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -40,9 +40,9 @@ def draw(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     size = _size_among(of, given, kwargs, getattr(example, "shape", ()))
 
     kept = [size, *(size if isinstance(size, list) else [])]
-    fixed = [vt if _is_among(vt, kept) else _symbolic.as_constant(t, vt) for vt in given]
+    fixed = [vt if _is_among(vt, kept) else _symbolic_numbers.as_constant(t, vt) for vt in given]
     named = {
-        name: vt if _is_among(vt, kept) else _symbolic.as_constant(t, vt)
+        name: vt if _is_among(vt, kept) else _symbolic_numbers.as_constant(t, vt)
         for name, vt in kwargs.items()
     }
     step = _streams.step(t, _streams.owner(t, receiver), of, [receiver, *fixed], named)
@@ -56,9 +56,9 @@ def _is_among(vt: Any, kept: Sequence[Any]) -> bool:
 def _size_among(of: Any, given: list[Any], kwargs: dict[str, Any], shape: Any) -> Any:
     """Return the argument that is the size of the result, if it has symbols: a number, a tuple, or several numbers."""
     if of.__name__ in _BY_DIMENSIONS:
-        return given if _symbolic.has_numbers(given) else None
+        return given if _symbolic_numbers.has_numbers(given) else None
     for vt in (*kwargs.values(), *reversed(given)):
-        if _symbolic.has_numbers([vt]):
+        if _symbolic_numbers.has_numbers([vt]):
             size = _streams.example_of(vt)
             if shape == (size if isinstance(size, tuple) else (size,)):
                 return vt

@@ -12,7 +12,7 @@ import torch
 from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
-from stator_variables._torch import _torch_calls
+from stator_variables import _symbolic_numbers
 from stator_variables._tracing import Tracing
 
 handlers: HandlerTable[Any, Any] = HandlerTable("pickling")
@@ -43,7 +43,7 @@ class _Values:
 
     def of(self, vt: Any, is_outside: bool = False) -> Any:
         if isinstance(vt, k.NumberTracker):
-            return _torch_calls.specialised(self.t, vt)
+            return _symbolic_numbers.specialised(self.t, vt)
         if id(vt) not in self.made:
             if isinstance(vt, k.ConstantTracker):
                 self.made[id(vt)] = self._constant(vt, is_outside or vt.source is not None)

@@ -10,9 +10,8 @@ from typing import Any
 from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
-from stator_variables import _streams
+from stator_variables import _streams, _symbolic_numbers
 from stator_variables._model._lookup import plain_lookup
-from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -40,7 +39,7 @@ def draw(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     if of not in _IN_C and not _draws_by_c(receiver.cls):
         return MISSING
     if of not in _TAKE_SYMBOLS:
-        given = [_symbolic.as_constant(t, vt) for vt in given]
+        given = [_symbolic_numbers.as_constant(t, vt) for vt in given]
     example = _streams.tried(t, of, [_copy_of(receiver), *map(_streams.example_of, given)], kwargs)
     step = _streams.step(t, _streams.owner(t, receiver), of, [receiver, *given], kwargs)
     return _streams.result(t, step, example)

@@ -26,7 +26,7 @@ from stator_guards import (
 )
 
 from stator_variables import _kinds as k
-from stator_variables import _new_values
+from stator_variables import _new_values, _symbolic_numbers
 from stator_variables._applevel import _methods as app
 from stator_variables._build import captured_dict, instance_dict, wrap_present
 from stator_variables._library._pure import CYTHON_FUNCTION
@@ -40,7 +40,7 @@ from stator_variables._model import (
 )
 from stator_variables._model._raising import absent, attempt, complain, name_in_slots, throw
 from stator_variables._stored import has_member, may_answer
-from stator_variables._torch import _subclasses, _symbolic, _tensor_attributes, _torch_calls
+from stator_variables._torch import _subclasses, _symbolic, _tensor_attributes
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import DELETED, MISSING
 
@@ -345,7 +345,7 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
             return (
                 vt if _symbolic.FIELDS[name] is None else k.ConstantTracker(_symbolic.FIELDS[name])
             )
-        return k.ConstantTracker(raw.__get__(_torch_calls.specialised(t, vt)))
+        return k.ConstantTracker(raw.__get__(_symbolic_numbers.specialised(t, vt)))
     if isinstance(vt, k.TupleTracker) and has_member(vt.cls, "n_sequence_fields"):
         # A named tuple made in C (Objects/structseq.c), whose members do not say which item they are
         index = _place_in(vt.cls, raw)

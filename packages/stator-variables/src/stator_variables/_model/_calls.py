@@ -13,8 +13,6 @@ import torch
 from stator_variables import _inlining, _new_values
 from stator_variables import _kinds as k
 from stator_variables._build import builtins_of, new_namespace, wrap_items
-from stator_variables._builtin._arity import signature_arity
-from stator_variables._library import _functools
 from stator_variables._model import _folding, _made_exceptions
 from stator_variables._model._lookup import (
     guarded_lookup,
@@ -23,7 +21,7 @@ from stator_variables._model._lookup import (
     type_lookup,
 )
 from stator_variables._model._raising import complain, name_of, throw
-from stator_variables._torch import _marked, _subclasses, _torch_calls, _torch_functions
+from stator_variables._torch import _subclasses, _torch_calls, _torch_functions
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -75,37 +73,8 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
             function = t.wrap(original, guards.DictItemSource(globals_src, "__stator_original__"))
         if (wrapped := _inlining.behind_bookkeeping(function.real)) is not None:
             function = t.wrap(wrapped, guards.CapturedSource(wrapped.__qualname__, wrapped))
-        handler = t.handlers.get(function.real)
-        if handler is not None and not _accepts(function.real, args, kwargs):
-            handler = None
-        handled = MISSING if handler is None else handler(t, list(args), kwargs)
-        if handled is not MISSING:  # MISSING: to be interpreted after all
-            return _given(handled)
-        if (found := _subclasses.call(t, function.real, args, kwargs)) is not MISSING:
+        if (found := t.call_by_rule(function, args, kwargs)) is not MISSING:
             return found
-        given = (*args, *kwargs.values())
-        has_say = t.overrides.modes or (t.overrides.subclasses and _subclasses.among(given))
-        if (
-            _torch_calls.is_recorded(function.real)
-            and not has_say
-            and all(map(_torch_calls.is_operand, given))
-        ):
-            try:
-                return _torch_calls.call_recorded(t, function.real, list(args), kwargs)
-            except bytecode.Unsupported as refusal:  # a part of it decides on data
-                if refusal.reason not in _ON_DATA:
-                    raise
-        if _marked.has_mark(function.real, _marked.NONSTRICT, _marked.LEAF):
-            return _marked.call_marked(t, function, args, kwargs)
-        if _inlining.is_allowed_in_graph(function.real):
-            return _torch_calls.record(t, function.real, list(args), kwargs)
-        if _inlining.is_assumed_constant(function.real):
-            return _assumed_constant(t, function.real, args, kwargs)
-        if function.code.co_name == "dispatch":
-            if function.code is _functools.DISPATCH_CODE:
-                return _functools.dispatch(t, function, list(args))
-        if (answer := _torch_functions.answer_by_name(t, function.real, args)) is not None:
-            return answer
         _inlining.refuse_native(t, function)
     for flag, what in REFUSED_FLAGS.items():
         if function.code.co_flags & flag:
@@ -119,7 +88,6 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
     return bytecode.Invoke(frame)
 
 
-_ON_DATA = ("data-dependent-output", "data-dependent-shape", "data-dependent-guard")
 COMPOSED = frozenset({"jacrev.<locals>.wrapper_fn", "jacfwd.<locals>.wrapper_fn"})
 """Transforms that torch composes of others in Python: a break anywhere in one is a break at it, so it costs one."""
 _TRANSFORMS = "torch._functorch.eager_transforms"
@@ -128,22 +96,6 @@ _TRANSFORMS = "torch._functorch.eager_transforms"
 @bytecode.operation
 def as_a_whole(frame: bytecode.Frame) -> Any:
     return (yield bytecode.Invoke(frame))
-
-
-def _assumed_constant(t: Tracing, real: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """The user vouches for it: call it now, with what is known of the arguments, and keep the result."""
-    values = [_known(t, arg) for arg in args]
-    named = {name: _known(t, arg) for name, arg in kwargs.items()}
-    result = real(*values, **named)
-    return t.wrap(result, guards.CapturedSource(f"result of {real.__name__}", result))
-
-
-def _known(t: Tracing, vt: Any) -> Any:
-    if (constant := vt.constant()) is MISSING and vt.real is MISSING:
-        raise t.unsupported(
-            "assumed-constant", "an argument of a function marked constant that is not known yet"
-        )
-    return vt.real if constant is MISSING else constant
 
 
 def frame_for(
@@ -210,11 +162,6 @@ def _existing_kwdefaults(t: Tracing, real: Any, source: Any) -> dict[str, Any]:
     }
 
 
-def _accepts(function: types.FunctionType, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
-    """Where it does not, it is interpreted, and says so itself."""
-    return signature_arity(function).accepts(args, kwargs)
-
-
 # -- C functions ------------------------------------------------------------------------------------------------------
 def call_builtin(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """A function written in C: its handler, a graph operation, or a pure function of constants, in this order."""
@@ -235,13 +182,13 @@ def _as_known(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, An
     if (found := _subclasses.call(t, target, args, kwargs)) is not MISSING:
         return found
     if (handler := _handler(t, target)) is not None:
-        return _given(handler(t, list(args), kwargs))
+        return given(handler(t, list(args), kwargs))
     if _torch_calls.is_recorded(target):
         return _torch_calls.call_recorded(t, target, list(args), kwargs)
     return _folding.fold_numbers(t, target, args, kwargs)
 
 
-def _given(result: Any) -> Any:
+def given(result: Any) -> Any:
     """A handler that only does something gives nothing: None, to the program."""
     return k.NONE if result is None else result
 

@@ -20,7 +20,7 @@ from stator_bytecode import HandlerTable, Invoke, Raised, decode, new_frame, ope
 from stator_guards import CapturedSource
 
 from stator_variables import _kinds as k
-from stator_variables import _new_values
+from stator_variables import _new_values, _symbolic_numbers
 from stator_variables._build import ATOMS, behind_proxy, builtins_of
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._model import _class_dicts, _dictionary, _lookup
@@ -28,7 +28,6 @@ from stator_variables._model._lookup import defines, guarded_lookup, overrides, 
 from stator_variables._model._stand_ins import UNKNOWN, stand_in
 from stator_variables._runtime import is_hooked, new_class, new_known_class
 from stator_variables._stored import may_answer
-from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -135,7 +134,7 @@ def _refuse_members(t: Tracing, names: Any, read: set[str]) -> None:
         )
     for name, vt in _names(t, names).items():
         if isinstance(vt, k.NumberTracker):
-            _dictionary.set_name(t, names, name, _symbolic.as_constant(t, vt))
+            _dictionary.set_name(t, names, name, _symbolic_numbers.as_constant(t, vt))
         elif name in _MEMBER_CODE or not (
             _is_known(vt) or (vt.cls is enum.auto and name not in read)
         ):

@@ -15,6 +15,7 @@ from stator_bytecode import NULL, Raised, after, operation, settle
 from stator_guards import CallSource, CapturedSource, Truth
 
 from stator_variables import _kinds as k
+from stator_variables import _symbolic_numbers
 from stator_variables._model import _dictionary, _folding, _iteration
 from stator_variables._model._hashing import (
     Identity,
@@ -196,13 +197,6 @@ def _merge(t: Tracing, vt: Any, entries: dict[Any, Any], operand: Any) -> None:
 
 
 # -- dicts ------------------------------------------------------------------------------------------------------------
-def new_map(t: Tracing, keys: list[Any], values: list[Any]) -> k.DictTracker:
-    made = k.DictTracker(dict, complete=True)
-    for key, value in zip(keys, values, strict=True):
-        hashed = t.key_of(key)
-        tell_apart(t, key, hashed)
-        made.entries[hashed] = (made.entries[hashed][0] if hashed in made.entries else key, value)
-    return made
 
 
 @operation
@@ -416,7 +410,7 @@ def _checked_index(t: Tracing, found: Any) -> Any:
 def index_of(t: Tracing, key: Any) -> int | None:
     """What `operator.index` gives for a tracker: an int; None when it is no integer."""
     if isinstance(key, k.NumberTracker):
-        return int(_torch_calls.specialised(t, key)) if key.cls is not float else None
+        return int(_symbolic_numbers.specialised(t, key)) if key.cls is not float else None
     if isinstance(key, k.TensorTracker) and not (
         key.example.is_floating_point() or key.example.is_complex()
     ):

@@ -45,6 +45,7 @@ from stator_variables._model._hashing import (
     real_key,
     rely_on_kept_hashes,
     rely_on_objects,
+    tell_apart,
     type_hashes_by_identity,
 )
 from stator_variables._model._lookup import overrides, plain_lookup
@@ -448,3 +449,12 @@ def clear(t: Tracing, d: DictTracker) -> None:
 
 def set_name(t: Tracing, d: DictTracker, name: str, value: Any) -> None:
     store_hashed(t, d, name, ConstantTracker(name), value)
+
+
+def new_map(t: Tracing, keys: list[Any], values: list[Any]) -> DictTracker:
+    made = DictTracker(dict, complete=True)
+    for key, value in zip(keys, values, strict=True):
+        hashed = t.key_of(key)
+        tell_apart(t, key, hashed)
+        made.entries[hashed] = (made.entries[hashed][0] if hashed in made.entries else key, value)
+    return made

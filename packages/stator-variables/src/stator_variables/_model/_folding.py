@@ -6,7 +6,7 @@ from typing import Any
 import stator_bytecode as bytecode
 
 from stator_variables import _kinds as k
-from stator_variables import _new_values
+from stator_variables import _new_values, _symbolic_numbers
 from stator_variables._filtering import filtered
 from stator_variables._library import _pure
 from stator_variables._model import _scalars
@@ -75,10 +75,10 @@ def folded(t: Tracing, function: Any, /, *values: Any, **named: Any) -> Any:
 
 def fold_numbers(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """`fold`, with symbolic numbers among the arguments: computed in the graph where possible, else made constants."""
-    if not _symbolic.has_numbers([*args, *kwargs.values()]):
+    if not _symbolic_numbers.has_numbers([*args, *kwargs.values()]):
         return fold(t, target, args, kwargs)
     found = _symbolic.apply(t, target, args, kwargs)
     if found is not MISSING or not _pure.is_pure(target):
         return found
-    named = {name: _symbolic.as_constant(t, arg) for name, arg in kwargs.items()}
-    return fold(t, target, [_symbolic.as_constant(t, arg) for arg in args], named)
+    named = {name: _symbolic_numbers.as_constant(t, arg) for name, arg in kwargs.items()}
+    return fold(t, target, [_symbolic_numbers.as_constant(t, arg) for arg in args], named)

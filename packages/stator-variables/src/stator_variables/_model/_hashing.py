@@ -29,11 +29,11 @@ from stator_guards import (
 )
 
 from stator_variables import _kinds as k
+from stator_variables import _symbolic_numbers
 from stator_variables._model._lookup import guarded_lookup
 from stator_variables._model._raising import complain
 from stator_variables._reach import reachable
 from stator_variables._stored import set_base
-from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import MISSING, VariableTracker
 
@@ -141,7 +141,7 @@ def _hashed(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.WeakrefTracker):
         return _key_of_reference(t, vt)
     if isinstance(vt, k.NumberTracker):
-        return _torch_calls.specialised(t, vt)
+        return _symbolic_numbers.specialised(t, vt)
     if type_hashes_by_identity(vt.cls):
         _rely_on_hash(t, vt.cls)
         return Identity(vt.real if vt.real is not MISSING else vt)

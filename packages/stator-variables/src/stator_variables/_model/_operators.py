@@ -24,6 +24,7 @@ from stator_guards import (
 )
 
 from stator_variables import _kinds as k
+from stator_variables import _symbolic_numbers
 from stator_variables._build import PATHS
 from stator_variables._library._pure import NUMBERS, is_number_of_numpy
 from stator_variables._model import (
@@ -71,7 +72,7 @@ def unary(t: Tracing, symbol: str, vt: Any) -> Any:
     if (found := _scalars.computed(t, function, [vt])) is not MISSING:
         return found
     if isinstance(vt, k.NumberTracker) and (vt.cls is bool or (vt.cls is float and symbol == "~")):
-        vt = _symbolic.as_constant(t, vt)
+        vt = _symbolic_numbers.as_constant(t, vt)
     if symbol == "~" and isinstance(vt, k.NumberTracker):
         return binary(t, "-", unary(t, "-", vt), k.ConstantTracker(1))
     if _torch_calls.is_in_graph(t, vt):
@@ -99,7 +100,9 @@ def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     if name in ("and", "or", "xor") and _symbolic.is_masked(left, right):
         return _of_bits(t, symbol, left, right)
     constants = isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker)
-    makes_text = left.cls is str and symbol[0] in "+%" and _symbolic.has_texts((left, right))
+    makes_text = (
+        left.cls is str and symbol[0] in "+%" and _symbolic_numbers.has_texts((left, right))
+    )
     if constants and not makes_text and not _is_user_value(left, right):
         return _folding.as_given(
             _folding.folded(t, augmented if in_place else plain, left.value, right.value),
@@ -119,7 +122,12 @@ def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
 def _of_bits(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     number, size, is_high = _symbolic.low_bits(left, right)
     if size is None:
-        return binary(t, symbol, _symbolic.as_constant(t, left), _symbolic.as_constant(t, right))
+        return binary(
+            t,
+            symbol,
+            _symbolic_numbers.as_constant(t, left),
+            _symbolic_numbers.as_constant(t, right),
+        )
     of_number, of_rest, more = _BITS[symbol[0], is_high]
     rest = binary(t, "%", number, k.ConstantTracker(size))
     terms = [
@@ -156,7 +164,7 @@ def _computable(t: Tracing, symbol: str, left: Any, right: Any) -> tuple[Any, An
         of_bools = number.cls is not bool or (other.cls is bool and symbol in _OF_BOOLS)
         of_one = symbol in _REMAINDERS and _symbolic.is_taken_for_zero(left, right)
         if other.cls is complex or is_number_of_numpy(other.cls) or not of_bools or of_one:
-            return _symbolic.as_constant(t, left), _symbolic.as_constant(t, right)
+            return _symbolic_numbers.as_constant(t, left), _symbolic_numbers.as_constant(t, right)
     return _beside(left, right), _beside(right, left)
 
 
@@ -399,14 +407,17 @@ def same_object(t: Tracing, left: Any, right: Any) -> bool:
     if isinstance(left, k.NumberTracker) or isinstance(right, k.NumberTracker):
         if left.cls is not right.cls or left.cls is float:
             return False
-        left, right = _symbolic.as_constant(t, left), _symbolic.as_constant(t, right)
+        left, right = (
+            _symbolic_numbers.as_constant(t, left),
+            _symbolic_numbers.as_constant(t, right),
+        )
     if isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker):
         return left.cls is right.cls and (left.value is right.value or _same_atom(left, right))
     if (
         bool in (left.cls, right.cls) and left.cls is right.cls
     ):  # two objects only: identity is equality
         sides = [
-            _torch_calls.decide(t, vt) if isinstance(vt, k.NumberTracker) else vt.value
+            _symbolic_numbers.decide(t, vt) if isinstance(vt, k.NumberTracker) else vt.value
             for vt in (left, right)
         ]
         return sides[0] is sides[1]
@@ -493,7 +504,7 @@ def _says_itself(t: Tracing, cls: type) -> bool:
 def _truth_of_number(t: Tracing, vt: Any) -> bool:
     """`ShapeEnv` guards the answer, or cannot tell before run time."""
     try:
-        return _torch_calls.decide(t, vt)
+        return _symbolic_numbers.decide(t, vt)
     except Unsupported:
         expected = _assertion.expected_truth(t)
         if expected is None or not _assertion.check(t, vt, expected):

@@ -16,12 +16,13 @@ from stator_guards import CallSource, Is
 from torch.overrides import TorchFunctionMode
 
 from stator_variables import _kinds as k
+from stator_variables import _symbolic_numbers
 from stator_variables._filtering import filtered
 from stator_variables._graph import Traced
 from stator_variables._library._pure import DTYPES, NUMPY, is_number_of_numpy
 from stator_variables._model import _scalars
 from stator_variables._model._raising import throw
-from stator_variables._torch import _symbolic, _tensor_attributes, _torch_calls
+from stator_variables._torch import _tensor_attributes, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -69,7 +70,7 @@ def compute(
     """What `function` of NumPy gives, as torch's `stand_in` for it computes it."""
     _refuse_error_state(t)
     step = _Step(t)
-    args = [_symbolic.as_constant(t, vt) for vt in args]
+    args = [_symbolic_numbers.as_constant(t, vt) for vt in args]
     if _is_elementwise(function):
         args = [_as_array(t, vt) for vt in args]
     try:
@@ -168,7 +169,7 @@ class _Step(TorchFunctionMode):
 
     def _plain(self, vt: Any, array: Callable[[Any], Any], value: Callable[[Any], Any]) -> Any:
         """The argument that a tracker stands for, with arrays by `array` and constants by `value`."""
-        vt = _symbolic.as_constant(self.t, vt)
+        vt = _symbolic_numbers.as_constant(self.t, vt)
         if isinstance(vt, k.ArrayTracker):
             return array(vt)
         if isinstance(vt, k.TupleTracker | k.ListTracker) and vt.cls in (tuple, list, torch.Size):

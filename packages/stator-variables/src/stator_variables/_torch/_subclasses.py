@@ -22,7 +22,7 @@ from stator_guards import CapturedSource, Is, TypeIs
 from torch.overrides import TorchFunctionMode
 
 from stator_variables import _kinds as k
-from stator_variables import _new_values
+from stator_variables import _new_values, _symbolic_numbers
 from stator_variables._build import new_namespace
 from stator_variables._model._lookup import is_subtype, type_lookup
 from stator_variables._torch import _new_leaves, _tensor_attributes, _torch_calls
@@ -481,4 +481,8 @@ def make_subclass(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def _fixed_size(t: Tracing, data: Any, dim: int) -> Any:
     """A size as a constant: those of parameters seldom vary."""
     size = _torch_calls.read_metadata(t, torch.Tensor.size, [data, k.ConstantTracker(dim)], {})
-    return size.value if isinstance(size, k.ConstantTracker) else _torch_calls.specialised(t, size)
+    return (
+        size.value
+        if isinstance(size, k.ConstantTracker)
+        else _symbolic_numbers.specialised(t, size)
+    )

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from stator_variables import _kinds as k
+from stator_variables import _symbolic_numbers
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -60,36 +61,6 @@ def apply(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) 
     )
 
 
-def has_numbers(vts: Sequence[Any], kind: Any = k.NumberTracker) -> bool:
-    """Whether a symbolic number (or a tracker of another kind) is among these, or in a tuple or list among them."""
-    return any(
-        isinstance(vt, kind)
-        or (isinstance(vt, k.TupleTracker | k.SliceTracker) and has_numbers(_parts(vt), kind))
-        for vt in vts
-    )
-
-
-def has_texts(vts: Sequence[Any]) -> bool:
-    """Whether a text made of symbolic numbers is."""
-    return has_numbers(vts, k.TextTracker)
-
-
-def _parts(vt: Any) -> Sequence[Any]:
-    return vt.parts if isinstance(vt, k.SliceTracker) else vt.items
-
-
-def as_constant(t: Tracing, vt: Any) -> Any:
-    """The same value with constants for symbolic numbers; `ShapeEnv` guards each, for the line that needed it."""
-    if isinstance(vt, k.NumberTracker):
-        return k.ConstantTracker(_torch_calls.specialised(t, vt))
-    if isinstance(vt, k.TupleTracker) and has_numbers(vt.items):
-        return k.TupleTracker([as_constant(t, item) for item in vt.items], vt.cls)
-    if isinstance(vt, k.SliceTracker) and has_numbers(vt.parts):
-        start, stop, step = (as_constant(t, part) for part in vt.parts)
-        return k.SliceTracker((start, stop, step))
-    return vt
-
-
 def is_by_constant(left: Any, right: Any) -> bool:
     """Whether a shift is by a constant: a product with 1 << constant, or a quotient, which torch computes exactly."""
     by = None if isinstance(right, k.NumberTracker) else _known(right)
@@ -105,11 +76,13 @@ def as_words(t: Tracing, name: str, left: Any, right: Any) -> tuple[Any, Any]:
         and isinstance(left, k.NumberTracker)
         and not isinstance(right, k.NumberTracker)
     ):
-        return (as_constant(t, left) if left.example.node.expr.is_number else left), right
+        return (
+            _symbolic_numbers.as_constant(t, left) if left.example.node.expr.is_number else left
+        ), right
     if isinstance(known, int) and isinstance(by, int):
         bits = (abs(known) - 1).bit_length() if name == "pow" else 1
         if bits * by >= _WORD or (by < 0 and name != "pow"):
-            return as_constant(t, left), as_constant(t, right)
+            return _symbolic_numbers.as_constant(t, left), _symbolic_numbers.as_constant(t, right)
     return left, right
 
 
@@ -121,7 +94,7 @@ def is_masked(left: Any, right: Any) -> bool:
         for vt in (left, right)
     ):
         return False
-    return has_numbers((left, right))
+    return _symbolic_numbers.has_numbers((left, right))
 
 
 def low_bits(left: Any, right: Any) -> tuple[Any, int | None, bool]:

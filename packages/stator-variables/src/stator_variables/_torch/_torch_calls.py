@@ -4,8 +4,7 @@ import enum
 import operator
 import sys
 import types
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -14,6 +13,7 @@ from stator_bytecode import Unsupported
 from stator_guards import Equals, SizeSource
 
 from stator_variables import _kinds as k
+from stator_variables import _symbolic_numbers
 from stator_variables._graph import Traced
 from stator_variables._library._pure import NUMBERS, NUMPY, is_number_of_numpy
 from stator_variables._model import _scalars
@@ -209,7 +209,10 @@ def _is_undecided(vt: Any) -> bool:
 
 def decided(t: Tracing, vts: Iterable[Any]) -> list[Any]:
     """The same with symbolic bools as constants."""
-    return [k.ConstantTracker(specialised(t, vt)) if _is_undecided(vt) else vt for vt in vts]
+    return [
+        k.ConstantTracker(_symbolic_numbers.specialised(t, vt)) if _is_undecided(vt) else vt
+        for vt in vts
+    ]
 
 
 def _symbolic_content(vt: Any) -> bool:
@@ -353,7 +356,7 @@ def _of_moderate_size(t: Tracing, vt: Any, operands: Sequence[Any]) -> Any:
         if vt.steps > MEASURED:
             depth, size = _measured(vt.example.node.expr, {})
             if depth > DEEP or size > LARGE:
-                return k.ConstantTracker(specialised(t, vt))
+                return k.ConstantTracker(_symbolic_numbers.specialised(t, vt))
             if size < MEASURED:
                 vt.steps = 0
     return vt
@@ -486,38 +489,3 @@ def _is_operand(vt: Any) -> bool:
             vt.cls, enum.Enum
         )
     return isinstance(vt, k.TensorTracker | k.NumberTracker)
-
-
-def specialised(t: Tracing, vt: Any) -> Any:
-    """The value of a symbolic number as a constant: ShapeEnv guards that it stays so."""
-    if vt.is_address:
-        raise t.unsupported("tensor-attribute", "the address of a tensor, needed as a constant")
-    with _meaning(
-        t, "data-dependent-number", "a number that depends on data, needed as a constant"
-    ):
-        return vt.cls(t.graph.constant_of(vt.traced))
-
-
-def decide(t: Tracing, vt: Any) -> bool:
-    """The truth of a symbolic number: ShapeEnv keeps the guard, but for what floats decide."""
-    if (found := t.graph.condition_of(vt.traced)) is not None:
-        condition, holds = found
-        t.rely(condition)
-        return holds
-    with _meaning(t, "data-dependent-branch", "a branch on a number that depends on data"):
-        return t.graph.truth_of(vt.traced)
-
-
-@contextmanager
-def _meaning(t: Tracing, reason: str, detail: str) -> Iterator[None]:
-    """Around a question to ShapeEnv; it solves `0 == n * 0` for n by dividing."""
-    try:
-        yield
-    except Exception as error:
-        if type(error).__name__ == "GuardOnDataDependentSymNode":
-            raise t.unsupported(reason, detail) from error
-        if type(error).__name__ == "ValueRangeError":
-            raise t.unsupported(
-                "shape-out-of-range", "a number for which torch leaves no value"
-            ) from error
-        raise

@@ -10,7 +10,7 @@ import torch.compiler
 from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
-from stator_variables._model import _containers
+from stator_variables._model import _dictionary
 from stator_variables._model._lookup import plain_lookup
 from stator_variables._torch import _arrays, _torch_calls
 from stator_variables._tracing import Tracing
@@ -98,7 +98,7 @@ def group_by_device_and_dtype(t: Tracing, args: list[Any], kwargs: dict[str, Any
     copies = k.ListTracker([k.ListTracker(item.items, list) for item in lists.items], list)
     indices = range(len(tensors)) if wanted.constant() else ()
     group = k.TupleTracker([copies, k.ListTracker(map(k.ConstantTracker, indices), list)], tuple)
-    return _containers.new_map(t, [k.TupleTracker(map(k.ConstantTracker, key), tuple)], [group])
+    return _dictionary.new_map(t, [k.TupleTracker(map(k.ConstantTracker, key), tuple)], [group])
 
 
 # `torch.nn.Module.__getattr__` in one step: half of all interpreted instructions were its own.

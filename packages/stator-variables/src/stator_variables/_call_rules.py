@@ -1,0 +1,125 @@
+"""What a call of an existing Python function does in place of interpreting it: the first rule that applies."""
+
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import stator_guards as guards
+from stator_bytecode import Unsupported
+
+from stator_variables import _inlining
+from stator_variables._builtin._arity import signature_arity
+from stator_variables._library import _functools
+from stator_variables._model import _calls
+from stator_variables._torch import _marked, _subclasses, _torch_calls, _torch_functions
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+Rule = Callable[[Tracing, Any, Sequence[Any], dict[str, Any]], Any]
+"""From a call to its result; MISSING where the rule does not apply."""
+
+
+def call_by_rule(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Apply the first rule that fits; MISSING where the function is to be interpreted."""
+    for rule in RULES:
+        if (found := rule(t, function, args, kwargs)) is not MISSING:
+            return found
+    return MISSING
+
+
+def _by_handler(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    handler = t.handlers.get(function.real)
+    if handler is None or not _accepts(function.real, args, kwargs):
+        return MISSING
+    found = handler(t, list(args), kwargs)
+    return found if found is MISSING else _calls.given(found)
+
+
+def _accepts(function: types.FunctionType, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Where it does not, it is interpreted, and says so itself."""
+    return signature_arity(function).accepts(args, kwargs)
+
+
+def _by_subclass(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    return _subclasses.call(t, function.real, args, kwargs)
+
+
+def _recorded(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Record a function of torch as one operator."""
+    if not _torch_calls.is_recorded(function.real):
+        return MISSING
+    given = (*args, *kwargs.values())
+    if t.overrides.modes or (t.overrides.subclasses and _subclasses.among(given)):
+        return MISSING
+    if not all(map(_torch_calls.is_operand, given)):
+        return MISSING
+
+    try:
+        return _torch_calls.call_recorded(t, function.real, list(args), kwargs)
+    except Unsupported as refusal:
+        # A part of the function decides on data: only that part is to be a break.
+        if refusal.reason not in _ON_DATA:
+            raise
+        return MISSING
+
+
+_ON_DATA = ("data-dependent-output", "data-dependent-shape", "data-dependent-guard")
+
+
+def _marked_by_torch(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Call what `nonstrict_trace` or `leaf_function` marks."""
+    if not _marked.has_mark(function.real, _marked.NONSTRICT, _marked.LEAF):
+        return MISSING
+    return _marked.call_marked(t, function, args, kwargs)
+
+
+def _allowed_in_graph(
+    t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    if not _inlining.is_allowed_in_graph(function.real):
+        return MISSING
+    return _torch_calls.record(t, function.real, list(args), kwargs)
+
+
+def _assumed_constant(
+    t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """Call what the user marked as constant, on what is known of the arguments, and keep the result."""
+    real = function.real
+    if not _inlining.is_assumed_constant(real):
+        return MISSING
+    values = [_known(t, arg) for arg in args]
+    named = {name: _known(t, arg) for name, arg in kwargs.items()}
+    result = real(*values, **named)
+    return t.wrap(result, guards.CapturedSource(f"result of {real.__name__}", result))
+
+
+def _known(t: Tracing, vt: Any) -> Any:
+    if (constant := vt.constant()) is MISSING and vt.real is MISSING:
+        raise t.unsupported(
+            "assumed-constant", "an argument of a function marked constant that is not known yet"
+        )
+    return vt.real if constant is MISSING else constant
+
+
+def _single_dispatch(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    if function.code is not _functools.DISPATCH_CODE:
+        return MISSING
+    return _functools.dispatch(t, function, list(args))
+
+
+def _by_name(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    answer = _torch_functions.answer_by_name(t, function.real, args)
+    return MISSING if answer is None else answer
+
+
+RULES: tuple[Rule, ...] = (
+    _by_handler,
+    _by_subclass,
+    _recorded,
+    _marked_by_torch,
+    _allowed_in_graph,
+    _assumed_constant,
+    _single_dispatch,
+    _by_name,
+)

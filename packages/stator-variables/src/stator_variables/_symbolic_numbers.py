@@ -1,0 +1,73 @@
+"""Symbolic numbers as constants, and decisions on them: `ShapeEnv` guards both."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from stator_variables import _kinds as k
+from stator_variables._tracing import Tracing
+
+
+def specialised(t: Tracing, vt: Any) -> Any:
+    """The value of a symbolic number as a constant: ShapeEnv guards that it stays so."""
+    if vt.is_address:
+        raise t.unsupported("tensor-attribute", "the address of a tensor, needed as a constant")
+    with _meaning(
+        t, "data-dependent-number", "a number that depends on data, needed as a constant"
+    ):
+        return vt.cls(t.graph.constant_of(vt.traced))
+
+
+def decide(t: Tracing, vt: Any) -> bool:
+    """The truth of a symbolic number: ShapeEnv keeps the guard, but for what floats decide."""
+    if (found := t.graph.condition_of(vt.traced)) is not None:
+        condition, holds = found
+        t.rely(condition)
+        return holds
+    with _meaning(t, "data-dependent-branch", "a branch on a number that depends on data"):
+        return t.graph.truth_of(vt.traced)
+
+
+@contextmanager
+def _meaning(t: Tracing, reason: str, detail: str) -> Iterator[None]:
+    """Around a question to ShapeEnv; it solves `0 == n * 0` for n by dividing."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__name__ == "GuardOnDataDependentSymNode":
+            raise t.unsupported(reason, detail) from error
+        if type(error).__name__ == "ValueRangeError":
+            raise t.unsupported(
+                "shape-out-of-range", "a number for which torch leaves no value"
+            ) from error
+        raise
+
+
+def has_numbers(vts: Sequence[Any], kind: Any = k.NumberTracker) -> bool:
+    """Whether a symbolic number (or a tracker of another kind) is among these, or in a tuple or list among them."""
+    return any(
+        isinstance(vt, kind)
+        or (isinstance(vt, k.TupleTracker | k.SliceTracker) and has_numbers(_parts(vt), kind))
+        for vt in vts
+    )
+
+
+def has_texts(vts: Sequence[Any]) -> bool:
+    """Whether a text made of symbolic numbers is."""
+    return has_numbers(vts, k.TextTracker)
+
+
+def _parts(vt: Any) -> Sequence[Any]:
+    return vt.parts if isinstance(vt, k.SliceTracker) else vt.items
+
+
+def as_constant(t: Tracing, vt: Any) -> Any:
+    """The same value with constants for symbolic numbers; `ShapeEnv` guards each, for the line that needed it."""
+    if isinstance(vt, k.NumberTracker):
+        return k.ConstantTracker(specialised(t, vt))
+    if isinstance(vt, k.TupleTracker) and has_numbers(vt.items):
+        return k.TupleTracker([as_constant(t, item) for item in vt.items], vt.cls)
+    if isinstance(vt, k.SliceTracker) and has_numbers(vt.parts):
+        start, stop, step = (as_constant(t, part) for part in vt.parts)
+        return k.SliceTracker((start, stop, step))
+    return vt
