@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from stator_variables._builtin._iterators import ahead
-from stator_variables._model._iteration import AHEAD
+from stator_variables._protocols._iteration import AHEAD
 
 
 class Countdown:

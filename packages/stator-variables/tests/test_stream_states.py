@@ -11,7 +11,7 @@ import pytest
 import torch
 from stator_guards import CallSource, ItemSource, ParameterSource
 from stator_variables import is_drawn, saved_stream
-from stator_variables._drawn import DrawnSource
+from stator_variables._trace._drawn import DrawnSource
 
 STREAMS: list[tuple[Any, Callable[[Any], Any]]] = [
     (random.Random(1), lambda r: (r.gauss(0, 1), r.random())),

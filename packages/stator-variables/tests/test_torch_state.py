@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 from stator_variables import DEFAULT_HANDLERS
-from stator_variables._library._pure import is_pure
-from stator_variables._torch import _torch_state as state
+from stator_variables._pure import is_pure
+from stator_variables._tensors import _torch_state as state
 
 _C: Any = torch._C
 
@@ -100,7 +100,7 @@ def settings() -> Iterator[Any]:
 def test_a_setter_is_taken_back_by_what_its_query_gave(
     setter: Any, row: state.Setter, key: tuple[Any, ...], now: Any, other: Any
 ) -> None:
-    from stator_variables._torch._modes import Setting
+    from stator_variables._library._modes import Setting
 
     setting = Setting(row.read, setter, setter.__name__, key, tuple(row.named))
     try:

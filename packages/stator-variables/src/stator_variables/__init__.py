@@ -1,6 +1,6 @@
 """Variable trackers: what Python values mean symbolically, and the journal of their side effects."""
 
-from stator_variables._bodies import (
+from stator_variables._bodies._body import (
     EVERYTHING,
     NOTHING,
     BodyTrace,
@@ -9,34 +9,13 @@ from stator_variables._bodies import (
     record_wrapping,
     wrapped,
 )
-from stator_variables._build import attributes_of, globals_tracker, new_object, wrap
-from stator_variables._builtin._method_table import app_level
+from stator_variables._bodies._pytree import LEAF, Spec, broadcast, flatten, unflatten
 from stator_variables._domain import SymbolicDomain
-from stator_variables._drawn import Step, is_drawn
 from stator_variables._emit._again import before_other_answers
 from stator_variables._emit._effects import emit_effects
 from stator_variables._emit._emitter import Emitter, RaisedBefore, StaysInGraph, StillRunning
 from stator_variables._emit._objects import finalize_generators
-from stator_variables._filtering import filtered
-from stator_variables._graph import (
-    BodyGraph,
-    BodyRecorder,
-    Dim,
-    GraphRecorder,
-    Place,
-    Places,
-    Traced,
-)
 from stator_variables._handlers import DEFAULT_HANDLERS
-from stator_variables._holding import (
-    are_plain_or_method,
-    dying_with,
-    has_observable_end,
-    hold_plain_values,
-    is_end_observable,
-    may_have_observable_end,
-)
-from stator_variables._journal import Journal
 from stator_variables._kinds import (
     NONE,
     ConstantTracker,
@@ -50,29 +29,55 @@ from stator_variables._kinds import (
     generator_state,
     is_none,
 )
-from stator_variables._model._attribute_writes import REPLACEABLE
-from stator_variables._model._attributes import get_attribute
-from stator_variables._model._calls import call, frame_for, function_frame
-from stator_variables._model._dictionary import items as dict_items
-from stator_variables._model._hashing import Answered
-from stator_variables._model._raising import throw
-from stator_variables._model._stand_ins import known_value
+from stator_variables._library._modes import grad_mode
+from stator_variables._library._modes import restore as restore_modes
+from stator_variables._lifetime._reachability import walk
+from stator_variables._objects._dictionary import items as dict_items
+from stator_variables._objects._hashing import Answered
+from stator_variables._objects._method_table import app_level
+from stator_variables._objects._raising import throw
+from stator_variables._objects._stand_ins import known_value
+from stator_variables._objects._wrapping import attributes_of, globals_tracker, new_object, wrap
 from stator_variables._parts import ObjectRecipe, is_identity, is_opaque, parts_of
-from stator_variables._policy import Policy, Stop
-from stator_variables._pytree import LEAF, Spec, broadcast, flatten, unflatten
-from stator_variables._reach import walk
-from stator_variables._runtime import as_inference, forget_class, give_warning, is_new_in_each_call
+from stator_variables._protocols._attribute_writes import REPLACEABLE
+from stator_variables._protocols._attributes import get_attribute
+from stator_variables._protocols._calls import call, frame_for, function_frame
+from stator_variables._runtime._finalizers import (
+    are_plain_or_method,
+    dying_with,
+    has_observable_end,
+    hold_plain_values,
+    is_end_observable,
+    may_have_observable_end,
+)
+from stator_variables._runtime._stream_states import saved_stream
+from stator_variables._runtime._support import (
+    as_inference,
+    forget_class,
+    give_warning,
+    is_new_in_each_call,
+)
+from stator_variables._runtime._warnings import filtered
 from stator_variables._standard_space import StandardSpace
-from stator_variables._stream_states import saved_stream
-from stator_variables._streams import lines_of
-from stator_variables._torch._history import UNTOLD, history_of
-from stator_variables._torch._hooks import pass_hooks, passes_hooks
-from stator_variables._torch._modes import grad_mode
-from stator_variables._torch._modes import restore as restore_modes
-from stator_variables._torch._outside import can_be_taken, enter_taken, give_back, taken
-from stator_variables._torch._torch_calls import argument, from_traced, record
-from stator_variables._torch._torch_state import SETTERS as STATE_SETTERS
-from stator_variables._torch._torch_state import Setter, sets_state_of_kernels
+from stator_variables._tensors._history import UNTOLD, history_of
+from stator_variables._tensors._hooks import pass_hooks, passes_hooks
+from stator_variables._tensors._outside import can_be_taken, enter_taken, give_back, taken
+from stator_variables._tensors._streams import lines_of
+from stator_variables._tensors._torch_calls import argument, from_traced, record
+from stator_variables._tensors._torch_state import SETTERS as STATE_SETTERS
+from stator_variables._tensors._torch_state import Setter, sets_state_of_kernels
+from stator_variables._trace._drawn import Step, is_drawn
+from stator_variables._trace._graph import (
+    BodyGraph,
+    BodyRecorder,
+    Dim,
+    GraphRecorder,
+    Place,
+    Places,
+    Traced,
+)
+from stator_variables._trace._journal import Journal
+from stator_variables._trace._policy import Policy, Stop
 from stator_variables._tracing import Tracing, real_of, source_of
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
 

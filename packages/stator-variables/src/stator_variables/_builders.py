@@ -16,7 +16,11 @@ from torch.nested._internal.nested_tensor import NestedTensor
 from torch.nn.parameter import is_lazy
 
 from stator_variables import _kinds as k
-from stator_variables._build import (
+from stator_variables._builtin import _iterators
+from stator_variables._objects import _set_members
+from stator_variables._objects._number_builders import build_atom, build_scalar
+from stator_variables._objects._weakrefs import build_weakref
+from stator_variables._objects._wrapping import (
     ATOMS,
     BY_IDENTITY,
     ENUMS_OF_C,
@@ -30,19 +34,11 @@ from stator_variables._build import (
     wrap_items,
     wrap_present,
 )
-from stator_variables._builtin import _iterators
-from stator_variables._library._pure import (
-    NUMPY,
-    TRUTHS,
-    is_number_of_numpy,
-)
-from stator_variables._library._weakrefs import build_weakref
-from stator_variables._model import _set_members
-from stator_variables._number_builders import build_atom, build_scalar
-from stator_variables._runtime import plain_tensor, tensor_of
-from stator_variables._stored import item_owner, stored
-from stator_variables._torch import _jagged, _wrappers
-from stator_variables._torch._history import history_of, is_behind
+from stator_variables._pure import NUMPY, TRUTHS, is_number_of_numpy
+from stator_variables._runtime._contents import item_owner, stored
+from stator_variables._runtime._support import plain_tensor, tensor_of
+from stator_variables._tensors import _jagged, _wrappers
+from stator_variables._tensors._history import history_of, is_behind
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
 

@@ -7,11 +7,11 @@ from typing import Any
 import stator_guards as guards
 from stator_bytecode import Unsupported
 
-from stator_variables import _inlining
-from stator_variables._builtin._arity import signature_arity
 from stator_variables._library import _functools
-from stator_variables._model import _calls
-from stator_variables._torch import _marked, _subclasses, _torch_calls, _torch_functions
+from stator_variables._objects import _inlining
+from stator_variables._objects._arity import signature_arity
+from stator_variables._protocols import _calls
+from stator_variables._tensors import _marked, _subclasses, _torch_calls, _torch_functions
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 

@@ -14,24 +14,23 @@ import stator_bytecode as bytecode
 from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource, DictItemSource
 
-from stator_variables import _closing, _ends, _new_values
 from stator_variables import _kinds as k
 from stator_variables._builtin._strings import format_value, text_of
-from stator_variables._model import (
+from stator_variables._lifetime import _closing, _finalization
+from stator_variables._objects import _dictionary, _exceptions, _new_values
+from stator_variables._objects._hashing import hashing
+from stator_variables._objects._lookup import defines
+from stator_variables._objects._raising import complain, error, function_text, throw
+from stator_variables._protocols import (
     _attribute_writes,
     _attributes,
     _calls,
     _containers,
-    _dictionary,
-    _exceptions,
     _iteration,
     _matching,
     _operators,
 )
-from stator_variables._model._hashing import hashing
-from stator_variables._model._lookup import defines
-from stator_variables._model._raising import complain, error, function_text, throw
-from stator_variables._policy import Stop
+from stator_variables._trace._policy import Stop
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -70,12 +69,12 @@ def _emptying(
     """An operation that may be the end of what its first operand held."""
 
     def asked(self: SymbolicDomain, operand: Any, *args: Any) -> Any:
-        held = _ends.cleaning_up(self.t, holder_in(operand), stays=True)
+        held = _finalization.cleaning_up(self.t, holder_in(operand), stays=True)
         result = operate(self, operand, *args)
         return (
             _waited(self, held, result)
             if type(result) is bytecode.Pending
-            else _ends.emptied(self.t, held, result)
+            else _finalization.emptied(self.t, held, result)
         )
 
     return asked
@@ -86,7 +85,7 @@ def _waited(
     domain: SymbolicDomain, held: list[bytecode.GeneratorState], result: bytecode.Pending
 ) -> Any:
     """A frame that the operation ends with is no part of it: it may break like any other."""
-    return _ends.emptied(domain.t, held, (yield from result.coroutine))
+    return _finalization.emptied(domain.t, held, (yield from result.coroutine))
 
 
 def _receiver_in_c(called: Any) -> Any:
@@ -149,7 +148,7 @@ class SymbolicDomain:
         self.t.frame = frame
         self.t.instruction = instruction
         if self.t.stack_only and frame is self.t.machine.frames[-1]:
-            _ends.release_temporaries(self.t)
+            _finalization.release_temporaries(self.t)
         progress, policy = self.t.progress, self.t.policy
         progress.begun += 1
         progress.steps += 1
@@ -402,8 +401,8 @@ class SymbolicDomain:
     def generator_state(self, value: Any) -> bytecode.GeneratorState | None:
         return value.state if isinstance(value, k.GeneratorTracker) else None
 
-    drop = _asked(_ends.drop)
-    abandon = _asked(_ends.abandon)
+    drop = _asked(_finalization.drop)
+    abandon = _asked(_finalization.abandon)
 
     @bytecode.operation
     def send(self, receiver: Any, value: Any) -> Any:

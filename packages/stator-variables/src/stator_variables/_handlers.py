@@ -11,7 +11,6 @@ from stator_variables._builtin import (
     _deques,
     _dicts,
     _exception_methods,
-    _instances,
     _iterator_functions,
     _numbers,
     _representation,
@@ -22,13 +21,13 @@ from stator_variables._builtin import (
     _values,
     _views,
 )
-from stator_variables._builtin._arity import checked
 from stator_variables._library import (
     _caching,
     _enums,
     _functools,
-    _identity,
+    _inference,
     _itertools,
+    _modes,
     _namespaces,
     _numpy,
     _numpy_random,
@@ -39,21 +38,20 @@ from stator_variables._library import (
     _questions,
     _random,
     _reduction,
-    _weakrefs,
+    _scripted,
 )
-from stator_variables._model import _classes, _functions
-from stator_variables._torch import (
+from stator_variables._objects import _classes, _functions, _identity, _weakrefs
+from stator_variables._objects._arity import checked
+from stator_variables._protocols import _instances
+from stator_variables._tensors import (
     _assertion,
     _deep_copy,
     _differentiation,
     _generators,
     _hooks,
-    _inference,
     _jagged,
     _marked,
-    _modes,
     _packed,
-    _scripted,
     _statistics,
     _storages,
     _subclasses,

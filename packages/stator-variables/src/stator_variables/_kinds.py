@@ -25,7 +25,7 @@ from stator_variables._container_kinds import (
     TupleTracker,
     ViewTracker,
 )
-from stator_variables._graph import Traced
+from stator_variables._trace._graph import Traced
 from stator_variables._tracker import MISSING, VariableTracker
 
 __all__ = [

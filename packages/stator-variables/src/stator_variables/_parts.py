@@ -20,11 +20,11 @@ import attrs
 from stator_bytecode import Parts
 
 from stator_variables import _kinds as k
-from stator_variables._build import attributes_of, new_object
 from stator_variables._emit._itertools import made_real
-from stator_variables._model._lookup import stands_for_c
-from stator_variables._runtime import advanced, base_of_c, pooled, unasked
-from stator_variables._stored import has_member
+from stator_variables._objects._lookup import stands_for_c
+from stator_variables._objects._wrapping import attributes_of, new_object
+from stator_variables._runtime._contents import has_member
+from stator_variables._runtime._support import advanced, base_of_c, pooled, unasked
 from stator_variables._tracker import DELETED, VariableTracker
 
 

@@ -2,17 +2,10 @@
 
 import attrs
 
-from stator_variables import _build, _builders, _call_rules
-from stator_variables._model import (
-    _attributes,
-    _calls,
-    _dictionary,
-    _folding,
-    _hashing,
-    _iteration,
-    _operators,
-)
-from stator_variables._torch import _generators
+from stator_variables import _builders, _call_rules
+from stator_variables._objects import _dictionary, _hashing, _wrapping
+from stator_variables._protocols import _attributes, _calls, _folding, _iteration, _operators
+from stator_variables._tensors import _generators
 from stator_variables._tracing import Tracing
 
 
@@ -20,7 +13,7 @@ from stator_variables._tracing import Tracing
 class StandardSpace(Tracing):
     """State and operations of one trace."""
 
-    wrap = _build.wrap
+    wrap = _wrapping.wrap
     build = _builders.build
     class_of = _attributes.class_of
     truth = _operators.truth

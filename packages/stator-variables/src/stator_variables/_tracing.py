@@ -35,20 +35,20 @@ from stator_guards import (
     Truth,
 )
 
-from stator_variables._drawn import Streams, is_drawn
-from stator_variables._graph import GraphRecorder
-from stator_variables._holding import (
+from stator_variables._operations import Operations
+from stator_variables._runtime._finalizers import (
     are_released_unobserved,
     has_observable_end,
     have_unobservable_ends,
     may_have_observable_end,
     stores,
 )
-from stator_variables._journal import Journal
-from stator_variables._memory import InputMemory
-from stator_variables._operations import Operations
-from stator_variables._policy import Policy
-from stator_variables._runtime import is_new_in_each_call
+from stator_variables._runtime._support import is_new_in_each_call
+from stator_variables._trace._drawn import Streams, is_drawn
+from stator_variables._trace._graph import GraphRecorder
+from stator_variables._trace._journal import Journal
+from stator_variables._trace._memory import InputMemory
+from stator_variables._trace._policy import Policy
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker, is_pending
 
 HOLDING = frozenset({"content", "items", "known", "members"})
@@ -150,7 +150,7 @@ class Tracing(Operations):
         factory=dict
     )  # settings written while tracing -> their value at the start
     scripted: int = 0  # calls of scripted functions that are under way
-    makes_leaves: bool = False  # `_torch/_new_leaves.py`
+    makes_leaves: bool = False  # `_tensors/_new_leaves.py`
     is_sealed: bool = False  # a compiler can take no further operator into the graph
     inference: InferenceModes = attrs.field(factory=InferenceModes)
     generators: list[Any] = attrs.field(

@@ -75,7 +75,9 @@ def _traced(
     places = MachinePlaces()
     graph = options.stack.graph(places, capture_data=options.captures_data)
     policy = attrs.evolve(policy, runs_in_order=not spec_of(options.backend).compiles)
-    tracing = variables.StandardSpace(graph, options.stack.all_handlers(), policy, variables.Journal())
+    tracing = variables.StandardSpace(
+        graph, options.stack.all_handlers(), policy, variables.Journal()
+    )
     domain = options.stack.domain(tracing)
     depth_limit = sys.getrecursionlimit()
     machine = Machine(domain, options.opcodes, depth_limit, policy.native_calls)

@@ -6,11 +6,11 @@ from typing import Any
 from stator_bytecode import operation, settle
 
 from stator_variables import _kinds as k
-from stator_variables._builtin._arity import ANY_COUNT
-from stator_variables._builtin._method_table import MethodTable, then
-from stator_variables._model import _attribute_writes, _attributes, _calls
-from stator_variables._model._lookup import plain_lookup
-from stator_variables._model._raising import absent, attempt, complain, throw
+from stator_variables._objects._arity import ANY_COUNT
+from stator_variables._objects._lookup import plain_lookup
+from stator_variables._objects._method_table import MethodTable, then
+from stator_variables._objects._raising import absent, attempt, complain, throw
+from stator_variables._protocols import _attribute_writes, _attributes, _calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 

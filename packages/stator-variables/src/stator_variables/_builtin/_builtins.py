@@ -11,14 +11,14 @@ from stator_bytecode import after
 
 from stator_variables import _kinds as k
 from stator_variables._applevel import _methods, _reductions
-from stator_variables._builtin._arity import ANY_COUNT
 from stator_variables._builtin._iterator_functions import has_total_order
-from stator_variables._builtin._method_table import MethodTable, app_level, as_constant, folded
 from stator_variables._builtin._strings import convert
-from stator_variables._model import _containers, _folding
-from stator_variables._model._lookup import defines
-from stator_variables._model._raising import complain
-from stator_variables._torch import _torch_calls
+from stator_variables._objects._arity import ANY_COUNT
+from stator_variables._objects._lookup import defines
+from stator_variables._objects._method_table import MethodTable, app_level, as_constant, folded
+from stator_variables._objects._raising import complain
+from stator_variables._protocols import _containers, _folding
+from stator_variables._tensors import _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 

@@ -20,12 +20,12 @@ from stator_bytecode import HandlerTable
 from stator_guards import CallSource, CapturedSource
 
 from stator_variables import _kinds as k
-from stator_variables import _new_values
-from stator_variables._build import wrap_present
-from stator_variables._builtin._arity import Args, Kwargs
-from stator_variables._model import _attributes, _calls, _operators
-from stator_variables._model._classes import adopt, here, make, run, step
-from stator_variables._runtime import new_named_tuple
+from stator_variables._objects import _new_values
+from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._objects._classes import adopt, here, make, run, step
+from stator_variables._objects._wrapping import wrap_present
+from stator_variables._protocols import _attributes, _calls, _operators
+from stator_variables._runtime._support import new_named_tuple
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 

@@ -4,13 +4,19 @@ from collections import deque
 from typing import Any
 
 from stator_variables import _kinds as k
-from stator_variables._build import new_namespace
 from stator_variables._builtin import _sequences
-from stator_variables._builtin._method_table import MethodTable, then
-from stator_variables._model import _containers, _ends
-from stator_variables._model._containers import change_items, index_of, needed_index, replace_items
-from stator_variables._model._lookup import refuse_asked
-from stator_variables._model._raising import complain, throw
+from stator_variables._objects import _list_ends
+from stator_variables._objects._lookup import refuse_asked
+from stator_variables._objects._method_table import MethodTable, then
+from stator_variables._objects._raising import complain, throw
+from stator_variables._objects._wrapping import new_namespace
+from stator_variables._protocols import _containers
+from stator_variables._protocols._containers import (
+    change_items,
+    index_of,
+    needed_index,
+    replace_items,
+)
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -68,7 +74,7 @@ def extendleft(t: Tracing, vt: Any, iterable: Any) -> Any:
 
 @methods.handles(deque.pop, takes=0)
 def pop(t: Tracing, vt: Any, index: int = -1) -> Any:
-    if (item := _ends.take(t, vt, index)) is not MISSING:
+    if (item := _list_ends.take(t, vt, index)) is not MISSING:
         return item
     if not vt.items:
         throw(IndexError, "pop from an empty deque")
@@ -108,7 +114,7 @@ def maxlen(t: Tracing, vt: Any) -> Any:
 
 @methods.handles(deque.__getitem__)
 def getitem(t: Tracing, vt: Any, key: Any) -> Any:
-    if (item := _ends.at_end(t, vt, key)) is not MISSING:
+    if (item := _list_ends.at_end(t, vt, key)) is not MISSING:
         return item
     return vt.items[_at(t, vt, key)]
 

@@ -9,16 +9,13 @@ from typing import Any, NoReturn
 from stator_bytecode import NULL, Raised, operation, settle
 
 from stator_variables import _kinds as k
-from stator_variables._build import new_namespace
-from stator_variables._builtin._method_table import MethodTable, then
-from stator_variables._model import (
-    _containers,
-    _dictionary,
-    _iteration,
-)
-from stator_variables._model._hashing import hashing, tell_apart
-from stator_variables._model._lookup import defines, refuse_asked
-from stator_variables._model._raising import new_exception, throw
+from stator_variables._objects import _dictionary
+from stator_variables._objects._hashing import hashing, tell_apart
+from stator_variables._objects._lookup import defines, refuse_asked
+from stator_variables._objects._method_table import MethodTable, then
+from stator_variables._objects._raising import new_exception, throw
+from stator_variables._objects._wrapping import new_namespace
+from stator_variables._protocols import _containers, _iteration
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 

@@ -9,13 +9,14 @@ from stator_bytecode import HandlerTable, operation, settle
 from stator_guards import SlotSource
 
 from stator_variables import _kinds as k
-from stator_variables._build import new_namespace
-from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._strings import convert
-from stator_variables._model import _calls, _containers, _dictionary, _exceptions, _made_exceptions
-from stator_variables._model._lookup import overrides
-from stator_variables._model._made_exceptions import class_of_error
-from stator_variables._model._raising import complain, name_of, throw
+from stator_variables._objects import _dictionary, _exceptions, _made_exceptions
+from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._objects._lookup import overrides
+from stator_variables._objects._made_exceptions import class_of_error
+from stator_variables._objects._raising import complain, name_of, throw
+from stator_variables._objects._wrapping import new_namespace
+from stator_variables._protocols import _calls, _containers
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 

@@ -16,14 +16,14 @@ from stator_bytecode import (
 )
 
 from stator_variables import _kinds as k
-from stator_variables import _symbolic_numbers
-from stator_variables._builtin._arity import Args, Kwargs
-from stator_variables._builtin._method_table import folded, settle_all
-from stator_variables._model import _containers, _exceptions, _folding, _iteration
-from stator_variables._model._hashing import observed
-from stator_variables._model._lookup import defines, overrides
-from stator_variables._model._raising import attempt, complain, new_exception, throw
-from stator_variables._model._sorting import sorted_list
+from stator_variables._objects import _exceptions, _symbolic_numbers
+from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._objects._hashing import observed
+from stator_variables._objects._lookup import defines, overrides
+from stator_variables._objects._method_table import folded, settle_all
+from stator_variables._objects._raising import attempt, complain, new_exception, throw
+from stator_variables._objects._sorting import sorted_list
+from stator_variables._protocols import _containers, _folding, _iteration
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 

@@ -13,11 +13,13 @@ from typing import Any
 from stator_guards import CallSource, Equals, ItemSource, Length, Source, TypeIs
 
 from stator_variables import _kinds as k
-from stator_variables._model import _dictionary, _iteration
-from stator_variables._model._hashing import is_asking
-from stator_variables._model._iteration import AHEAD
-from stator_variables._model._lookup import plain_lookup
-from stator_variables._runtime import (
+from stator_variables._objects import _dictionary
+from stator_variables._objects._hashing import is_asking
+from stator_variables._objects._lookup import plain_lookup
+from stator_variables._protocols import _iteration
+from stator_variables._protocols._iteration import AHEAD
+from stator_variables._runtime._contents import may_answer
+from stator_variables._runtime._support import (
     advanced,
     can_be_long,
     exhausted_by_items,
@@ -29,7 +31,6 @@ from stator_variables._runtime import (
     standing,
     unasked,
 )
-from stator_variables._stored import may_answer
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import VariableTracker
 

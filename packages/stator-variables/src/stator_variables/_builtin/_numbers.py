@@ -6,8 +6,8 @@ from typing import Any
 from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
-from stator_variables._builtin._arity import Args, Kwargs
-from stator_variables._model import _folding, _operators
+from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._protocols import _folding, _operators
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 

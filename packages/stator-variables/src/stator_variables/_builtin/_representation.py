@@ -10,14 +10,14 @@ import torch
 from stator_bytecode import after, operation, settle
 
 from stator_variables import _kinds as k
-from stator_variables import _symbolic_numbers
-from stator_variables._builtin._method_table import MethodTable, settle_all
 from stator_variables._builtin._strings import convert, text_of
-from stator_variables._model import _attributes
-from stator_variables._model._hashing import is_known
-from stator_variables._model._lookup import guarded_lookup, refuse_asked
-from stator_variables._model._raising import complain, name_of, throw
-from stator_variables._model._set_order import in_order
+from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects._hashing import is_known
+from stator_variables._objects._lookup import guarded_lookup, refuse_asked
+from stator_variables._objects._method_table import MethodTable, settle_all
+from stator_variables._objects._raising import complain, name_of, throw
+from stator_variables._objects._set_order import in_order
+from stator_variables._protocols import _attributes
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 

@@ -8,11 +8,13 @@ import torch
 from stator_bytecode import Raised, operation, settle
 
 from stator_variables import _kinds as k
-from stator_variables._builtin._method_table import MethodTable, opened, then
 from stator_variables._builtin._strings import convert
-from stator_variables._library._pure import NUMPY
-from stator_variables._model import _calls, _containers, _ends, _iteration, _operators, _sorting
-from stator_variables._model._containers import (
+from stator_variables._objects import _list_ends, _sorting
+from stator_variables._objects._lookup import defines, refuse_asked
+from stator_variables._objects._method_table import MethodTable, opened, then
+from stator_variables._objects._raising import complain, throw
+from stator_variables._protocols import _calls, _containers, _iteration, _operators
+from stator_variables._protocols._containers import (
     change_items,
     index_of,
     is_size,
@@ -20,8 +22,7 @@ from stator_variables._model._containers import (
     replace_items,
     slice_of,
 )
-from stator_variables._model._lookup import defines, refuse_asked
-from stator_variables._model._raising import complain, throw
+from stator_variables._pure import NUMPY
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -43,7 +44,7 @@ def base_name(vt: Any) -> str:
 def getitem(t: Tracing, vt: Any, key: Any) -> Any:
     if (part := slice_of(t, key)) is not None:
         return _sliced(vt, part)
-    if (item := _ends.at_end(t, vt, key)) is not MISSING:
+    if (item := _list_ends.at_end(t, vt, key)) is not MISSING:
         return item
     return vt.items[_index(t, vt, key, f"{base_name(vt)} index out of range")]
 
@@ -320,7 +321,7 @@ def insert(t: Tracing, vt: Any, where: Any, item: Any) -> None:
 @methods.handles(list.pop)
 def pop(t: Tracing, vt: Any, where: Any = None) -> Any:
     index = -1 if where is None else needed_index(t, where)
-    if (item := _ends.take(t, vt, index)) is not MISSING:
+    if (item := _list_ends.take(t, vt, index)) is not MISSING:
         return item
     if not vt.items:
         throw(IndexError, "pop from empty list")

@@ -9,14 +9,14 @@ from typing import Any
 from stator_bytecode import NULL, Raised, operation, settle
 
 from stator_variables import _kinds as k
-from stator_variables._builtin._arity import ANY_COUNT
-from stator_variables._builtin._method_table import MethodTable
-from stator_variables._model import _calls, _containers, _iteration
-from stator_variables._model._containers import replace_set, step_with
-from stator_variables._model._hashing import element_of, hashing
-from stator_variables._model._lookup import overrides
-from stator_variables._model._raising import new_exception, throw
-from stator_variables._model._set_order import derived, made_again
+from stator_variables._objects._arity import ANY_COUNT
+from stator_variables._objects._hashing import element_of, hashing
+from stator_variables._objects._lookup import overrides
+from stator_variables._objects._method_table import MethodTable
+from stator_variables._objects._raising import new_exception, throw
+from stator_variables._objects._set_order import derived, made_again
+from stator_variables._protocols import _calls, _containers, _iteration
+from stator_variables._protocols._containers import replace_set, step_with
 from stator_variables._tracing import Tracing
 
 methods = MethodTable("set method")

@@ -16,13 +16,13 @@ from typing import Any
 from stator_bytecode import after, operation, settle
 
 from stator_variables import _kinds as k
-from stator_variables import _symbolic_numbers
 from stator_variables._applevel import _methods
-from stator_variables._builtin._arity import ANY_COUNT
-from stator_variables._builtin._method_table import MethodTable, app_level
-from stator_variables._model import _attributes, _folding
-from stator_variables._model._lookup import guarded_lookup, overrides
-from stator_variables._model._raising import complain, throw
+from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects._arity import ANY_COUNT
+from stator_variables._objects._lookup import guarded_lookup, overrides
+from stator_variables._objects._method_table import MethodTable, app_level
+from stator_variables._objects._raising import complain, throw
+from stator_variables._protocols import _attributes, _folding
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
 

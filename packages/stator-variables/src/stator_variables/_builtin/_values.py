@@ -9,14 +9,14 @@ import torch
 from stator_bytecode import HandlerTable, after
 
 from stator_variables import _kinds as k
-from stator_variables import _symbolic_numbers
-from stator_variables._build import new_namespace
 from stator_variables._builtin import _dicts
-from stator_variables._builtin._arity import Args, Kwargs
-from stator_variables._builtin._method_table import then
 from stator_variables._builtin._sequences import size_of
-from stator_variables._model import _attributes, _calls, _containers
-from stator_variables._model._lookup import defines
+from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._objects._lookup import defines
+from stator_variables._objects._method_table import then
+from stator_variables._objects._wrapping import new_namespace
+from stator_variables._protocols import _attributes, _calls, _containers
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 

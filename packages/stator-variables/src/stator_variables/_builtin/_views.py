@@ -8,11 +8,11 @@ from stator_bytecode import operation, settle
 from stator_variables import _kinds as k
 from stator_variables._applevel import _methods as app
 from stator_variables._builtin import _dicts, _sets
-from stator_variables._builtin._method_table import MethodTable, app_level, then
-from stator_variables._model import _containers, _iteration
-from stator_variables._model._containers import replace_set, step_with
-from stator_variables._model._lookup import refuse_asked
-from stator_variables._model._set_order import derived, in_order
+from stator_variables._objects._lookup import refuse_asked
+from stator_variables._objects._method_table import MethodTable, app_level, then
+from stator_variables._objects._set_order import derived, in_order
+from stator_variables._protocols import _containers, _iteration
+from stator_variables._protocols._containers import replace_set, step_with
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 

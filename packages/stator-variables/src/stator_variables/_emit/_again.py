@@ -12,8 +12,8 @@ from stator_guards import CapturedSource
 
 from stator_variables._applevel._methods import equal, hashed
 from stator_variables._emit._emitter import Emitter
-from stator_variables._model._calls import frame_for
-from stator_variables._model._hashing import Answered
+from stator_variables._objects._hashing import Answered
+from stator_variables._protocols._calls import frame_for
 from stator_variables._tracing import Tracing
 
 

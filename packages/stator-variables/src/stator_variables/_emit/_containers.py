@@ -9,14 +9,14 @@ from typing import Any
 import torch
 
 from stator_variables import _kinds as k
-from stator_variables._build import PATHS
 from stator_variables._builtin._iterators import of_base
 from stator_variables._emit._emitter import Emitter, filled, made_empty, namespace_of, rebuilders
-from stator_variables._literals import has_no_literal
-from stator_variables._model._hashing import is_asking
-from stator_variables._model._set_order import CREATING, Recipe, original_of, recipe_of
-from stator_variables._runtime import as_subclass, found_again
-from stator_variables._stored import has_member
+from stator_variables._objects._hashing import is_asking
+from stator_variables._objects._set_order import CREATING, Recipe, original_of, recipe_of
+from stator_variables._objects._wrapping import PATHS
+from stator_variables._runtime._contents import has_member
+from stator_variables._runtime._literals import has_no_literal
+from stator_variables._runtime._support import as_subclass, found_again
 from stator_variables._tracker import DELETED, MISSING, is_pending
 
 _LITERALS = (int, float, str, bytes, bool, type(None))

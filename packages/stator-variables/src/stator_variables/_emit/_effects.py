@@ -8,15 +8,14 @@ import torch
 from stator_bytecode import NULL, HandlerTable
 
 from stator_variables import _kinds as k
-from stator_variables import _streams
 from stator_variables._builtin import _iterators
 from stator_variables._emit._containers import list_base, write_steps, written_item
 from stator_variables._emit._emitter import Emitter, by_kind
 from stator_variables._emit._hooks import emit_hooks
-from stator_variables._library import _caching
-from stator_variables._model._hashing import asks, is_asking
-from stator_variables._runtime import unset
-from stator_variables._torch import _inference, _modes
+from stator_variables._library import _caching, _inference, _modes
+from stator_variables._objects._hashing import asks, is_asking
+from stator_variables._runtime._support import unset
+from stator_variables._tensors import _streams
 from stator_variables._tracker import DELETED, MISSING
 
 Replay = Callable[[Emitter, Any], None]

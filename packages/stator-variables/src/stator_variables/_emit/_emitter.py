@@ -20,9 +20,9 @@ from stator_bytecode import NULL, GeneratorState, HandlerTable
 from stator_bytecode.errors import Unsupported
 from stator_guards import CallSource, CapturedSource, LiteralSource, ParameterSource, Source
 
-from stator_variables._drawn import is_drawn
-from stator_variables._model._lookup import plain_lookup
-from stator_variables._runtime import base_of_c, living
+from stator_variables._objects._lookup import plain_lookup
+from stator_variables._runtime._support import base_of_c, living
+from stator_variables._trace._drawn import is_drawn
 from stator_variables._tracing import Tracing, real_of, source_of
 from stator_variables._tracker import DELETED, is_pending
 

@@ -3,14 +3,8 @@
 from typing import Any
 
 from stator_variables import _kinds as k
-from stator_variables._emit._emitter import (
-    Emitter,
-    StaysInGraph,
-    filled,
-    rebuilders,
-    refers_to,
-)
-from stator_variables._torch import _hooks
+from stator_variables._emit._emitter import Emitter, StaysInGraph, filled, rebuilders, refers_to
+from stator_variables._tensors import _hooks
 
 
 def emit_hooks(e: Emitter) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from stator_variables import _kinds as k
 from stator_variables._applevel._itertools import _NOTHING
 from stator_variables._emit._emitter import Emitter
-from stator_variables._runtime import (
+from stator_variables._runtime._support import (
     advanced,
     finished,
     past_group,

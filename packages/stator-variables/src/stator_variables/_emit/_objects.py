@@ -18,7 +18,6 @@ from stator_guards import TypeIs
 
 from stator_variables import _kinds as k
 from stator_variables._builtin import _iterators
-from stator_variables._closing import has_clean_up
 from stator_variables._emit import _itertools
 from stator_variables._emit._emitter import (
     Emitter,
@@ -30,11 +29,12 @@ from stator_variables._emit._emitter import (
     rebuilders,
     refers_to,
 )
-from stator_variables._model._exceptions import TracebackTracker, traceback_of
-from stator_variables._model._lookup import defines
-from stator_variables._model._made_exceptions import given_to_new, keeps_in_init
-from stator_variables._runtime import make_function
-from stator_variables._torch import _inference
+from stator_variables._library import _inference
+from stator_variables._lifetime._closing import has_clean_up
+from stator_variables._objects._exceptions import TracebackTracker, traceback_of
+from stator_variables._objects._lookup import defines
+from stator_variables._objects._made_exceptions import given_to_new, keeps_in_init
+from stator_variables._runtime._support import make_function
 from stator_variables._tracing import real_of, source_of
 from stator_variables._tracker import DELETED
 

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from stator_variables import _kinds as k
-from stator_variables._builtin._arity import Args, Kwargs
-from stator_variables._reach import reachable, reaches
-from stator_variables._torch import _torch_calls
+from stator_variables._lifetime._reachability import reachable, reaches
+from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._tensors import _torch_calls
 from stator_variables._tracing import Tracing
 
 

@@ -34,17 +34,17 @@ from stator_guards import (
 )
 
 from stator_variables import _kinds as k
-from stator_variables import _symbolic_numbers
-from stator_variables._bodies import BodyTrace
-from stator_variables._build import wrap_present
-from stator_variables._library._cache_contents import (
+from stator_variables._bodies._body import BodyTrace
+from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects._cache_contents import (
     CACHED,
     KeptResult,
     KeptResults,
     key_of_call,
     peek,
 )
-from stator_variables._model._hashing import real_key, tuple_of
+from stator_variables._objects._hashing import real_key, tuple_of
+from stator_variables._objects._wrapping import wrap_present
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 

@@ -10,9 +10,9 @@ from stator_bytecode import HandlerTable
 from stator_guards import CapturedSource
 
 from stator_variables import _kinds as k
-from stator_variables._build import ATOMS
-from stator_variables._builtin._arity import Args, Kwargs
-from stator_variables._model._lookup import plain_lookup
+from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._objects._lookup import plain_lookup
+from stator_variables._objects._wrapping import ATOMS
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 

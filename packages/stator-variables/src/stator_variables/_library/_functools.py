@@ -13,21 +13,14 @@ from stator_bytecode import HandlerTable, operation, settle
 from stator_guards import CallSource, CapturedSource, Equals, Is, IsNone, Source
 
 from stator_variables import _kinds as k
-from stator_variables import _new_values
 from stator_variables._applevel import _functools as app
-from stator_variables._build import new_namespace
-from stator_variables._builtin._arity import GENERIC, Args, Kwargs
-from stator_variables._builtin._method_table import app_level, as_constant, folded, then
-from stator_variables._model import (
-    _attributes,
-    _containers,
-    _exceptions,
-    _folding,
-    _iteration,
-    _operators,
-)
-from stator_variables._model._lookup import defines
-from stator_variables._model._raising import throw
+from stator_variables._objects import _exceptions, _new_values
+from stator_variables._objects._arity import GENERIC, Args, Kwargs
+from stator_variables._objects._lookup import defines
+from stator_variables._objects._method_table import app_level, as_constant, folded, then
+from stator_variables._objects._raising import throw
+from stator_variables._objects._wrapping import new_namespace
+from stator_variables._protocols import _attributes, _containers, _folding, _iteration, _operators
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, is_pending
 

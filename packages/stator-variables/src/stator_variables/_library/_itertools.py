@@ -8,13 +8,13 @@ from typing import Any
 from stator_bytecode import HandlerTable, after, operation, settle
 
 from stator_variables import _kinds as k
-from stator_variables import _symbolic_numbers
 from stator_variables._applevel import _itertools as app
-from stator_variables._builtin._arity import Args, Kwargs, signature_arity
 from stator_variables._builtin._iterators import POOLED
-from stator_variables._builtin._method_table import app_level, settle_all
-from stator_variables._model import _iteration
-from stator_variables._model._raising import throw
+from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects._arity import Args, Kwargs, signature_arity
+from stator_variables._objects._method_table import app_level, settle_all
+from stator_variables._objects._raising import throw
+from stator_variables._protocols import _iteration
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 

@@ -7,9 +7,9 @@ from typing import Any
 from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
-from stator_variables._builtin._arity import Args, Kwargs
-from stator_variables._builtin._method_table import app_level
-from stator_variables._model import _dictionary
+from stator_variables._objects import _dictionary
+from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._objects._method_table import app_level
 from stator_variables._tracing import Tracing
 
 handlers: HandlerTable[Any, Any] = HandlerTable("method of SimpleNamespace")

@@ -1,5 +1,5 @@
 """Numbers and arrays of NumPy, where it is installed. Functions of numbers that are known are called; the others, and
-what works on arrays, is what `_torch/_arrays.py` makes of it.
+what works on arrays, is what `_tensors/_arrays.py` makes of it.
 """
 
 import functools
@@ -11,13 +11,13 @@ import torch
 from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
-from stator_variables import _symbolic_numbers
-from stator_variables._filtering import filtered
 from stator_variables._library import _array_resize
-from stator_variables._library._pure import DTYPES, NUMBERS, NUMPY
-from stator_variables._model import _folding, _scalars
-from stator_variables._torch import _arrays, _torch_calls
-from stator_variables._torch._arrays import layer
+from stator_variables._objects import _scalars, _symbolic_numbers
+from stator_variables._protocols import _folding
+from stator_variables._pure import DTYPES, NUMBERS, NUMPY
+from stator_variables._runtime._warnings import filtered
+from stator_variables._tensors import _arrays, _torch_calls
+from stator_variables._tensors._arrays import layer
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 

@@ -15,11 +15,11 @@ from stator_bytecode import HandlerTable
 from stator_guards import CallSource, CapturedSource
 
 from stator_variables import _kinds as k
-from stator_variables import _streams, _symbolic_numbers
-from stator_variables._drawn import Step
-from stator_variables._library._pure import DTYPES, NUMPY, is_number_of_numpy
-from stator_variables._runtime import number_tensor, tensor_of
-from stator_variables._torch import _torch_calls
+from stator_variables._objects import _symbolic_numbers
+from stator_variables._pure import DTYPES, NUMPY, is_number_of_numpy
+from stator_variables._runtime._support import number_tensor, tensor_of
+from stator_variables._tensors import _streams, _torch_calls
+from stator_variables._trace._drawn import Step
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 

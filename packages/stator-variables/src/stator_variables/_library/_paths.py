@@ -13,11 +13,11 @@ from typing import Any
 from stator_bytecode import HandlerTable, after
 
 from stator_variables import _kinds as k
-from stator_variables._build import PATHS
-from stator_variables._builtin._arity import Args, Kwargs
-from stator_variables._model import _folding
-from stator_variables._model._lookup import plain_lookup
-from stator_variables._model._raising import complain
+from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._objects._lookup import plain_lookup
+from stator_variables._objects._raising import complain
+from stator_variables._objects._wrapping import PATHS
+from stator_variables._protocols import _folding
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from stator_variables import _kinds as k
 from stator_variables._applevel import _patterns as app
-from stator_variables._builtin._arity import Args, Kwargs
-from stator_variables._builtin._method_table import MethodTable, app_level
-from stator_variables._model import _folding
-from stator_variables._model._lookup import defines
+from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._objects._lookup import defines
+from stator_variables._objects._method_table import MethodTable, app_level
+from stator_variables._protocols import _folding
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 

@@ -12,7 +12,7 @@ import torch
 from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
-from stator_variables import _symbolic_numbers
+from stator_variables._objects import _symbolic_numbers
 from stator_variables._tracing import Tracing
 
 handlers: HandlerTable[Any, Any] = HandlerTable("pickling")

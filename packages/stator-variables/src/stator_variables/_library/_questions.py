@@ -16,9 +16,9 @@ from torch.autograd import forward_ad
 from torch.utils._config_module import ConfigModule
 
 from stator_variables import _kinds as k
-from stator_variables import _new_values
-from stator_variables._build import equal_to
-from stator_variables._torch._modes import Setting, put
+from stator_variables._library._modes import Setting, put
+from stator_variables._objects import _new_values
+from stator_variables._objects._wrapping import equal_to
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import MISSING
 

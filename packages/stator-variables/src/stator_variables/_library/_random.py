@@ -10,8 +10,9 @@ from typing import Any
 from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
-from stator_variables import _streams, _symbolic_numbers
-from stator_variables._model._lookup import plain_lookup
+from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects._lookup import plain_lookup
+from stator_variables._tensors import _streams
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 

@@ -15,8 +15,8 @@ from stator_guards import CapturedSource
 
 from stator_variables import _kinds as k
 from stator_variables._applevel import _copying as app
-from stator_variables._builtin._method_table import app_level
-from stator_variables._model._lookup import guarded_lookup
+from stator_variables._objects._lookup import guarded_lookup
+from stator_variables._objects._method_table import app_level
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 

@@ -1,0 +1,1 @@
+"""Bodies of higher-order operators, and the pytrees of their arguments and results."""

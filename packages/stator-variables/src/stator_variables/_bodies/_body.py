@@ -1,0 +1,281 @@
+"""Bodies of higher-order operators: a callable of the program, interpreted into a graph of its own.
+
+    @operation
+    def wrap(t, args, kwargs):
+        with BodyTrace(t, "wrap_body", EVERYTHING) as body:
+            result = yield from body.run(args[0], args[1:], kwargs)
+            graph = body.wrapping(result)
+        return record_wrapping(t, torch.ops.higher_order.wrap, graph, "wrap_body", result)
+
+The body's frame is run by the same Machine, under the operation that waits for it: whatever cannot be captured in it is
+a break at the operator, which then runs natively. Two ways to end a body: `wrapping` (its result goes on as it is, any
+Python value; tensors in it become parts of what the operator gives) and `flat` (its result is a pytree of tensors, for
+operators that choose among bodies, or repeat one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+import attrs
+from stator_bytecode import Raised, operation, settle
+from stator_bytecode.errors import SourceSpan, Unsupported
+from torch.utils._device import DeviceContext
+
+from stator_variables import _kinds as k
+from stator_variables._bodies._pytree import LEAF, Spec, flatten
+from stator_variables._lifetime._reachability import reachable
+from stator_variables._objects._dictionary import forget_undone
+from stator_variables._tensors import _torch_calls
+from stator_variables._trace._graph import BodyGraph, BodyRecorder, Traced
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import VariableTracker, is_pending
+
+
+@attrs.frozen
+class Permits:
+    """What a body may do besides computing; anything else is refused, with the line.
+
+    `effects`: change objects that were there before it, and use streams of random numbers, since it runs once, with
+    the graph. `writes`: to tensors from outside, in place. `aliases`: give back what shares memory with a tensor from
+    outside, or with another of its results. `later`: run when a mode that was entered around it has been left.
+    """
+
+    effects: bool = False
+    writes: bool = False
+    aliases: bool = False
+    later: bool = False
+
+
+NOTHING = Permits()
+EVERYTHING = Permits(effects=True, writes=True, aliases=True)
+
+
+@attrs.define(eq=False)
+class BodyTrace:
+    """One body under way; `name` is what its module will be called, and what a refusal names."""
+
+    t: Tracing
+    name: str
+    permits: Permits = NOTHING
+    recorder: BodyRecorder = attrs.field(init=False)
+    roots: list[Any] = attrs.field(factory=list)  # what of the outside the body was handed
+    private: Any = (
+        None  # an object that stands for another one outside: nothing outside may hold it
+    )
+    touched: dict[int, tuple[Any, SourceSpan]] = attrs.field(factory=dict)
+    _modes: dict[Any, Any] = attrs.field(factory=dict)
+    _heard: tuple[Any, ...] = ()
+    _resumed: int = 0
+    _generators: int = 0
+    _written: set[int] = attrs.field(
+        factory=set
+    )  # dicts that were other than before the trace already
+
+    def __enter__(self) -> BodyTrace:
+        if not all(map(self._can_be_under, self.t.overrides.modes)):
+            raise self.t.unsupported(
+                "mode-value", "a body of an operator under a mode for every function of torch"
+            )
+        self.recorder = self.t.graph.subgraph(self.name)
+        self.recorder.__enter__()
+        self.t.touched.append(self.touched)
+        self.t.streams.repeated += not self.permits.effects
+        self._modes = {setting: setting.now for setting in self.t.modes}
+        self._heard = self.t.overrides.modes
+        self._resumed = len(self.t.machine.journal.entries)
+        self._generators = len(self.t.generators)
+        changed = self.t.changed.items()
+        self._written = {
+            key for key, vt in changed if isinstance(vt, k.DictTracker) and (vt.log or vt.undecided)
+        }
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self.t.touched.pop()
+        self.t.streams.repeated -= not self.permits.effects
+        self.recorder.__exit__(kind, error, trace)
+        if isinstance(error, Unsupported):
+            error.detail = f"{error.detail or error.reason}, in the body {self.name}"
+
+    def _can_be_under(self, mode: Any) -> bool:
+        """Some operators ask modes themselves; that of a device says nothing to them, and the default one stays."""
+        return mode.cls is DeviceContext and not (self.permits.later and mode.source is None)
+
+    def argument(self, value: Any, hint: str = "arg") -> Any:
+        """An explicit input of the body, as a tracker: for a tracker, or an example that the operator makes up."""
+        traced = self.recorder.argument(
+            _torch_calls.argument(self.t, value) if _is_tracker(value) else value, hint
+        )
+        return _torch_calls.from_traced(self.t, traced)
+
+    def run(
+        self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Generator[Any, Any, Any]:
+        """Interpret `function(*args, **kwargs)` as the body; its result, a tracker."""
+        t, self.roots = self.t, [function, *args, *kwargs.values()]
+        frame, instruction = t.frame, t.instruction
+        try:
+            result = yield from settle(t.call(function, args, kwargs))
+        except Raised as raised:
+            detail = f"a {raised.value.cls.__name__} that is not handled inside"
+            raise t.unsupported("exception-in-body", detail) from None
+        t.frame, t.instruction = frame, instruction
+        return result
+
+    def wrapping(self, result: Any) -> BodyGraph:
+        """End the body; its result goes on outside."""
+        outside = self._outside()
+        escaping = [
+            vt.traced
+            for vt in reachable([result, *outside])
+            if isinstance(vt, k.GraphFunction) or _is_in_graph(vt)
+        ]
+        return self._closed(self.recorder.close_wrapping(escaping))
+
+    def flat(self, result: Any) -> tuple[BodyGraph, Spec]:
+        """End the body; it gives the tensors, numbers and None of its result, in order, and the structure around."""
+        leaves, spec = flatten(self.t, result)
+        outside = self._outside()
+        graph = self._closed(self.recorder.close([leaf_of(self.t, leaf) for leaf in leaves]))
+        self._refuse_leaks(outside, graph)
+        return graph, spec
+
+    def alone(self, result: Any) -> BodyGraph:
+        """End a body that gives one tensor or number; it gives that as it is, not in a tuple."""
+        graph, spec = self.flat(result)
+        if spec != LEAF:
+            raise self.t.unsupported(
+                "result-of-body", f"{spec.leaf_count} values as the result of {self.name}"
+            )
+        output = graph.module.graph.output_node()
+        output.args = output.args[0]
+        graph.module.recompile()
+        return graph
+
+    def refuse_effects(self) -> None:
+        """End a body that nothing is wanted of. What it read of the outside stays read: trackers refer to that."""
+        self._outside()
+        self.recorder.close([])
+
+    def _refuse_leaks(self, outside: list[Any], graph: BodyGraph) -> None:
+        """What a flat body computes exists only while its operator runs."""
+        for vt in outside:
+            if isinstance(vt, k.DictTracker):
+                forget_undone(self.t, vt)
+        if any(
+            vt is self.private or (_is_in_graph(vt) and graph.computes(vt.traced))
+            for vt in reachable(outside)
+        ):
+            raise self.t.unsupported("effect-in-body", "a value of the body that gets out of it")
+
+    def _closed(self, graph: BodyGraph) -> BodyGraph:
+        if graph.written and not self.permits.writes:
+            raise self.t.unsupported("write-in-body", "an in-place write to a tensor from outside")
+        if (graph.aliased or graph.overlapping) and not self.permits.aliases:
+            raise self.t.unsupported(
+                "alias-in-body", "a result that shares memory with an input or another result"
+            )
+        return graph
+
+    def _outside(self) -> list[Any]:
+        """The objects from outside that the body changed. Raises Unsupported if it may not, or left a mode changed."""
+        if (
+            any(setting.now != before for setting, before in self._modes.items())
+            or self._new_modes()
+        ):
+            raise self.t.unsupported("effect-in-body", "a global mode that stays changed")
+        resumed = self.t.machine.journal.entries[self._resumed :]
+        states = [state for state, *_ in resumed]
+        known = self.t.generators[: self._generators]  # those that were there before the body
+        touched = [
+            *self.touched.values(),
+            *((vt, self.t.where()) for vt in known if vt.state in states),
+        ]
+        if not touched:
+            return []
+        handed = {id(vt) for vt in reachable(self.roots)}
+        outside = [
+            (vt, where) for vt, where in touched if vt.source is not None or id(vt) in handed
+        ]
+        for vt, where in outside:
+            if not self.permits.effects and not self._is_undone(vt):
+                raise Unsupported(
+                    "effect-in-body", f"a change of a {vt.cls.__name__} from outside", "", where
+                )
+        return [vt for vt, _ in outside]
+
+    def _is_undone(self, vt: Any) -> bool:
+        """Whether a dict is as it was before body and trace: `functional_call` puts parameters in, and back."""
+        if not isinstance(vt, k.DictTracker) or vt.source is None or id(vt) in self._written:
+            return False
+        forget_undone(self.t, vt)
+        return not vt.log and not vt.undecided
+
+    def _new_modes(self) -> bool:
+        new = [
+            setting.now != start
+            for setting, start in self.t.modes.items()
+            if setting not in self._modes
+        ]
+        return any(new) or self.t.overrides.modes != self._heard
+
+
+_IN_GRAPH = (k.TensorTracker, k.NumberTracker)
+
+
+def _is_in_graph(vt: Any) -> bool:
+    """Return True for a value of the graph; a late one is read after it."""
+    return isinstance(vt, _IN_GRAPH) and not vt.is_late
+
+
+def _is_tracker(value: Any) -> bool:
+    return is_pending(value) or isinstance(value, VariableTracker)
+
+
+def leaf_of(t: Tracing, leaf: Any) -> Any:
+    """A result of a flat body as the graph takes it."""
+    if isinstance(leaf, _IN_GRAPH):
+        return leaf.traced
+    if isinstance(leaf, k.ConstantTracker) and leaf.cls in (int, type(None)):
+        return leaf.value
+    raise t.unsupported("result-of-body", f"a {leaf.cls.__qualname__} among the results of a body")
+
+
+def record_wrapping(
+    t: Tracing,
+    target: Any,
+    graph: BodyGraph,
+    name: str,
+    result: Any,
+    operands: Callable[[Traced, tuple[Any, ...]], tuple[Any, ...]] = lambda held, inputs: (
+        held,
+        *inputs,
+    ),
+    **options: Any,
+) -> Any:
+    """Record an operator that gives what its body gives: `target(*operands(body, inputs), **options)`. What the body
+    returned stays what it is; from here on its tensors are parts of what the operator gives."""
+    held = t.graph.install(name, graph.module)
+    t.graph.call(target, operands(held, (*graph.arguments, *graph.lifted)), options, body=graph)
+    return result
+
+
+@operation
+def wrapped(
+    t: Tracing,
+    target: Any,
+    name: str,
+    function: Any,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    permits: Permits = EVERYTHING,
+    **options: Any,
+) -> Any:
+    """All of a regular operator: `target` gives what its body gives, and the body is `function(*args, **kwargs)`. The
+    options are those of `record_wrapping`."""
+    with BodyTrace(t, name, permits) as body:
+        result = yield from body.run(function, args, kwargs)
+        graph = body.wrapping(result)
+    return record_wrapping(t, target, graph, name, result, **options)

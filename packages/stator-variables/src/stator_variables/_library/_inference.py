@@ -1,0 +1,157 @@
+"""`torch.inference_mode`: to the graph it is a block without gradients, and the entry marks the tensors made inside.
+
+    with torch.inference_mode():      _set_grad_enabled(False)
+        y = x * 2                     y = x * 2
+                                      _set_grad_enabled(True)       entry: g = as_inference(g, [0])
+
+While tracing it is entered for real, so that each example says whether it is marked, and what may not be done with it.
+A break inside leaves the mode at the end of the graph, and the entry enters it again for what comes.
+
+What it leaves is as it was before it was entered, for more than gradients: autocast, too, is a bit of the dispatch keys
+that `c10::InferenceMode` keeps and puts back. So the entry enters it in the modes that the program entered it in, and
+then sets those that the program set inside.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from stator_bytecode import HandlerTable
+from torch.autograd import grad_mode
+
+from stator_variables import _kinds as k
+from stator_variables._library._modes import GRAD, Setting, put
+from stator_variables._objects import _dictionary
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING, VariableTracker
+
+handlers: HandlerTable[Any, Any] = HandlerTable("inference mode")
+ENTER: Any = grad_mode._enter_inference_mode
+EXIT: Any = grad_mode._exit_inference_mode
+_CONTEXT = "_inference_mode_context"
+
+
+class InferenceTracker(VariableTracker):
+    """What `torch.inference_mode` entered, the modes before, and those inside when it was left."""
+
+    cls: type = torch._C._InferenceMode
+
+    def __init__(self, mode: bool, modes: dict[Setting, Any]) -> None:
+        self.before = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
+        self.mode = mode
+        self.modes = modes
+        self.inside: dict[Setting, Any] = {}
+
+    def enter(self) -> None:
+        self._context = ENTER(self.mode)
+
+    def leave(self) -> None:
+        EXIT(self._context)
+
+    @contextlib.contextmanager
+    def outside(self) -> Iterator[None]:
+        """As it was before this was entered."""
+        with torch.inference_mode(self.before[0]), torch.set_grad_enabled(self.before[1]):
+            yield
+
+
+def _kept(t: Tracing) -> dict[Setting, Any]:
+    """The modes that it keeps and puts back."""
+    autocast = {
+        setting: setting.now for setting in t.modes if setting.read is torch.is_autocast_enabled
+    }
+    return {
+        GRAD: GRAD.now
+    } | autocast  # its own setting: that of a body that was run before is no node
+
+
+@handlers.handles(torch.inference_mode.__enter__)
+def enter(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    namespace = args[0].namespace
+    mode = MISSING if namespace is None else t.lookup(namespace, "mode")
+    if mode is MISSING or not isinstance(mode.constant(), bool):
+        return MISSING
+    outside = (
+        t.inference.entered[0].before[0]
+        if t.inference.entered
+        else torch.is_inference_mode_enabled()
+    )
+    if outside and not mode.value:
+        raise t.unsupported("mode-value", "leaving the inference mode that the whole graph runs in")
+    t.modes.setdefault(GRAD, GRAD.now)  # as it is outside
+    made = InferenceTracker(mode.value, _kept(t))
+    t.inference.ever = True
+    put(
+        t, GRAD, not mode.value, mode.value
+    )  # ahead of what sets it, too: to take it back is to know what it was
+    made.enter()
+    t.inference.entered.append(made)
+    t.journal.record(lambda: t.inference.entered.pop().leave())
+    _dictionary.set_name(t, namespace, _CONTEXT, made)
+    return k.NONE
+
+
+@handlers.handles(torch.inference_mode.__exit__)
+def leave(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    entered = MISSING if args[0].namespace is None else t.lookup(args[0].namespace, _CONTEXT)
+    if (
+        not isinstance(entered, InferenceTracker)
+        or not t.inference.entered
+        or t.inference.entered[-1] is not entered
+    ):
+        return MISSING
+    _exit(t)
+    return k.NONE
+
+
+def _exit(t: Tracing) -> None:
+    entered = t.inference.entered.pop()
+    inside = entered.inside = _kept(t)
+    entered.leave()
+
+    def undo() -> None:
+        entered.enter()
+        t.inference.entered.append(entered)
+        for setting, value in inside.items():
+            setting.set(value)
+
+    t.journal.record(undo)
+    for setting, value in inside.items():
+        before = entered.modes.get(setting, t.modes[setting])
+        if setting == GRAD or value != before:
+            put(t, setting, before)
+
+
+def effects(e: Any) -> frozenset[Setting]:
+    """What is still entered: the graph leaves it, and the entry enters it again. Gives the modes that are set then."""
+    t, still = e.t, list(e.t.inference.entered)
+    while t.inference.entered:
+        _exit(t)
+    t.inference.left += still
+    t.journal.record(t.inference.left.clear)
+    for entered in t.inference.left:
+        e.expr(entered)
+    inside = t.inference.left[-1].inside if t.inference.left else {}
+    e.lines += [setting.statement(value, e.capture) for setting, value in inside.items()]
+    return frozenset(inside)
+
+
+def rebuild(e: Any, vt: Any) -> str:
+    around = [*e.t.inference.entered, *e.t.inference.left]
+    if all(vt is not entered for entered in around):
+        return str(e.bind(vt, f"{e.capture(vt.cls, 'InferenceMode')}({vt.mode})"))
+    while around[-1] is not vt:
+        around.pop()
+    for outer in around[:-1]:
+        e.expr(outer)
+    before = [
+        setting.statement(vt.modes.get(setting, start), e.capture)
+        for setting, start in _starts(e.t).items()
+    ]
+    e.lines += before
+    return str(e.bind(vt, f"{e.capture(ENTER, 'enter_inference_mode')}({vt.mode})"))
+
+
+def _starts(t: Tracing) -> dict[Setting, Any]:
+    return {setting: t.modes[setting] for setting in _kept(t)}

@@ -1,0 +1,400 @@
+"""Global modes that code may read and set while it is traced: the rows of `_torch_state`, and a few of other forms.
+
+A mode that is set is really set, and the setter becomes a node, so that fake tensors and the graph come out right.
+The journal puts it back on a rollback, and the end of the trace does; the entry sets the final value when it runs.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import attrs
+import torch
+from stator_bytecode import HandlerTable, after
+from stator_guards import CallSource, CapturedSource
+from torch.autograd.profiler import record_function
+from torch.overrides import TorchFunctionMode
+from torch.utils._device import DeviceContext
+
+from stator_variables import _kinds as k
+from stator_variables._applevel._methods import initialise_range
+from stator_variables._objects import _dictionary, _new_values
+from stator_variables._objects._method_table import app_level, then
+from stator_variables._objects._raising import as_program_error
+from stator_variables._objects._wrapping import equal_to
+from stator_variables._protocols import _calls
+from stator_variables._runtime._support import give_warning
+from stator_variables._runtime._warnings import filtered
+from stator_variables._tensors import _torch_calls, _torch_functions
+from stator_variables._tensors import _torch_state as state
+from stator_variables._trace._graph import Traced
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("global mode")
+
+
+@attrs.frozen
+class Setting:
+    """One mode: `read(*key)` gives its value, `write(*key, value)` sets it; `key` is the device type of autocast's.
+
+    The value of a setter that takes several is a tuple, the last of which may be `named`.
+    """
+
+    read: Callable[..., Any]
+    write: Callable[..., Any]
+    text: str
+    key: tuple[Any, ...] = ()
+    named: tuple[str, ...] = ()
+    is_node: bool = attrs.field(
+        default=True, eq=False
+    )  # False: the mode comes from what an operator's body runs in
+
+    @property
+    def now(self) -> Any:
+        return self.read(*self.key)
+
+    def set(self, value: Any) -> None:
+        given, named = self.arguments(value)
+        self.write(*given, **named)
+
+    def arguments(self, value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of `write` that set `value`."""
+        values = value if type(value) is tuple else (value,)
+        count = len(values) - len(self.named)
+        named = dict(zip(self.named, values[count:], strict=True))
+        return (*self.key, *values[:count]), named
+
+    def statement(self, value: Any, capture: Callable[[Any, str], str]) -> str:
+        given, named = self.arguments(value)
+        written = [_written(each, capture) for each in given]
+        written += [f"{name}={_written(each, capture)}" for name, each in named.items()]
+        return f"{capture(self.write, self.text)}({', '.join(written)})"
+
+
+def _written(value: Any, capture: Callable[[Any, str], str]) -> str:
+    return repr(value) if type(value) in (bool, int, str) else capture(value, "mode")
+
+
+def restore(t: Tracing) -> None:
+    """Put the modes back as they were when tracing started."""
+    while t.inference.entered:
+        t.inference.entered.pop().leave()
+    for setting, before in reversed(t.modes.items()):
+        if setting.now != before:
+            setting.set(before)
+
+
+def effects(
+    t: Tracing, capture: Callable[[Any, str], str], are_set: frozenset[Setting]
+) -> list[str]:
+    """Statements that set the modes whose value differs from the start, but those that are set already."""
+    values = {setting: setting.now for setting in t.modes if setting not in are_set}
+    return [
+        setting.statement(value, capture)
+        for setting, value in values.items()
+        if value != t.modes[setting]
+    ]
+
+
+def put(t: Tracing, setting: Setting, value: Any, inference: bool | None = None) -> None:
+    """Set a mode, as a node of the graph and for real. In inference mode (by default: as it is) nothing gets gradients,
+    whatever their mode; to the graph it is that mode."""
+    before = setting.now
+    t.modes.setdefault(setting, before)
+    if setting.is_node:
+        off = setting == GRAD and (
+            torch.is_inference_mode_enabled() if inference is None else inference
+        )
+        given, named = setting.arguments(False if off else value)
+        _seal(t, t.graph.call(setting.write, given, named))
+    setting.set(value)
+    t.journal.record(lambda: setting.set(before))
+
+
+def _seal(t: Tracing, setter: Traced) -> None:
+    """Take no operator any more behind a setter of state that kernels read, where a compiler would not keep its place.
+
+    Setters before or after all operators run outside of what a compiler makes.
+    """
+    if (
+        t.policy.runs_in_order
+        or t.policy.is_whole
+        or not state.sets_state_of_kernels(setter.node.target)
+    ):
+        return
+    calls = (node.target for node in setter.node.graph.nodes if node.op.startswith("call_"))
+    if not all(target in state.SETTERS for target in calls):
+        t.journal.assign(t, is_sealed=True)
+
+
+# -- the rows of the table --------------------------------------------------------------------------------------------
+@handlers.handles_each([*state.SETTERS])
+def write(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> None:
+    row = state.SETTERS[of]
+    decided = _torch_calls.decided(t, args)
+    values = [_known(t, of, vt) for vt in decided]
+    named = {**row.named}
+    for name, vt in kwargs.items():
+        if name not in row.named:
+            values.append(_known(t, of, vt))
+        else:
+            named[name] = _known(t, of, vt)
+    key, given = tuple(values[: row.keys]), (*values[row.keys :], *named.values())
+    setting = Setting(row.read, of, of.__name__, key, tuple(row.named))
+    value = given[0] if len(given) == 1 else given
+    if not _is_accepted(t, setting, value):
+        return
+    if setting not in t.modes and state.is_guarded(row.read):
+        t.guard(CallSource(row.read, *_captured(key)), equal_to(setting.now))
+    if value != setting.now or of not in state.INDEPENDENT:
+        put(t, setting, value)
+
+
+def _known(t: Tracing, of: Any, vt: Any) -> Any:
+    """The value of an argument: a constant, or a list of these."""
+    value = vt.constant()
+    if isinstance(vt, k.ListTracker):
+        value = [_known(t, of, item) for item in vt.items]
+    if value is MISSING:
+        raise t.unsupported(
+            "mode-value", f"{of.__name__}() with a value that is not known while tracing"
+        )
+    return value
+
+
+def _captured(values: Iterable[Any]) -> list[CapturedSource]:
+    return [CapturedSource(repr(value), value) for value in values]
+
+
+def _is_accepted(t: Tracing, setting: Setting, value: Any) -> bool:
+    """Try a setter, and take it back. Gives False where it only warns, as one for a device that is not there.
+
+    What C says of arguments that it does not take, it says to the program.
+    """
+    try:
+        before = setting.now
+    except (TypeError, RuntimeError):
+        raise t.unsupported(
+            "bad-arguments", f"a call of {setting.text} that it does not accept"
+        ) from None
+    try:
+        with filtered("error", ""):
+            setting.set(value)
+    except Warning as warning:
+        if setting.now != before:
+            raise t.unsupported("warning", f"a setter that warns: {warning}") from None
+        warn(t, str(warning), type(warning))
+        return False
+    except (TypeError, RuntimeError) as error:
+        raise as_program_error(t, error) from None
+    setting.set(before)
+    return True
+
+
+@handlers.handles_each([*state.GUARDED, *state.COVERED, *state.CONSTANT])
+def read(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    values = [_known(t, of, vt) for vt in args]
+    if kwargs:
+        raise t.unsupported("mode-value", f"{of.__name__}() with arguments given by name")
+    if of not in state.GUARDED:
+        return _as_said(t, of, values)
+    source = CallSource(of, *_captured(values))
+    if _is_set(t, of, tuple(values)):
+        return _new_values.fresh(t, of(*values))
+    if not (changed := [setting for setting in t.modes if state.is_guarded(setting.read)]):
+        answer = of(*values)
+        is_atom = not isinstance(answer, list | tuple)
+        return t.wrap(answer, source) if is_atom else _guarded(t, source, answer, answer)
+    with _as_at_start(t, changed):
+        start = of(*values)
+    return _guarded(t, source, start, of(*values))
+
+
+def _is_set(t: Tracing, of: Any, key: tuple[Any, ...]) -> bool:
+    """Return True if the answer is what the region has set."""
+    return any(setting.read is of and setting.key == key for setting in t.modes)
+
+
+@contextlib.contextmanager
+def _as_at_start(t: Tracing, settings: list[Setting]) -> Iterator[None]:
+    """Take settings back for a moment: one may decide what the query of another gives."""
+    present = [(setting, setting.now) for setting in settings]
+    for setting in reversed(settings):
+        setting.set(t.modes[setting])
+    yield
+    for setting, value in present:
+        setting.set(value)
+
+
+def _guarded(t: Tracing, source: CallSource, start: Any, answer: Any) -> Any:
+    t.guard(source, equal_to(start))
+    return _new_values.fresh(t, answer)
+
+
+def _as_said(t: Tracing, of: Any, values: list[Any]) -> Any:
+    """The answer of a query, and the warning of one that is deprecated, which each call gives."""
+    try:
+        with filtered("error", ""):
+            return _new_values.fresh(t, of(*values))
+    except Warning as warning:
+        warn(t, str(warning), type(warning))
+    except (TypeError, RuntimeError) as error:
+        raise as_program_error(t, error) from None
+    with filtered("ignore", ""):
+        return _new_values.fresh(t, of(*values))
+
+
+@handlers.handles_each([*state.AUTOCAST_DTYPES])
+def autocast_dtype(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    _as_said(t, of, [])
+    device = k.ConstantTracker(state.AUTOCAST_DTYPES[of])
+    return read(t, [device], {}, torch.get_autocast_dtype)
+
+
+@handlers.handles(torch._utils.is_compiling)
+def deprecated_is_compiling(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    _as_said(t, torch._utils.is_compiling, [])
+    return _torch_functions.is_compiling(t, [], {})
+
+
+def warn(t: Tracing, text: str, category: type[Warning]) -> None:
+    """Give a warning in each call, at the line of the program that is traced."""
+    told = [k.ConstantTracker(text), k.ConstantTracker(category.__name__)]
+    _torch_calls.record_unheard(t, give_warning, told, {})
+
+
+@handlers.handles_each(state.FIXED)
+def answer(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    return k.ConstantTracker(of)
+
+
+@handlers.handles_each(state.REFUSED)
+def refuse(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: str) -> None:
+    raise t.unsupported("mode-value", f"a function of torch that {of}")
+
+
+_GRAD_OF_A_BODY = Setting(
+    torch.is_grad_enabled, torch._C._set_grad_enabled, "_set_grad_enabled", is_node=False
+)
+
+
+@contextlib.contextmanager
+def grad_mode(t: Tracing, enabled: bool) -> Iterator[None]:
+    """Grad mode as an operator has it around its body. What fails inside takes it back with all else."""
+    before = torch.is_grad_enabled()
+    if enabled != before:
+        put(t, _GRAD_OF_A_BODY, enabled)
+    yield
+    if enabled != before:
+        put(t, _GRAD_OF_A_BODY, before)
+
+
+GRAD = Setting(torch.is_grad_enabled, torch._C._set_grad_enabled, "_set_grad_enabled")
+
+
+# -- the depth of nested autocast contexts ----------------------------------------------------------------------------
+def _nesting() -> int:
+    torch.autocast_increment_nesting()
+    return int(torch.autocast_decrement_nesting())
+
+
+def _set_nesting(depth: int) -> None:
+    while _nesting() < depth:
+        torch.autocast_increment_nesting()
+    while _nesting() > depth:
+        torch.autocast_decrement_nesting()
+
+
+NESTING = Setting(_nesting, _set_nesting, "set_autocast_nesting", is_node=False)
+
+
+@handlers.handles_each({torch.autocast_increment_nesting: 1, torch.autocast_decrement_nesting: -1})
+def change_nesting(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: int) -> Any:
+    put(t, NESTING, _nesting() + of)
+    return k.ConstantTracker(_nesting())
+
+
+@handlers.handles(torch.clear_autocast_cache)
+def clear_cache(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
+    """The cache only spares casts; the casts of the graph are its own."""
+    _torch_calls.record_unheard(t, torch.clear_autocast_cache, [], {})
+
+
+# -- the one function mode that is understood: numbers index as tensors do --------------------------------------------
+def _set_depth(depth: int) -> None:
+    while _torch_calls.depth_of_indexing() < depth:
+        torch._C._push_on_torch_function_stack(_torch_calls.indexing_mode()())
+    while _torch_calls.depth_of_indexing() > depth:
+        torch._C._pop_torch_function_stack()
+
+
+INDEXING = Setting(
+    _torch_calls.depth_of_indexing, _set_depth, "set_depth_of_indexing", is_node=False
+)
+
+
+@handlers.handles(torch._C._push_on_torch_function_stack)
+def push_mode(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
+    if args[0].cls is _torch_calls.indexing_mode():
+        put(t, INDEXING, INDEXING.now + 1)
+    elif (
+        INDEXING.now
+        or torch._C._is_torch_function_all_disabled()
+        or not issubclass(args[0].cls, TorchFunctionMode)
+    ):
+        raise t.unsupported(
+            "mode-value", f"a {args[0].cls.__qualname__} for every function of torch"
+        )
+    else:
+        t.journal.assign(t.overrides, modes=(*t.overrides.modes, args[0]))
+
+
+@handlers.handles(torch._C._pop_torch_function_stack)
+def pop_mode(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """What it gives for that of indexing is looked at by nobody: the mode that is left knows itself."""
+    if not (INDEXING.now or t.overrides.modes):
+        raise t.unsupported("mode-value", "a mode that was entered elsewhere")
+    if INDEXING.now:
+        put(t, INDEXING, INDEXING.now - 1)
+        return k.NONE
+    *outer, left = t.overrides.modes
+    t.journal.assign(t.overrides, modes=tuple(outer))
+    return left
+
+
+@handlers.handles(torch.device.__enter__)
+def enter_device(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """C pushes the mode without its `__enter__`, which would put it below the others."""
+    made = _calls.construct(t, k.ClassTracker(DeviceContext), args, {})
+    return then(after(made, lambda mode: push_mode(t, [mode], {})), args[0])
+
+
+@handlers.handles(torch.device.__exit__)
+def leave_device(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
+    pop_mode(t, [], {})
+
+
+# -- profiler ranges --------------------------------------------------------------------------------------------------
+_profiler_enabled: Any = torch._C._autograd._profiler_enabled
+_ENDS = "run_callbacks_on_exit"
+
+
+@handlers.handles(record_function.__init__)
+def make_range(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return app_level(t, initialise_range, args, kwargs)
+
+
+@handlers.handles(record_function.__enter__)
+def enter_range(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Nobody sees a range while no profiler runs. Should it be left natively, after a break, it has nothing to end."""
+    if read(t, [], {}, _profiler_enabled).constant() or args[0].namespace is None:
+        return MISSING
+    _dictionary.set_name(t, args[0].namespace, _ENDS, k.ConstantTracker(False))
+    return args[0]
+
+
+@handlers.handles(record_function.__exit__)
+def leave_range(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    ends = t.lookup(args[0].namespace, _ENDS)
+    return MISSING if ends is MISSING or ends.constant() is not False else k.NONE

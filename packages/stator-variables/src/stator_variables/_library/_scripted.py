@@ -1,0 +1,69 @@
+"""Calls of functions that `torch.jit.script` compiled: the Python function that they were made from is interpreted.
+
+It does the same where TorchScript converts neither arguments nor results, and where `torch.jit.is_scripting()` is true
+in it. A break inside of it is one at the call, which runs the scripted function.
+"""
+
+import re
+from typing import Any
+
+import torch
+from stator_bytecode import Frame, HandlerTable, Invoke, operation
+from stator_guards import AttrSource, Is
+
+from stator_variables import _kinds as k
+from stator_variables._protocols import _calls
+from stator_variables._tracing import Tracing, source_of
+
+handlers: HandlerTable[Any, Any] = HandlerTable("scripted function")
+_ScriptFunction: Any = torch.jit.ScriptFunction
+_jit: Any = torch.jit
+_PYTHON_TYPES = {"int": int, "float": float, "bool": bool, "str": str, "NoneType": type(None)}
+_PLAIN_RESULT = re.compile(rf"[(), \[\]]|Tensor|Tuple|{'|'.join(_PYTHON_TYPES)}")
+
+
+@handlers.handles(vars(_ScriptFunction)["__call__"].__func__)
+def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    scripted, *given = args
+    real = scripted.real
+    original = getattr(real, "_torchdynamo_inline", None)
+    if original is None or not _converts_nothing(real.schema, given, kwargs):
+        raise t.unsupported("builtin", f"a call of the scripted function {real.name}")
+    source = source_of(scripted)
+    t.guard(source, Is(real))
+    function = t.wrap(original, AttrSource(source, "_torchdynamo_inline"))
+    return _run(t, _calls.frame_for(t, function, given, kwargs))
+
+
+@operation
+def _run(t: Tracing, frame: Frame) -> Any:
+    t.journal.assign(t, scripted=t.scripted + 1)
+    try:
+        return (yield Invoke(frame))
+    finally:
+        t.journal.assign(t, scripted=t.scripted - 1)
+
+
+@handlers.handles(_jit.is_scripting, torch._jit_internal.is_scripting)
+def is_scripting(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return k.ConstantTracker(t.scripted > 0)
+
+
+def _converts_nothing(schema: Any, given: list[Any], kwargs: dict[str, Any]) -> bool:
+    """Return True if TorchScript takes and gives the very objects that Python would."""
+    if _PLAIN_RESULT.sub("", "".join(str(result.type) for result in schema.returns)):
+        return False
+    names = [argument.name for argument in schema.arguments]
+    named = {**dict(zip(names, given, strict=False)), **kwargs}
+    types = {argument.name: str(argument.type) for argument in schema.arguments}
+    return len(given) <= len(names) and all(
+        name in types and _is_of(vt, types[name]) for name, vt in named.items()
+    )
+
+
+def _is_of(vt: Any, wanted: str) -> bool:
+    if optional := re.fullmatch(r"Optional\[(.*)\]", wanted):
+        return k.is_none(vt) or _is_of(vt, optional[1])
+    if wanted == "Tensor":
+        return isinstance(vt, k.TensorTracker)
+    return wanted in _PYTHON_TYPES and vt.cls is _PYTHON_TYPES[wanted]

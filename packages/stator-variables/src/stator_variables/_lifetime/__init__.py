@@ -1,0 +1,1 @@
+"""Ends of objects while tracing: reachability among trackers, suspended generators, finalization."""

@@ -1,1 +1,0 @@
-"""CPython's algorithms over trackers: attributes, calls, operators, iteration, containers, exceptions."""

@@ -1,0 +1,325 @@
+"""Class statements, and `type(name, bases, names)`, while tracing: `__build_class__` and `type.__new__` over trackers.
+
+The body is a frame whose namespace is a DictTracker. Of what it leaves there a *stand-in* is made: a real class, by the
+same function that the entry calls to make the class of each of its calls, over stand-ins for the functions and objects
+made here. The data model reads it as it reads any class, and the heap gives the trackers back. Nothing that is read
+of it needs a guard, and no code of the program runs natively: `__set_name__` and `__init_subclass__` are interpreted.
+
+    class Scale(Base):            names: {"factor": 2, "apply": <FunctionTracker>}        r1 = make_function(...)
+        factor = 2                value: class Scale(Base): factor = 2; apply = stand-in  r0 = new_class(type, "Scale",
+        def apply(self, x): ...   heap: the stand-in of `apply` -> its FunctionTracker        (Base,), {...}, {})
+"""
+
+import enum
+import operator
+import types
+import typing
+from typing import Any
+
+from stator_bytecode import HandlerTable, Invoke, Raised, decode, new_frame, operation, settle
+from stator_guards import CapturedSource
+
+from stator_variables import _kinds as k
+from stator_variables._objects import (
+    _class_dicts,
+    _dictionary,
+    _lookup,
+    _new_values,
+    _symbolic_numbers,
+)
+from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._objects._lookup import defines, guarded_lookup, overrides, rely_on_presence
+from stator_variables._objects._stand_ins import UNKNOWN, stand_in
+from stator_variables._objects._wrapping import ATOMS, behind_proxy, builtins_of
+from stator_variables._runtime._contents import may_answer
+from stator_variables._runtime._support import is_hooked, new_class, new_known_class
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("class")
+KNOWN_METACLASSES = (enum.EnumType, typing.NamedTupleMeta, typing._TypedDictMeta)  # type: ignore[attr-defined]
+"""They make a class of names alone: that is done at once, by themselves."""
+
+
+@handlers.handles(__build_class__)
+@operation
+def build_class(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    function, name, *originals = args
+    bases = yield from _resolved(t, originals)
+    metaclass = _winner(t, kwargs.pop("metaclass", None), bases)
+    names = yield from _prepared(t, metaclass, name, bases, kwargs)
+    closure, globals_vt = function.closure, function.globals
+    builtins_vt = builtins_of(t, globals_vt)
+    cell = yield Invoke(
+        new_frame(function.code, (), closure, globals_vt, builtins_vt, function, names)
+    )
+    if bases != originals:
+        _dictionary.set_name(t, names, "__orig_bases__", k.TupleTracker(originals, tuple))
+    parts = [name, k.TupleTracker(bases, tuple), names]
+    if metaclass.value in KNOWN_METACLASSES:
+        return _known(t, metaclass.value, parts, kwargs, function.code)
+    made = yield from settle(t.call(metaclass, parts, kwargs))
+    if isinstance(cell, k.CellTracker) and cell.content is not made:
+        raise t.unsupported(
+            "class-definition", "a class whose metaclass leaves its methods without it"
+        )
+    return made
+
+
+def _resolved(t: Tracing, originals: Args) -> Any:
+    """`types.resolve_bases`."""
+    bases: Args = []
+    for base in originals:
+        if isinstance(base, k.ClassTracker):
+            bases.append(base)
+            continue
+        entries = yield from settle(t.get_attribute(base, "__mro_entries__"))
+        found = yield from settle(t.call(entries, [k.TupleTracker(originals, tuple)], {}))
+        bases += found.items
+    if not all(isinstance(base, k.ClassTracker) for base in bases):
+        raise t.unsupported("class-definition", "a class with a base that is no class")
+    return (
+        bases
+        if len(bases) != len(originals) or any(map(operator.is_not, bases, originals))
+        else originals
+    )
+
+
+def _winner(t: Tracing, given: Any, bases: Args) -> Any:
+    """The metaclass, a tracker (`_PyType_CalculateMetaclass`)."""
+    if given is not None and not isinstance(given, k.ClassTracker):
+        raise t.unsupported("class-definition", "a metaclass that is no class")
+    winner = type if given is None else given.value
+    for base in bases:
+        if issubclass(base.cls, winner):
+            winner = base.cls
+        elif not issubclass(winner, base.cls):
+            raise t.unsupported("class-definition", "a conflict of metaclasses")
+    if overrides(t, winner, "mro"):
+        raise t.unsupported(
+            "class-definition", "a metaclass that orders the bases in a way of its own"
+        )
+    return class_tracker(t, winner)
+
+
+def _prepared(t: Tracing, metaclass: Any, name: Any, bases: Args, kwargs: Kwargs) -> Any:
+    if metaclass.value in KNOWN_METACLASSES:
+        return k.DictTracker(dict, complete=True)
+    prepare = yield from settle(t.get_attribute(metaclass, "__prepare__"))
+    names = yield from settle(t.call(prepare, [name, k.TupleTracker(bases, tuple)], kwargs))
+    if not isinstance(names, k.DictTracker) or names.cls is not dict:
+        raise t.unsupported("class-definition", "a class body with a namespace that is no dict")
+    return names
+
+
+@handlers.handles(vars(type)["__prepare__"])
+def prepare(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return k.DictTracker(dict, complete=True)
+
+
+@handlers.handles(type.__init__)
+def initialise(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return k.NONE
+
+
+def _known(t: Tracing, metaclass: type, args: Args, kwargs: Kwargs, code: types.CodeType) -> Any:
+    """A class by one of KNOWN_METACLASSES."""
+    if metaclass is enum.EnumType:
+        _refuse_members(
+            t, args[2], {i.arg for i in decode(code).instructions if i.op == "LOAD_NAME"}
+        )
+    return make(t, new_known_class, _recipe(t, metaclass, args, kwargs))
+
+
+def _refuse_members(t: Tracing, names: Any, read: set[str]) -> None:
+    """Raise Unsupported for members that are not known by their values alone, or that code of the program makes."""
+    if len(names.log) != len(names.entries):
+        raise t.unsupported(
+            "class-definition", "an Enum with a name that is given twice, or deleted"
+        )
+    for name, vt in _names(t, names).items():
+        if isinstance(vt, k.NumberTracker):
+            _dictionary.set_name(t, names, name, _symbolic_numbers.as_constant(t, vt))
+        elif name in _MEMBER_CODE or not (
+            _is_known(vt) or (vt.cls is enum.auto and name not in read)
+        ):
+            raise t.unsupported(
+                "class-definition", f"an Enum with {name}, which has a say in making its members"
+            )
+
+
+def _is_known(vt: Any) -> bool:
+    return (
+        vt.constant() is not MISSING
+        or vt.cls is dict
+        or isinstance(vt, k.FunctionTracker | k.RecipeTracker)
+    )
+
+
+_MEMBER_CODE = frozenset(
+    {"__new__", "__init__", "_generate_next_value_", "_missing_", "__set_name__", "_ignore_"}
+)
+
+
+@handlers.handles(type.__new__)
+@operation
+def new_type(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    """`type.__new__(metaclass, name, bases, names, **kwargs)`."""
+    if (
+        len(args) != 4
+        or not isinstance(args[2], k.TupleTracker)
+        or not isinstance(args[3], k.DictTracker)
+    ):
+        raise t.unsupported(
+            "bad-arguments", "type.__new__() of other than a name, a tuple and a dict"
+        )
+    metaclass, name, bases, names = args
+    winner = _winner(t, metaclass, bases.items)
+    has_own = isinstance(guarded_lookup(t, winner.value, "__new__"), staticmethod)
+    if winner.value is not metaclass.value and winner.value not in KNOWN_METACLASSES and has_own:
+        new = yield from settle(t.get_attribute(winner, "__new__"))
+        return (yield from settle(t.call(new, [winner, *args[1:]], kwargs)))
+    made = make(t, new_class, _recipe(t, winner.value, [name, bases, names], kwargs))
+    cell = _names(t, names).get("__classcell__")
+    if cell is not None and not isinstance(cell, k.CellTracker):
+        raise t.unsupported("class-definition", "a __classcell__ that is no cell")
+    if cell is not None:
+        t.write(cell, content=made)
+    yield from _call_hooks(t, made, _names(t, names), kwargs)
+    return made
+
+
+def _names(t: Tracing, names: Any) -> dict[str, Any]:
+    pairs = [(key.constant(), value) for key, value in t.items(names)]
+    if not all(type(key) is str for key, _ in pairs):
+        raise t.unsupported("class-definition", "a class with a name that is no text")
+    return dict(pairs)
+
+
+def _recipe(t: Tracing, metaclass: type, args: Args, kwargs: Kwargs) -> Args:
+    """The arguments of `new_class`; the namespace is copied, as the class has it, and says where it was made."""
+    name, bases, names = args
+    if t.lookup(names, "__module__") is MISSING:
+        kept = {**_names(t, names), "__module__": here(t)}
+        names = _new_values.new_dict(kept)
+    kept = {key: value for key, value in _names(t, names).items() if key != "__classcell__"}
+    cls = k.TupleTracker([class_tracker(t, base.value) for base in bases.items], tuple)
+    return [
+        class_tracker(t, metaclass),
+        name,
+        cls,
+        _new_values.new_dict(kept),
+        _new_values.new_dict(kwargs),
+    ]
+
+
+def here(t: Tracing) -> Any:
+    assert t.frame is not None
+    return t.lookup(t.frame.globals, "__name__")
+
+
+def make(t: Tracing, function: Any, recipe: Args) -> Any:
+    return adopt(t, run(t, function, recipe), function, recipe)
+
+
+def adopt(t: Tracing, value: type, function: Any, recipe: Args) -> Any:
+    made = t.made[id(value)] = k.MadeClass(value, function, recipe)
+    t.alive.append(value)
+    return made
+
+
+def class_tracker(t: Tracing, cls: type) -> Any:
+    """The tracker of a class: the one of a class that was made here."""
+    return t.made.get(id(cls)) or k.ClassTracker(cls)
+
+
+def _call_hooks(t: Tracing, made: Any, names: dict[str, Any], kwargs: Kwargs) -> Any:
+    for name, vt in names.items():
+        if name != "__classcell__" and overrides(t, vt.cls, "__set_name__"):
+            hook = t.special(vt, "__set_name__")
+            try:
+                yield from settle(t.call(hook, [made, k.ConstantTracker(name)], {}))
+            except Raised as raised:
+                raise t.unsupported(
+                    "class-definition", f"a __set_name__ that raises {raised.value.cls}"
+                ) from None
+    if is_hooked(made.value.__mro__[1:]):
+        hook = t.super_attribute(k.SuperTracker(made, made), "__init_subclass__")
+        yield from settle(t.call(hook, [], kwargs))
+
+
+# -- writes -----------------------------------------------------------------------------------------------------------
+def set_attribute(t: Tracing, made: Any, name: str, value: Any) -> None:
+    """`type.__setattr__`; `value` MISSING deletes."""
+    if not isinstance(made, k.MadeClass):
+        return _set_of_existing(t, made.value, name, value)
+    known = vars(made.value).get(name, MISSING)
+    if known is not MISSING and type(known) not in ATOMS and id(known) not in t.heap:
+        raise _refusal(t, made.value, name)
+    function, given = (type.__delattr__, []) if value is MISSING else (type.__setattr__, [value])
+    real = [stand_in(t, vt) for vt in given]
+    try:
+        function(made.value, name, *real)
+    except Exception as error:
+        raise t.unsupported(
+            "global-attribute-write", f"setting {name} of a class: {error}"
+        ) from None
+    step(t, made, function, [k.ConstantTracker(name), *given])
+
+
+def _set_of_existing(t: Tracing, cls: type, name: str, value: Any) -> None:
+    """Look-ups meet what was set from here on (`_lookup`), the class itself when the graph has run. What C or the
+    data model itself asks a class for keeps its value."""
+    asked = _lookup.is_data_descriptor(t, guarded_lookup(t, cls, name)) or defines(
+        t, type(cls), name
+    )
+    is_shown = _class_dicts.key_of(cls) in t.shared  # by a view, which the class itself is behind
+    if not may_answer(cls) or name.startswith("__") or asked or is_shown:
+        raise _refusal(t, cls, name)
+    if (written := t.shared.get(("written class", id(cls)))) is None:
+        written = t.shared["written class", id(cls)] = k.WrittenClass(cls)
+        written.source = CapturedSource(cls.__qualname__, cls)
+        t.heap[id(written)] = written  # by which is found what only the class holds
+    names = dict(written.names)
+    if names.get(name):
+        t.note_release(names[name][0], written)
+    else:
+        t.note_release_unread(_named, written, name)
+    if value is not MISSING:
+        names[name] = value, stand_in(t, value)
+    else:
+        was_there = rely_on_presence(t, cls, name)
+        if names.pop(name, True if was_there else None) is None:
+            raise _refusal(t, cls, name)
+        names |= {name: None} if was_there else {}
+    t.journal.record(t.lookups.clear)
+    t.write(written, names=names)
+    t.lookups.clear()
+
+
+def _named(cls: type, name: str) -> Any:
+    return vars(cls).get(name)
+
+
+def _refusal(t: Tracing, cls: type, name: str) -> Exception:
+    return t.unsupported("global-attribute-write", f"setting {name} of class {cls.__qualname__}")
+
+
+def step(t: Tracing, made: Any, function: Any, args: Args) -> None:
+    made.steps.append((function, args))
+    t.journal.record(made.steps.pop)
+    t.heap.pop(id(behind_proxy(vars(made.value))), None)
+    t.change(made)
+    t.lookups.clear()
+
+
+def run(t: Tracing, function: Any, args: Args) -> Any:
+    """A call that makes a class, or changes one, made over stand-ins; the entry makes it again."""
+    try:
+        result = function(*[stand_in(t, vt) for vt in args])
+    except Exception as error:  # natively it raises in its own words
+        raise t.unsupported("class-definition", f"{function.__qualname__}(): {error}") from None
+    text = vars(result).get("__doc__") if isinstance(result, type) else None
+    if isinstance(text, str) and " object at 0x" in text:  # a dataclass tells its defaults
+        type.__setattr__(result, "__doc__", UNKNOWN)
+    return result

@@ -1,0 +1,455 @@
+"""The storage of dicts: read, write, delete and complete a DictTracker. What Python methods do with it is elsewhere.
+
+An existing dict is read key by key, each read guarded on its own, until somebody asks for all of it (iteration,
+length); only then are its keys and their order relied on.
+"""
+
+import collections
+import operator
+import types
+from typing import Any
+
+from stator_guards import (
+    CallSource,
+    DictItemSource,
+    Equals,
+    Is,
+    ItemSource,
+    KeyAbsent,
+    KeyPresent,
+    KeysAre,
+    KeySource,
+    Source,
+    Truth,
+)
+from torch.utils.hooks import RemovableHandle
+
+from stator_variables._kinds import ConstantTracker, DictTracker, HandleKeyTracker, IteratorTracker
+from stator_variables._objects._hashing import (
+    COMPOSED,
+    HandleKey,
+    Identity,
+    RefTo,
+    asks,
+    has_identity,
+    hashing,
+    is_handed_in,
+    key_made,
+    key_with_identities,
+    real_key,
+    rely_on_kept_hashes,
+    rely_on_objects,
+    tell_apart,
+    type_hashes_by_identity,
+)
+from stator_variables._objects._lookup import overrides, plain_lookup
+from stator_variables._objects._undecided import is_undecided, put_undecided
+from stator_variables._objects._wrapping import ATOMS, wrap_present
+from stator_variables._runtime._contents import item_owner, may_answer
+from stator_variables._tracing import Tracing, real_of, source_of
+from stator_variables._tracker import DELETED, MISSING, is_pending
+
+
+def lookup(t: Tracing, d: DictTracker, hashed: Any) -> Any:
+    """The value under a hashed key, or MISSING. That of a text is the text."""
+    by_origin = d.real is not MISSING and (
+        has_identity(hashed) or (not d.complete and _may_vary(t, d, hashed))
+    )
+    if type(hashed) in COMPOSED:
+        rely_on_objects(t, hashed, d.real is not MISSING and not by_origin)
+    _refuse_number_among_handles(t, d, hashed)
+    if (found := d.entries.get(hashed)) is not None:
+        if type(hashed) is HandleKey:
+            _rely_on_same_handle(t, found[0], hashed.tracker)
+        return MISSING if found[1] is DELETED else found[1]
+    if by_origin:
+        return _read_by_origin(t, d, hashed)
+    return MISSING if d.complete else _read_existing(t, d, hashed)
+
+
+def value_under(d: Any, key: Any) -> Any:
+    """MISSING when there is none."""
+    return dict.get(d, key, MISSING)
+
+
+def _may_vary(t: Tracing, d: DictTracker, hashed: Any) -> bool:
+    """Return whether a key has an object in it that was handed in, and so may be another one on each call."""
+    return type(hashed) in (Identity, tuple) and is_handed_in(t, hashed) and not _may_ask(d)
+
+
+def _read_by_origin(t: Tracing, d: DictTracker, hashed: Any) -> Any:
+    """Look a key up that another call has another object for, or another identity: what is relied on is what the dict
+    has for the object at hand. No such key can be that of a new object."""
+    if (key := key_with_identities(t, hashed)) is MISSING:
+        return MISSING
+    assert d.source is not None
+    now, origin = key_made(t, key)
+    value, where = value_under(d.real, now), CallSource(value_under, d.source, origin)
+    if value is MISSING:
+        t.guard(where, Is(MISSING))
+        if not has_identity(hashed):
+            d.entries[hashed] = (None, DELETED)
+        return MISSING
+    if d.complete:
+        raise t.unsupported("identity-number", "a dict of identities of which all keys are known")
+    tracker = wrap_present(t, value, where)
+    d.entries[hashed] = (key, tracker)
+    return tracker
+
+
+def _read_existing(t: Tracing, d: DictTracker, hashed: Any) -> Any:
+    if (key := real_key(hashed)) is MISSING or (type(hashed) is not Identity and _may_ask(d)):
+        complete(t, d)
+        return lookup(t, d, hashed)
+    try:
+        value = dict.get(d.real, key, MISSING)
+    except Exception as error:  # raised by the `__eq__` of a key of the program's
+        raise t.unsupported("user-hash", f"a look into a dict whose keys raise {error!r}") from None
+    assert d.source is not None
+    if value is MISSING:
+        t.guard(d.source, KeyAbsent(key, _owner(d)))
+        d.entries[hashed] = (None, DELETED)
+        return MISSING
+    source = DictItemSource(d.source, key, item_owner(d.cls, dict))
+    is_number = key == "id" and d.owner is not None and d.owner.cls is RemovableHandle
+    tracker = HandleKeyTracker(value, source) if is_number else t.wrap(value, source)
+    t.present.append((d.source, KeyPresent(key, _owner(d)), tracker))
+    d.entries[hashed] = (ConstantTracker(key), tracker)
+    return tracker
+
+
+def _may_ask(d: DictTracker) -> bool:
+    if d.may_ask is None:
+        d.may_ask = may_ask([*dict.keys(d.real)])  # the view is read at once: threads
+    return d.may_ask
+
+
+def may_ask(keys: list[Any]) -> bool:
+    """Whether C, looking for a key that is no object, may ask `__eq__` of the program: our guards would ask again."""
+    kinds = {id(cls): cls for cls in map(type, keys)}.values()
+    asking = (
+        cls for cls in kinds if type(plain_lookup(cls, "__eq__")) is not types.WrapperDescriptorType
+    )
+    return not all(map(type_hashes_by_identity, asking))
+
+
+def _owner(d: DictTracker) -> type[dict[Any, Any]] | None:
+    return dict if may_answer(d.cls) else None
+
+
+def store(t: Tracing, d: DictTracker, key: Any, value: Any) -> None:
+    if d.real is MISSING or d.complete or d.owner is not None or not is_undecided(t, key):
+        _store_known(t, d, key, value)
+    else:
+        _release_unread(t, d, real_of(key) if is_pending(key) else MISSING, source_of(key))
+        put_undecided(t, d, (key, value), _store_known)
+
+
+def _store_known(t: Tracing, d: DictTracker, key: Any, value: Any) -> None:
+    store_hashed(t, d, t.key_of(key), key, value)
+
+
+def put(t: Tracing, d: DictTracker, key: Any, value: Any) -> Any:
+    """The same for an operation that waits: a Result."""
+    return hashing(t, lambda: store(t, d, key, value))
+
+
+def store_hashed(t: Tracing, d: DictTracker, hashed: Any, key: Any, value: Any) -> None:
+    """Set an item; an equal key that is there already keeps its place and its key object."""
+    if has_identity(hashed):
+        lookup(t, d, hashed)  # whether the key is there already makes a difference to the order
+    elif type(hashed) in COMPOSED:
+        rely_on_objects(t, hashed, in_existing=False)
+    _refuse_number_among_handles(t, d, hashed)
+    if d.owner is not None and not isinstance(hashed, str):
+        raise t.unsupported("user-hash", "an instance dictionary with a key that is no text")
+    before = d.entries.get(hashed, MISSING)
+    known = before is not MISSING and before[1] is not DELETED
+    if not known and d.iterators:
+        _refuse_under_iteration(t, d)
+    d.entries[hashed] = (before[0] if known else key, value)
+    _log(t, d, ("set", hashed, key, value), hashed, before)
+
+
+def _refuse_under_iteration(t: Tracing, d: DictTracker) -> None:
+    """Keys of a dict do not come or go while the program iterates over it: what C's iterator does then depends on how
+    the dict is stored, so that it has to be C's own iterator, over the dict as it was before."""
+    d.iterators = [it for it in d.iterators if not it.exhausted]
+    held = (value for frame in t.machine.frames for value in (*frame.stack, *frame.slots))
+    if d.iterators and any(_holds(value, d.iterators) for value in held):
+        raise t.unsupported(
+            "dict-changed-during-iteration", "a dict whose keys change while it is iterated"
+        )
+
+
+def _holds(value: Any, iterators: list[Any]) -> bool:
+    if type(value) is list:
+        return any(_holds(part, iterators) for part in value)
+    return type(value) is IteratorTracker and (value in iterators or _holds(value.parts, iterators))
+
+
+def remove(t: Tracing, d: DictTracker, hashed: Any) -> Any:
+    """Delete an item and give its value, or MISSING when there was none."""
+    if (value := lookup(t, d, hashed)) is MISSING:
+        return MISSING
+    if d.iterators:
+        _refuse_under_iteration(t, d)
+    entry = d.entries[hashed]
+    order = list(d.entries)
+    if d.complete:
+        del d.entries[hashed]
+    else:
+        d.entries[hashed] = (entry[0], DELETED)
+    _log(t, d, ("delete", hashed, entry[0], None), hashed, entry, order)
+    return value
+
+
+def _log(
+    t: Tracing, d: DictTracker, write: Any, hashed: Any, before: Any, order: list[Any] | None = None
+) -> None:
+    if before is not MISSING:
+        t.note_release(before[1], d)
+    elif not d.complete:
+        _release_unread(t, d, real_key(hashed), is_asked=asks(hashed))
+    d.log.append(write)
+
+    def undo() -> None:
+        d.log.pop()
+        if before is MISSING:
+            d.entries.pop(hashed, None)
+        else:
+            d.entries[hashed] = before
+        if order is not None:
+            rest = dict(d.entries)
+            d.entries.clear()
+            d.entries.update((k, rest[k]) for k in order if k in rest)
+
+    t.journal.record(undo)
+    t.change(d)
+
+
+def _release_unread(
+    t: Tracing, d: DictTracker, key: Any, origin: Source | None = None, is_asked: bool = False
+) -> None:
+    """Where the program would be asked which item it is, it may be any."""
+    if is_asked or _may_ask(d):
+        t.note_release_unread(_values, d, None)
+    elif key is not MISSING:
+        t.note_release_unread(value_under, d, key, origin)
+
+
+def _values(d: Any, _: None) -> list[Any]:
+    return list(dict.values(d))
+
+
+def deletions(d: DictTracker) -> int:
+    """How many items have been deleted: what an iterator over an OrderedDict objects to."""
+    return sum(write[0] == "delete" for write in d.log)
+
+
+def forget_undone(t: Tracing, d: DictTracker) -> None:
+    """Drop writes that were overwritten, and those that put back what was there before the trace."""
+    if d.source is None or any(verb == "delete" for verb, *_ in d.log):
+        return
+    final = {hashed: (verb, hashed, key, value) for verb, hashed, key, value in d.log}
+    t.journal.assign(
+        d, log=[write for write in final.values() if not _is_original(d, *write[1::2])]
+    )
+
+
+def _is_original(d: DictTracker, hashed: Any, value: Any) -> bool:
+    key, real = real_key(hashed), real_of(value)
+    return key is not MISSING and real is not MISSING and dict.get(d.real, key, MISSING) is real
+
+
+def complete(t: Tracing, d: DictTracker) -> None:
+    """Know all keys of an existing dict, in order."""
+    if d.complete:
+        return
+    assert d.source is not None
+    t.allow_length(dict.__len__(d.real), d.cls)
+    if overrides(t, d.cls, "__iter__"):
+        raise t.unsupported(
+            "container-subclass", f"all keys of a {d.cls.__name__}, which iterates in its own way"
+        )
+    keys = _keys_of(t, d)
+    if _are_handles(d, keys):
+        known = _with_writes(d, _entries_of_handles(t, d, keys))
+        t.journal.assign(d, entries=known, complete=True)
+        return
+    _rely_on_known_keys(t, d)
+    asked = may_answer(d.cls)  # so C does where it lists what a dict has
+    t.guard(CallSource(keys_in_order, d.source) if asked else d.source, KeysAre(keys))
+    entries: dict[Any, tuple[Any, Any]] = {}
+    real: dict[Any, Any] = {}
+    for index, key in enumerate(keys):
+        key_vt = (
+            ConstantTracker(key) if type(key) in ATOMS else t.wrap(key, KeySource(d.source, index))
+        )
+        hashed = t.key_of(key_vt)
+        if type(hashed) is RefTo:
+            raise t.unsupported("user-hash", "all keys of a dict, which are weak references")
+        real[hashed] = key
+        read = d.entries.get(hashed)
+        if read is None or read[1] is DELETED or _was_written(d, hashed):
+            entries[hashed] = (
+                key_vt,
+                _value_at(t, d, index) if asks(hashed) else _value_of(t, d, key),
+            )
+        else:
+            entries[hashed] = (key_vt, read[1])
+    rely_on_kept_hashes(t, d.source, d.real, real)
+    t.journal.assign(d, entries=_with_writes(d, entries), complete=True)
+
+
+def _with_writes(d: DictTracker, entries: dict[Any, tuple[Any, Any]]) -> dict[Any, tuple[Any, Any]]:
+    for verb, hashed, key_vt, value in d.log:
+        if verb == "set":
+            entries[hashed] = (entries[hashed][0] if hashed in entries else key_vt, value)
+        else:
+            entries.pop(hashed, None)
+    return entries
+
+
+def _rely_on_known_keys(t: Tracing, d: DictTracker) -> None:
+    """Objects that a dict was asked for become keys among the others."""
+    if any(has_identity(hashed) and not _was_added(t, d, hashed) for hashed in d.entries):
+        raise t.unsupported("identity-number", "all keys of a dict, some of which are identities")
+    for hashed in d.entries:
+        if type(hashed) in COMPOSED:
+            rely_on_objects(t, hashed, in_existing=True)
+
+
+_HOOK_TABLES = frozenset(
+    f"{prefix}{name}"
+    for prefix in ("_", "_global_")
+    for name in ("forward_hooks", "forward_pre_hooks", "backward_hooks", "backward_pre_hooks")
+)
+
+
+def _are_handles(d: DictTracker, keys: tuple[Any, ...]) -> bool:
+    """Whether the keys of an existing dict are those of hooks, and none of them is known as a number."""
+    name = getattr(d.source, "key", getattr(d.source, "attribute", None))
+    is_table = name in _HOOK_TABLES and set(map(type, keys)) == {int}
+    return is_table and not any(type(hashed) is int for hashed in d.entries)
+
+
+def _entries_of_handles(
+    t: Tracing, d: DictTracker, keys: tuple[Any, ...]
+) -> dict[Any, tuple[Any, Any]]:
+    """The hooks in their order: a hook that is registered again is the same one under another key."""
+    assert d.source is not None
+    t.guard(CallSource(count_of_handles, d.source), Equals(len(keys)))
+    numbers, entries = CallSource(keys_in_order, d.source), {}
+    for index, key in enumerate(keys):
+        place = ItemSource(numbers, index)
+        key_vt = HandleKeyTracker(key, place)
+        if (read := d.entries.get(t.key_of(key_vt))) is not None:
+            _rely_on_same_handle(t, read[0], key_vt)
+        value = t.wrap(dict.__getitem__(d.real, key), CallSource(value_under, d.source, place))
+        entries[t.key_of(key_vt)] = key_vt, value
+    return entries
+
+
+def _rely_on_same_handle(t: Tracing, one: Any, other: Any) -> None:
+    """Two keys that are equal now come from places that have equal keys."""
+    if one is not other and one.source != other.source:
+        t.guard(CallSource(operator.eq, one.source, other.source), Truth(True))
+
+
+def count_of_handles(d: Any) -> int:
+    """The number of keys; -1 where they are no keys of hooks."""
+    return len(d) if all(type(key) is int for key in dict.keys(d)) else -1
+
+
+def _refuse_number_among_handles(t: Tracing, d: DictTracker, hashed: Any) -> None:
+    if d.complete and type(hashed) is int and any(type(key) is HandleKey for key in d.entries):
+        raise t.unsupported("identity-number", "a number and the keys of hooks, in one dict")
+
+
+def keys_in_order(d: Any) -> tuple[Any, ...]:
+    """The keys of a dict; the order of an OrderedDict is not that of the dict it is."""
+    kind = collections.OrderedDict if issubclass(type(d), collections.OrderedDict) else dict
+    return tuple(kind.keys(d))
+
+
+def _keys_of(t: Tracing, d: DictTracker) -> tuple[Any, ...]:
+    refuse_asking_order(t, d.real)
+    try:
+        return keys_in_order(d.real)
+    except Exception as error:
+        raise _lost_keys(t, error) from None
+
+
+def _value_of(t: Tracing, d: DictTracker, key: Any) -> Any:
+    assert d.source is not None
+    try:
+        value = dict.__getitem__(d.real, key)
+    except Exception as error:
+        raise _lost_keys(t, error) from None
+    return t.wrap(value, DictItemSource(d.source, key, item_owner(d.cls, dict)))
+
+
+def values_of(d: Any) -> tuple[Any, ...]:
+    """The values in their order, which asks no key whether it is equal to another."""
+    return tuple(dict.values(d))
+
+
+def _value_at(t: Tracing, d: DictTracker, index: int) -> Any:
+    assert d.source is not None
+    return t.wrap(values_of(d.real)[index], ItemSource(CallSource(values_of, d.source), index))
+
+
+def refuse_asking_order(t: Tracing, d: Any) -> None:
+    """An OrderedDict asks its keys for their hashes wherever it says its order."""
+    if isinstance(d, collections.OrderedDict) and (
+        asking := [key for key in [*dict.keys(d)] if _asks_itself(key)]
+    ):
+        raise t.unsupported(
+            "user-hash", f"a key of class {type(asking[0]).__name__} in an OrderedDict from outside"
+        )
+
+
+def _asks_itself(key: Any) -> bool:
+    if isinstance(type(key).__hash__, types.FunctionType):
+        return True
+    return isinstance(key, tuple | frozenset) and any(map(_asks_itself, key))
+
+
+def _lost_keys(t: Tracing, error: Exception) -> Exception:
+    """The class of a key says so, or somebody wrote past the order of an OrderedDict."""
+    return t.unsupported("user-hash", f"a dict that does not find its own keys: {error!r}")
+
+
+def _was_added(t: Tracing, d: DictTracker, hashed: Any) -> bool:
+    key = key_with_identities(t, hashed)
+    return key is MISSING or value_under(d.real, key_made(t, key)[0]) is MISSING
+
+
+def _was_written(d: DictTracker, hashed: Any) -> bool:
+    return any(entry[1] == hashed for entry in d.log)
+
+
+def items(t: Tracing, d: DictTracker) -> list[tuple[Any, Any]]:
+    """(key, value) trackers in order. Of what is complete none is DELETED."""
+    complete(t, d)
+    return [*d.entries.values()]
+
+
+def clear(t: Tracing, d: DictTracker) -> None:
+    complete(t, d)
+    for hashed in list(d.entries):
+        remove(t, d, hashed)
+
+
+def set_name(t: Tracing, d: DictTracker, name: str, value: Any) -> None:
+    store_hashed(t, d, name, ConstantTracker(name), value)
+
+
+def new_map(t: Tracing, keys: list[Any], values: list[Any]) -> DictTracker:
+    made = DictTracker(dict, complete=True)
+    for key, value in zip(keys, values, strict=True):
+        hashed = t.key_of(key)
+        tell_apart(t, key, hashed)
+        made.entries[hashed] = (made.entries[hashed][0] if hashed in made.entries else key, value)
+    return made

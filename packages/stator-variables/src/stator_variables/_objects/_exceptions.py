@@ -1,0 +1,171 @@
+"""Raising and matching exceptions (`do_raise`, `PyErr_GivenExceptionMatches`, `_PyErr_SetObject` in CPython)."""
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+from stator_bytecode import Frame, TracebackEntry, after, decode, exception_field
+from stator_guards import SlotSource
+
+from stator_variables import _kinds as k
+from stator_variables._objects._lookup import is_subtype, overrides
+from stator_variables._objects._raising import complain, throw, type_name
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING, VariableTracker
+
+
+def exception_from(t: Tracing, value: Any, cause: Any) -> Any:
+    """The exception that `raise value from cause` raises: at once, when both are exceptions already."""
+    raised = _instance(t, value, "exceptions must derive from BaseException")
+    return raised if cause is None else after(raised, lambda found: _caused(t, found, cause))
+
+
+def _caused(t: Tracing, raised: Any, cause: Any) -> Any:
+    if raised.source is not None:
+        raise t.unsupported(
+            "exception-attribute-write", "raise ... from on an exception from outside"
+        )
+    if k.is_none(cause):
+        return _chained(t, raised, None)
+    complaint = "exception causes must derive from BaseException"
+    return after(
+        _instance(t, cause, complaint, is_cause=True), lambda found: _chained(t, raised, found)
+    )
+
+
+def thrown_from(t: Tracing, kind: Any, value: Any) -> Any:
+    """What `generator.throw(kind, value)` throws (`_gen_throw`, `PyErr_NormalizeException`)."""
+    if isinstance(kind, k.ExceptionTracker):
+        return (
+            kind
+            if k.is_none(value)
+            else throw(TypeError, "instance exception may not have a separate value")
+        )
+    if not _is_class(kind):
+        complaint = "exceptions must be classes or instances deriving from BaseException, not"
+        complain(t, TypeError, f"{complaint} ", kind.cls)
+    if isinstance(value, k.ExceptionTracker) and is_subtype(value.cls, kind.value):
+        return value
+    args = [] if k.is_none(value) else value.items if isinstance(value, k.TupleTracker) else [value]
+    return after(
+        t.call(kind, args, {}),
+        lambda made: _checked(t, kind, made, functools.partial(type_name, t)),
+    )
+
+
+def _is_class(value: Any) -> bool:
+    return isinstance(value, k.ClassTracker) and is_subtype(value.value, BaseException)
+
+
+def _instance(t: Tracing, value: Any, complaint: str, *, is_cause: bool = False) -> Any:
+    if _is_class(value):
+        return after(
+            t.call(value, [], {}),
+            lambda made: _checked(t, value, made, repr, is_cause=is_cause),
+        )
+    return value if isinstance(value, k.ExceptionTracker) else throw(TypeError, complaint)
+
+
+def _checked(
+    t: Tracing, cls: Any, made: Any, name: Callable[[type], str], *, is_cause: bool = False
+) -> Any:
+    if isinstance(made, k.ExceptionTracker):
+        return made
+    if is_cause:  # nobody checks it
+        raise t.unsupported("exception-attribute-write", "a cause that is no exception")
+    if any(overrides(t, type(each), "__repr__") for each in (cls.value, made.cls)):
+        raise t.unsupported("builtin", "the name of a class that says itself what it is called")
+    expected = f"calling {cls.value!r} should have returned an instance of BaseException"
+    throw(TypeError, f"{expected}, not {name(made.cls)}")
+
+
+def _chained(t: Tracing, raised: Any, cause: Any) -> Any:
+    t.journal.assign(raised, cause=cause, suppress_context=True)
+    return raised
+
+
+def with_context(t: Tracing, raised: Any, handled: Any) -> None:
+    """Set the implicit `__context__`; an exception is never its own context, and a cycle is cut."""
+    if raised is handled or raised.source is not None:
+        return
+    t.journal.assign(raised, context=handled)
+    link, seen = handled, set()
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        if getattr(link, "context", None) is raised:
+            t.journal.assign(link, context=None)
+            break
+        link = getattr(link, "context", None)
+
+
+def matches(t: Tracing, exception: Any, pattern: Any) -> bool:
+    """Whether `except pattern` catches `exception`."""
+    patterns = pattern.items if isinstance(pattern, k.TupleTracker) else [pattern]
+    if not all(
+        isinstance(item, k.ClassTracker) and is_subtype(item.value, BaseException)
+        for item in patterns
+    ):
+        throw(TypeError, "catching classes that do not inherit from BaseException is not allowed")
+    return any(is_subtype(exception.cls, item.value) for item in patterns)
+
+
+def traceback_of(t: Tracing, exception: Any) -> Any:
+    """What `__exit__` gets third: one object, until the exception gets another entry."""
+    if exception.source is None:
+        return _made_traceback(t, exception, exception.entries)
+    return t.wrap(exception_field(exception.real, "__traceback__"), _traceback_source(exception))
+
+
+def _made_traceback(t: Tracing, exception: Any, entries: tuple[TracebackEntry, ...]) -> Any:
+    if not entries:
+        return k.NONE
+    key = ("traceback", entries)
+    return t.shared.setdefault(key, TracebackTracker(exception, entries))
+
+
+def set_traceback(t: Tracing, exception: Any, value: Any) -> None:
+    """Give an exception that was made here another traceback that was, or none."""
+    is_made = isinstance(value, TracebackTracker) or (value is not MISSING and k.is_none(value))
+    if exception.source is not None or not is_made:
+        raise t.unsupported("exception-attribute-write", "setting __traceback__ of an exception")
+    entries = value.entries if isinstance(value, TracebackTracker) else ()
+    t.journal.assign(exception, entries=entries)
+
+
+def next_traceback(t: Tracing, traceback: Any) -> Any:
+    """`tb_next`: the traceback of the frames further inside."""
+    return _made_traceback(t, traceback.exception, traceback.entries[1:])
+
+
+def line_of(t: Tracing, traceback: Any) -> Any:
+    """`tb_lineno`."""
+    entry = traceback.entries[0]
+    return k.ConstantTracker(decode(entry.code).instructions[entry.index].positions[0])
+
+
+def _traceback_source(exception: Any) -> SlotSource:
+    return SlotSource(exception.source, BaseException, "__traceback__")
+
+
+def extend_traceback(t: Tracing, exception: Any, frame: Frame) -> None:
+    """Add an entry for where `frame` is. One that stands for C has none."""
+    if not frame.hidden:
+        entry = TracebackEntry(frame.code.raw, frame.pc, frame.globals.real)
+        t.journal.assign(exception, entries=(entry, *exception.entries))
+
+
+def is_traceback_of(exception: Any, traceback: Any) -> bool:
+    if isinstance(traceback, TracebackTracker):
+        return traceback.exception is exception
+    return exception.source is not None and traceback.source == _traceback_source(exception)
+
+
+class TracebackTracker(VariableTracker):
+    """The traceback that an exception which was raised while tracing had at some point: `entries`, outermost first."""
+
+    cls = types.TracebackType
+
+    def __init__(self, exception: Any, entries: tuple[TracebackEntry, ...]) -> None:
+        self.exception = exception
+        self.entries = entries

@@ -1,0 +1,124 @@
+"""Attributes of functions and bound methods: those made while tracing answer from the tracker."""
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+from stator_bytecode import NULL, HandlerTable
+from stator_guards import SlotSource
+
+from stator_variables import _kinds as k
+from stator_variables._objects._lookup import plain_lookup
+from stator_variables._objects._raising import complain, throw
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("function attribute")
+_FUNCTION = types.FunctionType.__dict__
+_METHOD = types.MethodType.__dict__
+
+
+def _annotations(vt: Any) -> Any:
+    """The dict is made on the first look, as in CPython, and is the same one from then on."""
+    items = vt.annotations.items if isinstance(vt.annotations, k.TupleTracker) else []
+    entries = {
+        name.constant(): (name, value) for name, value in zip(items[::2], items[1::2], strict=True)
+    }
+    made = vt.fields["__annotations__"] = k.DictTracker(dict, entries, complete=True)
+    return made
+
+
+def _docstring(code: types.CodeType) -> Any:
+    first = code.co_consts[0] if code.co_consts else None
+    return first if isinstance(first, str) else None
+
+
+_OF_NEW: dict[str, Callable[[Any], Any]] = {
+    "__name__": lambda vt: k.ConstantTracker(vt.name),
+    "__qualname__": lambda vt: k.ConstantTracker(vt.qualname),
+    "__code__": lambda vt: k.BuiltinTracker(vt.code),
+    "__globals__": lambda vt: vt.globals,
+    "__closure__": lambda vt: k.TupleTracker(vt.closure, tuple) if vt.closure else k.NONE,
+    "__defaults__": lambda vt: k.TupleTracker(vt.defaults, tuple) if vt.defaults else k.NONE,
+    "__kwdefaults__": lambda vt: MISSING if vt.kwdefaults else k.NONE,
+    "__annotations__": _annotations,
+    "__doc__": lambda vt: k.ConstantTracker(_docstring(vt.code)),
+    "__module__": lambda vt: k.ConstantTracker(vt.globals.real.get("__name__")),
+    "__type_params__": lambda vt: k.TupleTracker([], tuple),  # since 3.12
+}
+
+
+@handlers.handles_each({_FUNCTION[name]: name for name in _OF_NEW if name in _FUNCTION})
+def read(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
+    vt = args[0]
+    if vt.real is not MISSING:
+        return t.wrap(_FUNCTION[of].__get__(vt.real), SlotSource(vt.source, types.FunctionType, of))
+    found = vt.fields[of] if of in vt.fields else _OF_NEW[of](vt)
+    if found is MISSING:
+        raise t.unsupported(
+            "function-attribute", f"the attribute {of} of a function made while tracing"
+        )
+    return found
+
+
+@handlers.handles(types.CellType.__dict__["cell_contents"])
+def cell_contents(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if not isinstance(args[0], k.CellTracker):
+        raise t.unsupported("function-attribute", "the contents of a cell that is no variable here")
+    if args[0].content is NULL:
+        throw(ValueError, "Cell is empty")
+    return args[0].content
+
+
+@handlers.handles(_METHOD["__func__"])
+def method_function(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return args[0].function
+
+
+@handlers.handles(
+    *(
+        vars(cls)["__self__"]
+        for cls in (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
+    )
+)
+def method_receiver(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if not isinstance(args[0], k.MethodTracker):
+        raise t.unsupported("function-attribute", "__self__ of a C function")
+    return args[0].receiver
+
+
+@handlers.handles(_METHOD["__getattribute__"])
+def method_attribute(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`method.__getattribute__`: what a method has not itself, its function is asked for."""
+    vt, name = args[0], args[1].constant()
+    if not isinstance(name, str):
+        raise t.unsupported("bad-arguments", "an attribute with a name that is no known text")
+    found = t.generic_get(vt, name)
+    return found if found is not MISSING else t.get_attribute(vt.function, name)
+
+
+_OF_C_METHODS = ("__name__", "__qualname__", "__doc__", "__text_signature__")
+"""What a bound method of C has from its descriptor."""
+
+
+def of_method(t: Tracing, vt: Any, name: str) -> Any:
+    """An attribute of a bound method; MISSING for what its class has (`method_getattro`), but for `__doc__`."""
+    if name in (
+        "__func__",
+        "__self__",
+        "__call__",
+        "__class__",
+        "__eq__",
+        "__hash__",
+        "__get__",
+        "__reduce__",
+    ):
+        return MISSING
+    if isinstance(vt.function, k.FunctionTracker):
+        has = name != "__doc__" and plain_lookup(vt.cls, name) is not MISSING
+        return MISSING if has else t.get_attribute(vt.function, name)
+    if name in _OF_C_METHODS and isinstance(vt.function, k.BuiltinTracker):
+        return k.ConstantTracker(getattr(vt.function.value, name))
+    if plain_lookup(vt.cls, name) is not MISSING:
+        raise t.unsupported("c-attribute", f"{name} of a {vt.cls.__name__}")
+    complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")

@@ -1,0 +1,507 @@
+"""How trackers are hashed: the Python value itself for constants, the identity for the rest.
+
+Equal constants of different types (1, True, 1.0) are one key, as in Python; which key object stays is the dict's
+business. Objects whose class hashes in Python are keys by what their `__hash__` gives, and `dict` itself, which holds
+the hashed keys, asks for `__eq__` where CPython does. Both are interpreted by `hashing`: a step that needs an answer
+stops, is taken back, and is done again with the answer at hand.
+"""
+
+import operator
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import torch
+from stator_bytecode import Snapshot, operation, settle
+from stator_bytecode.errors import SourceSpan, Unsupported
+from stator_guards import (
+    CallSource,
+    CapturedSource,
+    DictItemSource,
+    Equals,
+    Is,
+    ItemSource,
+    ParameterSource,
+    Source,
+    Truth,
+)
+
+from stator_variables import _kinds as k
+from stator_variables._lifetime._reachability import reachable
+from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects._lookup import guarded_lookup
+from stator_variables._objects._raising import complain
+from stator_variables._runtime._contents import set_base
+from stator_variables._tracing import Tracing, source_of
+from stator_variables._tracker import MISSING, VariableTracker
+
+
+class Identity:
+    """A key that is equal only to itself: an existing object, or the tracker of a new one."""
+
+    __slots__ = ("thing",)
+
+    def __init__(self, thing: Any) -> None:
+        self.thing = thing
+
+    def __hash__(self) -> int:
+        return id(self.thing)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Identity and other.thing is self.thing
+
+    def __repr__(self) -> str:
+        return f"Identity({self.thing!r})"
+
+
+def key_of(t: Tracing, vt: Any) -> Any:
+    """A hashable stand-in for a tracker. Raises Unsupported for objects whose class defines its own hash in Python."""
+    hashed = _hashed(t, vt)
+    if type(hashed) in (int, IdOf, tuple, frozenset):
+        _note_numbers(t, hashed, ())
+    return hashed
+
+
+def key_of_value(t: Tracing, value: Any) -> Any:
+    """The stand-in for an existing value that C compares, without a tracker."""
+    hashed = _hashed_value(value)
+    if type(hashed) in (int, tuple, frozenset):
+        _note_numbers(t, hashed, ())
+    return hashed
+
+
+def _hashed_value(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_hashed_value, value))
+    if isinstance(value, frozenset):
+        return frozenset(map(_hashed_value, value))
+    return Identity(value) if isinstance(value, type) else value
+
+
+_ADDRESSES, _MANY = 1 << 20, 16
+"""Numbers from the first on may be identities; of so many keys in one place nobody wants to know that they differ."""
+
+
+def _note_numbers(t: Tracing, hashed: Any, place: tuple[Any, ...]) -> None:
+    """Whether an identity is the number that another key has in its place is told for this call, and guarded."""
+    if type(hashed) is tuple:
+        for index, part in enumerate(hashed):
+            _note_numbers(t, part, (*place, len(hashed), index))
+    elif type(hashed) is frozenset:
+        for part in hashed:
+            _note_numbers(t, part, (*place, None))
+    elif type(hashed) is IdOf or (type(hashed) is int and hashed >= _ADDRESSES):
+        _rely_on_differences(t, hashed, t.questions.numbers.setdefault(place, {}))
+
+
+def _rely_on_differences(t: Tracing, hashed: Any, known: dict[Any, None]) -> None:
+    if hashed in known:
+        return
+    others = [other for other in known if type(other) is not type(hashed)]
+    known[hashed] = None
+    for identity, number in (
+        (hashed, other) if type(hashed) is IdOf else (other, hashed) for other in others
+    ):
+        if (key := key_with_identities(t, identity)) is MISSING:
+            continue
+        now, origin = key_made(t, key)
+        if now == number or len(known) > _MANY:
+            raise t.unsupported(
+                "identity-number", "an identity and a number that may be one, both as keys"
+            )
+        t.guard(CallSource(operator.ne, origin, CapturedSource("number", number)), Truth(True))
+
+
+def _hashed(t: Tracing, vt: Any) -> Any:
+    if getattr(vt.cls, "__hash__", None) is None:
+        guarded_lookup(t, vt.cls, "__hash__")
+        complain(t, TypeError, "unhashable type: '", vt.cls, "'")
+    if isinstance(vt, k.ConstantTracker):
+        if vt.value != vt.value:  # a NaN is a key as that very object
+            t.guard(vt.source, Is(vt.value))
+        return vt.value
+    if isinstance(vt, k.TupleTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
+        return tuple(_hashed(t, item) for item in vt.items)
+    if isinstance(vt, k.SetTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
+        return frozenset(vt.entries)
+    if isinstance(vt, k.BuiltinTracker) and type(vt.real) is types.CodeType:
+        return vt.real  # equal to others of the same text
+    if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
+        return Identity(vt.real)
+    if vt.cls is types.MethodWrapperType and isinstance(vt.receiver, k.BuiltinTracker):
+        return vt.function.real.__get__(
+            vt.receiver.real
+        )  # `Tensor.shape.__get__`, equal to all that are made like it
+    if isinstance(vt, k.IdTracker):
+        return IdOf(_identity_of(vt.thing))
+    if isinstance(vt, k.HandleKeyTracker):
+        return HandleKey(vt.number, vt)
+    if isinstance(vt, k.WeakrefTracker):
+        return _key_of_reference(t, vt)
+    if isinstance(vt, k.NumberTracker):
+        return _symbolic_numbers.specialised(t, vt)
+    if type_hashes_by_identity(vt.cls):
+        _rely_on_hash(t, vt.cls)
+        return Identity(vt.real if vt.real is not MISSING else vt)
+    if isinstance(vt.cls.__hash__, types.FunctionType):
+        return UserKey(t, vt, answer(t, vt))
+    raise t.unsupported("user-hash", f"a key of class {vt.cls.__name__}, which hashes in C")
+
+
+def _rely_on_hash(t: Tracing, cls: type) -> None:
+    for name in ("__hash__", "__eq__"):
+        guarded_lookup(t, cls, name)
+
+
+def element_of(t: Tracing, vt: Any, of: Any) -> Any:
+    """The stand-in for an element of a set. An existing set may hold identities, as numbers that nobody can tell."""
+    hashed = key_of(t, vt)
+    if (
+        of.real is not MISSING
+        and has_identity(hashed)
+        and (key := key_with_identities(t, hashed)) is not MISSING
+    ):
+        _rely_on_absence(t, of, *key_made(t, key))
+    if type(hashed) in COMPOSED:
+        rely_on_objects(t, hashed, in_existing=False)
+    return hashed
+
+
+def _rely_on_absence(t: Tracing, of: Any, key: Any, origin: Source) -> None:
+    has = set_base(of.real).__contains__
+    if has(of.real, key):
+        raise t.unsupported("identity-number", "an identity that is in a set from before")
+    t.guard(CallSource(has, of.source, origin), Truth(False))
+
+
+def asks(hashed: Any) -> bool:
+    """Whether a look-up of this key may run code of the program."""
+    return type(hashed) is UserKey or (
+        type(hashed) in (tuple, frozenset) and any(map(asks, hashed))
+    )
+
+
+def is_asking(t: Tracing, vt: Any) -> bool:
+    """Whether to fill the dict or set asks `__hash__` of the program, which may read what the region has written."""
+    if isinstance(vt, k.DictTracker):
+        return any(map(asks, vt.entries))
+    return bool(t.questions.given) and (
+        bool(vt.steps_taken) or any(map(asks, vt.known)) or any(map(asks, vt.before))
+    )
+
+
+class Unanswered(Unsupported):
+    """What a key needs to know of the program: `hash(a)`, or `a == b`. Nobody who asks: a break."""
+
+    question: tuple[Any, ...]
+
+
+def answer(t: Tracing, *question: Any) -> Any:
+    """`hash(a)` or `a == b`, as it was answered in this step."""
+    asked = tuple(map(id, question))
+    if t.questions.answers is not None and asked in t.questions.answers:
+        return t.questions.answers[asked]
+    if (
+        t.questions.answers is None and asked in t.questions.answered
+    ):  # while something is undone, say
+        return t.questions.answered[asked].answer
+    error = Unanswered(
+        "user-hash",
+        f"a key of class {question[0].cls.__name__}, which is hashed here",
+        "",
+        t.where(),
+    )
+    error.question = question
+    raise error
+
+
+@attrs.frozen(eq=False)
+class Answered:
+    """What was answered to `question`, and the state of the Machine before it was asked."""
+
+    question: tuple[Any, ...]
+    answer: Any
+    begun: tuple[Snapshot, int]
+    where: SourceSpan
+
+
+class UserKey:
+    """The key of an object whose class defines its hash; `number` is what that was."""
+
+    __slots__ = ("number", "t", "thing")
+
+    def __init__(self, t: Tracing, thing: Any, number: int) -> None:
+        self.t, self.thing, self.number = t, thing, number
+
+    def __hash__(self) -> int:
+        return self.number
+
+    def __eq__(self, other: object) -> bool:
+        """As a dict compares: the very object, and else the hash first."""
+        if type(other) is not UserKey:
+            if self.number == hash(other):
+                raise self.t.unsupported("user-hash", f"an object with the hash of {other!r}")
+            return False
+        if other.thing is self.thing or self.number != other.number:
+            return other.thing is self.thing
+        return bool(answer(self.t, self.thing, other.thing))
+
+
+def hashing(t: Tracing, step: Callable[[], Any]) -> Any:
+    """`step()`, a Result, with what it asks of the program's `__hash__` and `__eq__` interpreted."""
+    found = _tried(t, step, {})
+    return _answering(t, step, found) if type(found) is Unanswered else found
+
+
+def _tried(t: Tracing, step: Callable[[], Any], answers: dict[tuple[int, ...], Any]) -> Any:
+    """`step()`, or what it needs to know yet: then it is taken back."""
+    before, outer, t.questions.answers = t.journal.mark(), t.questions.answers, answers
+    try:
+        return step()
+    except Unanswered as needed:
+        t.journal.rollback(before)
+        return needed
+    finally:
+        t.questions.answers = outer
+
+
+@operation
+def _answering(t: Tracing, step: Callable[[], Any], found: Any) -> Any:
+    answers: dict[tuple[int, ...], Any] = {}
+    while type(found) is Unanswered:
+        begun, where, asked = t.machine.save(), t.where(), tuple(map(id, found.question))
+        answers[asked] = yield from _without_effects(t, found.question)
+        _remember(t, Answered(found.question, answers[asked], begun, where))
+        found = _tried(t, step, answers)
+    return (yield from settle(found))
+
+
+def _remember(t: Tracing, given: Answered) -> None:
+    """What is undone later asks again, and gets the answers that held then."""
+    asked = tuple(map(id, given.question))  # `given` keeps the objects, and so their identity
+    before = t.questions.answered.get(asked, given)
+    t.questions.answered[asked] = given
+    t.questions.given.append(given)
+    t.journal.record(
+        lambda: t.questions.answered.update({asked: before}) or t.questions.given.pop()
+    )
+
+
+def _without_effects(t: Tracing, question: tuple[Any, ...]) -> Any:
+    """The answer. What fills the real container asks again, so that nothing may be changed by it; a key may note its
+    hash for the next time, when it changes nothing any more."""
+    found, changed = yield from observed(t, _asked(t, *question), question)
+    if changed and all(getattr(vt, "owner", None) in question for vt in changed):
+        found, changed = yield from observed(t, _asked(t, *question), question)
+    if changed:
+        raise t.unsupported(
+            "user-hash",
+            f"a key of class {question[0].cls.__name__}, whose comparison changes things",
+        )
+    return found
+
+
+def observed(t: Tracing, asking: Any, about: tuple[Any, ...]) -> Any:
+    """The answer, and what was changed by it that is still there."""
+    touched: dict[int, Any] = {}
+    t.touched.append(touched)
+    try:
+        found = yield from asking
+    finally:
+        t.touched[:] = [
+            other for other in t.touched if other is not touched
+        ]  # equal ones are asked around it
+    if not touched:
+        return found, []
+    known = {id(vt) for vt in reachable([*about, *t.machine.frames])}
+    return found, [vt for vt, _ in touched.values() if vt.source is not None or id(vt) in known]
+
+
+def _asked(t: Tracing, first: Any, *second: Any) -> Any:
+
+    if not second:
+        return (yield from settle(t.call(k.BuiltinTracker(hash), [first], {}))).constant()
+    equal = yield from settle(t.compare("==", first, *second))
+    return (yield from settle(t.truth(equal)))
+
+
+@attrs.frozen
+class HandleKey:
+    """The key that a hook has in the dictionaries of its module."""
+
+    number: int
+    tracker: Any = attrs.field(eq=False)
+
+
+@attrs.frozen
+class IdOf:
+    """The key `id(thing)`: equal for the same thing."""
+
+    identity: Identity
+
+
+@attrs.frozen
+class RefTo:
+    """The key `weakref.ref(thing)`: equal for the same thing, if that compares by identity."""
+
+    identity: Identity
+
+
+OF_IDENTITY = (IdOf, RefTo)
+WITH_IDENTITY = (*OF_IDENTITY, HandleKey)
+"""Keys made of the identity of a thing, which an existing dict is asked for with the object at hand."""
+
+
+def _key_of_reference(t: Tracing, vt: Any) -> RefTo:
+    """Two references are equal if what they refer to is; for tensors that is no truth value."""
+    target = vt.target
+    is_dead = k.is_none(target)
+    if is_dead or not type_hashes_by_identity(target.cls) or issubclass(target.cls, torch.Tensor):
+        raise t.unsupported("user-hash", f"a weak reference to a {target.cls.__name__} as a key")
+    _rely_on_hash(t, target.cls)
+    return RefTo(_identity_of(target))
+
+
+def _identity_of(vt: Any) -> Identity:
+    if isinstance(vt, k.ConstantTracker):
+        return Identity(vt.value)
+    return Identity(vt.real if vt.real is not MISSING else vt)
+
+
+def is_known(hashed: Any) -> bool:
+    """Whether the number that a hashed key has is that of the object, too."""
+    if type(hashed) in (tuple, frozenset):
+        return all(map(is_known, hashed))
+    return type(hashed) not in (Identity, *WITH_IDENTITY)
+
+
+def rely_on_kept_hashes(t: Tracing, source: Source, real: Any, of: dict[Any, Any]) -> None:
+    """Rely on the hashes that a dict or set keeps of its keys (`of`, by hashed key): those that the program computes
+    may be others by now."""
+    plain = type(real) in (dict, set, frozenset)
+    if not plain or not any(map(asks, of)) or len({*map(hash, of)}) < len(of):
+        return
+    kept = hash(frozenset(hashed if is_known(hashed) else key for hashed, key in of.items()))
+    if kept != kept_hashes(real):
+        raise t.unsupported(
+            "user-hash", "a key whose hash is not what it was when it was put into its container"
+        )
+    t.guard(CallSource(kept_hashes, source), Equals(kept))
+
+
+def kept_hashes(container: Any) -> int:
+    """Of the hashes of all keys, without asking the keys: `set_update_internal` in CPython's Objects/setobject.c."""
+    return hash(frozenset(container))
+
+
+def tell_apart(t: Tracing, vt: Any, hashed: Any) -> None:
+    """Two objects from outside that are keys of one container must not turn out to be one object on a later call."""
+    if type(hashed) in (tuple, frozenset, *OF_IDENTITY):
+        rely_on_objects(t, hashed, in_existing=False)
+    if type(hashed) is Identity and vt.source is not None and type(vt.source) is not CapturedSource:
+        t.told_apart.setdefault(id(vt.real), vt)
+
+
+COMPOSED = (Identity, *OF_IDENTITY, tuple, frozenset)
+"""Hashed keys in which objects are known by their identity."""
+
+
+def rely_on_objects(t: Tracing, hashed: Any, in_existing: bool) -> None:
+    """A look-up holds for distinct objects; among what existed before for the very ones of the key."""
+    if type(hashed) in (tuple, frozenset):
+        for part in hashed:
+            rely_on_objects(t, part, in_existing)
+    elif (
+        type(hashed) in OF_IDENTITY
+    ):  # what an existing dict has for it is asked with the object at hand
+        rely_on_objects(t, hashed.identity, in_existing=False)
+    elif type(hashed) is Identity and (found := t.heap.get(id(hashed.thing))) is not None:
+        if in_existing:
+            t.guard(source_of(found), Is(hashed.thing))
+        tell_apart(t, found, hashed)
+
+
+def type_hashes_by_identity(cls: type) -> bool:
+    """Whether the hash of instances is that of `object` (or of a C class known to compare by identity): then nothing
+    else is equal to one."""
+    if issubclass(cls, torch.Tensor):
+        return True
+    return getattr(cls, "__hash__", None) is object.__hash__
+
+
+def real_key(hashed: Any) -> Any:
+    """The real dict key a hashed key stands for, or MISSING when it is a new object's or holds one."""
+    if type(hashed) is Identity:
+        thing = hashed.thing
+        return MISSING if isinstance(thing, VariableTracker) else thing
+    if type(hashed) in (*WITH_IDENTITY, UserKey):
+        return MISSING
+    if type(hashed) in (tuple, frozenset):
+        parts = [real_key(part) for part in hashed]
+        return MISSING if any(part is MISSING for part in parts) else type(hashed)(parts)
+    return hashed
+
+
+# -- keys of existing dicts that are identities, or hold some ----------------------------------------------------------
+def has_identity(hashed: Any) -> bool:
+    return type(hashed) in WITH_IDENTITY or (
+        type(hashed) in (tuple, frozenset) and any(map(has_identity, hashed))
+    )
+
+
+def is_handed_in(t: Tracing, hashed: Any) -> bool:
+    """Return whether a key is, or holds, an object that is an argument, or an item of one."""
+    if type(hashed) is tuple:
+        return any(is_handed_in(t, part) for part in hashed)
+    if type(hashed) is not Identity or (found := t.heap.get(id(hashed.thing))) is None:
+        return False
+    step: Source | None = source_of(found)
+    while isinstance(step, ItemSource | DictItemSource):
+        step = step.base
+    return isinstance(step, ParameterSource)
+
+
+def key_with_identities(t: Tracing, hashed: Any) -> Any:
+    """A tracker of the key; MISSING when it holds a new object, of which no dict from before knows anything."""
+    if type(hashed) is tuple:
+        parts = [key_with_identities(t, part) for part in hashed]
+        return MISSING if any(part is MISSING for part in parts) else k.TupleTracker(parts, tuple)
+    if type(hashed) is HandleKey:
+        return hashed.tracker
+    if type(hashed) in (frozenset, UserKey):
+        raise t.unsupported("identity-number", "a key with an identity in a dict from before")
+    has_thing = type(hashed) in WITH_IDENTITY
+    thing = real_key(hashed.identity if has_thing else hashed)
+    if thing is MISSING:
+        return MISSING
+    is_known = has_thing or type(hashed) is Identity
+    found = (is_known and t.heap.get(id(thing))) or k.ConstantTracker(thing)
+    if type(hashed) is RefTo:
+        return k.WeakrefTracker(found)
+    return k.IdTracker(found) if has_thing else found
+
+
+def key_made(t: Tracing, key: Any) -> tuple[Any, Source]:
+    """Such a key as it is now, and where it comes from on each call."""
+    if isinstance(key, k.TupleTracker):
+        made = [key_made(t, item) for item in key.items]
+        return tuple(value for value, _ in made), CallSource(
+            tuple_of, *(source for _, source in made)
+        )
+    if isinstance(key, k.HandleKeyTracker):
+        assert key.source is not None
+        return key.number, key.source
+    if isinstance(key, k.IdTracker):
+        thing, source = key_made(t, key.thing)
+        return id(thing), CallSource(id, source)
+    if isinstance(key, k.WeakrefTracker):
+        thing, source = key_made(t, key.target)
+        return weakref.ref(thing), CallSource(weakref.ref, source)
+    value = key.value if isinstance(key, k.ConstantTracker) else key.real
+    return value, CapturedSource("constant", value) if key.source is None else source_of(key)
+
+
+def tuple_of(*parts: Any) -> tuple[Any, ...]:
+    return parts

@@ -1,0 +1,165 @@
+"""Class attribute lookup (`_PyType_Lookup`): through the MRO, each answer guarded where it was read."""
+
+import types
+from typing import Any
+
+from stator_guards import (
+    CapturedSource,
+    DictItemSource,
+    InstanceDictSource,
+    Is,
+    KeyAbsent,
+    KeyPresent,
+    SlotSource,
+    Source,
+    TypeIs,
+)
+
+from stator_variables._runtime._contents import may_answer
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+_get_dict = type.__dict__["__dict__"].__get__
+
+
+def type_lookup(t: Tracing, cls: type, name: str) -> tuple[Any, Source | None]:
+    """`(raw attribute, source)` as found in the MRO of `cls`, or `(MISSING, None)`. The binding is not done."""
+    # By identity: a metaclass may define how classes are hashed.
+    known: tuple[Any, Source | None] | None = t.lookups.get((id(cls), name))
+    if known is None:
+        t.alive.append(cls)
+        known = t.lookups[id(cls), name] = mro_lookup(t, mro_of(t, cls), name)
+    return known
+
+
+def mro_of(t: Tracing, cls: type) -> tuple[type, ...]:
+    """The classes that are looked through, which change when `__bases__` is assigned."""
+    if may_answer(cls) and len(cls.__mro__) > 2:
+        t.guard(SlotSource(CapturedSource(cls.__qualname__, cls), type, "__mro__"), Is(cls.__mro__))
+    return cls.__mro__
+
+
+def guarded_lookup(t: Tracing, cls: type, name: str) -> Any:
+    """The raw class attribute or MISSING, relied on."""
+    return type_lookup(t, cls, name)[0]
+
+
+def rely_on_method(t: Tracing, cls: type, name: str) -> None:
+    """That C finds the very method that it found, which nothing here reads."""
+    raw, source = type_lookup(t, cls, name)
+    if type(source) is DictItemSource:
+        t.guard(source, Is(raw))
+
+
+def mro_lookup(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Source | None]:
+    key = (*map(id, mro), name)
+    if (known := t.lookups.get(key)) is None:
+        t.alive.append(mro)
+        known = t.lookups[key] = _search(t, mro, name)
+    return known
+
+
+def _search(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Source | None]:
+    for cls in mro:
+        written = t.shared.get(("written class", id(cls)))
+        if written is not None and name in written.names:
+            if written.names[name] is None:
+                continue
+            real = written.names[name][1]
+            return real, CapturedSource(name, real)
+        namespace = _get_dict(cls)
+        frozen = not may_answer(cls) or stands_for_c(cls)
+        try:
+            value = namespace.get(name, MISSING)
+        except Exception as error:  # raised by the `__eq__` of a key of the program's
+            raise t.unsupported(
+                "user-hash", f"a look into a class whose names raise {error!r}"
+            ) from None
+        if value is not MISSING:
+            source = DictItemSource(namespace_source(t, cls), name)
+            if frozen:
+                return value, CapturedSource(source.name, value)
+            _rely_on_binding(t, value, source)
+            return value, source
+        if not frozen:
+            t.guard(namespace_source(t, cls), KeyAbsent(name))
+    return MISSING, None
+
+
+def stands_for_c(cls: type) -> bool:
+    """Whether a class is app-level code."""
+    module = _get_dict(cls).get("__module__")
+    return type(module) is str and module.startswith("stator_variables._applevel.")
+
+
+def rely_on_presence(t: Tracing, cls: type, name: str) -> bool:
+    """Whether the dictionary of the class itself had the name at the start."""
+    found = name in _get_dict(cls)
+    t.guard(namespace_source(t, cls), KeyPresent(name) if found else KeyAbsent(name))
+    return found
+
+
+def _rely_on_binding(t: Tracing, raw: Any, source: Source) -> None:
+    """What is bound is read out of these and guarded there; that it is bound so has to stay true as well."""
+    if type(raw) in (staticmethod, classmethod, property):
+        t.guard(source, TypeIs(type(raw)))
+    elif raw is None or type(raw) in _OF_C:
+        t.guard(source, Is(raw))
+
+
+_OF_C = (
+    *(types.MemberDescriptorType, types.GetSetDescriptorType, types.MethodDescriptorType),
+    *(types.WrapperDescriptorType, types.ClassMethodDescriptorType),
+)
+
+
+def namespace_source(t: Tracing, cls: type) -> Source:
+    """One per class and trace: comparing sources that are the same object takes no time."""
+    key = ("class namespace", id(cls))
+    found: Source | None = t.shared.get(key)
+    if found is None:
+        found = t.shared[key] = InstanceDictSource(CapturedSource(cls.__qualname__, cls))
+    return found
+
+
+def defines(t: Tracing, cls: type, *names: str) -> bool:
+    """Whether `cls` has one of these attributes, relied on."""
+    for name in names:
+        _, source = type_lookup(t, cls, name)
+        if type(source) is DictItemSource:
+            t.guard(source.base, KeyPresent(name))
+        if source is not None:
+            return True
+    return False
+
+
+def overrides(t: Tracing, cls: type, name: str) -> bool:
+    """Whether the class answers otherwise than C does, relied on."""
+    return defines(t, cls, name) and type(guarded_lookup(t, cls, name)) not in _OF_C
+
+
+def refuse_asked(t: Tracing, vt: Any, *names: str) -> None:
+    """Of some containers C itself asks for these."""
+    for name in names:
+        if overrides(t, vt.cls, name):
+            raise t.unsupported(
+                "container-subclass", f"a {vt.cls.__name__}, of which C asks {name}"
+            )
+
+
+def is_subtype(cls: type, base: type) -> bool:
+    """`PyType_IsSubtype`: no metaclass is asked."""
+    return type.__subclasscheck__(base, cls)
+
+
+def plain_lookup(cls: type, name: str) -> Any:
+    """The raw class attribute without guards: for classes that cannot change, or decisions that do not rely on it."""
+    for base in cls.__mro__:
+        namespace = _get_dict(base)
+        if name in namespace:
+            return namespace[name]
+    return MISSING
+
+
+def is_data_descriptor(t: Tracing, raw: Any) -> bool:
+    return defines(t, type(raw), "__set__", "__delete__")

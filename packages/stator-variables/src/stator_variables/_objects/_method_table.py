@@ -1,0 +1,136 @@
+"""Handlers of C functions and methods, with the check of their arguments that C does first, and what they give back.
+
+A call that C would refuse (too many arguments, an unknown keyword, a receiver of another class) runs natively, so that
+the error is CPython's own.
+"""
+
+import collections
+import types
+from collections.abc import Callable, Collection, Generator, Iterable
+from typing import Any
+
+import attrs
+from stator_bytecode import HandlerTable, after, settle
+from stator_guards import CapturedSource
+
+from stator_variables import _kinds as k
+from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects._arity import Args, Arity, Kwargs, signature_arity
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+Method = Callable[..., Any]
+"""Gets the tracing, the receiver and the arguments in their places: `pop(t, vt, index=None)`."""
+
+
+@attrs.define
+class MethodTable:
+    """`handles(list.pop)` reads the arity from the signature; `takes=(0, 1)` states it, beyond the receiver."""
+
+    what: str
+    handlers: HandlerTable[Any, Callable[[Tracing, Args, Kwargs], Any]] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.handlers = HandlerTable(self.what)
+
+    def handles(
+        self,
+        *targets: Any,
+        takes: int | tuple[int, int] | None = None,
+        named: Collection[str] | None = (),
+    ) -> Callable[[Method], Method]:
+        def register(handler: Method) -> Method:
+            for target in targets:
+                if takes is None and not getattr(target, "__text_signature__", None):
+                    raise ValueError(f"{target!r} has no signature to ask: state what it takes")
+                stated = None if takes is None else _stated(target, takes, named)
+                self.handlers.handles(target)(_checked(target, stated, handler))
+            return handler
+
+        return register
+
+
+def _stated(target: Any, takes: int | tuple[int, int], named: Collection[str] | None) -> Arity:
+    least, most = (takes, takes) if isinstance(takes, int) else takes
+    receiver = int(hasattr(target, "__objclass__"))
+    return Arity(least + receiver, most + receiver, None if named is None else frozenset(named))
+
+
+def _checked(
+    target: Any, stated: Arity | None, handler: Method
+) -> Callable[[Tracing, Args, Kwargs], Any]:
+    owner = getattr(target, "__objclass__", object)
+    if isinstance(target, types.ClassMethodDescriptorType):
+        owner = object
+    unordered = getattr(target, "__name__", "") in vars(collections.OrderedDict)
+
+    def run(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+        arity = stated or signature_arity(target)
+        if not arity.accepts(args, kwargs) or not (
+            owner is object or issubclass(args[0].cls, owner)
+        ):
+            raise t.unsupported(
+                "bad-arguments", f"a call of {target.__qualname__} that it does not accept"
+            )
+        if owner is object:
+            return handler(t, *args, **kwargs)
+        if owner is dict and unordered and issubclass(args[0].cls, collections.OrderedDict):
+            raise t.unsupported(
+                "bad-arguments", f"a call of {target.__qualname__}, which knows nothing of an order"
+            )
+        if type(args[0]) is k.ObjectTracker:
+            raise t.unsupported(
+                "foreign-object", f"{target.__qualname__} of an existing {args[0].cls.__name__}"
+            )
+        if isinstance(args[0], k.ConstantTracker) and not _symbolic_numbers.has_texts(
+            [*args, *kwargs.values()]
+        ):
+            folded = t.fold(target, args, kwargs)
+            if folded is not MISSING:
+                return folded
+        args = [opened(args[0]), *args[1:]]
+        return handler(t, *args, **kwargs)
+
+    run.__qualname__ = handler.__qualname__
+    run.__module__ = handler.__module__
+    return run
+
+
+def opened(vt: Any) -> Any:
+    """A constant tuple (a torch.Size) as a tracker with items."""
+    if isinstance(vt, k.ConstantTracker) and issubclass(vt.cls, tuple):
+        return k.TupleTracker([k.ConstantTracker(item) for item in vt.value], vt.cls)
+    return vt
+
+
+# What handlers give back: a call of our own Python in place of C, a settled bool, None, a folded constant.
+
+
+def app_level(t: Tracing, function: Any, args: Args, kwargs: Kwargs) -> Any:
+    """Call a Python function of ours in place of a C one."""
+    return t.call(t.wrap(function, CapturedSource(function.__qualname__, function)), args, kwargs)
+
+
+def as_constant(result: Any) -> Any:
+    return after(result, k.ConstantTracker)
+
+
+def then(result: Any, value: Any = k.NONE) -> Any:
+    """`value`, once `result` is there."""
+    return after(result, lambda _: value)
+
+
+def settle_all(results: Iterable[Any]) -> Generator[Any, Any, list[Any]]:
+    """The values of several Results, each asked for when those before it are there."""
+    found = []
+    for result in results:
+        found.append((yield from settle(result)))
+    return found
+
+
+def folded(t: Tracing, function: Any, args: Args, kwargs: Kwargs) -> Any:
+    if (found := t.fold(function, args, kwargs)) is MISSING:
+        raise t.unsupported(
+            "builtin", f"{function.__name__}() of values that are not known while tracing"
+        )
+    return found

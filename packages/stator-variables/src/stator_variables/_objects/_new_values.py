@@ -1,0 +1,37 @@
+"""Trackers of values that are made while tracing."""
+
+from typing import Any
+
+from stator_variables import _kinds as k
+from stator_variables import _pure
+from stator_variables._tracing import Tracing
+
+
+def fresh(t: Tracing, value: Any) -> Any:
+    """A tracker for a value made while tracing out of constants."""
+    if type(value) is tuple:
+        return k.TupleTracker([fresh(t, item) for item in value], tuple)
+    if type(value) is list:
+        return k.ListTracker([fresh(t, item) for item in value], list)
+    if type(value) is dict:
+        entries = {key: (fresh(t, key), fresh(t, item)) for key, item in value.items()}
+        return k.DictTracker(dict, entries, complete=True)
+    if type(value) in (set, frozenset):
+        items = {item: fresh(t, item) for item in value}
+        return k.SetTracker(type(value), items, [("update", k.ConstantTracker(value))])
+    if isinstance(value, type):
+        return k.ClassTracker(value)
+    if _pure.NUMPY is not None and isinstance(
+        value, _pure.NUMPY.ndarray
+    ):  # each call has to make one of its own
+        raise t.unsupported("numpy", "an operation on a number of NumPy that gives an array")
+    return k.ConstantTracker(value)
+
+
+def new_dict(items: dict[str, Any]) -> k.DictTracker:
+    """A new dict with string keys."""
+    return k.DictTracker(
+        dict,
+        {name: (k.ConstantTracker(name), value) for name, value in items.items()},
+        complete=True,
+    )

@@ -1,0 +1,135 @@
+"""Numbers of NumPy that are inputs: the graph takes them as Python's, the entry computes with NumPy.
+
+`n * 2 + 1`, `np.sqrt(n)`, `n > 3` and `int(n)` are pure functions of what the entry can read, so
+NumPy itself computes them when the entry starts, by its own rules for classes, overflow and errors.
+The result is read like any other value.
+
+    v0 = sqrt_1(n)            # np.float32
+    v1 = item_2(v0)           # the number that the graph takes
+"""
+
+import functools
+import operator
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stator_guards import CallSource, CapturedSource, Custom, LiteralSource, Source
+
+from stator_variables import _kinds as k
+from stator_variables._objects._number_builders import (
+    build_atom,
+    build_number,
+    build_scalar,
+    symbolic_number,
+)
+from stator_variables._pure import NUMBERS, NUMPY, TRUTHS, is_number_of_numpy
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+LONGEST = 30
+"""The most operations that the entry computes one after the other: after them it is a constant."""
+
+
+def number_of(t: Tracing, vt: Any) -> Any:
+    """Return the number of Python that torch takes a number of NumPy for; anything else as it is."""
+    if not isinstance(vt, k.ScalarTracker):
+        return vt
+    source, real = CallSource(NUMPY.generic.item, vt.source), vt.real.item()
+    if not t.policy.number_is_symbolic(source, real, True):
+        return build_number(t, real, source)
+    if vt.real.dtype.kind == "u" and vt.real.dtype.itemsize == 8:
+        t.guard(source, _IS_WORD)
+    return symbolic_number(t, real, source)
+
+
+def _is_word(number: int) -> bool:
+    return number <= sys.maxsize
+
+
+_IS_WORD = Custom("{fn}({value})", _is_word, "no larger than torch takes numbers")
+
+
+def computed(t: Tracing, function: Callable[..., Any], args: Sequence[Any]) -> Any:
+    """Return what a pure function gives for such a number, beside values that are known or read.
+
+    MISSING, where that is no number, or raises or warns: for others the number is a constant, and
+    the guards depend on its value.
+    """
+    if not any(isinstance(vt, k.ScalarTracker) for vt in args):
+        return MISSING
+    steps = 1 + max(vt.steps for vt in args if isinstance(vt, k.ScalarTracker))
+    operands = [_operand(t, vt) for vt in args]
+    if steps > LONGEST or MISSING in [source for source, _ in operands]:
+        return MISSING
+
+    exact = function if function in SILENT else _refusing(function)
+    try:
+        result = exact(*(value for _, value in operands))
+    except Exception:
+        return MISSING
+    source = CallSource(exact, *(source for source, _ in operands))
+    return _read(t, result, source, steps)
+
+
+def _read(t: Tracing, result: Any, source: Source, steps: int) -> Any:
+    """The tracker of a computed number; MISSING for anything else. Truths are constants, guarded."""
+    if type(result) is bool or type(result) in TRUTHS:
+        build = build_atom if type(result) is bool else build_scalar
+        build(t, result, source)
+        return k.ConstantTracker(result)
+    if type(result) in (int, float):
+        return build_number(t, result, source, at_once=True)
+    if type(result) not in NUMBERS:
+        return MISSING
+    found: Any = build_scalar(t, result, source)
+    found.source, found.real, found.steps = source, result, steps
+    return found
+
+
+SILENT = frozenset({bool, int, float, *(getattr(operator, n) for n in "eq ne lt le gt ge".split())})
+"""Functions in which NumPy warns of nothing."""
+
+
+@functools.cache
+def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function, made to raise where NumPy warns: no guard holds, and the program warns."""
+
+    def compute(*values: Any) -> Any:
+        with NUMPY.errstate(all="raise"):
+            return function(*values)
+
+    compute.__name__ = getattr(function, "__name__", "compute")
+    return compute
+
+
+def field_of(t: Tracing, vt: Any, name: str) -> Any:
+    """Return an attribute of such a number; MISSING where it depends on the whole number."""
+    if not isinstance(vt, k.ScalarTracker):
+        return MISSING
+    if name in PARTS:
+        return computed(t, PARTS[name], [vt])
+    return k.ConstantTracker(getattr(vt.real, name)) if name in OF_CLASS else MISSING
+
+
+PARTS = {name: operator.attrgetter(name) for name in ("real", "imag")}
+OF_CLASS = frozenset({"dtype", "itemsize", "nbytes", "ndim", "size"})
+"""Attributes that all numbers of one class share."""
+
+
+def _operand(t: Tracing, vt: Any) -> tuple[Source | Any, Any]:
+    """Where the entry reads an operand, and what it is now."""
+    if isinstance(vt, k.ScalarTracker):
+        return vt.source, vt.real
+    if isinstance(vt, k.NumberTracker):
+        source = vt.source or t.graph.source_of(vt.traced, computed=True)
+        hint = vt.example.node.hint
+        return (MISSING, MISSING) if source is None or hint is None else (source, vt.cls(hint))
+    if isinstance(vt, k.ClassTracker):
+        return CapturedSource(vt.value.__name__, vt.value), vt.value
+    value = vt.constant()
+    if type(value) in (bool, int, float, str, type(None)):
+        return LiteralSource(value), value
+    if is_number_of_numpy(type(value)):
+        return CapturedSource(type(value).__name__, value), value
+    return MISSING, MISSING

@@ -1,0 +1,79 @@
+"""`sorted` and `list.sort`: natively where the keys are constants, else by the comparisons that CPython makes.
+
+Which those are differs from version to version, and a `__lt__` that is inconsistent or has effects can tell. So CPython
+itself sorts, with the answers of the program so far, and begins anew each time that it has asked for one more.
+"""
+
+import functools
+from collections.abc import Generator
+from typing import Any
+
+from stator_bytecode import operation, settle
+
+from stator_variables import _kinds as k
+from stator_variables._objects._raising import as_program_error
+from stator_variables._pure import answers_in_python
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+LONGEST = 63
+Steps = Generator[Any, Any, Any]
+
+
+def sort(t: Tracing, items: list[Any], key: Any, reverse: Any, order: list[int]) -> Steps:
+    """Put `order`, the places of the items, in order. Where a comparison raises it is left half done, as CPython's."""
+    backwards = reverse is not None and (yield from settle(t.truth(reverse)))
+    keys = items
+    if key is not None and not k.is_none(key):
+        keys = []
+        for item in items:
+            keys.append((yield from settle(t.call(key, [item], {}))))
+    values = [vt.constant() for vt in keys]
+    if any(value is MISSING or answers_in_python(value) for value in values) or any(
+        isinstance(vt, k.ClassTracker) for vt in keys
+    ):
+        yield from _by_comparisons(t, keys, backwards, order)
+        return
+    try:
+        order.sort(key=values.__getitem__, reverse=backwards)
+    except Exception as error:  # what the comparison of constants raises is the program's
+        raise as_program_error(t, error) from None
+
+
+def _by_comparisons(t: Tracing, keys: list[Any], backwards: bool, order: list[int]) -> Steps:
+    if len(keys) > LONGEST:
+        raise t.unsupported("long-sort", f"a sort of {len(keys)} values that are not constants")
+    first, answers = order.copy(), list[int]()
+    while (asked := _sort(order, answers, backwards)) is not None:
+        left, right = asked
+        result = yield from settle(t.compare("<", keys[left], keys[right]))
+        answers.append(-(yield from settle(t.truth(result))))
+        order[:] = first
+
+
+class _Asked(Exception):
+    """CPython asks for a comparison that the program has not made yet."""
+
+
+def _sort(order: list[int], answers: list[int], backwards: bool) -> tuple[int, int] | None:
+    """Sort as far as the answers go: the places of what is compared next, or None at the end."""
+    known = iter(answers)
+
+    def compare(left: int, right: int) -> int:
+        if (answer := next(known, None)) is None:
+            raise _Asked(left, right)
+        return answer
+
+    try:
+        order.sort(key=functools.cmp_to_key(compare), reverse=backwards)
+    except _Asked as asked:
+        left, right = asked.args
+        return left, right
+    return None
+
+
+@operation
+def sorted_list(t: Tracing, items: list[Any], key: Any, reverse: Any) -> Any:
+    order = [*range(len(items))]
+    yield from sort(t, items, key, reverse, order)
+    return k.ListTracker([items[i] for i in order], list)

@@ -1,0 +1,158 @@
+"""Stand-ins: real objects in the place of values that exist only while tracing, for code in C that makes classes;
+and the real objects behind trackers.
+
+The heap knows the tracker of each, so that what the data model reads of a stand-in class are the trackers again.
+"""
+
+import types
+from typing import Any
+
+from stator_guards import CapturedSource, Is
+
+from stator_variables import _kinds as k
+from stator_variables._objects._lookup import plain_lookup
+from stator_variables._objects._set_order import made_again
+from stator_variables._objects._wrapping import ATOMS, attributes_of
+from stator_variables._runtime._contents import has_member
+from stator_variables._runtime._support import base_of_c
+from stator_variables._tracing import Tracing, real_of, source_of
+from stator_variables._tracker import DELETED, MISSING
+
+
+class Standing:
+    """Stands for a value of which code in C needs to know nothing."""
+
+
+UNKNOWN = Standing()
+"""In the place of a value that nobody can tell while tracing."""
+
+
+def stand_in(t: Tracing, vt: Any) -> Any:
+    """A real object in the place of a value; `wrap` gives the tracker for it."""
+    if (real := real_of(vt)) is not MISSING and type(real) not in ATOMS:
+        return (
+            real if id(real) in t.heap or vt.cls else None
+        )  # what has many trackers is known from this look on
+    if (known := t.shared.get(("stand-in", id(vt)))) is None:
+        known = (vt, _made_stand_in(t, vt))  # the tracker is kept: its identity is the key
+        t.shared["stand-in", id(vt)] = known
+        if not isinstance(vt, k.ConstantTracker):
+            t.heap[id(known[1])] = vt
+    return known[1]
+
+
+def _made_stand_in(t: Tracing, vt: Any) -> Any:
+    if isinstance(vt, k.ConstantTracker):
+        return vt.value
+    if isinstance(vt, k.SequenceTracker) and vt.cls in (list, tuple):
+        return vt.cls([stand_in(t, item) for item in vt.items])
+    if isinstance(vt, k.SetTracker) and vt.cls in (set, frozenset):
+        if all(isinstance(item, k.ConstantTracker) for item in vt.entries.values()):
+            return made_again(t, vt)  # in its order
+        return vt.cls([stand_in(t, item) for item in vt.entries.values()])
+    if isinstance(vt, k.DictTracker) and vt.cls is dict:
+        return {stand_in(t, key): stand_in(t, value) for key, value in t.items(vt)}
+    if isinstance(vt, k.RecipeTracker):
+        named = {name: stand_in(t, value) for name, value in vt.kwargs.items()}
+        return vt.make([stand_in(t, value) for value in vt.args], named)
+    if isinstance(vt, k.FunctionTracker):
+        return _function(t, vt)
+    if type(vt) is k.ObjectTracker and plain_lookup(vt.cls, "__new__") is object.__new__:
+        return _object(t, vt)
+    if issubclass(vt.cls, property):
+        raise t.unsupported(
+            "class-definition", f"a {vt.cls.__qualname__}, which is a property, in a class"
+        )
+    if isinstance(vt, k.SequenceTracker | k.SetTracker | k.DictTracker):  # of another class
+        cls: Any = vt.cls
+        make: Any = base_of_c(cls).__new__
+        if has_member(cls, "n_sequence_fields"):  # made by C code that wants the items
+            return make(cls, range(cls.n_sequence_fields))
+        return make(cls)
+    if plain_lookup(vt.cls, "__hash__") is None:  # dataclasses ask
+        raise t.unsupported(
+            "class-definition", f"a {vt.cls.__qualname__}, which cannot be hashed, in a class"
+        )
+    return Standing()
+
+
+def _function(t: Tracing, vt: Any) -> Any:
+    closure = tuple(types.CellType() for _ in vt.closure)
+    made = types.FunctionType(vt.code, vt.globals.real, vt.name, None, closure)
+    made.__qualname__ = vt.qualname
+    for name, value in (*vt.fields.items(), *attributes_of(vt).items()):
+        if isinstance(value, k.ConstantTracker):  # `__isabstractmethod__`
+            setattr(made, name, value.value)
+        elif name == "__isabstractmethod__":  # C asks for its truth
+            raise t.unsupported(
+                "class-definition", "a function that is abstract if an object is true"
+            )
+    return made
+
+
+def _object(t: Tracing, vt: Any) -> Any:
+    made = object.__new__(vt.cls)
+    for member, value in vt.members.items():
+        if value is not DELETED:
+            member.__set__(made, stand_in(t, value))
+    if vt.namespace is not None:
+        values = {name: stand_in(t, value) for name, value in attributes_of(vt).items()}
+        object.__getattribute__(made, "__dict__").update(values)
+    return made
+
+
+def field_of(t: Tracing, vt: Any, name: str) -> Any:
+    """What a property, `classmethod` or `staticmethod` was made with, by name; the object of a key; else MISSING."""
+    if vt.cls is k.KEY_WRAPPER and name == "obj":
+        return vt.args[1] if len(vt.args) > 1 else k.NONE
+    if vt.cls not in (property, classmethod, staticmethod):
+        return MISSING
+    value = getattr(stand_in(t, vt), name, MISSING)
+    if type(value) not in ATOMS and id(value) not in t.heap:
+        return MISSING
+    return t.wrap(value, CapturedSource(name, value))
+
+
+# The real object behind a tracker, for what is called natively while the graph runs: a policy, a configuration.
+
+
+def known_value(t: Tracing, vt: Any) -> Any:
+    """An existing object itself, whose identity is guarded; a new one is made of such: constants, functions, partials,
+    lists. Raises Unsupported for what exists only while the graph runs, and what was changed and is not written yet."""
+    if (real := real_of(vt)) is MISSING:
+        return _made(t, vt)
+    if id(vt) in t.changed or id(real) in t.made:
+        raise t.unsupported("graph-argument", f"a {type(real).__qualname__} that was changed here")
+    if vt.constant() is MISSING:
+        t.guard(source_of(vt), Is(real))
+    return real
+
+
+def _made(t: Tracing, vt: Any) -> Any:
+    if vt.constant() is not MISSING:
+        return vt.constant()
+    if isinstance(vt, k.PartialTracker):
+        named = {name: known_value(t, value) for name, value in vt.kwargs.items()}
+        return vt.cls(
+            known_value(t, vt.function), *(known_value(t, arg) for arg in vt.args), **named
+        )
+    if isinstance(vt, k.SequenceTracker) and vt.cls in (list, tuple):
+        return vt.cls([known_value(t, item) for item in vt.items])
+    if isinstance(vt, k.BuiltinTracker | k.ClassTracker):
+        return vt.value
+    if isinstance(vt, k.FunctionTracker) and not vt.fields:
+        return _new_function(t, vt)
+    raise t.unsupported(
+        "graph-argument", f"a {vt.cls.__qualname__} that is made here, where the object is needed"
+    )
+
+
+def _new_function(t: Tracing, vt: k.FunctionTracker) -> Any:
+    cells = tuple(types.CellType(known_value(t, cell.content)) for cell in vt.closure)
+    made = types.FunctionType(vt.code, vt.globals.real, vt.name, None, cells)
+    made.__defaults__ = (
+        None if vt.defaults is None else tuple(known_value(t, value) for value in vt.defaults)
+    )
+    named = {name: known_value(t, value) for name, value in (vt.kwdefaults or {}).items()}
+    made.__kwdefaults__ = named or None
+    return made

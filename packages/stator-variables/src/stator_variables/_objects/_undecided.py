@@ -1,0 +1,40 @@
+"""Keys that nobody has looked at yet, put into dicts and sets from outside: a container that a loop fills, round by
+round with a break in it, is no reason to compile each round again for another key.
+
+The write needs no more of such a key than its class, as any value of it can be hashed. It waits in `undecided` for the
+replay, and becomes a write under a known key as soon as somebody asks for the entries.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from stator_guards import TypeIs
+
+from stator_variables import _kinds as k
+from stator_variables._objects._wrapping import ATOMS
+from stator_variables._tracing import Tracing, real_of, source_of
+from stator_variables._tracker import is_pending
+
+
+def is_undecided(t: Tracing, key: Any) -> bool:
+    """Whether the value of the key is not known yet, and need not be. Guards its class if so."""
+    if not is_pending(key):
+        return isinstance(key, k.NumberTracker | k.TextTracker)
+    if (kind := type(real_of(key))) not in ATOMS:
+        return False
+    t.guard(source_of(key), TypeIs(kind))
+    return True
+
+
+def put_undecided(
+    t: Tracing, vt: k.HashedTracker, write: tuple[Any, ...], put: Callable[..., None]
+) -> None:
+    """Note a write; `put(t, vt, *write)` makes it with its key known."""
+
+    def decide() -> None:
+        writes = vt.undecided
+        t.journal.assign(vt, undecided=[])
+        for each in writes:
+            put(t, vt, *each)
+
+    t.write(vt, undecided=[*vt.undecided, write], decide=decide)

@@ -1,0 +1,92 @@
+"""Weak references to objects that existed before: what the program holds, it keeps alive while it is traced.
+
+A reference to an object made while tracing is refused: nobody knows when that object would die. So is one that calls
+back when an argument or a local dies.
+"""
+
+import weakref
+from typing import Any
+
+import torch
+from stator_bytecode import HandlerTable
+from stator_guards import CallSource, DictItemSource, ParameterSource, Source, TypeIs
+
+from stator_variables import _kinds as k
+from stator_variables._runtime._finalizers import may_hold_real
+from stator_variables._runtime._support import living
+from stator_variables._tracing import Tracing, real_of, source_of
+from stator_variables._tracker import VariableTracker
+
+handlers: HandlerTable[Any, Any] = HandlerTable("weak reference")
+
+
+def referent(reference: Any) -> Any:
+    return reference()
+
+
+def build_weakref(t: Tracing, real: Any, source: Source) -> VariableTracker:
+
+    t.guard(source, TypeIs(type(real)))
+    target = real()
+    vt = k.WeakrefTracker(
+        t.wrap(target, CallSource(referent if target is None else living, source))
+    )
+    vt.cls = type(real)
+    return vt
+
+
+@handlers.handles(weakref.ref)
+def make(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`weakref.ref(thing, callback)`: without a callback, one reference is enough for all."""
+    target, *rest = args
+    if len(args) > 2 or kwargs or target.source is None or not target.cls.__weakrefoffset__:
+        raise t.unsupported("construction", "making a weak reference to a new object")
+    if not rest or k.is_none(rest[0]):
+        return t.shared.setdefault((weakref.ref, id(target)), k.WeakrefTracker(target))
+    if type(target.source) is ParameterSource:
+        raise t.unsupported(
+            "construction", "making a weak reference with a callback to an argument or a local"
+        )
+    return k.WeakrefTracker(target, rest[0])
+
+
+@handlers.handles(weakref.ref.__call__)
+def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if not isinstance(args[0], k.WeakrefTracker):
+        raise t.unsupported("builtin", f"a call of a {args[0].cls.__qualname__}")
+    if may_be_gone(t, args[0].target):
+        raise t.unsupported(
+            "weak-reference", "a weak reference to something that nobody here holds any more"
+        )
+    return args[0].target
+
+
+def may_be_gone(t: Tracing, target: Any) -> bool:
+    """Whether the program let go of an object while it was traced: no frame has it, and it came as a local value, or
+    something that held it has changed since. References to tensors are mostly torch's own, to those of modules."""
+    if (real := real_of(target)) is None or any(
+        _is_held(frame, target) for frame in t.machine.frames
+    ):
+        return False
+    if type(source_of(target)) is ParameterSource:
+        return True
+    changed = [vt for vt in t.changed.values() if not _keeps(vt, source_of(target))]
+    holders = (holder for holder in map(real_of, changed) if holder is not real)
+    return not issubclass(type(real), torch.Tensor) and any(
+        may_hold_real(holder, real) for holder in holders
+    )
+
+
+def _keeps(vt: Any, source: Source) -> bool:
+    """Whether a changed container is a dict that still has a value where it was found: others of its keys changed."""
+    if not isinstance(source, DictItemSource) or not isinstance(vt, k.DictTracker):
+        return False
+    return vt.source == source.whole and all(hashed != source.key for _, hashed, *_ in vt.log)
+
+
+def _is_held(frame: Any, target: Any) -> bool:
+    return any(holds(value, target) for value in (*frame.slots, *frame.stack))
+
+
+def holds(value: Any, target: Any) -> bool:
+    return value is target or (type(value) is k.CellTracker and value.content is target)

@@ -1,0 +1,183 @@
+"""Trackers of existing values, made when somebody looks at them, and what their making has in common.
+
+`wrap` is lazy: nothing is read and nothing guarded until then. `_builders.py` has the builder of each kind of object.
+"""
+
+import enum
+import functools
+import gc
+import pathlib
+import re
+import threading
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import stator_guards as guards
+import torch
+
+from stator_variables import _kinds as k
+from stator_variables._pure import CYTHON_FUNCTION, DTYPES, NUMBERS, TRUTHS
+from stator_variables._tracing import Tracing, source_of
+from stator_variables._tracker import DELETED, MISSING, LazyTracker, VariableTracker
+
+ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
+SINGLETONS = (torch.dtype, torch.layout, torch.memory_format, re.Pattern, *map(type, DTYPES))
+ENUMS_OF_C = tuple(
+    cls for cls in vars(torch._C).values() if isinstance(cls, type) and hasattr(cls, "__members__")
+)
+"""What pybind11 makes of a C++ enum; `SDPBackend` is one."""
+
+VALUES = (torch.device, range, slice, *NUMBERS, *TRUTHS, *ENUMS_OF_C)
+"""Immutable values compared by equality: not objects with an identity that matters."""
+
+PATHS = (
+    *(pathlib.PurePosixPath, pathlib.PureWindowsPath),
+    *(pathlib.PosixPath, pathlib.WindowsPath),
+)
+"""Their text says all of them."""
+
+BY_IDENTITY = (
+    *(
+        types.BuiltinFunctionType,
+        types.MethodDescriptorType,
+        types.WrapperDescriptorType,
+        types.MethodWrapperType,
+    ),
+    *(types.ClassMethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType),
+    *(types.ModuleType, types.CodeType),
+    *(() if CYTHON_FUNCTION is None else (CYTHON_FUNCTION,)),
+    *(torch._ops.OpOverload, torch._ops.OpOverloadPacket, torch._ops.HigherOrderOperator),
+)
+
+
+def wrap(t: Tracing, real: Any, source: guards.Source) -> Any:
+    """The tracker of an existing value. Atoms have no identity worth tracking; objects have one tracker each."""
+    kind = type(real)
+    if id(real) in t.made:
+        return t.made[id(real)]
+    plain = id(kind) in _PLAIN
+    if (
+        plain
+        and kind in ATOMS
+        and (type(source) is guards.CapturedSource or (t.made and t.is_of_made(source)))
+    ):
+        return k.ConstantTracker(real)  # of a class, whose attribute may be written later
+    if plain or issubclass(
+        kind, type | enum.Enum
+    ):  # `isinstance` would ask the object for its class
+        return LazyTracker(source, real, lambda: t.build(real, source))
+    return t.adopt(real, source, lambda: t.build(real, source))
+
+
+def equal_to(expected: Any) -> guards.Custom:
+    """Equality for values of a C class that compares by value; the exact class is part of it."""
+    cls = type(expected)
+    return guards.Custom(
+        "{fn}({value})",
+        lambda value: type(value) is cls and value == expected,
+        f"equal to {expected!r}",
+    )
+
+
+def wrap_items(t: Tracing, items: Sequence[Any], source: guards.Source) -> list[Any]:
+    """All items of a list or tuple, and that there are no others."""
+    t.guard(source, guards.Length(len(items)))
+    return [wrap(t, item, guards.ItemSource(source, i)) for i, item in enumerate(items)]
+
+
+def behind_proxy(proxy: Any) -> Any:
+    """The mapping that a mappingproxy shows: the one thing it refers to."""
+    return gc.get_referents(proxy)[0]
+
+
+_IS_THERE = guards.Custom("{fn}({value})", lambda value: value is not MISSING, "there")
+"""Asks for nothing else: what cannot be read fails every guard."""
+
+
+def wrap_present(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+    """What may not be there another time. Nobody need look at it: the entry may only hand it on."""
+    tracker: VariableTracker = wrap(t, real, source)
+    t.present.append((source, _IS_THERE, tracker))
+    return tracker
+
+
+def with_namespace(t: Tracing, tracker: Any, real: Any, source: guards.Source) -> VariableTracker:
+    """Give the tracker the instance `__dict__` of its object, if it has one; it may have been met before."""
+    if (namespace := instance_dict(real)) is None:
+        return tracker  # type: ignore[no-any-return]
+    if (known := t.heap.get(id(namespace))) is None:
+        known = k.DictTracker(dict, complete=False)
+        of_thread = issubclass(type(real), threading.local)
+        known.real = namespace
+        known.source = (
+            guards.AttrSource(source, "__dict__")
+            if of_thread
+            else guards.InstanceDictSource(source)
+        )
+        t.heap[id(namespace)] = known
+        t.alive.append(namespace)
+    known.owner = tracker
+    tracker.namespace = known
+    return tracker  # type: ignore[no-any-return]
+
+
+def instance_dict(real: Any) -> dict[str, Any] | None:
+    """The instance dictionary itself, whatever the class says about `__dict__`."""
+    if (
+        issubclass(type(real), functools.partial)
+        and functools.partial.__reduce__(real)[2][3] is None
+    ):
+        return {}  # it gets its own when that is asked for, and C tells the difference
+    of_thread = issubclass(
+        type(real), threading.local
+    )  # which finds that of this thread by a way of its own
+    try:
+        found = vars(real) if of_thread else object.__getattribute__(real, "__dict__")
+    except AttributeError:
+        return None
+    return found if type(found) is dict else None
+
+
+def globals_tracker(t: Tracing, globals_: dict[str, Any]) -> Any:
+    """The tracker of a module's globals. The dict itself is captured, so it needs no guard."""
+    return captured_dict(t, globals_, f"globals of {globals_.get('__name__', '?')}")
+
+
+def builtins_of(t: Tracing, globals_vt: Any) -> Any:
+    found = globals_vt.real.get("__builtins__", __builtins__)
+    return globals_tracker(t, found if isinstance(found, dict) else found.__dict__)
+
+
+def captured_dict(t: Tracing, namespace: dict[str, Any], name: str) -> Any:
+    """The tracker of a dict that the entry refers to itself."""
+    found = t.heap.get(id(namespace))
+    # When it is captured there is no second path to tell apart.
+    if found is not None and type(source_of(found)) is guards.CapturedSource:
+        return found
+    return wrap(t, namespace, guards.CapturedSource(name, namespace))
+
+
+def new_namespace(tracker: Any) -> None:
+    """An empty `__dict__` for a new object."""
+    tracker.namespace = k.DictTracker(dict, complete=True, owner=tracker)
+
+
+def new_object(cls: type, attributes: Mapping[str, Any]) -> Any:
+    """A new instance of a Python class; `__init__` is not run."""
+    vt = k.ObjectTracker(cls)
+    new_namespace(vt)
+    vt.namespace.entries = {
+        name: (k.ConstantTracker(name), value) for name, value in attributes.items()
+    }
+    return vt
+
+
+def attributes_of(vt: Any) -> dict[str, Any]:
+    """What a new object has in its `__dict__` by now."""
+    return {
+        name: value for name, (_, value) in vt.namespace.entries.items() if value is not DELETED
+    }
+
+
+_PLAIN = frozenset(map(id, (*ATOMS, *VALUES, *SINGLETONS, *PATHS, *BY_IDENTITY)))

@@ -1,0 +1,1 @@
+"""CPython's protocols over trackers: attributes, calls, operators, iteration, containers, matching."""

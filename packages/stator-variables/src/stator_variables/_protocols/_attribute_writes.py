@@ -1,0 +1,185 @@
+"""Setting and deleting attributes: `PyObject_SetAttr`, `PyObject_GenericSetAttr` (Objects/object.c) over trackers."""
+
+import builtins
+import contextlib
+import sys
+import threading
+import types
+from typing import Any
+
+import torch
+from stator_bytecode import NULL, Raised
+from stator_guards import AttrSource, Source
+
+from stator_variables import _kinds as k
+from stator_variables._objects import _classes, _dictionary, _exceptions, _lookup
+from stator_variables._objects._raising import complain, throw
+from stator_variables._protocols import _attributes
+from stator_variables._tensors import _tensor_attributes
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import DELETED, MISSING
+
+
+def set_attribute(t: Tracing, vt: Any, name: str, value: Any) -> Any:
+    """`value` MISSING deletes."""
+    method = "__delattr__" if value is MISSING else "__setattr__"
+    if _attributes.is_hook(_lookup.guarded_lookup(t, vt.cls, method), method) and not isinstance(
+        vt, k.TensorTracker
+    ):
+        given = [k.ConstantTracker(name), *([] if value is MISSING else [value])]
+        return t.call(t.special(vt, method), given, {})
+    return generic_set(t, vt, name, value)
+
+
+def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
+    """`object.__setattr__`; `value` MISSING deletes."""
+    _attributes.refuse_proxy(t, vt, name)
+    if isinstance(vt, k.TensorTracker) and hasattr(torch.Tensor, name) and t.overrides.modes:
+        raise t.unsupported(
+            "mode-value", f"setting {name} of a tensor under a mode for functions of torch"
+        )
+    if isinstance(vt, k.TensorTracker):
+        return _tensor_attributes.write(t, vt, name, value)
+    if name == "__dict__" and issubclass(vt.cls, threading.local):  # local_setattro
+        complain(t, AttributeError, "'", vt.cls, "' object attribute '__dict__' is read-only")
+    if isinstance(vt, k.ClassTracker) and not _is_python_descriptor(
+        _lookup.guarded_lookup(t, vt.cls, name)
+    ):
+        return _classes.set_attribute(t, vt, name, value)
+    if vt.real is builtins and name not in REPLACEABLE:
+        raise t.unsupported(
+            "replaced-builtin", f"setting builtins.{name}, which tracing itself calls"
+        )
+    if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
+        raise t.unsupported(
+            "global-attribute-write",
+            f"setting {name} on {vt.describe()}",
+            "set it outside the region",
+        )
+    if (
+        isinstance(vt, k.FunctionTracker)
+        and vt.source is None
+        and value is not MISSING
+        and name in k.WRITTEN_FIELDS
+    ):
+        return t.write(vt, fields={**vt.fields, name: value})
+    raw, source = _lookup.type_lookup(t, vt.cls, name)
+    if source is not None and _lookup.is_data_descriptor(t, raw):
+        return _set_through(t, raw, source, vt, name, value)
+    if isinstance(vt, k.FunctionTracker) and name in _attributes.FUNCTION_FIELDS:
+        raise t.unsupported("function-attribute-write", f"setting {name} of a function")
+    if vt.namespace is None and source is not None:
+        complain(t, AttributeError, "'", vt.cls, f"' object attribute '{name}' is read-only")
+    if vt.namespace is None:
+        generic = all(
+            _lookup.guarded_lookup(t, vt.cls, method) is of_object
+            for method, of_object in _GENERIC.items()
+        )
+        complain(
+            t,
+            AttributeError,
+            "'",
+            vt.cls,
+            f"' object has no attribute '{name}'{_NO_DICT if generic else ''}",
+        )
+    if value is MISSING:
+        if _dictionary.remove(t, vt.namespace, name) is MISSING:
+            complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")
+        return None
+    _dictionary.set_name(t, vt.namespace, name, value)
+    return None
+
+
+_GENERIC = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
+_NO_DICT = " and no __dict__ for setting new attributes" if sys.version_info >= (3, 13) else ""
+
+REPLACEABLE = frozenset("open print input breakpoint exit quit help __import__".split())
+"""Builtins without which code of ours can be run; programs replace them."""
+
+
+def _is_python_descriptor(raw: Any) -> bool:
+    return isinstance(raw, property) or isinstance(
+        _lookup.plain_lookup(type(raw), "__set__"), types.FunctionType
+    )
+
+
+def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value: Any) -> Any:
+    field, method, args = ("fset", "__set__", [vt, value])
+    if value is MISSING:
+        field, method, args = ("fdel", "__delete__", [vt])
+    if _lookup.overrides(t, type(raw), method):
+        return _attributes.call_raw(t, t.wrap(raw, source), method, args)
+    kind = _attributes.descriptor_kind(t, raw)
+    if kind is property:
+        if (function := getattr(raw, field)) is None:
+            _attributes.refuse_access(t, raw, source, getattr(property, method), vt, *args[1:])
+        return t.call(t.wrap(function, AttrSource(source, field)), args, {})
+    is_slot = kind is types.MemberDescriptorType and "__slots__" in vars(
+        raw.__objclass__
+    )  # C's may be read-only
+    if is_slot and getattr(vt, "members", None) is not None:
+        return _set_member(t, raw, vt, name, value)
+    if kind is types.GetSetDescriptorType and name in ("__cause__", "__context__", "__traceback__"):
+        return _set_exception_field(t, vt, name, value)
+    if name == "__dict__" and _may_be_namespace(vt, value):
+        return _set_namespace(t, vt, value)
+    if isinstance(vt, k.CellTracker) and name == "cell_contents":
+        return t.write(vt, content=NULL if value is MISSING else value)
+    raise t.unsupported("c-attribute-write", f"setting {name} of {vt.cls.__qualname__}")
+
+
+def _may_be_namespace(vt: Any, value: Any) -> bool:
+    """Return True for a new object that gets a new dict of names, which nothing else is the `__dict__` of."""
+    if not isinstance(vt, k.ObjectTracker) or vt.source is not None or vt.namespace is None:
+        return False
+    if not isinstance(value, k.DictTracker) or value.source is not None or value.cls is not dict:
+        return False
+    return value.owner is None and all(type(hashed) is str for hashed in value.entries)
+
+
+def _set_namespace(t: Tracing, vt: Any, value: Any) -> None:
+    t.journal.assign(vt.namespace, owner=None)  # a dict like any other from here on
+    t.journal.assign(value, owner=vt)
+    t.journal.assign(vt, namespace=value)
+
+
+def _set_member(t: Tracing, raw: Any, vt: Any, name: str, value: Any) -> None:
+    before = vt.members.get(raw, MISSING)
+    if value is MISSING and (
+        before is DELETED or (before is MISSING and not _has_member(t, raw, vt, name))
+    ):
+        throw(AttributeError, name)
+    if before is MISSING and vt.real is not MISSING:
+        t.note_release_unread(_in_slot, vt, raw)
+    t.write(vt, members={**vt.members, raw: DELETED if value is MISSING else value})
+
+
+def _in_slot(real: Any, slot: Any) -> Any:
+    """None also where it is empty."""
+    with contextlib.suppress(AttributeError):
+        return slot.__get__(real)
+
+
+def _has_member(t: Tracing, raw: Any, vt: Any, name: str) -> bool:
+    """Whether a slot of an existing object, not touched yet, is filled."""
+    if vt.real is MISSING:
+        return False
+    try:
+        _attributes.read_existing_field(t, raw, vt, name)
+    except Raised:
+        return False
+    return True
+
+
+def _set_exception_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
+    if name == "__traceback__":
+        _exceptions.set_traceback(t, vt, value)
+        return
+    is_exception = isinstance(value, k.ExceptionTracker) or (
+        value is not MISSING and k.is_none(value)
+    )
+    if vt.source is not None or not is_exception:
+        raise t.unsupported("exception-attribute-write", f"setting {name} of an exception")
+    t.journal.assign(vt, **{name.strip("_"): None if k.is_none(value) else value})
+    if name == "__cause__":
+        t.journal.assign(vt, suppress_context=True)

@@ -1,0 +1,521 @@
+"""Reading attributes as CPython does it: data descriptors, the instance dictionary, other descriptors, `__getattr__`.
+
+`PyObject_GenericGetAttr` (Objects/object.c) over trackers; classes and modules have their own (`type_getattro` in
+Objects/typeobject.c, `_Py_module_getattro` in Objects/moduleobject.c).
+"""
+
+import sys
+import threading
+import types
+import weakref
+from typing import Any
+
+import torch
+from stator_bytecode import Invoke, Raised, Then, is_suspended
+from stator_guards import (
+    AttrAbsent,
+    AttrSource,
+    CapturedSource,
+    DictItemSource,
+    Is,
+    KeyPresent,
+    SlotSource,
+    Source,
+    TypeIs,
+    TypeSource,
+)
+
+from stator_variables import _kinds as k
+from stator_variables._applevel import _methods as app
+from stator_variables._objects import (
+    _class_dicts,
+    _classes,
+    _functions,
+    _lookup,
+    _new_values,
+    _scalars,
+    _stand_ins,
+    _symbolic_numbers,
+)
+from stator_variables._objects._raising import absent, attempt, complain, name_in_slots, throw
+from stator_variables._objects._wrapping import captured_dict, instance_dict, wrap_present
+from stator_variables._pure import CYTHON_FUNCTION
+from stator_variables._runtime._contents import has_member, may_answer
+from stator_variables._tensors import _subclasses, _symbolic, _tensor_attributes
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import DELETED, MISSING
+
+FUNCTION_FIELDS = {"__name__": "name", "__qualname__": "qualname"}
+
+
+PROXIES = (weakref.ProxyType, weakref.CallableProxyType)
+
+
+def is_proxy(vt: Any) -> bool:
+    return any(vt.cls is cls for cls in PROXIES)
+
+
+def refuse_proxy(t: Tracing, vt: Any, name: str) -> None:
+    """Of a weak proxy nothing is known: each look at it may find its object gone."""
+    if is_proxy(vt):
+        raise t.unsupported("c-attribute", f"attribute {name} of a weak proxy")
+
+
+def get_attribute(t: Tracing, vt: Any, name: str) -> Any:
+    """`vt.name`: a Result. Raises AttributeError of the program."""
+    found = _found(t, vt, name)
+    # An AttributeError that leaves the frame notes what was looked for: `set_attribute_error_context`.
+    noting = type(found) is Invoke and found.then.kind == "value"
+    return Invoke(found.frame, Then("attribute", (vt,), name)) if noting else found
+
+
+def get_method(t: Tracing, vt: Any, name: str) -> Any:
+    """The same for a call (`_PyObject_GetMethod`), which notes nothing where C has the look-up done by `object`."""
+    found = get_attribute(t, vt, name)
+    if type(found) is not Invoke or isinstance(vt, k.ClassTracker | k.BuiltinTracker):
+        return found
+    return (
+        found
+        if has_hook(t, vt) or _lookup.defines(t, vt.cls, "__getattr__")
+        else Invoke(found.frame)
+    )
+
+
+def _found(t: Tracing, vt: Any, name: str) -> Any:
+    refuse_proxy(t, vt, name)
+    if isinstance(vt, k.SuperTracker):
+        return super_attribute(t, vt, name)
+    if isinstance(vt, k.TensorTracker) and not t.overrides.modes:
+        found = _tensor_attributes.read(t, vt, name)
+        if found is not MISSING:
+            return found
+    if (
+        isinstance(vt, k.MethodTracker)
+        and (found := _functions.of_method(t, vt, name)) is not MISSING
+    ):
+        return found
+    if (
+        isinstance(vt, k.RecipeTracker)
+        and (found := _stand_ins.field_of(t, vt, name)) is not MISSING
+    ):
+        return found
+    return _read_by_hooks(t, vt, name) if has_hook(t, vt) else _or_fall_back(t, vt, name)
+
+
+def has_hook(t: Tracing, vt: Any) -> bool:
+    return is_hook(_lookup.guarded_lookup(t, vt.cls, "__getattribute__"), "__getattribute__")
+
+
+def is_hook(raw: Any, name: str) -> bool:
+    """Whether a class has a way of its own to read, set or delete attributes, or another slot of C."""
+    return not isinstance(raw, types.WrapperDescriptorType) or raw.__name__ != name
+
+
+def _or_fall_back(t: Tracing, vt: Any, name: str) -> Any:
+    """`slot_tp_getattr_hook`: an AttributeError of what is asked first, also of a getter, is for `__getattr__`."""
+    try:
+        found = own_attribute(t, vt, name)
+    except Raised as raised:
+        if not issubclass(raised.value.cls, AttributeError) or not _lookup.defines(
+            t, vt.cls, "__getattr__"
+        ):
+            raise
+        found = MISSING
+    if found is MISSING:
+        return _fall_back(t, vt, name)
+    if is_suspended(found) and _lookup.defines(t, vt.cls, "__getattr__"):
+        return _read_by_hooks(t, vt, name)
+    return found
+
+
+def _read_by_hooks(t: Tracing, vt: Any, name: str) -> Any:
+    """`__getattribute__` and, if there is one, `__getattr__`: by calls that can be broken in."""
+    hooks = [_lookup.type_lookup(t, vt.cls, hook) for hook in ("__getattribute__", "__getattr__")]
+    first, *others = [bind(t, raw, source, vt, name) for raw, source in hooks if source is not None]
+    if not others:
+        return t.call(first, [k.ConstantTracker(name)], {})
+    if is_suspended(first) or is_suspended(others[0]):
+        raise t.unsupported(
+            "c-attribute", f"attribute {name} by a hook that a descriptor in Python gives"
+        )
+    read = t.wrap(app.read, CapturedSource("read", app.read))
+    return t.call(read, [first, *others, k.ConstantTracker(name)], {})
+
+
+def own_attribute(t: Tracing, vt: Any, name: str) -> Any:
+    """What `__getattribute__` of C gives: a Result, or MISSING."""
+    if isinstance(vt, k.ClassTracker):
+        return _class_attribute(t, vt, name)
+    if isinstance(vt, k.BuiltinTracker) and issubclass(vt.cls, types.ModuleType):
+        return _module_attribute(t, vt, name)
+    if issubclass(vt.cls, types.GenericAlias) and name not in _OF_ALIASES:
+        return get_attribute(t, generic_get(t, vt, "__origin__"), name)
+    return generic_get(t, vt, name)
+
+
+_OF_ALIASES = frozenset(
+    "__class__ __origin__ __args__ __unpacked__ __parameters__ __typing_unpacked_tuple_args__ __mro_entries__ "
+    "__reduce_ex__ __reduce__ __copy__ __deepcopy__".split()
+)
+"""What `list[int]` answers itself (`ga_getattro` in Objects/genericaliasobject.c); for all else its class is asked."""
+
+
+def _fall_back(t: Tracing, vt: Any, name: str) -> Any:
+    raw, source = _lookup.type_lookup(t, vt.cls, "__getattr__")
+    if (
+        source is None
+        and vt.namespace is None
+        and vt.real is not MISSING
+        and hasattr(vt.real, name)
+    ):
+        raise t.unsupported(
+            "c-attribute", f"{name} of a {vt.cls.__name__}, which C finds in a way of its own"
+        )
+    if source is None:
+        absent(t, vt, name)
+    return t.call(bind(t, raw, source, vt, "__getattr__"), [k.ConstantTracker(name)], {})
+
+
+def generic_get(t: Tracing, vt: Any, name: str) -> Any:
+    """A Result, or MISSING. No `__getattr__`."""
+    if name == "__dict__" and issubclass(vt.cls, threading.local) and vt.namespace is not None:
+        return vt.namespace  # `local_getattro`, which looks at no class for it
+    raw, source = _lookup.type_lookup(t, vt.cls, name)
+    if source is not None and _comes_first(t, raw):
+        return bind(t, raw, source, vt, name)
+    own = MISSING
+    if isinstance(vt, k.TensorTracker):
+        own = _tensor_attributes.own(t, vt, name)
+    elif vt.namespace is not None:
+        own = t.lookup(vt.namespace, name)
+    if own is not MISSING:
+        return own
+    return MISSING if source is None else bind(t, raw, source, vt, name)
+
+
+def _comes_first(t: Tracing, raw: Any) -> bool:
+    """Whether a class attribute is asked before the instance: a data descriptor that has a say in reading."""
+    return _lookup.is_data_descriptor(t, raw) and _lookup.defines(t, type(raw), "__get__")
+
+
+def class_of(t: Tracing, vt: Any) -> Any:
+    """`type(vt)` as a tracker."""
+    source = (
+        TypeSource(vt.source)
+        if vt.source is not None
+        else CapturedSource(vt.cls.__qualname__, vt.cls)
+    )
+    if vt.source is not None:
+        t.guard(vt.source, TypeIs(vt.cls))
+    if id(vt.cls) in t.made:
+        return t.made[id(vt.cls)]
+    tracker = k.ClassTracker(vt.cls)
+    tracker.source = source
+    return tracker
+
+
+def descriptor_kind(t: Tracing, raw: Any) -> type:
+    """The class whose C code binds `raw`: a subclass of these is bound as they are, unless it has its own `__get__`."""
+    for base in (property, classmethod, staticmethod):
+        if (
+            issubclass(type(raw), base)
+            and _lookup.guarded_lookup(t, type(raw), "__get__") is vars(base)["__get__"]
+        ):
+            return base
+    return type(raw)
+
+
+def bind(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
+    """`raw.__get__(vt, type(vt))` for a raw class attribute."""
+    kind = descriptor_kind(t, raw)
+    if kind in (types.FunctionType, CYTHON_FUNCTION):
+        return k.MethodTracker(t.wrap(raw, source), vt)
+    if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
+        if not fits(raw, vt):
+            raise t.unsupported(
+                "bad-arguments", f"{name}, a descriptor of C, on an instance of another class"
+            )
+        cls = (
+            types.BuiltinFunctionType
+            if kind is types.MethodDescriptorType
+            else types.MethodWrapperType
+        )
+        return k.MethodTracker(k.BuiltinTracker(raw), vt, cls)
+    if kind in (property, staticmethod, classmethod):
+        t.guard(source, TypeIs(type(raw)))
+    if kind is property:
+        return _get_property(t, raw, source, vt, name)
+    if kind is staticmethod:
+        return t.wrap(raw.__func__, AttrSource(source, "__func__"))
+    if kind is classmethod:
+        return _of_class(t, raw, source, class_of(t, vt), name)
+    if kind is types.ClassMethodDescriptorType:
+        return k.MethodTracker(k.BuiltinTracker(raw), class_of(t, vt), types.BuiltinFunctionType)
+    if kind in (types.GetSetDescriptorType, types.MemberDescriptorType):
+        return _get_c_field(t, raw, vt, name)
+    if kind is _INSTANCE_METHOD:
+        return k.MethodTracker(k.BuiltinTracker(raw.__func__), vt)
+    return _bind_other(t, raw, source, vt)
+
+
+_INSTANCE_METHOD = type(vars(torch._C.ScriptFunction)["__call__"])
+"""What pybind11 makes of a method in C++; Python has no name for it."""
+
+
+def may_refuse(t: Tracing, raw: Any) -> bool:
+    """Whether `bind` may raise. Comparisons, `iter` and `repr` pass over that (`PyErr_Clear` in typeobject.c)."""
+    kind = descriptor_kind(t, raw)
+    if kind in (property, types.GetSetDescriptorType, types.MemberDescriptorType):
+        return True
+    return isinstance(_lookup.plain_lookup(kind, "__get__"), types.FunctionType)
+
+
+def bound_or_none(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
+    """What is bound, where `may_refuse`; None if it did."""
+    return attempt(t, BaseException, None, bind, t, raw, source, vt, name)
+
+
+def fits(raw: Any, vt: Any) -> bool:
+    """Whether a descriptor belongs to a class above that of `vt`; a Python function fits everything."""
+    return not isinstance(raw, _OF_C) or _lookup.is_subtype(vt.cls, raw.__objclass__)
+
+
+_OF_C = (types.MethodDescriptorType, types.WrapperDescriptorType)
+
+
+def _of_class(t: Tracing, raw: Any, source: Source, cls_vt: Any, name: str) -> Any:
+    """`classmethod.__get__`: before 3.13 a descriptor that it wraps is asked."""
+    inner, src = raw.__func__, AttrSource(source, "__func__")
+    getter = _lookup.plain_lookup(type(inner), "__get__")
+    if sys.version_info >= (3, 13) or getter is MISSING:
+        return k.MethodTracker(t.wrap(inner, src), cls_vt)
+    if type(inner) is classmethod:
+        return _of_class(t, inner, src, cls_vt, name)
+    if type(inner) is not types.FunctionType and isinstance(getter, types.FunctionType):
+        return call_raw(t, t.wrap(inner, src), "__get__", [cls_vt, cls_vt])
+    return bind(t, inner, src, cls_vt, name)
+
+
+def _get_property(t: Tracing, raw: property, source: Source, vt: Any, name: str) -> Any:
+    if raw.fget is None:
+        refuse_access(t, raw, source, property.__get__, vt)
+    return t.call(t.wrap(raw.fget, AttrSource(source, "fget")), [vt], {})
+
+
+def refuse_access(
+    t: Tracing, raw: property, source: Source, ask: Any, vt: Any, *value: Any
+) -> None:
+    """In the words of the property: it knows its name only if a class statement told it."""
+    t.guard(source, Is(raw))
+    try:
+        ask(raw, 0, *value)
+    except AttributeError as error:
+        throw(AttributeError, str(error).replace("'int' object", f"'{vt.cls.__qualname__}' object"))
+
+
+def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
+    has_say = isinstance(vt, k.SubclassTracker) or (
+        isinstance(vt, k.TensorTracker) and t.overrides.modes
+    )
+    if has_say and raw.__objclass__ is torch._C.TensorBase:
+        return _subclasses.get_field(t, raw, vt, name)
+    handler = t.handlers.get(raw)
+    if handler is not None and (found := handler(t, [vt], {})) is not MISSING:
+        return found
+    if name == "__class__":
+        return class_of(t, vt)
+    if name == "__dict__" and vt.namespace is not None:
+        return vt.namespace
+    if (members := getattr(vt, "members", None)) is not None and raw in members:
+        if (found := members[raw]) is DELETED:
+            complain(
+                t,
+                AttributeError,
+                "'",
+                vt.cls,
+                f"' object has no attribute '{name}'",
+                naming=name_in_slots,
+            )
+        return found
+    if (found := _scalars.field_of(t, vt, name)) is not MISSING:
+        return found
+    if (constant := vt.constant()) is not MISSING:
+        return _new_values.fresh(t, raw.__get__(constant))
+    if isinstance(vt, k.NumberTracker):
+        if vt.cls is int:
+            return (
+                vt if _symbolic.FIELDS[name] is None else k.ConstantTracker(_symbolic.FIELDS[name])
+            )
+        return k.ConstantTracker(raw.__get__(_symbolic_numbers.specialised(t, vt)))
+    if isinstance(vt, k.TupleTracker) and has_member(vt.cls, "n_sequence_fields"):
+        # A named tuple made in C (Objects/structseq.c), whose members do not say which item they are
+        index = _place_in(vt.cls, raw)
+        if index < len(vt.items):
+            return vt.items[index]
+    if vt.real is MISSING:
+        if type(raw) is types.MemberDescriptorType and "__slots__" in vars(raw.__objclass__):
+            complain(
+                t,
+                AttributeError,
+                "'",
+                vt.cls,
+                f"' object has no attribute '{name}'",
+                naming=name_in_slots,
+            )
+        raise t.unsupported("c-attribute", f"attribute {name} of a new {vt.cls.__qualname__}")
+    return read_existing_field(t, raw, vt, name)
+
+
+def _place_in(cls: Any, raw: Any) -> int:
+    """The index of a member; no item's, if only the interpreter makes instances (`sys.flags`)."""
+    try:
+        return int(raw.__get__(cls(range(cls.n_fields))))
+    except TypeError:
+        return int(cls.n_fields)
+
+
+def read_existing_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
+    """A field of an existing C object, or a slot: read it, and rely on it through its source."""
+    whole = vt.source if vt.source is not None else CapturedSource(vt.describe(), vt.real)
+    source = SlotSource(whole, raw.__objclass__, name)
+    try:
+        value = raw.__get__(vt.real)
+    except AttributeError as error:
+        t.guard(whole, AttrAbsent(name, raw))
+        name_in_slots(t, vt.cls)  # the text may say it
+        throw(AttributeError, *error.args)
+    except Exception as error:  # C's own check; natively it raises the same
+        raise t.unsupported(
+            "c-attribute", f"attribute {name} of a {vt.cls.__qualname__}: {error}"
+        ) from None
+    return wrap_present(t, value, source)
+
+
+def _bind_other(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
+    t.guard(source, TypeIs(type(raw)))  # one of another class may be bound
+    is_asked = _lookup.defines(t, type(raw), "__get__")
+    descriptor = _item(t, raw, source)
+    return call_raw(t, descriptor, "__get__", [vt, class_of(t, vt)]) if is_asked else descriptor
+
+
+def call_raw(t: Tracing, vt: Any, method: str, args: list[Any]) -> Any:
+    """Call what the class of `vt` has as `method`, without binding it."""
+    raw, source = _lookup.type_lookup(t, vt.cls, method)
+    assert source is not None
+    return t.call(t.wrap(raw, source), [vt, *args], {})
+
+
+def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
+    if (namespace := instance_dict(vt.value)) is None:
+        raise t.unsupported("c-attribute", f"{name} of a module without a plain __dict__")
+    own_name = namespace.get("__name__", "?")
+    d = captured_dict(t, namespace, f"{own_name}.__dict__")
+    if (found := t.lookup(d, name)) is not MISSING:
+        return found
+    if name == "__dict__":
+        return d
+    raw, source = _lookup.type_lookup(t, vt.cls, name)
+    if source is not None and name != "__getattr__":
+        return bind(t, raw, source, vt, name)
+    hook = t.lookup(d, "__getattr__")
+    return MISSING if hook is MISSING else t.call(hook, [k.ConstantTracker(name)], {})
+
+
+def _class_attribute(t: Tracing, vt: Any, name: str) -> Any:
+    """`type.__getattribute__`: the metaclass's data descriptors, the class's own MRO (bound to None), the metaclass."""
+    meta, meta_source = _lookup.type_lookup(t, vt.cls, name)
+    if meta_source is not None and _comes_first(t, meta):
+        return _get_meta(t, meta, meta_source, vt, name)
+    raw, source = _lookup.type_lookup(t, vt.value, name)
+    if source is not None:
+        return bind_to_class(t, raw, source, vt)
+    return MISSING if meta_source is None else bind(t, meta, meta_source, vt, name)
+
+
+def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
+    """A field of the class object itself, such as `__name__`, `__mro__`, `__dict__`."""
+    if isinstance(raw, types.GetSetDescriptorType | types.MemberDescriptorType):
+        if name == "__class__":
+            return class_of(t, vt)
+        if name == "__dict__" and not isinstance(vt, k.MadeClass):
+            return _class_dicts.view_of(t, vt.value)
+        if name == "__annotations__" and name not in vt.value.__dict__ and may_answer(vt.value):
+            return _new_annotations(t, vt)
+        own, own_source = _lookup.mro_lookup(t, (vt.value,), name)
+        if name == "__doc__" and own_source is not None and not isinstance(own, str):
+            return bind_to_class(t, own, own_source, vt)
+        source = CapturedSource(vt.value.__qualname__, vt.value)
+        try:
+            return t.wrap(raw.__get__(vt.value), AttrSource(source, name))
+        except AttributeError as error:  # `__abstractmethods__` of a class that has none
+            t.guard(source, AttrAbsent(name))
+            throw(AttributeError, *error.args)
+    return bind(t, raw, source, vt, name)
+
+
+def _new_annotations(t: Tracing, vt: Any) -> Any:
+    """A class without annotations gets a dict for them when it is asked (`type_get_annotations`)."""
+    if not isinstance(vt, k.MadeClass):
+        raise t.unsupported(
+            "class-dict", f"the annotations of class {vt.value.__qualname__}, made when asked for"
+        )
+    made = k.DictTracker(dict, complete=True)
+    _classes.set_attribute(t, vt, "__annotations__", made)
+    return made
+
+
+def bind_to_class(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
+    """`raw.__get__(None, cls)`."""
+    kind = descriptor_kind(t, raw)
+    if kind is staticmethod:
+        return t.wrap(raw.__func__, AttrSource(source, "__func__"))
+    if kind is classmethod:
+        return _of_class(t, raw, source, vt, "")
+    if kind is types.ClassMethodDescriptorType:
+        return k.MethodTracker(k.BuiltinTracker(raw), vt, types.BuiltinFunctionType)
+    if isinstance(_lookup.guarded_lookup(t, kind, "__get__"), types.FunctionType):
+        return call_raw(t, t.wrap(raw, source), "__get__", [k.ConstantTracker(None), vt])
+    found = _item(t, raw, source)
+    if type(source) is DictItemSource:
+        t.present.append((source.base, KeyPresent(source.key), found))
+    return found
+
+
+def _item(t: Tracing, raw: Any, source: Source) -> Any:
+    if raw is _stand_ins.UNKNOWN:
+        raise t.unsupported(
+            "class-definition", "the text of a class about values that are not known yet"
+        )
+    return t.wrap(raw, source)
+
+
+def _after(mro: tuple[type, ...], start: type) -> tuple[type, ...] | None:
+    """By identity: a metaclass may define how classes compare."""
+    return next((mro[at + 1 :] for at, cls in enumerate(mro) if cls is start), None)
+
+
+def super_attribute(t: Tracing, vt: Any, name: str) -> Any:
+    """`super(start, receiver).name`: the MRO of the receiver's class after `start` (super_getattro)."""
+    receiver = vt.receiver
+    is_class = isinstance(receiver, k.ClassTracker)
+    after = _after(_lookup.mro_of(t, receiver.value if is_class else receiver.cls), vt.start.value)
+    if is_class and after is None:
+        is_class, after = False, _after(_lookup.mro_of(t, receiver.cls), vt.start.value)
+    if after is None or name == "__class__":  # unbound: it has attributes of its own alone
+        raise t.unsupported("c-attribute", f"attribute {name} of a super object")
+    raw, source = _lookup.mro_lookup(t, after, name)
+    if source is None and name in vars(super):
+        raise t.unsupported("c-attribute", f"attribute {name} of a super object")
+    if source is None:
+        throw(AttributeError, f"'super' object has no attribute '{name}'")
+    return (
+        bind_to_class(t, raw, source, receiver)
+        if is_class
+        else bind(t, raw, source, receiver, name)
+    )
+
+
+def special(t: Tracing, vt: Any, name: str) -> Any:
+    """A special method looked up on the class, bound (`_PyObject_LookupSpecial`); MISSING when there is none."""
+    raw, source = _lookup.type_lookup(t, vt.cls, name)
+    return MISSING if source is None else bind(t, raw, source, vt, name)

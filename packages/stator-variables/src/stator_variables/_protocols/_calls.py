@@ -1,0 +1,365 @@
+"""Calls and construction: Python functions become frames, C functions are handlers, `type.__call__` is spelt out."""
+
+import collections
+import sys
+import types
+from collections.abc import Sequence
+from typing import Any
+
+import stator_bytecode as bytecode
+import stator_guards as guards
+import torch
+
+from stator_variables import _kinds as k
+from stator_variables._objects import _inlining, _made_exceptions, _new_values
+from stator_variables._objects._lookup import guarded_lookup, is_subtype, plain_lookup, type_lookup
+from stator_variables._objects._raising import complain, name_of, throw
+from stator_variables._objects._wrapping import builtins_of, new_namespace, wrap_items
+from stator_variables._protocols import _folding
+from stator_variables._tensors import _subclasses, _torch_calls, _torch_functions
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+REFUSED_FLAGS = {0x80: "a coroutine function", 0x200: "an asynchronous generator function"}
+
+
+def call(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """`function(*args, **kwargs)`: a Result."""
+    if isinstance(function, k.FunctionTracker):
+        return call_function(t, function, args, kwargs)
+    if isinstance(function, k.MethodTracker):
+        return call(t, function.function, [function.receiver, *args], kwargs)
+    if isinstance(function, k.BuiltinTracker):
+        return call_builtin(t, function, args, kwargs)
+    if isinstance(function, k.ClassTracker):
+        return construct(t, function, list(args), kwargs)
+    if isinstance(function, k.PartialTracker):
+        return call(t, function.function, [*function.args, *args], {**function.kwargs, **kwargs})
+    if isinstance(function, k.GraphFunction):
+        return function.handler(t, list(args), kwargs)
+    if bytecode.is_suspended(function):
+        return bytecode.after(
+            function, lambda given: call(t, given, args, kwargs)
+        )  # by a descriptor of the program
+    return call_slot(t, function, "__call__", args, "'{}' object is not callable", kwargs)
+
+
+def call_slot(
+    t: Tracing,
+    vt: Any,
+    name: str,
+    args: Sequence[Any],
+    complaint: str,
+    kwargs: dict[str, Any] | None = None,
+) -> Any:
+    """Call what the class of `vt` defines as `name`; without it a TypeError, its text for the name of the class."""
+    if (bound := t.special(vt, name)) is MISSING:
+        start, end = complaint.split("{}")
+        complain(t, TypeError, start, vt.cls, end)
+    return call(t, bound, args, kwargs or {})
+
+
+# -- Python functions -------------------------------------------------------------------------------------------------
+def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    if function.real is not MISSING:
+        # A function that stator compiled already is inlined. The mark is in its globals, which no decorator copies.
+        if (original := function.real.__globals__.get("__stator_original__")) is not None:
+            globals_src = guards.AttrSource(function.source, "__globals__")
+            function = t.wrap(original, guards.DictItemSource(globals_src, "__stator_original__"))
+        if (wrapped := _inlining.behind_bookkeeping(function.real)) is not None:
+            function = t.wrap(wrapped, guards.CapturedSource(wrapped.__qualname__, wrapped))
+        if (found := t.call_by_rule(function, args, kwargs)) is not MISSING:
+            return found
+        _inlining.refuse_native(t, function)
+    for flag, what in REFUSED_FLAGS.items():
+        if function.code.co_flags & flag:
+            raise t.unsupported("async", f"a call of {what}, {function.qualname}")
+    frame = frame_for(t, function, args, kwargs)
+    if (
+        function.code.co_qualname in COMPOSED
+        and function.globals.real.get("__name__") == _TRANSFORMS
+    ):
+        return as_a_whole(frame)
+    return bytecode.Invoke(frame)
+
+
+COMPOSED = frozenset({"jacrev.<locals>.wrapper_fn", "jacfwd.<locals>.wrapper_fn"})
+"""Transforms that torch composes of others in Python: a break anywhere in one is a break at it, so it costs one."""
+_TRANSFORMS = "torch._functorch.eager_transforms"
+
+
+@bytecode.operation
+def as_a_whole(frame: bytecode.Frame) -> Any:
+    return (yield bytecode.Invoke(frame))
+
+
+def frame_for(
+    t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> bytecode.Frame:
+    """A frame with the arguments bound. Raises TypeError of the program, in CPython's words."""
+    defaults = function_defaults(t, function)
+    makers = lambda items: k.TupleTracker(items, tuple), _new_values.new_dict
+    try:
+        slots = bytecode.bind_arguments(
+            function.code, function.qualname, *defaults, list(args), kwargs, *makers
+        )
+    except bytecode.BindingError as error:
+        if function.source is not None:
+            t.guard(
+                guards.AttrSource(function.source, "__qualname__"), guards.Equals(function.qualname)
+            )
+        throw(TypeError, str(error))
+    return function_frame(t, function, slots)
+
+
+def function_frame(t: Tracing, function: Any, slots: list[Any]) -> bytecode.Frame:
+    """A frame for parameters that are bound already."""
+    globals_vt = function.globals
+    builtins_vt, hidden = builtins_of(t, globals_vt), is_app_level(globals_vt)
+    return bytecode.new_frame(
+        function.code, slots, function.closure, globals_vt, builtins_vt, function, hidden=hidden
+    )
+
+
+def is_app_level(globals_vt: Any) -> bool:
+    """Whether a function is of a module, or of a package, that is called `_applevel`: then it stands for one in C."""
+    return "._applevel" in str(globals_vt.real.get("__name__", ""))
+
+
+def function_defaults(t: Tracing, function: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Positional and keyword-only defaults; those of an existing function are read, and guarded, on its first call."""
+    if function.real is not MISSING and function.defaults is None:
+        real, source = function.real, function.source
+        function.defaults = _existing_defaults(t, real, source)
+        function.kwdefaults = _existing_kwdefaults(t, real, source)
+    return function.defaults or [], function.kwdefaults or {}
+
+
+def _existing_defaults(t: Tracing, real: Any, source: Any) -> list[Any]:
+    defaults, whole = real.__defaults__, guards.FunctionPartSource(source, "defaults")
+    if defaults is None:
+        if real.__code__.co_argcount:
+            t.guard(whole, guards.IsNone())
+        return []
+    return wrap_items(t, defaults, whole)
+
+
+def _existing_kwdefaults(t: Tracing, real: Any, source: Any) -> dict[str, Any]:
+    whole = guards.FunctionPartSource(source, "kwdefaults")
+    if real.__kwdefaults__ is None:
+        if real.__code__.co_kwonlyargcount:
+            t.guard(whole, guards.IsNone())
+        return {}
+    found = dict(real.__kwdefaults__)
+    t.guard(whole, guards.KeysAre(tuple(found)))
+    return {
+        name: t.wrap(value, guards.DictItemSource(whole, name)) for name, value in found.items()
+    }
+
+
+# -- C functions ------------------------------------------------------------------------------------------------------
+def call_builtin(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """A function written in C: its handler, a graph operation, or a pure function of constants, in this order."""
+    target = function.value
+    if (found := _as_known(t, target, args, kwargs)) is not MISSING:
+        return found
+    where = getattr(target, "__module__", None) or getattr(
+        getattr(target, "__objclass__", None), "__name__", ""
+    )
+    name = f"{where}.{getattr(target, '__qualname__', repr(target))}" if where else repr(target)
+    raise t.unsupported(
+        "builtin", f"a call of {name}", "call it outside the compiled region, or add a handler"
+    )
+
+
+def _as_known(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """By its handler, as a graph operation, or as a pure function of constants; MISSING where it is none of these."""
+    if (found := _subclasses.call(t, target, args, kwargs)) is not MISSING:
+        return found
+    if (handler := _handler(t, target)) is not None:
+        return given(handler(t, list(args), kwargs))
+    if _torch_calls.is_recorded(target):
+        return _torch_calls.call_recorded(t, target, list(args), kwargs)
+    return _folding.fold_numbers(t, target, args, kwargs)
+
+
+def given(result: Any) -> Any:
+    """A handler that only does something gives nothing: None, to the program."""
+    return k.NONE if result is None else result
+
+
+def _handler(t: Tracing, target: Any) -> Any:
+    try:
+        return t.handlers.get(target)
+    except TypeError:  # an unhashable callable
+        return None
+
+
+# -- construction -----------------------------------------------------------------------------------------------------
+def construct(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`cls(*args, **kwargs)`: the metaclass's `__call__`, else `type.__call__`."""
+    cls = cls_vt.value
+    hashes = (
+        plain_lookup(type(cls), "__hash__") is object.__hash__
+    )  # those of C do: others may tell if they are looked up
+    if hashes and (found := _as_known(t, cls, args, kwargs)) is not MISSING:
+        return found
+    meta_call = guarded_lookup(t, type(cls), "__call__")
+    if not isinstance(meta_call, types.WrapperDescriptorType):  # no C class's own
+        return call(t, t.special(cls_vt, "__call__"), args, kwargs)
+    return instantiate(t, cls_vt, args, kwargs)
+
+
+def instantiate(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`type.__call__` (type_call in Objects/typeobject.c)."""
+    cls = cls_vt.value
+    new = guarded_lookup(t, cls, "__new__")
+    new = new.__func__ if isinstance(new, staticmethod) else new
+    if isinstance(new, types.FunctionType):
+        return _instantiate_through_new(t, cls_vt, args, kwargs)
+    takes_iterable = new in (tuple.__new__, frozenset.__new__) and len(args) < 2 and not kwargs
+    if new is type.__new__ or takes_iterable:
+        made = call_builtin(t, k.BuiltinTracker(new), [cls_vt, *args], kwargs)
+        return bytecode.after(made, lambda vt: initialise(t, vt, args, kwargs))
+    return initialise(t, allocate(t, cls_vt, new, args, kwargs), args, kwargs)
+
+
+@bytecode.operation
+def _instantiate_through_new(
+    t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]
+) -> Any:
+    raw, source = type_lookup(t, cls_vt.value, "__new__")
+    assert source is not None
+    if isinstance(raw, staticmethod):
+        raw, source = raw.__func__, guards.AttrSource(source, "__func__")
+    obj = yield from bytecode.settle(call(t, t.wrap(raw, source), [cls_vt, *args], kwargs))
+    if not is_subtype(obj.cls, cls_vt.value):
+        return obj
+    return (yield from bytecode.settle(initialise(t, obj, args, kwargs)))
+
+
+def initialise(t: Tracing, obj: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Call `__init__` on a new object; the Result is the object."""
+    raw, source = type_lookup(t, obj.cls, "__init__")
+    assert source is not None
+    if raw is object.__init__:
+        if (args or kwargs) and plain_lookup(obj.cls, "__new__") is object.__new__:
+            complain(t, TypeError, obj.cls, "() takes no arguments")
+        return obj
+    if isinstance(obj, k.ExceptionTracker) and isinstance(raw, types.WrapperDescriptorType):
+        return _initialise_exception(t, obj, args, kwargs)
+    result = call(t, t.bind(raw, source, obj, "__init__"), args, kwargs)
+    return t.completed(result, bytecode.Then("instance", (obj,)))
+
+
+def initialised(t: Tracing, obj: Any, given: Any) -> Any:
+    if not k.is_none(given):
+        complain(t, TypeError, "__init__() should return None, not '", given.cls, "'")
+    return obj
+
+
+_KEEP_MORE_THAN_ARGS = (UnicodeError, SyntaxError, BaseExceptionGroup)
+
+
+def _initialise_exception(t: Tracing, obj: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if kwargs or issubclass(obj.cls, _KEEP_MORE_THAN_ARGS):
+        raise t.unsupported(
+            "construction", f"making a {obj.cls.__name__}, which keeps more than its arguments"
+        )
+    _made_exceptions.keep(t, obj, args)
+    return obj
+
+
+def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """What the C `__new__` that `cls` inherits makes: storage by its builtin base."""
+    cls = cls_vt.value
+    if cls.__flags__ & _IS_ABSTRACT:
+        before, quote = (
+            ("with", "") if sys.version_info < (3, 12) else ("without an implementation for", "'")
+        )
+        names = ", ".join(f"{quote}{name}{quote}" for name in sorted(cls.__abstractmethods__))
+        plural = "s" if len(cls.__abstractmethods__) > 1 else ""
+        throw(
+            TypeError,
+            f"Can't instantiate abstract class {name_of(t, cls)} {before} abstract method{plural} {names}",
+        )
+    if guarded_lookup(t, cls, "__del__") is not MISSING:
+        raise t.unsupported(
+            "construction", f"making a {cls.__qualname__}, which is told when it dies"
+        )
+    if (
+        cls is not object
+        and cls.__flags__ & (_HEAP_TYPE | _NO_INSTANCES) != _HEAP_TYPE
+        and new is object.__new__
+    ):
+        raise t.unsupported(
+            "construction", f"making an instance of {cls.__qualname__}, a class of C"
+        )
+    if (tracker := _storage(t, cls, new, args, kwargs)) is MISSING:
+        raise t.unsupported(
+            "construction",
+            f"making an instance of {cls.__qualname__}",
+            "make it outside the region",
+        )
+    if cls.__dictoffset__ or any("__dict__" in base.__dict__ for base in cls.__mro__):
+        new_namespace(tracker)
+    tracker.is_of_made = id(cls) in t.made
+    return tracker
+
+
+# Py_TPFLAGS_HEAPTYPE, _DISALLOW_INSTANTIATION, _IS_ABSTRACT
+_HEAP_TYPE, _NO_INSTANCES, _IS_ABSTRACT = 1 << 9, 1 << 7, 1 << 20
+
+
+def _storage(t: Tracing, cls: type, new: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if new in (
+        object.__new__,
+        property.__new__,
+        types.SimpleNamespace.__new__,
+    ):  # properties can only be looked at
+        return k.ObjectTracker(cls)
+    if (
+        new in (dict.__new__, collections.OrderedDict.__new__)
+        or new is collections.defaultdict.__new__
+    ):
+        return k.DictTracker(cls, complete=True)
+    if new is list.__new__ or new is collections.deque.__new__:
+        return k.ListTracker([], cls)
+    if (
+        new is _NEW_TENSOR
+        and not kwargs
+        and not any(isinstance(vt, k.SubclassTracker) for vt in args)
+    ):
+        return _subclasses.around(t, _torch_functions.construct(t, args, {}, of=None), cls)
+    if new is set.__new__:
+        return k.SetTracker(cls)
+    if issubclass(cls, BaseException) and new.__self__.__module__ == "builtins":
+        return _made_exceptions.allocated(t, cls, list(args))
+    return MISSING
+
+
+_NEW_TENSOR = vars(torch._C.TensorBase)["__new__"]
+
+
+# -- functions made while tracing -------------------------------------------------------------------------------------
+def make_function(
+    t: Tracing, frame: bytecode.Frame, code: types.CodeType, parts: dict[str, Any]
+) -> k.FunctionTracker:
+    """MAKE_FUNCTION: a new function; `parts`: trackers of its defaults, keyword defaults, annotations and closure."""
+    function = k.FunctionTracker(code, frame.globals, name=code.co_name, qualname=code.co_qualname)
+    new_namespace(function)
+    function.defaults = []
+    for part, value in parts.items():
+        _set_part(t, function, part, value)
+    return function
+
+
+def _set_part(t: Tracing, function: k.FunctionTracker, part: str, value: Any) -> None:
+    if part == "defaults":
+        function.defaults = list(value.items)
+    elif part == "kwdefaults":
+        function.kwdefaults = {key.constant(): item for key, item in t.items(value)}
+    elif part == "closure":
+        function.closure = tuple(value.items) if isinstance(value, k.TupleTracker) else tuple(value)
+    else:
+        function.annotations = value

@@ -1,0 +1,83 @@
+"""Pure functions on constants, called while tracing."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import stator_bytecode as bytecode
+
+from stator_variables import _kinds as k
+from stator_variables import _pure
+from stator_variables._objects import _new_values, _scalars, _symbolic_numbers
+from stator_variables._objects._lookup import rely_on_method
+from stator_variables._objects._raising import as_program_error
+from stator_variables._runtime._warnings import filtered
+from stator_variables._tensors import _symbolic
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+
+def fold(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """A pure function's result on constants, as a tracker; MISSING when it is not pure or they are not constants."""
+    if not _pure.is_pure(target):
+        return MISSING
+    if not kwargs and (found := _scalars.computed(t, target, args)) is not MISSING:
+        return found
+    values = [arg.constant() for arg in args]
+    named = {name: arg.constant() for name, arg in kwargs.items()}
+    given = [*values, *named.values()]
+    if any(v is MISSING for v in given) or _pure.asks_the_program(target, given):
+        return MISSING
+    for cls, name in _pure.methods_of_texts(target, given):
+        rely_on_method(t, cls, name)
+    return as_given(folded(t, target, *values, **named), *args, *kwargs.values())
+
+
+def as_given(result: Any, *operands: Any) -> Any:
+    """A result that is one of the operands, such as that of `max`: then it stays the object that it is."""
+    if isinstance(result, k.ConstantTracker):
+        for vt in operands:
+            if (
+                isinstance(vt, k.ConstantTracker)
+                and vt.source is not None
+                and vt.value is result.value
+            ):
+                return vt
+    return result
+
+
+def folding(table: bytecode.HandlerTable[Any, Any]) -> bytecode.HandlerTable[Any, Any]:
+    """The same handlers, for what is not all known: a pure function is called where everything is."""
+    made: bytecode.HandlerTable[Any, Any] = bytecode.HandlerTable(table.what)
+
+    @made.handles_each({target: (target, handler) for target, handler in table.items()})
+    def fold_or_handle(
+        t: Tracing, args: list[Any], kwargs: dict[str, Any], of: tuple[Any, Any]
+    ) -> Any:
+        target, handler = of
+        found = fold(t, target, args, kwargs)
+        return handler(t, args, kwargs) if found is MISSING else found
+
+    return made
+
+
+def folded(t: Tracing, function: Any, /, *values: Any, **named: Any) -> Any:
+    """The tracker of what a pure function gives for constants; what it raises is the program's."""
+    try:
+        with filtered("error", ""):  # `~True`, a division by zero of NumPy: to be said on each call
+            found = function(*values, **named)
+    except Warning as warning:
+        raise t.unsupported("warning", f"a computation of which Python warns: {warning}") from None
+    except Exception as error:
+        raise as_program_error(t, error) from None
+    return _new_values.fresh(t, found)
+
+
+def fold_numbers(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """`fold`, with symbolic numbers among the arguments: computed in the graph where possible, else made constants."""
+    if not _symbolic_numbers.has_numbers([*args, *kwargs.values()]):
+        return fold(t, target, args, kwargs)
+    found = _symbolic.apply(t, target, args, kwargs)
+    if found is not MISSING or not _pure.is_pure(target):
+        return found
+    named = {name: _symbolic_numbers.as_constant(t, arg) for name, arg in kwargs.items()}
+    return fold(t, target, [_symbolic_numbers.as_constant(t, arg) for arg in args], named)

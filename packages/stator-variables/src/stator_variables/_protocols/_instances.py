@@ -1,0 +1,266 @@
+"""Handlers of what asks for classes: `type`, `isinstance`, `issubclass`, `callable`, `super`."""
+
+import abc
+import functools
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from stator_bytecode import NULL, HandlerTable, after, operation, settle
+from stator_guards import CallSource, CapturedSource, Custom, Truth
+
+from stator_variables import _kinds as k
+from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._objects._lookup import defines, guarded_lookup, is_subtype, mro_of, overrides
+from stator_variables._objects._method_table import as_constant
+from stator_variables._objects._raising import attempt, throw
+from stator_variables._protocols import _attributes, _calls
+from stator_variables._tensors import _tensor_attributes
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
+
+
+@handlers.handles(type)
+def type_of(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if len(args) == 3:
+        return _calls.instantiate(t, k.ClassTracker(type), list(args), kwargs)
+    if len(args) != 1 or kwargs:
+        raise t.unsupported("bad-arguments", "type() of two arguments")
+    return t.class_of(args[0])
+
+
+@handlers.handles(isinstance)
+def handle_isinstance(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return as_constant(is_instance(t, *args))
+
+
+def is_instance(t: Tracing, vt: Any, classes: Any) -> Any:
+    """A Python bool, or a suspended Result that ends in one."""
+    if _is_asked(t, classes, "__instancecheck__"):
+        return _ask(t, classes, "__instancecheck__", vt)
+    found = class_list(t, classes)
+    checks = [_has_hook(t, cls, "__instancecheck__") for cls in found]
+    mro_of(t, vt.cls)
+    if not any(checks) and not _claims_a_class(t, vt):
+        return issubclass(vt.cls, tuple(found))
+    return _is_instance_hooked(t, vt, found)
+
+
+def _claims_a_class(t: Tracing, vt: Any) -> bool:
+    """Whether `vt.__class__` may be another than `type(vt)`."""
+    if isinstance(vt, k.TensorTracker | k.ClassTracker):
+        return False
+    own = overrides(t, vt.cls, "__getattribute__") or _attributes.is_proxy(vt)
+    return own or guarded_lookup(t, vt.cls, "__class__") is not vars(object)["__class__"]
+
+
+def _claimed(t: Tracing, vt: Any) -> Any:
+    if not _claims_a_class(t, vt):
+        return vt.cls
+    found = yield from attempt(t, AttributeError, MISSING, t.get_attribute, vt, "__class__")
+    return found.value if isinstance(found, k.ClassTracker) else vt.cls
+
+
+def _is_asked(t: Tracing, vt: Any, name: str) -> bool:
+    """An object that is no class, and says of itself what its instances are (an alias of `typing`)."""
+    return not isinstance(vt, k.ClassTracker) and overrides(t, vt.cls, name)
+
+
+def _ask(t: Tracing, asked: Any, name: str, about: Any) -> Any:
+    answer = t.call(t.special(asked, name), [about], {})
+    return after(answer, t.truth)
+
+
+def _has_hook(t: Tracing, cls: type, name: str) -> bool:
+    return any(cls is found for found in _TENSOR_TYPES) or overrides(t, type(cls), name)
+
+
+@operation
+def _is_instance_hooked(t: Tracing, vt: Any, classes: list[type]) -> Any:
+    for cls in classes:
+        if vt.cls is cls:
+            return True
+        if not _has_hook(t, cls, "__instancecheck__"):
+            if issubclass(vt.cls, cls) or issubclass((yield from _claimed(t, vt)), cls):
+                return True
+        elif (yield from _ask_hook(t, vt, cls, "__instancecheck__")):
+            return True
+    return False
+
+
+def _ask_hook(t: Tracing, vt: Any, cls: type, name: str) -> Any:
+    if (known := _KNOWN_CHECKS.get(id(cls))) is not None:
+        return known(t, vt)
+    if guarded_lookup(t, type(cls), name) is getattr(abc.ABCMeta, name):
+        if name == "__subclasscheck__":
+            return _abc_answer(t, vt.value, cls)
+        return _abc_answer(t, (yield from _claimed(t, vt)), cls) or _abc_answer(t, vt.cls, cls)
+    return (yield from settle(_ask(t, k.ClassTracker(cls), name, vt)))
+
+
+def _abc_answer(t: Tracing, cls: type, base: type) -> bool:
+    """Of an abstract base class, with which other classes can be registered at any time."""
+    try:
+        found = issubclass(cls, base)
+    except Exception as error:  # raised by a `__subclasshook__` of the program
+        raise t.unsupported(
+            "builtin", f"issubclass() with {base.__qualname__}, which raises {error!r}"
+        ) from None
+    if id(base) in t.made:
+        if id(cls) not in t.made and "_is_protocol" in vars(base):
+            raise t.unsupported(
+                "class-definition", f"whether a {cls.__qualname__} fits a protocol made here"
+            )
+        return found
+    for known in (cls,) if id(cls) not in t.made else cls.__mro__:
+        if id(known) not in t.made:
+            classes = (
+                CapturedSource(known.__qualname__, known),
+                CapturedSource(base.__qualname__, base),
+            )
+            t.guard(CallSource(issubclass, *classes), Truth(issubclass(known, base)))
+    return found
+
+
+@handlers.handles(abc._abc_instancecheck)  # type: ignore[attr-defined]
+@operation
+def abc_instance_check(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    """What a metaclass of abstract classes reaches with `super().__instancecheck__`."""
+    cls, vt = args
+    claimed = yield from _claimed(t, vt)
+    return k.ConstantTracker(
+        _abc_answer(t, claimed, cls.value) or _abc_answer(t, vt.cls, cls.value)
+    )
+
+
+def _is_tensor_of(cls: Any) -> Callable[[Tracing, Any], bool]:
+    """Asks for dtype, layout and device, which inputs are guarded on; the fake tensor itself is of no such type."""
+    wanted = (cls.dtype, cls.layout, "cuda" if cls.is_cuda else "cpu")
+
+    def check(t: Tracing, vt: Any) -> bool:
+        found = vt.example if isinstance(vt, k.TensorTracker) else None
+        return found is not None and (found.dtype, found.layout, found.device.type) == wanted
+
+    return check
+
+
+def _is_marked(cls: type, mark: str) -> Callable[[Tracing, Any], bool]:
+    """Also of another class, with an attribute that says so."""
+
+    def check(t: Tracing, vt: Any) -> bool:
+        if issubclass(vt.cls, cls) or not isinstance(vt, k.TensorTracker | k.SubclassTracker):
+            return issubclass(vt.cls, cls)
+        marked = _tensor_attributes.own(t, vt, mark)
+        return marked is not MISSING and bool(marked.constant())
+
+    return check
+
+
+_TENSOR_TYPES = [
+    found for found in [*vars(torch).values()] if type(found) is type(torch.FloatTensor)
+]
+"""`torch.FloatTensor` and its kin, whose metaclass looks at dtype and device."""
+
+_KNOWN_CHECKS: dict[int, Callable[[Tracing, Any], bool]] = {
+    id(torch.nn.Parameter): _is_marked(torch.nn.Parameter, "_is_param"),
+    id(torch.nn.Buffer): _is_marked(torch.nn.Buffer, "_is_buffer"),
+    **{id(cls): _is_tensor_of(cls) for cls in _TENSOR_TYPES},
+}
+"""By identity: a metaclass may say how its classes compare, and whether they hash."""
+
+
+def class_list(t: Tracing, classes: Any) -> list[type]:
+    """The classes named by the second argument of isinstance: a class, a union, or nested tuples of them."""
+    if isinstance(classes, k.ClassTracker):
+        return [classes.value]
+    if isinstance(classes, k.TupleTracker):
+        return [cls for item in classes.items for cls in class_list(t, item)]
+    parts = classes.real.__args__ if isinstance(classes.real, types.UnionType) else ()
+    if parts and all(
+        issubclass(type(part), type) for part in parts
+    ):  # an alias says of itself that it is a class
+        return list(parts)
+    raise t.unsupported("bad-arguments", f"isinstance() with a {classes.cls.__name__}")
+
+
+@handlers.handles(issubclass)
+def handle_issubclass(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if not isinstance(args[0], k.ClassTracker):
+        raise t.unsupported("bad-arguments", f"issubclass() of a {args[0].cls.__name__}")
+    if _is_asked(t, args[1], "__subclasscheck__"):
+        return as_constant(_ask(t, args[1], "__subclasscheck__", args[0]))
+    return as_constant(_is_subclass(t, args[0], class_list(t, args[1])))
+
+
+@operation
+def _is_subclass(t: Tracing, vt: Any, classes: list[type]) -> Any:
+    mro_of(t, vt.value)
+    for cls in classes:
+        if not _has_hook(t, cls, "__subclasscheck__"):
+            if issubclass(vt.value, cls):
+                return True
+        elif (yield from _ask_hook(t, vt, cls, "__subclasscheck__")):
+            return True
+    return False
+
+
+@handlers.handles(type.__subclasses__)
+def subclasses(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    cls = args[0].value
+    if t.made:  # what stands for a class made here is a subclass, too, while tracing
+        raise t.unsupported(
+            "class-definition", "the subclasses of a class, some of which were made here"
+        )
+    found = type.__subclasses__(cls)
+    known = [weakref.ref(sub) for sub in found]
+    source = CallSource(type.__subclasses__, CapturedSource(cls.__qualname__, cls))
+    t.guard(source, Custom("{fn}({value})", functools.partial(_are_these, known), f"{found!r}"))
+    return k.ListTracker([k.ClassTracker(sub) for sub in found], list)
+
+
+def _are_these(known: list[Any], classes: list[type]) -> bool:
+    return len(known) == len(classes) and all(
+        ref() is cls for ref, cls in zip(known, classes, strict=True)
+    )
+
+
+@handlers.handles(callable)
+def handle_callable(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if isinstance(vt := args[0], k.FunctionTracker | k.ClassTracker | k.MethodTracker):
+        return k.ConstantTracker(True)
+    return k.ConstantTracker(defines(t, vt.cls, "__call__"))
+
+
+@handlers.handles(super)
+def make_super(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if args:
+        return _super(t, *args, *[k.NONE] * (2 - len(args)))
+    frame = t.frame
+    assert frame is not None
+    if not (raw := frame.code.raw).co_argcount:  # not left to a stub, which takes arguments
+        throw(RuntimeError, "super(): no arguments")
+    if "__class__" not in frame.code.slots:
+        throw(RuntimeError, "super(): __class__ cell not found")
+    first, cell = frame.slots[0], frame.slots[frame.code.slots.index("__class__")]
+    receiver = (
+        first.content if raw.co_varnames[:1] in [(name,) for name in raw.co_cellvars] else first
+    )
+    if receiver is NULL or cell is NULL or cell.content is NULL:
+        raise t.unsupported("bad-arguments", "super() without an argument, or without a class")
+    return _super(t, cell.content, receiver)
+
+
+def _super(t: Tracing, start: Any, receiver: Any) -> Any:
+    """As `supercheck` allows it; its errors are C's own."""
+    below = (receiver.cls, *([receiver.value] if isinstance(receiver, k.ClassTracker) else []))
+    if not isinstance(start, k.ClassTracker) or not any(
+        is_subtype(cls, start.value) for cls in below
+    ):
+        raise t.unsupported(
+            "bad-arguments", "super() of an object that is no instance of the class"
+        )
+    return k.SuperTracker(start, receiver)

@@ -1,0 +1,546 @@
+"""Iteration: iterators over trackers, unpacking, and draining an iterable into a list."""
+
+import collections
+import functools
+import operator
+import sys
+import types
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+from stator_bytecode import (
+    NULL,
+    VALUE,
+    GeneratorStatus,
+    Invoke,
+    Raised,
+    Resume,
+    Then,
+    after,
+    operation,
+    settle,
+)
+from stator_guards import CallSource, ItemSource, Length, Source, Truth
+
+from stator_variables import _kinds as k
+from stator_variables._objects import _new_values
+from stator_variables._objects._lookup import (
+    defines,
+    guarded_lookup,
+    overrides,
+    plain_lookup,
+    stands_for_c,
+    type_lookup,
+)
+from stator_variables._objects._raising import attempt, complain, throw
+from stator_variables._objects._set_order import in_order
+from stator_variables._protocols import _attributes
+from stator_variables._runtime._finalizers import exhausts_unobserved
+from stator_variables._runtime._support import exhausted_by_items
+from stator_variables._tensors import _torch_calls
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+_LIST_ITERATOR: type = type(iter([]))
+_TUPLE_ITERATOR = type(iter(()))
+_SET_ITERATOR: type = type(iter(set()))
+_ITEM_ITERATOR = type(exhausted_by_items())
+
+
+def get_iterator(t: Tracing, vt: Any) -> Any:
+    """`iter(vt)`: a Result."""
+    if (native := _native_iterator(t, vt)) is not MISSING:
+        return native
+    raw, source = type_lookup(t, vt.cls, "__iter__")
+    if source is not None and raw is not None:
+        if _attributes.may_refuse(t, raw):
+            return _iterator_if_bound(t, raw, source, vt)
+        given = t.call(t.bind(raw, source, vt, "__iter__"), [], {})
+        return t.completed(given, Then("iter"))
+    return _iterator_by_items(t, vt, raw)
+
+
+@operation
+def _iterator_if_bound(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
+    if (bound := (yield from _attributes.bound_or_none(t, raw, source, vt, "__iter__"))) is None:
+        return _iterator_by_items(t, vt, raw)
+    return (yield from settle(t.completed(t.call(bound, [], {}), Then("iter"))))
+
+
+def _iterator_by_items(t: Tracing, vt: Any, raw: Any) -> Any:
+    if raw is not None and is_sequence(t, vt):
+        return k.IteratorTracker(_ITEM_ITERATOR, "getitem", [vt])
+    complain(t, TypeError, "'", vt.cls, "' object is not iterable")
+
+
+def is_sequence(t: Tracing, vt: Any) -> bool:
+    """`PySequence_Check`: of a class of C, `__getitem__` may be that of a mapping, and nothing tells."""
+    if isinstance(vt, k.SequenceTracker):
+        return True
+    if isinstance(guarded_lookup(t, vt.cls, "__getitem__"), types.WrapperDescriptorType):
+        raise t.unsupported(
+            "foreign-object", f"iteration over a {vt.cls.__qualname__} by its items"
+        )
+    return defines(t, vt.cls, "__getitem__")
+
+
+def iterator_of_call(t: Tracing, found: Any) -> Any:
+    """The result of `__iter__`, which has to be an iterator."""
+    if not defines(t, found.cls, "__next__"):
+        complain(t, TypeError, "iter() returned non-iterator of type '", found.cls, "'")
+    return found
+
+
+def _native_iterator(t: Tracing, vt: Any) -> Any:
+    if isinstance(vt, k.IteratorTracker | k.GeneratorTracker):
+        return vt
+    if isinstance(vt, k.TensorTracker) and not t.overrides.modes:
+        if vt.example.dim() == 0:
+            throw(TypeError, "iteration over a 0-d tensor")
+        parts = _torch_calls.record(t, "unbind", [vt, k.ConstantTracker(0)], {})
+        return k.IteratorTracker(_TUPLE_ITERATOR, "sequence", [parts])
+    if isinstance(vt, k.ArrayTracker) and vt.tensor.example.dim():
+        return k.IteratorTracker(_ITEM_ITERATOR, "getitem", [vt])
+    if overrides(t, vt.cls, "__iter__"):
+        return MISSING
+    if isinstance(vt, k.SequenceTracker):
+        return sequence_iterator(vt)
+    if isinstance(vt, k.DictTracker):
+        return dict_iterator(t, vt, "keys")
+    if isinstance(vt, k.ViewTracker):
+        return dict_iterator(t, vt.mapping, vt.part)
+    if isinstance(vt, k.SetTracker):
+        return set_iterator(t, vt)
+    if isinstance(vt, k.ConstantTracker) and hasattr(vt.value, "__iter__"):
+        return k.IteratorTracker(type(iter(vt.value)), "constant", [indexed(vt.value), vt])
+    return MISSING
+
+
+def is_plain_sequence(t: Tracing, vt: Any) -> bool:
+    """A list or tuple that C goes through by its items, whatever is done meanwhile."""
+    if not isinstance(vt, k.SequenceTracker) or issubclass(vt.cls, collections.deque):
+        return False
+    return not any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__"))
+
+
+def sequence_iterator(vt: Any) -> k.IteratorTracker:
+    if isinstance(vt, k.TupleTracker):
+        return k.IteratorTracker(_TUPLE_ITERATOR, "sequence", [vt])
+    if issubclass(vt.cls, collections.deque):
+        return k.IteratorTracker(
+            type(iter(collections.deque())), "deque", [vt, len(vt.items), vt.structure]
+        )
+    return k.IteratorTracker(_LIST_ITERATOR, "sequence", [vt])
+
+
+def dict_iterator(t: Tracing, d: Any, part: str, backwards: bool = False) -> Any:
+    ordered = issubclass(d.cls, collections.OrderedDict)
+    parts = [d, len(t.items(d)), backwards]
+    made = k.IteratorTracker(_dict_iterator_class(part, ordered, backwards), part, parts)
+    d.iterators.append(made)
+    return made
+
+
+@functools.cache
+def _dict_iterator_class(part: str, ordered: bool, backwards: bool) -> type:
+    view = getattr(collections.OrderedDict() if ordered else {}, part)()
+    return type(reversed(view) if backwards else iter(view))
+
+
+def set_iterator(t: Tracing, vt: Any) -> Any:
+    items = list(vt.entries.values())
+    return k.IteratorTracker(
+        _SET_ITERATOR, "set", [vt, len(items), items if len(items) < 2 else in_order(t, vt)]
+    )
+
+
+def next_value(t: Tracing, it: Any) -> Any:
+    """The next item; NULL when exhausted; a Resume for a generator; a Pending where items need calls."""
+    if isinstance(it, k.GeneratorTracker):
+        if (
+            it.state.frame.hidden and it.state.status is GeneratorStatus.RUNNING
+        ):  # in C's place: C may be entered again
+            raise t.unsupported("running-generator", "an iterator of C that is asked while it asks")
+        return Resume(it.state, then=Then("next"))
+    if isinstance(it, k.IteratorTracker) and it.kind not in _CALLING:
+        return _STEPS[it.kind](t, it)
+    return _user_next(t, it)
+
+
+def next_or_raise(t: Tracing, it: Any) -> Any:
+    """The same, with the StopIteration that an iterator of the program's raises: it may have a value."""
+    if isinstance(it, k.GeneratorTracker):
+        return next_value(t, it)
+    if isinstance(it, k.IteratorTracker):
+        return _STEPS[it.kind](t, it)
+    return t.call_slot(it, "__next__", [], "'{}' object is not an iterator")
+
+
+def _user_next(t: Tracing, it: Any) -> Any:
+    """A `__next__` of Python's is a frame that waits with its caller where it breaks."""
+    if isinstance(plain_lookup(it.cls, "__next__"), types.FunctionType) and not stands_for_c(
+        it.cls
+    ):
+        asked = next_or_raise(t, it)
+        if type(asked) is Invoke and asked.then is VALUE:
+            return Invoke(asked.frame, Then("next"))
+        return _next_of(t, lambda *_: asked, it)
+    return _next_of(t, next_or_raise, it)
+
+
+@operation
+def _next_of(t: Tracing, ask: Callable[[Tracing, Any], Any], it: Any) -> Any:
+    return (yield from attempt(t, StopIteration, NULL, ask, t, it))
+
+
+def advance(t: Tracing, it: Any) -> None:
+    """Move a tracked iterator one on."""
+    t.write(it, position=it.position + 1)
+
+
+def _finish(t: Tracing, it: Any) -> Any:
+    if not it.exhausted:
+        t.write(it, exhausted=True)
+    return NULL
+
+
+def _placed(item_at: Callable[[Tracing, Any], Any]) -> Callable[[Tracing, Any], Any]:
+    """The step of an iterator that stands somewhere: it gives the item there and moves on, or ends where NULL is."""
+
+    def step(t: Tracing, it: Any) -> Any:
+        def given(item: Any) -> Any:
+            if item is NULL:
+                return _finish(t, it)
+            advance(t, it)
+            return item
+
+        if it.exhausted and it.kind != "deque":  # which still looks at what it went through
+            return NULL
+        return after(item_at(t, it), given)
+
+    return step
+
+
+def _at(items: list[Any], index: int) -> Any:
+    return items[index] if 0 <= index < len(items) else NULL
+
+
+def indexed(values: Any) -> Any:
+    """The items of a constant by their position; a long range has them all without making them."""
+    return values if isinstance(values, Sequence) else list(values)
+
+
+@_placed
+def _next_constant(t: Tracing, it: Any) -> Any:
+    try:
+        return _new_values.fresh(t, it.parts[0][it.position])
+    except IndexError:
+        return NULL
+
+
+AHEAD = 256
+"""How far an existing iterator is looked into."""
+
+
+@_placed
+def _next_of_existing(t: Tracing, it: Any) -> Any:
+    _, source, left = it.parts
+    at = it.position
+    if is_over_changed(t, it):
+        raise t.unsupported(
+            "changed-during-iteration", f"a step of a {it.cls.__name__} over what was changed"
+        )
+    if at == 0:
+        it.since = t.graph.mark()
+    if at == AHEAD:
+        raise _too_far(t, it)
+    if at == len(left):
+        if not exhausts_unobserved(it.real):
+            raise t.unsupported(
+                "object-dropped", f"a {it.cls.__name__} at its end, with what it held"
+            )
+        t.guard(CallSource(exhausts_unobserved, it.source), Truth(True))
+        t.guard(source, Length(at))
+        return NULL
+    t.need_length(source, at + 1)
+    return t.wrap(left[at], ItemSource(source, at))
+
+
+def _too_far(t: Tracing, it: Any) -> Exception:
+    """Many rounds more, without an operation of the graph in those that were looked at, are a long loop."""
+    length = operator.length_hint(it.real)
+    if length > 8 * AHEAD and it.since == t.graph.mark():
+        t.progress.looping = len(t.machine.frames) - 1
+        return t.unsupported("long-loop", f"a loop over {length} items without a tensor operation")
+    return t.unsupported("long-container", f"more than {AHEAD} items of a {it.cls.__name__}")
+
+
+def is_over_changed(t: Tracing, it: Any) -> bool:
+    """Whether what an existing iterator goes through was changed while tracing."""
+    over = t.heap.get(it.parts[0])
+    return over is not None and id(over) in t.changed
+
+
+@_placed
+def _next_in_dict(t: Tracing, it: Any) -> Any:
+    d, size, backwards = it.parts
+    pairs = t.items(d)
+    if len(pairs) != size:
+        raise t.unsupported(
+            "dict-changed-during-iteration", "a dict whose keys changed since its iterator was made"
+        )
+    if it.position >= size:
+        return NULL
+    key, value = pairs[-1 - it.position if backwards else it.position]
+    return (
+        key
+        if it.kind == "keys"
+        else value
+        if it.kind == "values"
+        else k.TupleTracker([key, value], tuple)
+    )
+
+
+@_placed
+def _next_in_set(t: Tracing, it: Any) -> Any:
+    vt, size, items = it.parts
+    if len(vt.entries) != size:
+        throw(RuntimeError, "Set changed size during iteration")
+    if {id(item) for item in vt.entries.values()} != {id(item) for item in items}:
+        raise t.unsupported("set-order", "a set that changes while it is iterated")
+    return _at(items, it.position)
+
+
+@_placed
+def _next_in_deque(t: Tracing, it: Any) -> Any:
+    vt, size, structure = it.parts
+    if it.index < 0:
+        return NULL
+    if len(vt.items) != size or vt.structure != structure:
+        throw(RuntimeError, "deque mutated during iteration")
+    return _at(vt.items, it.index)
+
+
+def _one_of_each(t: Tracing, sources: list[Any]) -> Any:
+    """The next items of several iterators, up to the first that has none."""
+    found: list[Any] = []
+    for part in sources:
+        if (value := (yield from settle(next_value(t, part)))) is NULL:
+            break
+        found.append(value)
+    return found
+
+
+@operation
+def _next_zip(t: Tracing, it: Any) -> Any:
+    sources, strict = it.parts
+    found = yield from _one_of_each(t, sources)
+    if strict and len(found) < len(sources):
+        yield from _check_strict(t, sources, len(found))
+    return k.TupleTracker(found, tuple) if sources and len(found) == len(sources) else NULL
+
+
+def _check_strict(t: Tracing, sources: list[Any], index: int) -> Any:
+    if index:
+        s = " " if index == 1 else "s 1-"
+        throw(ValueError, f"zip() argument {index + 1} is shorter than argument{s}{index}")
+    for later, part in enumerate(sources[1:], start=1):
+        if (yield from settle(next_value(t, part))) is not NULL:
+            s = " " if later == 1 else "s 1-"
+            throw(ValueError, f"zip() argument {later + 1} is longer than argument{s}{later}")
+
+
+@operation
+def _next_map(t: Tracing, it: Any) -> Any:
+    function, sources = it.parts
+    args = yield from _one_of_each(t, sources)
+    return (yield from settle(t.call(function, args, {}))) if len(args) == len(sources) else NULL
+
+
+@operation
+def _next_filter(t: Tracing, it: Any) -> Any:
+    function, source = it.parts
+    while True:
+        if (value := (yield from settle(next_value(t, source)))) is NULL:
+            return NULL
+        kept = value if k.is_none(function) else (yield from settle(t.call(function, [value], {})))
+        if (yield from settle(t.truth(kept))):
+            return value
+
+
+def _is_replayed(it: Any) -> bool:
+    """Whether the steps of an existing iterator can be done again, without running code of the program twice."""
+    if not isinstance(it, k.IteratorTracker) or it.kind in ("map", "filter"):
+        return False
+    return all(map(_is_replayed, {"zip": it.parts[0], "enumerate": it.parts[:1]}.get(it.kind, ())))
+
+
+@operation
+def _next_enumerate(t: Tracing, it: Any) -> Any:
+    source, start = it.parts
+    if it.source is not None and not _is_replayed(source):
+        raise t.unsupported(
+            "existing-iterator", f"a step of an existing enumerate over a {source.cls.__name__}"
+        )
+    if (value := (yield from settle(next_value(t, source)))) is NULL:
+        return NULL
+    index = t.binary("+", start, k.ConstantTracker(it.position))
+    if it.source is None and not isinstance(
+        start, k.ConstantTracker
+    ):  # a value that goes on over a break
+        t.write(it, parts=[source, t.binary("+", index, k.ConstantTracker(1))], position=0)
+    else:
+        advance(t, it)
+    return k.TupleTracker([index, value], tuple)
+
+
+@_placed
+@operation
+def _next_getitem(t: Tracing, it: Any) -> Any:
+    if it.index < 0:
+        return NULL
+    ends = IndexError | StopIteration
+    return (yield from attempt(t, ends, NULL, t.get_item, it.parts[0], k.ConstantTracker(it.index)))
+
+
+@operation
+def _next_callable(t: Tracing, it: Any) -> Any:
+    function, sentinel = it.parts
+    if it.exhausted:
+        return NULL
+    value = yield from attempt(t, StopIteration, NULL, t.call, function, [], {})
+    if value is NULL:
+        return _finish(t, it)
+    if it.exhausted:  # the call went through the iterator itself
+        return NULL
+    if (yield from settle(t.equal(sentinel, value))):
+        return _finish(t, it)
+    return value
+
+
+_CALLING = frozenset({"map", "filter"})
+"""What these call may raise StopIteration, which ends them as it ends an iterator of the program's."""
+
+_STEPS = {
+    "sequence": _placed(lambda t, it: _at(it.parts[0].items, it.position)),
+    "reversed": _placed(lambda t, it: _at(it.parts[0].items, it.index)),
+    "constant": _next_constant,
+    "existing": _next_of_existing,
+    **dict.fromkeys(("keys", "values", "items"), _next_in_dict),
+    "zip": _next_zip,
+    "map": _next_map,
+    "filter": _next_filter,
+    "enumerate": _next_enumerate,
+    **dict.fromkeys(
+        ("application", "pooled"), lambda t, it: next_value(t, it.parts[0])
+    ),  # which says when it ends
+    "set": _next_in_set,
+    **dict.fromkeys(("deque", "deque reversed"), _next_in_deque),
+    **dict.fromkeys(("getitem", "reversed getitem"), _next_getitem),
+    "callable": _next_callable,
+}
+
+
+@operation
+def drain(
+    t: Tracing, vt: Any, asks_length: bool = False, most: int = sys.maxsize, saying: str = ""
+) -> Any:
+    """All items of an iterable, as a Python list of trackers; no more than `most` are asked for."""
+    if is_plain_sequence(t, vt):
+        return list(vt.items)
+    if saying:  # `PySequence_Fast` makes a list of the iterator
+        vt, asks_length = (yield from iterator_saying(t, vt, saying)), True
+    iterator = yield from settle(get_iterator(t, vt))
+    if asks_length:
+        yield from _ask_length(t, vt)
+    found: list[Any] = []
+    while len(found) < most and (value := (yield from settle(next_value(t, iterator)))) is not NULL:
+        found.append(value)
+    return found
+
+
+@operation
+def for_each(t: Tracing, iterable: Any, do: Callable[[Any], Any], asks_length: bool = False) -> Any:
+    """`do(item)`, a Result or None, for each item in turn; gives None."""
+    iterator = yield from settle(get_iterator(t, iterable))
+    if asks_length:
+        yield from _ask_length(t, iterable)
+    while (item := (yield from settle(next_value(t, iterator)))) is not NULL:
+        yield from settle(do(item))
+    return k.NONE
+
+
+ROOM = 1 << 20
+"""C makes room for as many items, and may find that there is none."""
+
+
+def _ask_length(t: Tracing, vt: Any) -> Any:
+    """`PyObject_LengthHint`: a class of the program's may say how long it is, and sees that it is asked."""
+    if isinstance(vt, k.IteratorTracker) and vt.kind == "reversed getitem":
+        vt = vt.parts[0]
+    if not any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__")):
+        return
+    for name in ("__len__", "__length_hint__"):
+        if (method := t.special(vt, name)) is MISSING:
+            continue
+        try:
+            found = (yield from settle(t.call((yield from settle(method)), [], {}))).constant()
+        except Raised as raised:
+            if not issubclass(raised.value.cls, TypeError):
+                raise
+            continue
+        if not (found is NotImplemented or (isinstance(found, int) and 0 <= found <= ROOM)):
+            raise t.unsupported(
+                "length-hint", f"{name} of a {vt.cls.__name__}, which gives no length"
+            )
+        return
+
+
+def iterator_saying(t: Tracing, vt: Any, *text: str | type) -> Generator[Any, Any, Any]:
+    """`iter(vt)`, whose TypeError C says in words of its own (`PySequence_Fast`, `_PySequence_IterSearch`)."""
+    if (found := (yield from attempt(t, TypeError, None, get_iterator, t, vt))) is None:
+        complain(t, TypeError, *text)
+    return found
+
+
+def iterator_to_search(t: Tracing, vt: Any) -> Generator[Any, Any, Any]:
+    return iterator_saying(t, vt, "argument of type '", vt.cls, "' is not iterable")
+
+
+@operation
+def any_equal(t: Tracing, iterable: Any, item: Any) -> Any:
+    iterator = yield from iterator_to_search(t, iterable)
+    while (value := (yield from settle(next_value(t, iterator)))) is not NULL:
+        if (yield from settle(t.equal(value, item))):
+            return k.ConstantTracker(True)
+    return k.ConstantTracker(False)
+
+
+def _rely_on_items(t: Tracing, vt: Any) -> None:
+    if not defines(t, vt.cls, "__iter__", "__getitem__"):
+        complain(t, TypeError, "cannot unpack non-iterable ", vt.cls, " object")
+
+
+@operation
+def unpack(t: Tracing, vt: Any, count: int) -> Any:
+    """Exactly `count` items."""
+    _rely_on_items(t, vt)
+    found = yield from settle(drain(t, vt, most=count + 1))
+    if len(found) > count:
+        throw(ValueError, f"too many values to unpack (expected {count})")
+    if len(found) < count:
+        throw(ValueError, f"not enough values to unpack (expected {count}, got {len(found)})")
+    return found
+
+
+@operation
+def unpack_ex(t: Tracing, vt: Any, before: int, after: int) -> Any:
+    _rely_on_items(t, vt)
+    found = yield from settle(drain(t, vt))
+    if len(found) < before + after:
+        throw(
+            ValueError,
+            f"not enough values to unpack (expected at least {before + after}, got {len(found)})",
+        )
+    end = len(found) - after
+    return [*found[:before], k.ListTracker(found[before:end], list), *found[end:]]

@@ -1,0 +1,572 @@
+"""Operators, unary to in-place, comparisons, truth and containment: CPython's dispatch, reflected forms included.
+
+`binary_op1` and `do_richcompare` (Objects/abstract.c, Objects/object.c) over trackers.
+"""
+
+import collections
+import enum
+import functools
+import numbers
+import operator
+import types
+from collections.abc import Callable
+from typing import Any
+
+from stator_bytecode import OPERATOR_NAMES, Then, Unsupported, after, operation, settle
+from stator_guards import (
+    AttrSource,
+    CallSource,
+    DistinctObject,
+    IsNone,
+    IsNotNone,
+    SameObject,
+    Source,
+)
+
+from stator_variables import _kinds as k
+from stator_variables._objects import _list_ends, _scalars, _symbolic_numbers
+from stator_variables._objects._lookup import (
+    defines,
+    guarded_lookup,
+    is_subtype,
+    overrides,
+    plain_lookup,
+    type_lookup,
+)
+from stator_variables._objects._raising import attempt, complain
+from stator_variables._objects._wrapping import PATHS
+from stator_variables._protocols import _attributes, _containers, _folding, _iteration
+from stator_variables._pure import NUMBERS, is_number_of_numpy
+from stator_variables._tensors import _arrays, _assertion, _symbolic, _torch_calls
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING, VariableTracker
+
+ARITHMETIC = {
+    symbol: (name, getattr(operator, f"__{name}__"), getattr(operator, f"__i{name}__"))
+    for symbol, name in OPERATOR_NAMES.items()
+}
+COMPARISONS = {
+    "<": ("__lt__", "__gt__", operator.lt),
+    "<=": ("__le__", "__ge__", operator.le),
+    "==": ("__eq__", "__eq__", operator.eq),
+    "!=": ("__ne__", "__ne__", operator.ne),
+    ">": ("__gt__", "__lt__", operator.gt),
+    ">=": ("__ge__", "__le__", operator.ge),
+}
+UNARY: dict[str, tuple[str, Any]] = {
+    "-": ("__neg__", operator.neg),
+    "+": ("__pos__", operator.pos),
+    "~": ("__invert__", operator.invert),
+}
+
+
+def unary(t: Tracing, symbol: str, vt: Any) -> Any:
+    name, function = UNARY[symbol]
+    if (found := _scalars.computed(t, function, [vt])) is not MISSING:
+        return found
+    if isinstance(vt, k.NumberTracker) and (vt.cls is bool or (vt.cls is float and symbol == "~")):
+        vt = _symbolic_numbers.as_constant(t, vt)
+    if symbol == "~" and isinstance(vt, k.NumberTracker):
+        return binary(t, "-", unary(t, "-", vt), k.ConstantTracker(1))
+    if _torch_calls.is_in_graph(t, vt):
+        return _torch_calls.record(t, function, [vt], {})
+    if isinstance(vt, k.ArrayTracker):
+        return _arrays.operate(t, function, vt)
+    if isinstance(vt, k.ConstantTracker) and not _is_user_value(vt):
+        return _folding.as_given(_folding.folded(t, function, vt.value), vt)
+    return t.call_slot(vt, name, [], f"bad operand type for unary {symbol}: '{{}}'")
+
+
+def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
+    """`left symbol right`; a symbol that ends in "=" is the in-place form."""
+    in_place = symbol.endswith("=")
+    name, plain, augmented = ARITHMETIC[symbol.removesuffix("=")]
+    if (found := _scalars.computed(t, plain, [left, right])) is not MISSING:
+        return found
+    left, right = _computable(t, symbol, left, right)
+    if name in ("pow", "lshift", "rshift"):
+        if name != "pow" and _symbolic.is_by_constant(left, right):
+            return binary(
+                t, "*" if name == "lshift" else "//", left, k.ConstantTracker(1 << right.value)
+            )
+        left, right = _symbolic.as_words(t, name, left, right)
+    if name in ("and", "or", "xor") and _symbolic.is_masked(left, right):
+        return _of_bits(t, symbol, left, right)
+    constants = isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker)
+    makes_text = (
+        left.cls is str and symbol[0] in "+%" and _symbolic_numbers.has_texts((left, right))
+    )
+    if constants and not makes_text and not _is_user_value(left, right):
+        return _folding.as_given(
+            _folding.folded(t, augmented if in_place else plain, left.value, right.value),
+            left,
+            right,
+        )
+    if _torch_calls.is_in_graph(t, left, right):
+        writes = in_place and isinstance(left, k.TensorTracker)
+        found = _torch_calls.record_operator(t, augmented if writes else plain, left, right)
+        if found is not MISSING:
+            return found
+    if isinstance(left, k.ArrayTracker) or isinstance(right, k.ArrayTracker):
+        return _arrays.operate(t, augmented if in_place else plain, left, right)
+    return slots(t, name, symbol, left, right, in_place=in_place)
+
+
+def _of_bits(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
+    number, size, is_high = _symbolic.low_bits(left, right)
+    if size is None:
+        return binary(
+            t,
+            symbol,
+            _symbolic_numbers.as_constant(t, left),
+            _symbolic_numbers.as_constant(t, right),
+        )
+    of_number, of_rest, more = _BITS[symbol[0], is_high]
+    rest = binary(t, "%", number, k.ConstantTracker(size))
+    terms = [
+        binary(t, "*", vt, k.ConstantTracker(factor))
+        for vt, factor in ((number, of_number), (rest, of_rest))
+        if factor
+    ]
+    return functools.reduce(
+        functools.partial(binary, t, "+"), [*terms, k.ConstantTracker(more(size))]
+    )
+
+
+# With r = n % size: how often n, how often r, and what else. The mask is the bits below `size`, or (high) all others.
+_BITS: dict[tuple[str, bool], tuple[int, int, Callable[[int], int]]] = {
+    ("&", False): (0, 1, lambda size: 0),
+    ("&", True): (1, -1, lambda size: 0),
+    ("|", False): (1, -1, lambda size: size - 1),
+    ("|", True): (0, 1, lambda size: -size),
+    ("^", False): (1, -2, lambda size: size - 1),
+    ("^", True): (-1, 2, lambda size: -size),
+}
+
+_OF_BOOLS = frozenset({"&", "|", "&=", "|="})
+_REMAINDERS = frozenset({"%", "%="})
+
+
+def _computable(t: Tracing, symbol: str, left: Any, right: Any) -> tuple[Any, Any]:
+    """Symbolic numbers know no complex ones and none of NumPy's, and of 1 the remainders of ints alone; symbolic bools
+    know two operators, and bools alone: then they are made constants. A bool beside a symbolic number is the int that
+    it is."""
+    for number, other in ((left, right), (right, left)):
+        if not isinstance(number, k.NumberTracker) or isinstance(other, k.TensorTracker):
+            continue
+        of_bools = number.cls is not bool or (other.cls is bool and symbol in _OF_BOOLS)
+        of_one = symbol in _REMAINDERS and _symbolic.is_taken_for_zero(left, right)
+        if other.cls is complex or is_number_of_numpy(other.cls) or not of_bools or of_one:
+            return _symbolic_numbers.as_constant(t, left), _symbolic_numbers.as_constant(t, right)
+    return _beside(left, right), _beside(right, left)
+
+
+def _beside(vt: Any, other: Any) -> Any:
+    numbers = isinstance(other, k.NumberTracker) and other.cls is not bool
+    return (
+        k.ConstantTracker(int(vt.value))
+        if numbers and type(vt) is k.ConstantTracker and vt.cls is bool
+        else vt
+    )
+
+
+def _is_user_value(*vts: Any) -> bool:
+    """Constants of user classes (enum members) whose operators may be Python code."""
+    return any(issubclass(vt.cls, enum.Enum) for vt in vts)
+
+
+def _ordered(t: Tracing, first: Any, second: Any) -> list[Any]:
+    """The right operand goes first when its class is a proper subclass that overrides the reflected method."""
+    left, right = first[0].cls, second[0].cls
+    if left is right:
+        return [first]
+    if is_subtype(right, left) and guarded_lookup(t, right, second[1]) is not guarded_lookup(
+        t, left, second[1]
+    ):
+        return [second, first]
+    return [first, second]
+
+
+def _try_slots(t: Tracing, attempts: list[Any], fail: Any) -> Any:
+    """Call slot methods in turn until one is not NotImplemented."""
+    if not attempts:
+        return fail()
+    results = _slot_call(t, *attempts[0])
+    return _next_slots(t, results, attempts[1:], fail) if _may_decline(results) else results
+
+
+def _slot_call(t: Tracing, receiver: Any, name: str, argument: Any) -> Any:
+    raw, source = type_lookup(t, receiver.cls, name)
+    assert source is not None
+    if raw is object.__ne__:
+        return _inverted_eq(t, receiver, argument)
+    if isinstance(raw, types.MethodDescriptorType) and _is_foreign_to_tensors(
+        t, receiver, argument
+    ):
+        return k.ConstantTracker(NotImplemented)
+    if name in _COMPARISONS and _attributes.may_refuse(t, raw):
+        return _compared_if_bound(t, raw, source, receiver, name, argument)
+    return t.call(t.bind(raw, source, receiver, name), [argument], {})
+
+
+_COMPARISONS = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"})
+
+
+@operation
+def _compared_if_bound(
+    t: Tracing, raw: Any, source: Source, receiver: Any, name: str, argument: Any
+) -> Any:
+    if (bound := (yield from _attributes.bound_or_none(t, raw, source, receiver, name))) is None:
+        return k.ConstantTracker(NotImplemented)
+    return (yield from settle(t.call(bound, [argument], {})))
+
+
+def _is_foreign_to_tensors(t: Tracing, receiver: Any, argument: Any) -> bool:
+    """Objects that are no numbers, and that do not ask to hear of functions of torch, speak for themselves."""
+    if (
+        not isinstance(receiver, k.TensorTracker)
+        or type(argument) is not k.ObjectTracker
+        or t.overrides.modes
+    ):
+        return False
+    return (
+        not issubclass(argument.cls, numbers.Number)
+        and guarded_lookup(t, argument.cls, _HEARS) is MISSING
+    )
+
+
+_HEARS = "__torch_function__"
+
+
+def _inverted_eq(t: Tracing, receiver: Any, argument: Any) -> Any:
+    """`object.__ne__`: the opposite of what the own `__eq__` says."""
+    answer = _slot_call(t, receiver, "__eq__", argument)
+    return after(answer, lambda equal: equal if _may_decline(equal) else negated(t, equal))
+
+
+def _may_decline(result: Any) -> bool:
+    if isinstance(result, VariableTracker):
+        return isinstance(result, k.ConstantTracker) and result.cls is types.NotImplementedType
+    return True
+
+
+@operation
+def _next_slots(t: Tracing, result: Any, attempts: list[Any], fail: Any) -> Any:
+    value = yield from settle(result)
+    for other in attempts:
+        if not _may_decline(value):
+            return value
+        value = yield from settle(_slot_call(t, *other))
+    return value if not _may_decline(value) else fail()
+
+
+def slots(
+    t: Tracing, name: str, symbol: str, left: Any, right: Any, *, in_place: bool = False
+) -> Any:
+    """The dispatch of a binary operator; `divmod` has no sign of its own."""
+    attempts = [(left, f"__i{name}__", right)] if in_place else []
+    attempts += _ordered(t, (left, f"__{name}__", right), (right, f"__r{name}__", left))
+    known = [
+        attempt
+        for attempt in attempts
+        if guarded_lookup(t, attempt[0].cls, attempt[1]) is not MISSING
+    ]
+    fail = functools.partial(_no_operator, t, symbol, left, right)
+
+    def waits(attempt: Any) -> bool:
+        return name in ("add", "mul") and _waits(attempt[0].cls, attempt[1], f"__r{name}__")
+
+    waiting = list(filter(waits, known))
+    if waiting and name == "mul":
+        numbers = [attempt for attempt in known if not waits(attempt)]
+        return _try_slots(t, numbers, lambda: _repeated(t, left, waiting, fail))
+    return _try_slots(t, sorted(known, key=waits), fail)
+
+
+def _repeated(t: Tracing, left: Any, attempts: list[Any], fail: Callable[[], Any]) -> Any:
+    """`sequence_repeat` in Objects/abstract.c: of two sequences, the left one says that the other is no number."""
+    count = min(attempts, key=lambda attempt: attempt[0] is not left)[2]
+    if not defines(t, count.cls, "__index__"):
+        complain(t, TypeError, "can't multiply sequence by non-int of type '", count.cls, "'")
+    return _try_slots(t, attempts, fail)
+
+
+def _waits(cls: type, name: str, reflected: str) -> bool:
+    """Whether this is `sq_concat` or `sq_repeat`, which wait for what both operands say as numbers, in place as well. A
+    class statement makes a number slot of an inherited `__iadd__`, and of all where it defines the reflected method."""
+    if not any(
+        plain_lookup(cls, name) is vars(base).get(name)
+        for base in _SEQUENCES
+        if issubclass(cls, base)
+    ):
+        return False
+    return cls in _SEQUENCES or not (
+        name == "__iadd__" or isinstance(plain_lookup(cls, reflected), types.FunctionType)
+    )
+
+
+_SEQUENCES = frozenset({list, tuple, str, bytes, bytearray, collections.deque})
+
+
+def _no_operator(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
+    what = "** or pow()" if symbol == "**" else symbol
+    complain(
+        t,
+        TypeError,
+        f"unsupported operand type(s) for {what}: '",
+        left.cls,
+        "' and '",
+        right.cls,
+        "'",
+    )
+
+
+# -- comparison -------------------------------------------------------------------------------------------------------
+def compare(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
+    name, reflected, function = COMPARISONS[symbol]
+    if (found := _scalars.computed(t, function, [left, right])) is not MISSING:
+        return found
+    left, right = _computable(t, symbol, left, right)
+    if (
+        isinstance(left, k.ConstantTracker)
+        and isinstance(right, k.ConstantTracker)
+        and not _is_user_value(left, right)
+    ):
+        return _folding.folded(t, function, left.value, right.value)
+    if _torch_calls.is_in_graph(t, left, right):
+        found = _torch_calls.record_operator(t, function, left, right)
+        if found is not MISSING:
+            return found
+    if isinstance(left, k.ArrayTracker) or isinstance(right, k.ArrayTracker):
+        return _arrays.operate(t, function, left, right)
+    attempts = _ordered_comparison(t, (left, name, right), (right, reflected, left))
+    known = [a for a in attempts if _compares(t, a[0], a[1])]
+    return _try_slots(t, known, lambda: _no_comparison(t, symbol, left, right))
+
+
+def _compares(t: Tracing, vt: Any, name: str) -> bool:
+    raw = guarded_lookup(t, vt.cls, name)
+    if raw is object.__ne__:
+        return _compares(t, vt, "__eq__")
+    return raw is not MISSING and raw is not getattr(object, name)
+
+
+def _ordered_comparison(t: Tracing, first: Any, second: Any) -> list[Any]:
+    left, right = first[0].cls, second[0].cls
+    if (
+        left is not right
+        and is_subtype(right, left)
+        and guarded_lookup(t, right, second[1]) is not MISSING
+    ):
+        return [second, first]
+    return [first, second]
+
+
+def _no_comparison(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
+    if symbol in ("==", "!="):
+        return identical(t, left, right, symbol == "!=")
+    complain(
+        t,
+        TypeError,
+        f"'{symbol}' not supported between instances of '",
+        left.cls,
+        "' and '",
+        right.cls,
+        "'",
+    )
+
+
+def negated(t: Tracing, vt: Any) -> Any:
+    return after(truth(t, vt), lambda held: k.ConstantTracker(not held))
+
+
+def identical(t: Tracing, left: Any, right: Any, invert: bool) -> Any:
+    return k.ConstantTracker(same_object(t, left, right) is not invert)
+
+
+def same_object(t: Tracing, left: Any, right: Any) -> bool:
+    """`left is right`, guarded where two paths from outside are told apart."""
+    if left is right:
+        t.handed_on.add(id(left))  # that two paths lead to it is now relied on
+        return True
+    if _are_given_numbers(left, right):
+        held = left.real is right.real
+        t.guard(left.source, (SameObject if held else DistinctObject)(right.source))
+        return held
+    if (
+        left.cls is tuple and right.cls is tuple and not (left.items or right.items)
+    ):  # of these there is one
+        return True
+    if isinstance(left, k.NumberTracker) or isinstance(right, k.NumberTracker):
+        if left.cls is not right.cls or left.cls is float:
+            return False
+        left, right = (
+            _symbolic_numbers.as_constant(t, left),
+            _symbolic_numbers.as_constant(t, right),
+        )
+    if isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker):
+        return left.cls is right.cls and (left.value is right.value or _same_atom(left, right))
+    if (
+        bool in (left.cls, right.cls) and left.cls is right.cls
+    ):  # two objects only: identity is equality
+        sides = [
+            _symbolic_numbers.decide(t, vt) if isinstance(vt, k.NumberTracker) else vt.value
+            for vt in (left, right)
+        ]
+        return sides[0] is sides[1]
+    if isinstance(left, k.WeakrefTracker) and all(
+        _is_only_reference(t, vt) for vt in (left, right)
+    ):
+        return same_object(t, left.target, right.target)
+    if left.real is not MISSING and right.real is not MISSING:
+        if left.real is right.real:
+            return True
+        if left.source is not None and right.source is not None and left.cls is right.cls:
+            t.guard(left.source, DistinctObject(right.source))
+    return False
+
+
+def _are_given_numbers(left: Any, right: Any) -> bool:
+    """Two numbers, or texts, of one class that were there before: equal ones may be one object, or two."""
+    given = all(
+        vt.source is not None and type(vt.source) is not CallSource and type(vt.real) in _NUMBERS
+        for vt in (left, right)
+    )
+    return given and left.cls is right.cls
+
+
+_NUMBERS = (int, float, complex, str, bytes, *NUMBERS, *PATHS)
+
+
+def _is_only_reference(t: Tracing, vt: Any) -> bool:
+    """An object that is alive has one weak reference without a callback, whoever asks for it."""
+    if not isinstance(vt, k.WeakrefTracker) or vt.source is None:
+        return isinstance(vt, k.WeakrefTracker)
+    alone = vt.real.__callback__ is None
+    t.guard(AttrSource(vt.source, "__callback__"), IsNone() if alone else IsNotNone())
+    return alone and not k.is_none(vt.target)
+
+
+def _same_atom(left: Any, right: Any) -> bool:
+    """Identity of equal immutable values is up to the interpreter; small ints and interned strings are shared."""
+    return type(left.value) in (int, str) and left.value == right.value
+
+
+# -- truth and containment --------------------------------------------------------------------------------------------
+def truth(t: Tracing, vt: Any) -> Any:
+    """A Python bool, or a suspended Result that ends in one."""
+    if (found := _scalars.computed(t, bool, [vt])) is not MISSING:
+        vt = found
+    if isinstance(vt, k.ConstantTracker) and not _is_user_value(vt):
+        if isinstance(vt, k.TextTracker):  # a number is never written as nothing
+            return True
+        if vt.value is NotImplemented:
+            raise t.unsupported("warning", "the truth of NotImplemented, of which Python warns")
+        return bool(vt.value)
+    if isinstance(vt, k.SequenceTracker | k.SetTracker | k.DictTracker) and not _says_itself(
+        t, vt.cls
+    ):
+        return bool(_content(t, vt))
+    if isinstance(vt, k.NumberTracker):
+        return _truth_of_number(t, vt)
+    if isinstance(vt, k.TensorTracker) and not t.overrides.modes:
+        expected = _assertion.expected_truth(t)
+        if expected is not None and _assertion.check(t, vt, expected):
+            return expected
+        hint = "use torch.where or torch.cond, or accept the graph break"
+        raise t.unsupported("data-dependent-branch", "a branch on the value of a tensor", hint)
+    for name, kind in (("__bool__", "truth"), ("__len__", "length")):
+        if (bound := t.special(vt, name)) is not MISSING:
+            return t.completed(t.call(bound, [], {}), Then(kind))
+    return True
+
+
+def _content(t: Tracing, vt: Any) -> Any:
+    if isinstance(vt, k.ListTracker) and _list_ends.has_more(t, vt):
+        return [vt]
+    if isinstance(vt, k.DictTracker):
+        return t.items(vt)
+    return vt.items if isinstance(vt, k.SequenceTracker) else vt.entries
+
+
+def _says_itself(t: Tracing, cls: type) -> bool:
+    """Of a class of containers: in Python."""
+    return defines(t, cls, "__bool__") or overrides(t, cls, "__len__")
+
+
+def _truth_of_number(t: Tracing, vt: Any) -> bool:
+    """`ShapeEnv` guards the answer, or cannot tell before run time."""
+    try:
+        return _symbolic_numbers.decide(t, vt)
+    except Unsupported:
+        expected = _assertion.expected_truth(t)
+        if expected is None or not _assertion.check(t, vt, expected):
+            raise
+        return expected
+
+
+def truth_of_result(t: Tracing, value: Any, kind: str) -> Any:
+    """The truth that `__bool__` ("truth") or `__len__` ("length") gave, checked as C does."""
+    if kind == "truth" and value.cls is not bool:
+        complain(t, TypeError, "__bool__ should return bool, returned ", value.cls)
+    return (
+        truth(t, value)
+        if kind == "truth"
+        else after(_containers.checked_length(t, value), functools.partial(truth, t))
+    )
+
+
+def contains(t: Tracing, container: Any, item: Any, invert: bool) -> Any:
+    """`item in container`."""
+    constant = isinstance(container, k.ConstantTracker) and isinstance(item, k.ConstantTracker)
+    if constant and not _is_user_value(container, item):
+        return _folding.folded(t, lambda c, i: (i in c) is not invert, container.value, item.value)
+    raw, source = type_lookup(t, container.cls, "__contains__")
+    if raw is None:
+        complain(t, TypeError, "'", container.cls, "' object is not a container")
+    if source is not None:
+        found = t.call(t.bind(raw, source, container, "__contains__"), [item], {})
+    else:
+        found = _iteration.any_equal(t, container, item)
+    return after(found, lambda value: _contained(t, value, invert))
+
+
+def _contained(t: Tracing, value: Any, invert: bool) -> Any:
+    if isinstance(value, k.TensorTracker) and not invert:
+        return value
+    return after(truth(t, value), lambda held: k.ConstantTracker(held is not invert))
+
+
+def get_item(t: Tracing, container: Any, key: Any) -> Any:
+    """`container[key]`: a Result."""
+    if isinstance(container, k.TensorTracker) and not t.overrides.modes:
+        return _torch_calls.record_item(t, container, key)
+    if isinstance(container, k.ArrayTracker):
+        return _arrays.operate(t, operator.getitem, container, key)
+    if isinstance(container, k.ClassTracker):
+        return _class_item(t, container, key)
+    return t.call_slot(container, "__getitem__", [key], "'{}' object is not subscriptable")
+
+
+@operation
+def _class_item(t: Tracing, cls_vt: Any, key: Any) -> Any:
+    if (getter := t.special(cls_vt, "__getitem__")) is MISSING:
+        getter = yield from attempt(
+            t, AttributeError, None, t.get_attribute, cls_vt, "__class_getitem__"
+        )
+        getter = None if getter is not None and k.is_none(getter) else getter
+    if getter is None and cls_vt.value is type:  # for which C has a case of its own
+        return t.call(k.BuiltinTracker(vars(list)["__class_getitem__"]), [cls_vt, key], {})
+    if getter is None:
+        complain(t, TypeError, "type '", cls_vt.value, "' is not subscriptable")
+    return (yield from settle(t.call(getter, [key], {})))
+
+
+def equal(t: Tracing, left: Any, right: Any) -> Any:
+    """Identity, then `==`, as a Python bool: what containers use (PyObject_RichCompareBool)."""
+    numbers = isinstance(left, k.NumberTracker) or isinstance(
+        right, k.NumberTracker
+    )  # whose values do as well
+    if left is right or (not numbers and same_object(t, left, right)):
+        return True
+    return after(compare(t, "==", left, right), functools.partial(truth, t))

@@ -1,0 +1,593 @@
+"""NumPy arrays: tensors that share their memory, computed with by torch's own NumPy layer, `torch._numpy`.
+
+Two runs for each operation. NumPy itself is asked first, with *witnesses*: arrays of the same dtypes and sizes that
+hold anything. It says which classes, sizes and strides there will be, and what shares memory with what. Then the layer
+runs on fake tensors, and each torch function that it calls becomes a node. Where the two do not agree there is a break.
+"""
+
+import importlib
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from stator_bytecode import HandlerTable, Unsupported
+from stator_guards import CallSource, Is
+from torch.overrides import TorchFunctionMode
+
+from stator_variables import _kinds as k
+from stator_variables._objects import _scalars, _symbolic_numbers
+from stator_variables._objects._raising import throw
+from stator_variables._pure import DTYPES, NUMPY, is_number_of_numpy
+from stator_variables._runtime._warnings import filtered
+from stator_variables._tensors import _tensor_attributes, _torch_calls
+from stator_variables._trace._graph import Traced
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+
+class _Layer:
+    """`torch._numpy`, imported when something of it is first used: importing stator is to be quick."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module("torch._numpy"), name)
+
+
+layer: Any = _Layer()
+handlers: HandlerTable[Any, Any] = HandlerTable("array of NumPy")
+_SUBSCRIPTS: dict[str, Any] = {"__getitem__": operator.getitem, "__setitem__": operator.setitem}
+_NAMES_OF_OPERATORS = "add sub mul truediv floordiv mod pow matmul lshift rshift and or xor"
+_AUGMENTED = {
+    getattr(operator, f"i{name}"): getattr(
+        operator, name if name not in ("and", "or") else f"{name}_"
+    )
+    for name in _NAMES_OF_OPERATORS.split()
+}
+_OPERATORS: dict[Any, Any] = {}
+if NUMPY is not None:
+    _UFUNCS = dict(
+        pair.split(":")
+        for pair in (
+            "mul:multiply sub:subtract truediv:divide floordiv:floor_divide mod:remainder pow:power lshift:left_shift "
+            "rshift:right_shift and:bitwise_and or:bitwise_or xor:bitwise_xor lt:less le:less_equal eq:equal "
+            "ne:not_equal gt:greater ge:greater_equal"
+        ).split()
+    )
+    _OPERATORS = {
+        getattr(operator, f"__{name}__"): getattr(NUMPY, _UFUNCS.get(name, name))
+        for name in ("add", "matmul", *_UFUNCS)
+    }
+LARGEST = 1 << 16
+"""Bytes of an array that a graph may hold."""
+_ASKED = frozenset(("broadcast_shapes", "__get__"))
+"""What is asked of fakes, besides metadata, and is no node."""
+
+
+def compute(
+    t: Tracing, function: Callable[..., Any], stand_in: Any, args: list[Any], kwargs: dict[str, Any]
+) -> Any:
+    """What `function` of NumPy gives, as torch's `stand_in` for it computes it."""
+    _refuse_error_state(t)
+    step = _Step(t)
+    args = [_symbolic_numbers.as_constant(t, vt) for vt in args]
+    if _is_elementwise(function):
+        args = [_as_array(t, vt) for vt in args]
+    try:
+        expected = step.witnessed(function, args, kwargs)
+        made = MISSING if step.witnesses else step.made(expected)
+        if made is not MISSING:
+            return made
+        step.prepare(function, args, kwargs)
+        found = step.recorded(stand_in, args, kwargs)
+    except Unsupported:
+        raise
+    except IndexError as error:
+        if function is operator.getitem and isinstance(
+            args[1], k.ConstantTracker
+        ):  # so loops over arrays end
+            for size in args[0].tensor.example.shape:
+                operator.index(size)  # NumPy judged by what it is now: `ShapeEnv` guards it
+            throw(IndexError, *error.args)
+        raise t.unsupported("numpy", f"{_name(function)}: IndexError: {error}") from error
+    except (
+        Exception
+    ) as error:  # either of the two refuses: natively it raises, or works, in NumPy's own way
+        raise t.unsupported(
+            "numpy", f"{_name(function)}: {type(error).__name__}: {error}"
+        ) from error
+    return step.result(expected, found, _name(function))
+
+
+def _is_elementwise(function: Any) -> bool:
+    """Return whether nothing but the items of the result depends on what numbers it is given."""
+    if function in (operator.pow, operator.ipow, NUMPY.power):
+        return False
+    return isinstance(function, NUMPY.ufunc) or function in _OPERATORS
+
+
+def _as_array(t: Tracing, vt: Any) -> Any:
+    """A number of NumPy as one that the graph computes, where the graph can take it."""
+    number = _scalars.number_of(t, vt)
+    if not isinstance(number, k.NumberTracker) or vt.real.dtype not in DTYPES:
+        return vt
+    dtype = {"dtype": k.ConstantTracker(DTYPES[vt.real.dtype])}
+    return k.ArrayTracker(_torch_calls.record(t, torch.scalar_tensor, [number], dtype), vt.cls)
+
+
+def _refuse_error_state(t: Tracing) -> None:
+    """What `numpy.errstate` asks for besides warnings cannot be done in a graph."""
+    t.guard(CallSource(_calls_out), Is(_calls_out()))
+    if _calls_out():
+        raise t.unsupported("numpy", f"a computation under numpy.errstate({NUMPY.geterr()})")
+
+
+def _calls_out() -> bool:
+    return not {"ignore", "warn"}.issuperset(NUMPY.geterr().values())
+
+
+def _name(function: Any) -> str:
+    return f"numpy.{getattr(function, '__name__', function)}"
+
+
+class _Step(TorchFunctionMode):
+    """One operation. As a mode: what is called on fakes is recorded."""
+
+    def __init__(self, t: Tracing) -> None:
+        super().__init__()
+        self.t = t
+        self.witnesses: dict[
+            int, tuple[Any, Any]
+        ] = {}  # by the id of the tracker: tracker, NumPy's own array
+        self.traced: dict[int, Traced] = {}  # by the id of the fake
+        self.loops: dict[
+            int, torch.dtype
+        ] = {}  # by the id of the tracker: what an operand is converted to
+
+    # -- NumPy ------------------------------------------------------------------------------------------------------
+    def witnessed(
+        self, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        plain = [self._plain(vt, self._witness, lambda vt: vt.value) for vt in args]
+        named = {
+            name: self._plain(vt, self._witness, lambda vt: vt.value) for name, vt in kwargs.items()
+        }
+        with (
+            NUMPY.errstate(all="ignore"),
+            filtered("error", ""),
+        ):  # what NumPy warns of has to be said on each call
+            return function(*plain, **named)
+
+    def _witness(self, vt: Any) -> Any:
+        if id(vt) not in self.witnesses:
+            made = _witness_of(vt.tensor.example)
+            if vt.flipped:
+                made = NUMPY.flip(made, vt.flipped)
+                made.flags.writeable = False  # what is written to it has to show elsewhere
+            self.witnesses[id(vt)] = vt, made if vt.cls is NUMPY.ndarray else made[()]
+        return self.witnesses[id(vt)][1]
+
+    def _plain(self, vt: Any, array: Callable[[Any], Any], value: Callable[[Any], Any]) -> Any:
+        """The argument that a tracker stands for, with arrays by `array` and constants by `value`."""
+        vt = _symbolic_numbers.as_constant(self.t, vt)
+        if isinstance(vt, k.ArrayTracker):
+            return array(vt)
+        if isinstance(vt, k.TupleTracker | k.ListTracker) and vt.cls in (tuple, list, torch.Size):
+            parts = [self._plain(item, array, value) for item in vt.items]
+            return parts if vt.cls is list else tuple(parts)
+        if isinstance(vt, k.SliceTracker):
+            return slice(*(self._plain(part, array, value) for part in vt.parts))
+        if isinstance(vt, k.ConstantTracker | k.ClassTracker):
+            return value(vt)
+        raise self.t.unsupported(
+            "numpy", f"a {vt.cls.__qualname__} as an argument of a function of NumPy"
+        )
+
+    # -- torch ------------------------------------------------------------------------------------------------------
+    def recorded(self, stand_in: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        with self:
+            plain = [self._plain(vt, self._operand, self._constant) for vt in args]
+            named = {
+                name: self._plain(vt, self._operand, self._constant) for name, vt in kwargs.items()
+            }
+            return stand_in(*plain, **named)
+
+    def prepare(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """NumPy converts the operands of a `ufunc` before it computes: to what, only NumPy says right."""
+        ufunc = function if isinstance(function, NUMPY.ufunc) else _OPERATORS.get(function)
+        if ufunc is None:
+            return
+        operands = args[: ufunc.nin]
+        if kwargs.keys() - {"out"} or not all(
+            isinstance(vt, k.ArrayTracker | k.ConstantTracker) for vt in operands
+        ):
+            raise self.t.unsupported(
+                "numpy", f"{_name(function)} with arguments that decide how it computes"
+            )
+        given = [_given(vt) for vt in operands]
+        for vt, dtype in zip(
+            operands, ufunc.resolve_dtypes((*given, *[None] * ufunc.nout)), strict=False
+        ):
+            if isinstance(vt, k.ConstantTracker):
+                dtype.type(
+                    vt.value
+                )  # raises for an int that such a dtype has not, which some functions know better
+            self.loops[id(vt)] = DTYPES[dtype]
+
+    def _operand(self, vt: Any) -> Any:
+        example = vt.tensor.example
+        self.traced[id(example)] = vt.tensor.traced
+        if vt.flipped:
+            example = torch.flip(example, vt.flipped)
+        wanted = self.loops.get(id(vt), example.dtype)
+        return layer.ndarray(example if wanted == example.dtype else example.to(wanted))
+
+    def _constant(self, vt: Any) -> Any:
+        """In the layer's terms: a number of NumPy has a dtype of its own, Python's have not."""
+        value = vt.value
+        if id(vt) in self.loops:
+            return layer.ndarray(torch.tensor(_bare(value), dtype=self.loops[id(vt)]))
+        if is_number_of_numpy(type(value)):
+            return layer.ndarray(torch.tensor(_bare(value), dtype=DTYPES[value.dtype]))
+        if isinstance(value, NUMPY.dtype) or (
+            isinstance(value, type) and issubclass(value, NUMPY.generic)
+        ):
+            return NUMPY.dtype(value).name
+        return value
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name, kwargs = func.__name__, kwargs or {}
+        if name == "__get__" and func.__self__.__name__ in ("T", "mT", "H", "mH", "real", "imag"):
+            return self._kept(self.t.graph.attribute(self._traced(args[0]), func.__self__.__name__))
+        if name in _torch_calls.METADATA or name in _ASKED or not _torch_calls.is_recorded(func):
+            return func(*args, **kwargs)
+        if func in (torch.tensor, torch.as_tensor) and "dtype" not in kwargs:
+            kwargs = {
+                **kwargs,
+                "dtype": func(*args).dtype,
+            }  # under the default of the layer, which is NumPy's
+        target = _SUBSCRIPTS.get(name) or _torch_calls.node_target(func)
+        return self._kept(self.t.graph.call(target, self._traced([*args]), self._traced(kwargs)))
+
+    def _kept(self, traced: Traced) -> Any:
+        """The fake that a node gives; many of them for a node that gives many."""
+        if isinstance(example := traced.example, tuple | list):
+            parts = [self._kept(self.t.graph.project(traced, i)) for i in range(len(example))]
+            return type(example)(parts)
+        if example is None:
+            return None
+        if not isinstance(example, torch.Tensor):
+            raise self.t.unsupported(
+                "numpy", f"a {type(example).__name__} that depends on the contents of an array"
+            )
+        self.traced[id(example)] = traced
+        return example
+
+    def _traced(self, value: Any) -> Any:
+        """Fakes turned back into what the graph knows them by."""
+        if isinstance(value, torch.Tensor):
+            return self.traced[id(value)]
+        if isinstance(value, torch.SymInt):
+            return self._size(value)
+        if isinstance(value, slice):
+            return slice(*map(self._traced, (value.start, value.stop, value.step)))
+        if isinstance(value, dict):
+            return {key: self._traced(item) for key, item in value.items()}
+        return (
+            type(value)(map(self._traced, value))
+            if type(value) in (tuple, list, torch.Size)
+            else value
+        )
+
+    def _size(self, number: Any) -> Any:
+        """A symbolic size, read from a tensor that has it."""
+        for traced in [*self.traced.values()]:
+            for i, size in enumerate(traced.example.shape):
+                if isinstance(size, torch.SymInt) and size.node.expr == number.node.expr:
+                    return self.t.graph.call("size", [traced, i], {})
+        raise self.t.unsupported("numpy", f"the size {number}, which no array has")
+
+    def made(self, expected: Any) -> Any:
+        """Arrays of nothing but what is known, if they are small: the graph holds them, and copies them."""
+        if type(expected) in (tuple, list):
+            once = {id(part): self.made(part) for part in expected}
+            parts = [once[id(part)] for part in expected]
+            kind = k.TupleTracker if type(expected) is tuple else k.ListTracker
+            return MISSING if MISSING in parts else kind(parts, type(expected))
+        if (
+            type(expected) is not NUMPY.ndarray
+            or expected.nbytes > LARGEST
+            or expected.dtype not in DTYPES
+        ):
+            return MISSING
+        if not expected.flags.writeable or any(step < 0 for step in expected.strides):
+            return MISSING
+        traced = self.t.graph.call(
+            "clone", [self.t.graph.install("array", torch.from_numpy(expected))], {}
+        )
+        return _new_array(traced, expected)
+
+    # -- both -------------------------------------------------------------------------------------------------------
+    def result(self, expected: Any, found: Any, name: str) -> Any:
+        if expected is None:
+            return k.NONE
+        if (
+            type(expected) in (tuple, list)
+            and isinstance(found, tuple | list)
+            and len(expected) == len(found)
+        ):
+            kind = k.TupleTracker if type(expected) is tuple else k.ListTracker
+            once = {
+                id(want): self.result(want, got, name)
+                for want, got in zip(expected, found, strict=True)
+            }
+            return kind([once[id(want)] for want in expected], type(expected))
+        tensor = found.tensor if isinstance(found, layer.ndarray) else found
+        if not isinstance(tensor, torch.Tensor):
+            raise self.t.unsupported("numpy", f"{name}, which gives a {type(expected).__name__}")
+        for vt, witness in self.witnesses.values():
+            if expected is witness and _same_place(tensor, vt.tensor.example):
+                return vt
+            if expected is witness:
+                raise self.t.unsupported("numpy", f"{name}, which gives its operand")
+        return self._array(expected, tensor, name)
+
+    def _array(self, expected: Any, example: Any, name: str) -> Any:
+        """A new array or number, if the two agree on it."""
+        is_array = type(expected) is NUMPY.ndarray
+        told = getattr(expected, "dtype", None), getattr(expected, "shape", None)
+        if told[0] is None or (DTYPES.get(told[0]), told[1]) != (
+            example.dtype,
+            _sizes(example.shape),
+        ):
+            said = f"a {type(expected).__name__} ({told}), and {example.dtype} ({_sizes(example.shape)})"
+            raise self.t.unsupported("numpy", f"{name} gives {said} in torch's NumPy layer")
+        shares = [
+            _storage(vt.tensor.example) == _storage(example) for vt, _ in self.witnesses.values()
+        ]
+        agreed = [
+            is_array and NUMPY.may_share_memory(expected, made)
+            for _, made in self.witnesses.values()
+        ]
+        traced = self.traced[id(example)]
+        if is_array and not _alike(expected, example):
+            fixed = expected.flags.writeable and expected.flags.c_contiguous
+            if any(shares) or any(agreed) or not fixed:
+                raise self.t.unsupported(
+                    "numpy", f"{name}, which torch's NumPy layer lays out in another way"
+                )
+            traced = self.t.graph.call("contiguous", [traced], {})
+        if any(shares) and not any(agreed):
+            traced = self.t.graph.call("clone", [traced], {})
+        elif shares != agreed and example.numel():
+            raise self.t.unsupported(
+                "numpy", f"{name}, which gives a view where torch's NumPy layer gives a copy"
+            )
+        if example.is_conj() or example.is_neg():
+            raise self.t.unsupported("numpy", f"{name}, which torch leaves to be done later")
+        return _new_array(traced, expected)
+
+
+def _new_array(traced: Traced, expected: Any) -> Any:
+    made = k.ArrayTracker(k.TensorTracker(traced, torch.Tensor), type(expected))
+    made.owns_memory = type(expected) is NUMPY.ndarray and expected.flags.owndata
+    return made
+
+
+def _same_place(one: Any, other: Any) -> bool:
+    """Whether these are the same view of the same memory."""
+    places = ((_storage(x), x.dtype, x.shape, x.stride(), x.storage_offset()) for x in (one, other))
+    return one is other or operator.eq(*places)
+
+
+def _storage(example: Any) -> int:
+    return example.untyped_storage()._cdata  # type: ignore[no-any-return]
+
+
+def _hint(size: Any) -> int:
+    return size.node.hint if isinstance(size, torch.SymInt) else size  # type: ignore[no-any-return]
+
+
+def _sizes(sizes: Any) -> tuple[int, ...]:
+    return tuple(map(_hint, sizes))
+
+
+def _alike(expected: Any, example: Any) -> bool:
+    """Whether an array of NumPy may be written to and lies in memory as the fake does."""
+    steps = [_hint(step) * expected.itemsize for step in example.stride()]
+    same = all(
+        ours == step
+        for ours, step, size in zip(expected.strides, steps, expected.shape, strict=True)
+        if size > 1
+    )
+    return bool(expected.flags.writeable and (same or not expected.size))
+
+
+def _bare(value: Any) -> Any:
+    return value.item() if is_number_of_numpy(type(value)) else value
+
+
+def _given(vt: Any) -> Any:
+    """A dtype, or the class of a number of Python, which has none of its own."""
+    if isinstance(vt, k.ArrayTracker):
+        return NAMES[vt.tensor.example.dtype]
+    cls = type(vt.value)
+    return cls if cls in (int, float, complex) else NUMPY.dtype(cls)
+
+
+def _is_integral(vt: Any) -> bool:
+    return isinstance(vt, k.ArrayTracker) and NAMES[vt.tensor.example.dtype].kind in "iu"
+
+
+def _witness_of(example: Any) -> Any:
+    """An array of these sizes that most functions accept: near to the identity, or of integers that are an index."""
+    sizes, steps = _sizes(example.shape), _sizes(example.stride())
+    extent = (
+        1 + sum((size - 1) * step for size, step in zip(sizes, steps, strict=True))
+        if 0 not in sizes
+        else 0
+    )
+    dtype = NAMES[example.dtype]
+    memory = NUMPY.full(extent, 0.001).astype(dtype)
+    made = NUMPY.ndarray(sizes, dtype, memory, 0, [step * dtype.itemsize for step in steps])
+    if dtype.kind in "fc":
+        for i in range(min(sizes, default=0)):
+            made[(i,) * len(sizes)] = 1
+    return made
+
+
+NAMES = {tensor: array for array, tensor in DTYPES.items()}
+
+
+# -- between tensors and arrays ---------------------------------------------------------------------------------------
+def array_of(t: Tracing, vt: Any) -> Any:
+    """`tensor.numpy()`: memory that autograd does not watch, so it counts no writes of the array's."""
+    example = vt.example
+    plain = not (example.requires_grad or example.is_conj() or example.is_neg())
+    if (
+        not plain
+        or example.dtype not in NAMES
+        or example.device.type != "cpu"
+        or example.layout != torch.strided
+    ):
+        raise t.unsupported(
+            "numpy", "the memory of a tensor that cannot be seen as an array, or not so simply"
+        )
+    return k.ArrayTracker(_tensor_attributes.read(t, vt, "data"), NUMPY.ndarray)
+
+
+@handlers.handles(torch.Tensor.numpy)
+def _to_array(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if len(args) != 1 or kwargs or not isinstance(args[0], k.TensorTracker):
+        raise t.unsupported("numpy", "numpy() with arguments")
+    return array_of(t, args[0])
+
+
+@handlers.handles_each(
+    (torch.from_numpy, torch.as_tensor, torch.tensor, torch.asarray) if NUMPY is not None else ()
+)
+def from_array(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    """A tensor made of an array: what is no array is for torch alone."""
+    if not (args and isinstance(args[0], k.ArrayTracker)):
+        return _torch_calls.call_recorded(t, of, args, _with_dtype(t, of, args, kwargs))
+    array, *more = args
+    kwargs = {name: vt for name, vt in kwargs.items() if not k.is_none(vt)}
+    if (
+        more
+        or not kwargs.keys() <= {"dtype", "device"}
+        or array.cls is not NUMPY.ndarray
+        or array.flipped
+    ):
+        raise t.unsupported(
+            "numpy", f"{of.__name__}() of an array, with arguments, or of one that goes backwards"
+        )
+    copies = of is torch.tensor
+    if (
+        not copies and array.tensor.example.storage_offset() != 0
+    ):  # its tensor is to start where the array does
+        raise t.unsupported("numpy", f"{of.__name__}() of a part of an array")
+    made = _tensor_attributes.read(t, array.tensor, "data")
+    if copies:
+        made = _torch_calls.record(t, "clone", [made], {})
+    return _torch_calls.record(t, "to", [made], kwargs) if kwargs else made
+
+
+@handlers.handles(torch.Tensor.new_tensor)
+def _like_a_tensor(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`x.new_tensor(array)`, of the dtype of `x` and where `x` is."""
+    if len(args) != 2 or not isinstance(args[1], k.ArrayTracker):
+        return _torch_calls.call_recorded(t, torch.Tensor.new_tensor, args, kwargs)
+    like = {name: k.ConstantTracker(getattr(args[0].example, name)) for name in ("dtype", "device")}
+    given = {name: vt for name, vt in kwargs.items() if not k.is_none(vt)}
+    return from_array(t, args[1:], {**like, **given}, torch.tensor)
+
+
+def _with_dtype(t: Tracing, of: Any, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Numbers of NumPy among what a tensor is made of decide its dtype: a graph holds them as Python's."""
+    data = args[0] if args else kwargs.get("data", k.NONE)
+    if (len(args) > 1 and not k.is_none(args[1])) or not k.is_none(kwargs.get("dtype", k.NONE)):
+        return kwargs
+    if not _holds_number_of_numpy(data):
+        return kwargs
+    try:
+        dtype = of(_stand_in(data)).dtype
+    except Exception as error:
+        raise _torch_calls.operator_error(t, error) from error
+    return {**kwargs, "dtype": k.ConstantTracker(dtype)}
+
+
+def _holds_number_of_numpy(vt: Any) -> bool:
+    if isinstance(vt, k.SequenceTracker):
+        return any(map(_holds_number_of_numpy, vt.items))
+    return isinstance(vt, k.ConstantTracker) and is_number_of_numpy(vt.cls)
+
+
+def _stand_in(vt: Any) -> Any:
+    """Of the same dtypes and sizes, with any numbers in the place of those that are not known."""
+    if isinstance(vt, k.SequenceTracker):
+        return list(map(_stand_in, vt.items))
+    if isinstance(vt, k.TensorTracker):
+        return torch.empty((), dtype=vt.example.dtype)
+    if isinstance(vt, k.ScalarTracker):
+        return vt.real
+    return vt.cls() if isinstance(vt, k.NumberTracker) else vt.constant()
+
+
+def operate(t: Tracing, function: Callable[..., Any], *operands: Any) -> Any:
+    """An operator or subscript with an array on one side: both worlds find out by themselves whose method it is."""
+    if function in _AUGMENTED and operands[0].cls is not NUMPY.ndarray:
+        function = _AUGMENTED[function]  # of numbers
+    if function in (operator.pow, operator.ipow) and _is_integral(operands[1]):
+        raise t.unsupported(
+            "numpy", "integers to the power of integers, which NumPy refuses if one is negative"
+        )
+    if function is operator.getitem and (forward := _forward(operands[1])) is not None:
+        return _backwards(t, operands[0], operands[1], forward)
+    return compute(t, function, _OWN_OPERATORS.get(function, function), list(operands), {})
+
+
+def remainder(a: Any, b: Any) -> Any:
+    """A remainder of zero has the sign of the divisor in NumPy, in torch that of the dividend."""
+    found = layer.remainder(a, b)
+    return (
+        layer.where(found == 0, layer.copysign(found, b), found)
+        if found.tensor.is_floating_point()
+        else found
+    )
+
+
+def _remain(a: Any, b: Any) -> Any:
+    a[...] = remainder(a, b)
+    return a
+
+
+_OWN_OPERATORS: dict[Any, Callable[..., Any]] = {operator.mod: remainder, operator.imod: _remain}
+
+
+_SLICES = (k.ConstantTracker, k.SliceTracker)
+
+
+def _forward(key: Any) -> Any:
+    """A key with `:` for each `::-1`, None where it has none."""
+    parts = key.items if isinstance(key, k.TupleTracker) else [key]
+    turned = [
+        isinstance(part, _SLICES) and part.constant() == slice(None, None, -1) for part in parts
+    ]
+    if not any(turned):
+        return None
+    forward = [
+        k.ConstantTracker(slice(None)) if turn else part
+        for part, turn in zip(parts, turned, strict=True)
+    ]
+    return k.TupleTracker(forward, tuple)
+
+
+def _backwards(t: Tracing, vt: Any, key: Any, forward: Any) -> Any:
+    """A view that goes backwards, which no tensor can be: the way forward, to be turned wherever it is read."""
+    view = operate(t, operator.getitem, vt, forward)
+    step = _Step(t)
+    steps = step.witnessed(operator.getitem, [vt, key], {}).strides
+    if vt.flipped or view.flipped or any(size < 2 for size in view.tensor.example.shape):
+        raise t.unsupported("numpy", "a view of a view backwards")
+    return k.ArrayTracker(
+        view.tensor, view.cls, tuple(i for i, step in enumerate(steps) if step < 0)
+    )

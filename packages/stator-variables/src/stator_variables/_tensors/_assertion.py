@@ -1,0 +1,126 @@
+"""What has to hold at run time only: `assert` and its like on values that data decides become checks in the graph.
+
+A check that fails makes the graph raise, and then the program itself runs, and raises in its own words. So a branch on
+unknown data needs no break when its other side does nothing but raise: `if x.max() > 9: raise ValueError(...)` too.
+
+    assert (x > 0).all(), "message"        torch._assert_async(all_, FAILED)    a tensor on the CPU
+    assert n < 5        # n = x.item()     torch._check(lt)                     a symbolic bool
+"""
+
+import operator
+from typing import Any
+
+import torch
+from stator_bytecode import Frame, HandlerTable
+
+from stator_variables import _kinds as k
+from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._tensors import _torch_calls
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("assertion")
+FAILED = "Expected Tensor with single nonzero value, but got zero"
+"""What the check without a message says, too; but AOTAutograd leaves that one out."""
+LONGEST = 200
+"""Instructions that are looked through for a `raise`."""
+
+
+def expected_truth(t: Tracing) -> bool | None:
+    """What the value being branched on has to be, where the program raises otherwise; None where it goes on."""
+    if t.frame is None or t.instruction is None:
+        return None
+    code, jump = t.frame.code.instructions, t.instruction
+    if jump.op == "TO_BOOL":
+        jump = code[jump.index + 1]
+    if jump.op not in ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE"):
+        return None
+    jumps_if = jump.op == "POP_JUMP_IF_TRUE"
+    if _only_raises(t.frame, jump.index + 1):
+        return jumps_if
+    return not jumps_if if _only_raises(t.frame, jump.target) else None
+
+
+def _only_raises(frame: Frame, start: int) -> bool:
+    """Whether nothing but an exception can come of going on there: no branch and no loop. One that a handler of this
+    frame sees may be the program's way to go on, and then happen often, unless it is an `assert` that failed."""
+    code = frame.code.instructions
+    may_be_handled = code[start].arg is AssertionError
+    for instruction in code[start : start + LONGEST]:
+        if instruction.target != -1 or instruction.op in _ELSEWHERE:
+            return False
+        if instruction.handler is not None and not may_be_handled:
+            return False
+        if instruction.op == "RAISE_VARARGS":
+            return True
+    return False
+
+
+_ELSEWHERE = frozenset({"RETURN_VALUE", "YIELD_VALUE", "RERAISE", "JUMP", "SEND"})
+
+
+def check(t: Tracing, vt: Any, expected: bool) -> bool:
+    """Record that the truth of a tensor or a symbolic number is `expected`. False when the graph cannot check it."""
+    if isinstance(vt, k.TensorTracker):
+        if (
+            vt.example.device.type != "cpu"
+        ):  # a check that fails on a device takes the whole process with it
+            if not t.policy.capture_data:
+                return False
+            return check(t, _torch_calls.record(t, "item", [vt], {}), expected)
+        wanted = vt if expected else _torch_calls.record(t, torch.logical_not, [vt], {})
+        _torch_calls.record(t, torch._assert_async, [wanted, k.ConstantTracker(FAILED)], {})
+        return True
+    if vt.cls is not bool:
+        vt = _torch_calls.record(t, operator.ne, [vt, k.ConstantTracker(0)], {})
+    wanted = vt if expected else _torch_calls.record(t, torch.sym_not, [vt], {})
+    _torch_calls.record(t, torch._check, [wanted], {})
+    return True
+
+
+# -- torch's own checks -----------------------------------------------------------------------------------------------
+@handlers.handles(
+    torch._check,
+    torch._check_value,
+    torch._check_index,
+    torch._check_type,
+    torch._check_not_implemented,
+)
+def check_condition(t: Tracing, args: Args, kwargs: Kwargs) -> None:
+    """The message is for the program's own run, and so is a check that fails already."""
+    condition = args[0] if args else kwargs.get("cond")
+    if isinstance(condition, k.NumberTracker):
+        check(t, condition, True)
+    elif not isinstance(condition, k.ConstantTracker) or condition.value is not True:
+        raise t.unsupported("operator-error", "a check that fails, or that torch refuses")
+
+
+@handlers.handles(torch._assert_async)
+def check_later(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    message = [k.ConstantTracker(FAILED)] if len(args) + len(kwargs) == 1 else []
+    return _torch_calls.record(t, torch._assert_async, [*args, *message], kwargs)
+
+
+@handlers.handles(torch._check_is_size)
+def check_is_size(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    number = args[0] if args else kwargs.get("i", MISSING)
+    if number is MISSING:
+        return MISSING
+    if not isinstance(number, k.NumberTracker):
+        check_condition(t, [t.fold(operator.ge, [number, k.ConstantTracker(0)], {})], {})
+    limit = {"max": kwargs["max"]} if "max" in kwargs else {}
+    return _torch_calls.record(t, torch._check_is_size, [number], limit)
+
+
+@handlers.handles(torch._check_tensor_all, torch._assert)
+def check_tensor(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    condition = args[0] if args else kwargs.get("cond", kwargs.get("condition"))
+    if t.overrides.modes:  # which are asked by its own code
+        return MISSING
+    if not isinstance(condition, k.TensorTracker):
+        return check_condition(t, [condition], {})
+    if not check(t, _torch_calls.record(t, "all", [condition], {}), True):
+        raise t.unsupported(
+            "data-dependent-branch", "a check of the values of a tensor on another device"
+        )
+    return k.NONE

@@ -1,0 +1,72 @@
+"""Calls that ask autograd about values inside the graph before them: of what a compiler makes one autograd function,
+the results are related to the inputs alone, there are no second derivatives, and nobody calls hooks of what is between.
+
+The calls themselves run natively. What is done here is to note that the graph must keep its history; then they are
+handled like any other.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from stator_bytecode import HandlerTable
+
+from stator_variables import _kinds as k
+from stator_variables._tensors import _tensor_attributes
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("differentiation")
+
+
+def _register(function: Callable[..., Any], asks: str, signature: inspect.Signature) -> None:
+    @handlers.handles(function)
+    def note(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError:  # the program's mistake, of which it will be told
+            return MISSING
+        creates = given.get("create_graph")
+        if creates is not None and creates.constant() is not False:
+            t.graph.keep_history()
+        ask_inside(t, given.get(asks))
+        return MISSING
+
+
+def ask_inside(t: Tracing, asked: Any) -> None:
+    """Keep the history of the graph for a call about a tensor that it made and went on from."""
+    if _is_inside(t, asked):
+        t.graph.keep_history()
+
+
+def _is_inside(t: Tracing, asked: Any) -> bool:
+    """Whether this is a tensor, or holds one, that this graph made and went on from."""
+    if isinstance(asked, k.SequenceTracker):
+        return any(_is_inside(t, item) for item in asked.items)
+    return (
+        isinstance(asked, k.TensorTracker)
+        and asked.source is None
+        and t.graph.may_be_kept(asked.shown)
+    )
+
+
+_WITH_FLAG = inspect.signature(lambda self, requires_grad=None: None)
+
+
+@handlers.handles(torch.Tensor.requires_grad_)
+def ask_for_gradients(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    try:
+        tensor, flag = map(
+            _WITH_FLAG.bind(*args, **kwargs).arguments.get, ("self", "requires_grad")
+        )
+    except TypeError:  # see above
+        return MISSING
+    is_so = _tensor_attributes.has_flag(
+        t, tensor, k.ConstantTracker(True) if flag is None else flag
+    )
+    return tensor if is_so else MISSING
+
+
+_register(torch.autograd.grad, "inputs", inspect.signature(torch.autograd.grad))
+_register(torch.autograd.backward, "inputs", inspect.signature(torch.autograd.backward))

@@ -1,0 +1,169 @@
+"""`torch.Generator` and the functions that seed torch's own generators, or read and set their state.
+
+Nodes of the graph draw from torch's own generators alone; compilers take no other. So what an operator draws from a
+generator that it is given is drawn ahead of the graph, natively, and is an input of the graph:
+
+    torch.randn(n, generator=g)     drawn0 = randn(n, dtype=torch.float32, device=cpu, generator=g)
+    x.normal_(generator=g)          drawn0 = filled('normal_', x.shape, ..., generator=g);  x.copy_(drawn0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from stator_bytecode import HandlerTable
+from stator_guards import AttrSource, CapturedSource, Custom, Is
+
+from stator_variables import _kinds as k
+from stator_variables._runtime._support import filled
+from stator_variables._tensors import _streams, _torch_calls
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("generator")
+
+
+# -- torch's own generators -------------------------------------------------------------------------------------------
+_OF_CPU = "manual_seed seed set_rng_state initial_seed get_rng_state"
+_OF_CUDA = "manual_seed manual_seed_all seed seed_all set_rng_state set_rng_state_all initial_seed get_rng_state"
+_READING = ("initial_seed", "get_rng_state")
+
+
+def _functions() -> Iterator[Callable[..., Any]]:
+    yield from (vars(torch.random)[name] for name in _OF_CPU.split())
+    yield from (vars(torch.cuda)[name] for name in _OF_CUDA.split())
+
+
+@handlers.handles_each(_functions())
+def of_torch(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    """A function on torch's own generators."""
+    _check_seed(t, of, args, kwargs)
+    reads = of.__name__ in _READING
+    example = 0 if of is torch.random.seed else None
+    if reads:
+        example = _streams.tried(t, of, [*map(_streams.example_of, args)], kwargs)
+    step = _streams.step(t, _streams.TORCH, of, args, kwargs, changes=not reads)
+    if of is torch.random.manual_seed:
+        real = torch.default_generator
+        return t.wrap(real, CapturedSource("default_generator", real))
+    return _streams.result(t, step, example)
+
+
+def _check_seed(t: Tracing, of: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Refuse what `manual_seed` refuses: it raises natively."""
+    if of.__name__.startswith("manual_seed"):
+        seeds = [_streams.example_of(vt) for vt in (*args, *kwargs.values())]
+        is_method = of is torch.Generator.manual_seed
+        _streams.tried(t, torch.Generator().manual_seed if is_method else _seeded, seeds[-1:], {})
+
+
+def _seeded(seed: Any) -> None:
+    torch.Generator().manual_seed(int(seed))
+
+
+def is_own(t: Tracing, vt: Any) -> bool:
+    """Return True for one of torch's own generators, which is guarded; another is guarded to be none of them."""
+    if vt.real is MISSING:
+        return False
+    if not _is_other(vt.real):
+        t.guard(vt.source, Is(vt.real))
+        return True
+    t.guard(vt.source, Custom("{fn}({value})", _is_other, "none of torch's own generators"))
+    return False
+
+
+def _is_other(generator: Any) -> bool:
+    own = (torch.default_generator, *torch.cuda.default_generators)
+    return all(generator is not each for each in own)
+
+
+# -- methods of a generator -------------------------------------------------------------------------------------------
+_METHODS = ("manual_seed", "seed", "initial_seed", "get_state", "set_state", "clone_state")
+_GIVE_THEMSELVES = ("manual_seed", "set_state")
+
+
+@handlers.handles(torch.Generator)
+def make(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    _streams.tried(t, torch.Generator, [*map(_streams.example_of, args)], kwargs)
+    return _streams.made(
+        _streams.step(t, _streams.NEW, torch.Generator, args, kwargs), torch.Generator
+    )
+
+
+@handlers.handles_each({getattr(torch.Generator, name): name for name in _METHODS})
+def method(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
+    receiver = args[0]
+    function = getattr(torch.Generator, of)
+    if of == "manual_seed":
+        _check_seed(t, function, args[1:], kwargs)
+    stream = _streams.TORCH if is_own(t, receiver) else _streams.owner(t, receiver)
+    changes = of in ("manual_seed", "seed", "set_state")
+    step = _streams.step(t, stream, function, args, kwargs, changes=changes)
+    if of in _GIVE_THEMSELVES:
+        return receiver
+    if of == "clone_state":
+        return _streams.made(step, torch.Generator)
+    return _streams.result(t, step, _state_like(receiver) if of == "get_state" else 0)
+
+
+def _state_like(receiver: Any) -> Any:
+    generator = torch.Generator() if receiver.real is MISSING else receiver.real
+    return generator.get_state()
+
+
+@handlers.handles(torch.Generator.device)
+def device(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    receiver = args[0]
+    if receiver.real is MISSING:
+        raise t.unsupported(
+            "random-stream", "the device of a generator that was made in the region"
+        )
+    return t.wrap(receiver.real.device, AttrSource(receiver.source, "device"))
+
+
+# -- operators that are given a generator -----------------------------------------------------------------------------
+def draw_ahead(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Draw what an operator gives ahead of the graph, or take one of torch's own generators out."""
+    vt = kwargs["generator"]
+    if vt.cls is torch.Generator and not is_own(t, vt):
+        return _drawn(t, target, args, kwargs)
+    kwargs["generator"] = k.NONE
+    return MISSING
+
+
+def _drawn(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    if t.levels:
+        raise t.unsupported("random-stream", "a generator inside of a transform")
+    if t.inference.ever or t.overrides.modes or "out" in kwargs:
+        raise t.unsupported("random-stream", "a generator in inference mode, or under a mode")
+    if isinstance(target, str) and target.endswith("_"):
+        return _filled(t, target, args, kwargs)
+    function = getattr(torch.Tensor, target) if isinstance(target, str) else target
+    if target in (torch.rand, torch.randn):
+        kwargs = {"dtype": k.ConstantTracker(torch.get_default_dtype()), **kwargs}
+    step = _streams.step(t, _streams.owner(t, kwargs["generator"]), function, args, kwargs)
+    plain = [_torch_calls.argument(t, arg) for arg in args]
+    named = {
+        name: _torch_calls.argument(t, arg) for name, arg in kwargs.items() if name != "generator"
+    }
+    return _streams.tensor(t, step.drawn, target, plain, named)
+
+
+def _filled(t: Tracing, target: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """A tensor filled in place: another one, of the same layout, is filled ahead of the graph, and copied."""
+    tensor, *rest = args
+    example = tensor.example
+    layout = [
+        _torch_calls.metadata_value(t, example.size(), "size", [tensor], {}),
+        _torch_calls.metadata_value(t, example.stride(), "stride", [tensor], {}),
+        k.ConstantTracker(example.dtype),
+        k.ConstantTracker(example.device),
+    ]
+    given = [k.ConstantTracker(target), *layout, *rest]
+    step = _streams.step(t, _streams.owner(t, kwargs["generator"]), filled, given, kwargs)
+    size, stride = (_torch_calls.argument(t, vt) for vt in layout[:2])
+    named = {"dtype": example.dtype, "device": example.device}
+    source = _streams.tensor(t, step.drawn, torch.empty_strided, [size, stride], named)
+    return _torch_calls.record(t, "copy_", [tensor, source], {})

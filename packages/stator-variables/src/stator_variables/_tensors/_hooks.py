@@ -1,0 +1,276 @@
+"""Hooks for gradients that are registered while tracing: the entry registers them after the graph, in order.
+
+    handle = y.register_hook(hook)       # recorded as a HookCall
+    z = y * 2
+    handle.remove()                      # another one
+
+    g = graph(x)                         # the entry
+    r0 = register_hook_0(g[0], hook)
+    remove_1(r0)
+
+Autograd reads the hooks of a tensor when gradients arrive, so the moment of registration does not matter as long as
+the tensor keeps the history that it had then: where that changes behind, the call runs natively. What is between the
+operators of a compiled graph gets no gradients of its own. Where such a graph goes on with a tensor that has hooks, it
+breaks at the hook. A graph that runs as it is has no such limit (`Policy.runs_in_order`).
+"""
+
+from typing import Any
+
+import attrs
+import torch
+from stator_bytecode import HandlerTable
+from torch.nn.modules._functions import BackwardHookFunction
+from torch.utils.hooks import BackwardHook, RemovableHandle
+
+from stator_variables import _kinds as k
+from stator_variables._objects._wrapping import new_namespace
+from stator_variables._tensors import _torch_calls
+from stator_variables._tensors._differentiation import ask_inside
+from stator_variables._tensors._history import history_of
+from stator_variables._trace._graph import Traced
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING, VariableTracker
+
+handlers: HandlerTable[Any, Any] = HandlerTable("hook")
+Args = list[Any]
+Kwargs = dict[str, Any]
+_REGISTER = torch.Tensor.register_hook
+_ACCUMULATED = torch.Tensor.register_post_accumulate_grad_hook
+_RETAIN: Any = torch._C.TensorBase.retain_grad
+_NODE: Any = vars(torch._C._FunctionBase)
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+@attrs.define(eq=False)
+class HookCall:
+    """One call that waits for the end of the graph: `function(*args, **kwargs)`, which gives `result`.
+
+    `tensor` had `history` when it was made; `begun` is what the Machine saved ahead of it.
+    """
+
+    function: Any
+    args: list[Any]
+    kwargs: dict[str, Any]
+    result: Any
+    tensor: Any
+    history: Any
+    begun: Any
+
+    @property
+    def is_as_it_was(self) -> bool:
+        return self.tensor is None or history_of(self.tensor.before.example) is self.history
+
+
+class HandleFieldTracker(VariableTracker):
+    """A field of such a handle."""
+
+    def __init__(self, handle: Any, name: str, cls: type) -> None:
+        self.handle = handle
+        self.name = name
+        self.cls = cls
+
+
+class NodeTracker(VariableTracker):
+    """The autograd node of a tensor that has passed `BackwardHookFunction`."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+        self.cls = type(tensor.before.example.grad_fn)
+
+
+class PassedTracker(k.TensorTracker):
+    """A tensor that passes `BackwardHookFunction` after a compiled graph: nothing in the graph can use it."""
+
+    def __init__(self, example: torch.Tensor, index: int, passing: Any) -> None:
+        super().__init__(Traced(None, example), torch.Tensor)
+        self.hooked = passing.begun
+        self.index = index
+        self.passing = passing
+
+    @property
+    def shown(self) -> Traced:
+        raise k.UsedBehindHook(self.hooked)
+
+    @property
+    def traced(self) -> Traced:
+        raise k.UsedBehindHook(self.hooked)
+
+    @property
+    def example(self) -> Any:
+        return self.before.example
+
+
+class PassingTracker(VariableTracker):
+    """What that function gives: a tuple of all the tensors, `operands` before. `begun` is ahead of the call that it is
+    part of."""
+
+    cls = tuple
+
+    def __init__(self, operands: list[Any], begun: Any) -> None:
+        self.operands = operands
+        self.begun = begun
+
+
+# -- tensors ----------------------------------------------------------------------------------------------------------
+@handlers.handles(_REGISTER)
+def register_hook(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if not args or not isinstance(args[0], k.TensorTracker):
+        return MISSING
+    return _registered(t, _REGISTER, args, kwargs)
+
+
+@handlers.handles(_ACCUMULATED)
+def register_post_accumulate_grad_hook(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    vt = args[0] if args else None
+    if not isinstance(vt, k.TensorTracker) or vt.source is None or not vt.before.example.is_leaf:
+        return MISSING
+    return _registered(t, _ACCUMULATED, args, kwargs)
+
+
+def _registered(t: Tracing, function: Any, args: Args, kwargs: Kwargs) -> Any:
+    tensor, *rest = args
+    hooks = [*rest, *kwargs.values()]
+    if len(hooks) != 1 or not kwargs.keys() <= {"hook"} or not _may_wait(t, tensor):
+        return _natively(t, tensor)
+    return _recorded(t, function, [tensor, *hooks], _new_handle(), tensor)
+
+
+def _natively(t: Tracing, tensor: Any) -> Any:
+    """The call breaks the graph, which then keeps the history of what it made and went on from."""
+    ask_inside(t, tensor)
+    return MISSING
+
+
+@handlers.handles(_RETAIN)
+def retain_grad(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if not _may_wait(t, args[0]):
+        return _natively(t, args[0])
+    _recorded(t, _RETAIN, args, None, args[0])
+    return k.NONE
+
+
+def _may_wait(t: Tracing, vt: Any) -> bool:
+    """Return True if it makes no difference for the tensor that the call is made after the graph."""
+    if not isinstance(vt, k.TensorTracker) or vt.cls not in _PLAIN or not _is_recordable(t):
+        return False
+    example = vt.before.example
+    if example.is_inference() or not example.requires_grad:
+        return False
+    if vt.source is not None:
+        return vt.data is MISSING and history_of(example) is vt.history
+    if isinstance(vt, PassedTracker) or t.policy.runs_in_order:
+        return True
+    return not t.graph.may_be_kept(vt.before)
+
+
+def _is_recordable(t: Tracing) -> bool:
+    """Bodies of operators, transforms and modes have their own ways with tensors."""
+    return not (t.touched or t.levels or t.overrides.modes)
+
+
+def _recorded(
+    t: Tracing, function: Any, args: Args, result: Any, tensor: Any, **kwargs: Any
+) -> Any:
+    begun, history = t.machine.save(), None
+    if tensor is not None:
+        history = history_of(tensor.before.example)
+        if tensor.source is None and tensor.hooked is None and not t.policy.runs_in_order:
+            t.journal.assign(tensor, hooked=begun)
+    call = HookCall(function, args, kwargs, result, tensor, history, begun)
+    t.journal.assign(t, hooks=(*t.hooks, call))
+    return result
+
+
+# -- handles ----------------------------------------------------------------------------------------------------------
+def _new_handle(references: Any = None, more: Any = None) -> k.HandleTracker:
+    """`references`: to the dictionary that it is for, and `more` of these; None where that is a tensor's own."""
+    handle = k.HandleTracker(is_of_tensor=references is None)
+    new_namespace(handle)
+    fields = {
+        "id": k.IdTracker(handle),
+        "hooks_dict_ref": references or HandleFieldTracker(handle, "hooks_dict_ref", object),
+        "extra_dict_ref": more or HandleFieldTracker(handle, "extra_dict_ref", tuple),
+    }
+    handle.namespace.entries = {
+        name: (k.ConstantTracker(name), value) for name, value in fields.items()
+    }
+    return handle
+
+
+@handlers.handles(RemovableHandle)
+def make_handle(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    """A handle for the hooks of a module. It is made natively, as its number is another one in each call."""
+    extra = kwargs.get("extra_dict", k.NONE)
+    dicts = extra.items if isinstance(extra, k.ListTracker) else [extra]
+    more = [k.WeakrefTracker(each) for each in dicts if isinstance(each, k.DictTracker)]
+    are_known = len(more) == len(dicts) or k.is_none(extra)
+    if len(args) != 1 or not isinstance(args[0], k.DictTracker) or not are_known or t.touched:
+        return MISSING
+    handle = _new_handle(k.WeakrefTracker(args[0]), k.TupleTracker(more, tuple))
+    return _recorded(t, RemovableHandle, args, handle, None, **kwargs)
+
+
+@handlers.handles(RemovableHandle.remove)
+def remove(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    """For the hooks of a tensor; other handles look into their dictionaries."""
+    is_of_tensor = isinstance(args[0], k.HandleTracker) and args[0].is_of_tensor
+    if not is_of_tensor or t.touched:
+        return MISSING
+    _recorded(t, RemovableHandle.remove, args, None, None)
+    return k.NONE
+
+
+# -- modules ----------------------------------------------------------------------------------------------------------
+@handlers.handles(BackwardHook._apply_on_tensors)
+def note_begin(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    """It is interpreted; natively it runs as a whole."""
+    t.shared[BackwardHook] = t.machine.save()
+    return MISSING
+
+
+def passes_hooks(cls: Any) -> bool:
+    """Return True for the function that modules with backward hooks apply to what they take and give."""
+    return cls is BackwardHookFunction
+
+
+def pass_hooks(t: Tracing, args: Args) -> Any:
+    """`BackwardHookFunction.apply(*args)`: the same tensors, behind an autograd node that is theirs."""
+    operands_fit = all(isinstance(vt, k.TensorTracker) and vt.cls in _PLAIN for vt in args)
+    with t.caller_modes():
+        is_wanted_later = torch.is_grad_enabled()
+    if not (operands_fit and is_wanted_later and _is_recordable(t)):
+        raise t.unsupported(
+            "tensor-hook", "backward hooks of a module with tensors of its own kind"
+        )
+    if t.policy.runs_in_order:
+        made = _torch_calls.record(t, pass_backward_hooks, args, {})
+    else:
+        with t.graph.fake_mode:
+            examples = pass_backward_hooks(*(vt.example for vt in args))
+        passing = PassingTracker(args, t.shared.get(BackwardHook) or t.machine.save())
+        parts = [PassedTracker(each, i, passing) for i, each in enumerate(examples)]
+        made = k.TupleTracker(parts, tuple)
+    for vt in made.items:
+        if vt.before.example.requires_grad:
+            vt.node = NodeTracker(vt)
+    return made
+
+
+def pass_backward_hooks(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """What the graph, or the entry, calls."""
+    results: tuple[torch.Tensor, ...] = BackwardHookFunction.apply(*tensors)  # type: ignore[no-untyped-call]
+    return results
+
+
+@handlers.handles(_NODE["name"])
+def name_of_node(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if not isinstance(args[0], NodeTracker):
+        return MISSING
+    return k.ConstantTracker(f"{BackwardHookFunction.__name__}Backward")
+
+
+@handlers.handles_each(_NODE[name] for name in ("register_hook", "register_prehook"))
+def register_on_node(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+    if len(args) != 2 or kwargs or not isinstance(args[0], NodeTracker) or not _is_recordable(t):
+        return MISSING
+    return _recorded(t, of, args, _new_handle(), args[0].tensor)

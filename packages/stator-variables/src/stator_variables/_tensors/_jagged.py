@@ -1,0 +1,157 @@
+"""Jagged nested tensors: the graph takes their parts as inputs, and puts them together.
+
+A jagged tensor is its values, one row after the other, with the offsets at which rows begin. Its ragged size is no
+number: it stands for the identity of the offsets, so tensors with equal rows are those that share one offsets tensor.
+
+    n * 2           the graph: n = nested_view(n_values, n_offsets, 1); mul = n * 2
+
+So everything that is known of plain inputs (guards, sizes that change, memory in common) holds for the parts, and the
+number of rows and their lengths become symbols like other sizes.
+"""
+
+from functools import partial
+from typing import Any
+
+import torch
+from stator_bytecode import HandlerTable
+from stator_guards import AttrSource, CallSource, Equals, Source, TensorMatch, TypeIs
+from torch.nested._internal import nested_tensor
+from torch.nested._internal.nested_tensor import NestedTensor
+
+from stator_variables import _kinds as k
+from stator_variables._tensors import _torch_calls
+from stator_variables._tensors._history import history_of
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("jagged tensor")
+_make_of_offsets: Any = nested_tensor.nested_view_from_values_offsets
+_make_of_lengths: Any = nested_tensor.nested_view_from_values_offsets_lengths
+MAKERS = (_make_of_offsets, _make_of_lengths, nested_tensor.nested_from_padded)
+"""The functions that every way of making one ends with."""
+BOUNDS = ("min_seqlen", "max_seqlen")
+
+
+class _Values(torch.autograd.Function):
+    """The values of a jagged tensor, and its history, as a tensor that is no view of it."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Any) -> Any:
+        ctx.parts = tensor._offsets, tensor._lengths, tensor._ragged_idx
+        ctx.bounds = tensor._maybe_min_seqlen, tensor._maybe_max_seqlen
+        return tensor._values.detach()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        return nested_view(gradient, *ctx.parts, *ctx.bounds)
+
+
+def values_of(tensor: Any) -> Any:
+    """The values with the history of the whole, in whatever mode: the graph may set another one."""
+    with torch.enable_grad():
+        return _Values.apply(tensor)  # type: ignore[no-untyped-call]
+
+
+def nested_view(
+    values: Any,
+    offsets: Any,
+    lengths: Any = None,
+    ragged: int = 1,
+    shortest: int | None = None,
+    longest: int | None = None,
+) -> Any:
+    """The jagged tensor of these parts; it has their history in whatever mode it is first used."""
+    make = _make_of_offsets if lengths is None else partial(_make_of_lengths, lengths=lengths)
+    with torch.set_grad_enabled(values.requires_grad):
+        return make(values, offsets, ragged_idx=ragged, min_seqlen=shortest, max_seqlen=longest)
+
+
+def form_of(tensor: Any) -> tuple[Any, ...]:
+    """The facts that no part tells: flags, the ragged dimension, and which parts there are."""
+    given = (tensor._lengths, *map(tensor._metadata_cache.get, BOUNDS))
+    return tensor.requires_grad, tensor._ragged_idx, *(part is None for part in given)
+
+
+def shortest_of(tensor: Any) -> Any:
+    return tensor._maybe_min_seqlen
+
+
+def longest_of(tensor: Any) -> Any:
+    return tensor._maybe_max_seqlen
+
+
+def build(t: Tracing, real: Any, source: Source) -> Any:
+    if torch.is_inference_mode_enabled() or real.is_inference():
+        raise t.unsupported("tensor-subclass", "a jagged tensor in inference mode")
+    t.guard(source, TypeIs(NestedTensor))
+    t.guard(CallSource(form_of, source), Equals(form_of(real)))
+    values = _values(t, real, source)
+    parts: list[Any] = [
+        k.NONE if part is None else t.wrap(part, AttrSource(source, name))
+        for name, part in (("_offsets", real._offsets), ("_lengths", real._lengths))
+    ]
+    ragged = k.ConstantTracker(real._ragged_idx)
+    bounds = [_bound(t, read, real, source) for read in (shortest_of, longest_of)]
+    for part in parts:
+        if part is not k.NONE:
+            t.journal.put(t.parts, id(part.example), part)
+    made = _torch_calls.record_unheard(t, nested_view, [values, *parts, ragged, *bounds], {})
+    t.memory.jagged |= {id(made.example), values.example.untyped_storage()._cdata}
+    vt = k.TensorTracker(made.traced, NestedTensor)
+    if real.requires_grad:
+        vt.history = history_of(made.example)
+    return vt
+
+
+def _values(t: Tracing, real: Any, source: Source) -> Any:
+    part, inner = AttrSource(source, "_values"), real._values
+    if not real.requires_grad:
+        return t.wrap(inner, part)
+    t.keep_apart(part, inner)
+    whole, tensor = CallSource(values_of, source), values_of(real)
+    dims = t.policy.dims(part, inner)
+    traced = t.graph.tensor_input(whole, tensor, dims, part.name, part)
+    sizes = [i for i, size in enumerate(traced.example.shape) if type(size) is not int]
+    with t.caller_modes():
+        t.guard(part, TensorMatch(inner, frozenset(sizes)))
+    return k.TensorTracker(traced, torch.Tensor)
+
+
+def _bound(t: Tracing, read: Any, real: Any, source: Source) -> Any:
+    """The length of the shortest or longest row, if somebody asked for it: a number like others that change."""
+    if (value := read(real)) is None:
+        return k.NONE
+    traced = t.graph.number_input(CallSource(read, source), value, read.__name__)
+    return _torch_calls.number(t, traced)
+
+
+@handlers.handles_each({maker: maker for maker in MAKERS})
+def make(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    """A jagged tensor that the program puts together: its offsets are the ones that were given."""
+    for part in (*args, *kwargs.values()):
+        if isinstance(part, k.TensorTracker):
+            t.journal.put(t.parts, id(part.example), part)
+    return _torch_calls.record_unheard(t, of, args, kwargs)
+
+
+_PARTS = frozenset({"_offsets", "_lengths", "_min_seqlen_tensor", "_max_seqlen_tensor"})
+
+
+def own(t: Tracing, vt: Any, name: str) -> Any:
+    """An attribute that the object keeps: a part, which nothing writes to, or what it was made of."""
+    value = getattr(vt.example, name, MISSING)
+    if name == "_ragged_idx":
+        return k.ConstantTracker(value)
+    if name in _PARTS and value is not MISSING:
+        return k.NONE if value is None else _part(t, vt, name, value)
+    if name in vars(vt.example):
+        raise t.unsupported("tensor-attribute", f"the attribute {name} of a jagged tensor")
+    return MISSING
+
+
+def _part(t: Tracing, vt: Any, name: str, value: Any) -> Any:
+    """One tracker for each part, whichever of the tensors that share it was asked."""
+    if id(value) not in t.parts:
+        made = _torch_calls.from_traced(t, t.graph.attribute(vt.traced, name), [vt])
+        t.journal.put(t.parts, id(value), made)
+    return t.parts[id(value)]

@@ -1,0 +1,65 @@
+"""Functions of torch that look at values while they run, where what they look at is known without them."""
+
+import inspect
+from typing import Any
+
+import torch
+from stator_bytecode import HandlerTable
+
+from stator_variables import _kinds as k
+from stator_variables._applevel import _statistics as app
+from stator_variables._objects._method_table import app_level
+from stator_variables._tensors import _torch_calls
+from stator_variables._tracing import Tracing
+
+handlers: HandlerTable[Any, Any] = HandlerTable("statistics of tensors")
+_COV = inspect.signature(lambda input, *, correction=1: None)
+_CORRCOEF = inspect.signature(lambda input: None)
+_COMBINATIONS = inspect.signature(lambda input, r=2, with_replacement=False: None)
+
+
+def _bound(signature: inspect.Signature, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """The arguments by name, if they are a tensor and constants; None for a call of another form."""
+    try:
+        given = signature.bind(*args, **kwargs).arguments
+    except TypeError:
+        return None
+    tensor, *rest = given.values()
+    known = all(isinstance(vt, k.ConstantTracker) and type(vt.value) in (int, bool) for vt in rest)
+    is_plain = isinstance(tensor, k.TensorTracker) and tensor.cls in _PLAIN
+    return given if known and is_plain and tensor.example.layout is torch.strided else None
+
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+@handlers.handles_each({of: of for of in (torch.cov, torch._C.TensorBase.cov)})
+def covariance(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    given = _bound(_COV, args, kwargs)
+    if given is None or not _has_rows(given["input"].example):
+        return _torch_calls.call_recorded(t, of, args, kwargs)
+    correction = given.get("correction", k.ConstantTracker(1))
+    return app_level(t, app.cov, [given["input"], correction], {})
+
+
+@handlers.handles_each({of: of for of in (torch.corrcoef, torch._C.TensorBase.corrcoef)})
+def correlation(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    given = _bound(_CORRCOEF, args, kwargs)
+    if given is None or not _has_rows(given["input"].example):
+        return _torch_calls.call_recorded(t, of, args, kwargs)
+    return app_level(t, app.corrcoef, [given["input"]], {})
+
+
+def _has_rows(example: Any) -> bool:
+    """Return True for a matrix or vector that torch accepts."""
+    return example.dim() in (1, 2) and example.dtype is not torch.bool
+
+
+@handlers.handles(torch.combinations)
+def combinations(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    given = _bound(_COMBINATIONS, args, kwargs)
+    size = None if given is None else given.get("r", k.ConstantTracker(2)).value
+    if size != 2 or given["input"].example.dim() != 1:
+        return _torch_calls.call_recorded(t, torch.combinations, args, kwargs)
+    repeated = given.get("with_replacement", k.ConstantTracker(False))
+    return app_level(t, app.pairs, [given["input"], repeated], {})

@@ -1,0 +1,153 @@
+"""Storages of tensors, and addresses: `x.untyped_storage().nbytes()`, `x.data_ptr() == y.data_ptr()`.
+
+The size of a storage is what the fake tensor says, or is read of the input over that storage. An address is another one
+in most calls, so it is a symbolic number of the entry: what the program asks about it is guarded (that it equals
+another one, that 16 divides it), and where it would have to be a constant, as a key of a dict, the graph breaks.
+"""
+
+import operator
+from typing import Any
+
+import torch
+from stator_bytecode import HandlerTable
+from stator_guards import CallSource, DistinctStorages, Truth
+
+from stator_variables import _kinds as k
+from stator_variables._tensors import _torch_calls
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("storage")
+_TENSOR: Any = torch._C.TensorBase
+_STORAGE: Any = torch._C.StorageBase
+
+
+def share_storage(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return bool(one.untyped_storage()._cdata == other.untyped_storage()._cdata)
+
+
+def size_of_storage(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().nbytes()
+
+
+def address_of_storage(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+def identity_of_storage(tensor: torch.Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata)
+
+
+@handlers.handles(_TENSOR.untyped_storage)
+def untyped_storage(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """One tracker for all views of a storage: torch gives the same object."""
+    tensor = _plain_tensor(t, args[0])
+    key = (k.StorageTracker, _storage(tensor))
+    known = _input_over(t, tensor)
+    if key not in t.shared:
+        if known is not None:
+            _tell_apart(t, known)
+        t.journal.put(t.shared, key, k.StorageTracker(tensor, known))
+    found = t.shared[key]
+    if known is not None and found.known is not known:
+        t.guard(CallSource(share_storage, found.known.source, known.source), Truth(True))
+    return found
+
+
+def _tell_apart(t: Tracing, known: Any) -> None:
+    """Rely on it that an input has another storage than those whose storages were asked for."""
+    others = [vt.known for vt in t.shared.values() if isinstance(vt, k.StorageTracker)]
+    sources: list[Any] = [vt.source for vt in others if vt is not None]
+    if sources:
+        t.guard(known.source, DistinctStorages(tuple(sources), known.source))
+
+
+def _plain_tensor(t: Tracing, vt: Any) -> Any:
+    if not isinstance(vt, k.TensorTracker) or vt.data is not MISSING:
+        raise t.unsupported("tensor-attribute", "the storage of a tensor whose data was replaced")
+    if vt.example.layout is not torch.strided:
+        raise t.unsupported("tensor-attribute", "the storage of a tensor that is not strided")
+    return vt
+
+
+def _input_over(t: Tracing, vt: Any) -> Any:
+    """An input over the storage of a tensor, as it was when the entry started; None where it is made here.
+
+    Of several that share the storage any will do, if they share it in other calls as well.
+    """
+    if vt.source is not None:
+        return vt
+    storage = vt.example.untyped_storage()._cdata
+    first, *others = [each for each in _inputs(t) if _storage(each) == storage] or [None]
+    for other in others:
+        t.guard(CallSource(share_storage, first.source, other.source), Truth(True))
+    return first
+
+
+def _inputs(t: Tracing) -> list[Any]:
+    found = [vt for vt in t.heap.values() if type(vt) is k.TensorTracker]
+    return [
+        vt
+        for vt in found
+        if vt.source is not None and vt.data is MISSING and vt.example.layout is torch.strided
+    ]
+
+
+def _storage(vt: Any) -> int:
+    return int(vt.example.untyped_storage()._cdata)
+
+
+@handlers.handles(_STORAGE.nbytes, _STORAGE.__len__)
+def nbytes(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    tensor = args[0].tensor
+    if (known := _input_over(t, tensor)) is not None:
+        return t.wrap(size_of_storage(known.real), CallSource(size_of_storage, known.source))
+    size = tensor.example.untyped_storage().nbytes()
+    if type(size) is not int:
+        raise t.unsupported(
+            "tensor-attribute", "the size of a storage whose tensor has symbolic sizes"
+        )
+    return k.ConstantTracker(size)
+
+
+@handlers.handles(_STORAGE.data_ptr)
+def address(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return _number(t, args[0].tensor, address_of_storage)
+
+
+@handlers.handles(_STORAGE._cdata)
+def identity(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return _number(t, args[0].tensor, identity_of_storage)
+
+
+@handlers.handles(_STORAGE.device)
+def device(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return k.ConstantTracker(args[0].tensor.example.device)
+
+
+def _number(t: Tracing, tensor: Any, read: Any) -> Any:
+    if (known := _input_over(t, tensor)) is None:
+        raise t.unsupported("tensor-attribute", "the address of a tensor that the graph computes")
+    value, source = read(known.real), CallSource(read, known.source)
+    if value == 0:
+        return t.wrap(value, source)
+    number = k.NumberTracker(t.graph.number_input(source, value, "address"), int)
+    number.is_address = True
+    return number
+
+
+@handlers.handles(_TENSOR.data_ptr)
+def data_ptr(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    tensor = _plain_tensor(t, args[0])
+    start = _number(t, tensor, address_of_storage)
+    offset = _torch_calls.read_metadata(t, torch.Tensor.storage_offset, [tensor], {})
+    if isinstance(offset, k.ConstantTracker):
+        if offset.value == 0 or not isinstance(start, k.NumberTracker):
+            return start
+        offset = k.ConstantTracker(offset.value * tensor.example.itemsize)
+    else:
+        size = k.ConstantTracker(tensor.example.itemsize)
+        offset = _torch_calls.record(t, operator.mul, [offset, size], {})
+    found = _torch_calls.record(t, operator.add, [start, offset], {})
+    found.is_address = True
+    return found

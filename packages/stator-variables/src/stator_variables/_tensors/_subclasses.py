@@ -1,0 +1,488 @@
+"""`__torch_function__` of subclasses of tensors and of modes: interpreted where torch would call it.
+
+A tracker of such a tensor holds one of a plain tensor over the same memory, and the graph sees only that. Modes that
+are entered while tracing (`Overrides.modes`) are asked first, and also about plain tensors. While torch
+functions are disabled, as they are inside `Tensor.__torch_function__`, functions of torch take the plain tensor for it.
+
+    y + 1               torch.Tensor.add, (y, 1)          add = y_plain + 1            alias = aten.alias(add)
+    the program's       -> __torch_function__ of y        -> the node of the graph     -> y's class, around alias
+
+What torch hands to `__torch_function__` torch itself is asked for, with a *probe* in the place of the subclass.
+"""
+
+import types
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import partial
+from typing import Any
+
+import torch
+from stator_bytecode import HandlerTable, operation, settle
+from stator_guards import CapturedSource, Is, TypeIs
+from torch.overrides import TorchFunctionMode
+
+from stator_variables import _kinds as k
+from stator_variables._objects import _new_values, _symbolic_numbers
+from stator_variables._objects._lookup import is_subtype, type_lookup
+from stator_variables._objects._wrapping import new_namespace
+from stator_variables._tensors import _new_leaves, _tensor_attributes, _torch_calls
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("tensor subclass")
+_C: Any = torch._C
+_BASE = torch._C.TensorBase
+_OF_OBJECT = frozenset(
+    {"as_subclass", "_make_subclass", "__new__", "__init__", "__hash__", "__setstate__"}
+)
+"""What torch asks nobody about."""
+_ASKING = (
+    torch.device,
+    torch.result_type,
+    torch.can_cast,
+    torch.promote_types,
+    _C._set_grad_enabled,
+)
+"""What is no operation, and asks."""
+_OF_ONE = frozenset(
+    "grad grad_fn is_leaf output_nr _base _version _grad retains_grad _backward_hooks".split()
+)
+"""What the tensor itself has, and not the plain one over its memory."""
+
+
+def call(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """A call of a function of torch if a mode or a subclass among its arguments has a say; else, and for one in Python
+    that is to be interpreted, MISSING."""
+    if not (t.overrides.modes or t.overrides.subclasses) or not _is_of_torch(target):
+        return MISSING
+    found = among((*args, *kwargs.values()))
+    in_python = isinstance(target, types.FunctionType)
+    if is_asked(t, found):
+        if in_python:  # and asks by itself
+            return MISSING
+        if (asked := _asked(t, target, args, kwargs)) is not None:
+            public, named, given = asked
+            told = overloaded(t, found) if _Probe in named else args[: len(named)]
+            return dispatch(
+                t, _as_tracker(t, public), told, args, None if given is None else kwargs
+            )
+    if not found or (
+        in_python
+        and not all(_torch_calls.is_operand(_plain(vt)) for vt in (*args, *kwargs.values()))
+    ):
+        return MISSING
+    return plainly(t, target, found, args, kwargs)
+
+
+def _is_of_torch(target: Any) -> bool:
+    if getattr(target, "__name__", "") in _OF_OBJECT:
+        return False
+    is_method = getattr(target, "__objclass__", None) is _BASE
+    return is_method or _torch_calls.is_recorded(target) or any(target is each for each in _ASKING)
+
+
+def among(vts: Sequence[Any]) -> list[Any]:
+    """The subclasses among arguments, also in lists, in order."""
+    return [vt for vt in _tensors(vts) if isinstance(vt, k.SubclassTracker)]
+
+
+def _tensors(vts: Sequence[Any]) -> list[Any]:
+    found = []
+    for vt in vts:
+        if isinstance(vt, k.SubclassTracker | k.TensorTracker):
+            found.append(vt)
+        elif isinstance(vt, k.SequenceTracker):
+            found += _tensors(vt.items)
+    return found
+
+
+def overloaded(t: Tracing, found: Sequence[Any]) -> list[Any]:
+    """Those that are asked, one of each class, in torch's order: a subclass before the class above it."""
+    asked: list[Any] = []
+    for vt in found:
+        raw, source = type_lookup(t, vt.cls, "__torch_function__")
+        t.guard(source, Is(raw) if raw is _C._disabled_torch_function_impl else TypeIs(type(raw)))
+        if raw is not _C._disabled_torch_function_impl and all(
+            vt.cls is not other.cls for other in asked
+        ):
+            places = (at for at, other in enumerate(asked) if is_subtype(vt.cls, other.cls))
+            asked.insert(next(places, len(asked)), vt)
+    return asked
+
+
+def is_asked(t: Tracing, found: Sequence[Any]) -> bool:
+    """Whether code of the program has a say in a function of torch that is given these."""
+    return bool(t.overrides.modes or (found and not t.overrides.off and overloaded(t, found)))
+
+
+# -- without a say ----------------------------------------------------------------------------------------------------
+def plainly(
+    t: Tracing, target: Any, found: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """The call with plain tensors. What gives one of them back, gives the subclass."""
+    before = [_look(vt) for vt in found]
+    plain = [_plain(vt) for vt in args]
+    result = t.call(
+        k.BuiltinTracker(target), plain, {key: _plain(vt) for key, vt in kwargs.items()}
+    )
+    if before != [_look(vt) for vt in found]:
+        raise t.unsupported(
+            "tensor-subclass", f"{target.__name__}, which changes the shape of an existing subclass"
+        )
+    return next((vt for vt in found if vt.tensor is result), result)
+
+
+def _look(vt: Any) -> Any:
+    """What a tensor over the same memory has of its own: of an existing one it must not change."""
+    example = vt.tensor.example
+    return (
+        None
+        if vt.source is None
+        else repr((example.size(), example.stride(), example.storage_offset()))
+    )
+
+
+def _plain(vt: Any) -> Any:
+    if isinstance(vt, k.SubclassTracker):
+        return vt.tensor
+    if isinstance(vt, k.SequenceTracker) and among(vt.items):
+        return type(vt)([_plain(item) for item in vt.items], vt.cls)
+    return vt
+
+
+def get_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
+    """An attribute that C keeps."""
+    if is_asked(t, among([vt])):
+        return dispatch(t, _as_tracker(t, raw.__get__), [vt], [vt], None)
+    found = MISSING if name in _OF_ONE else _tensor_attributes.read(t, _plain(vt), name)
+    if found is MISSING:
+        raise t.unsupported(
+            "tensor-attribute", f"the attribute {name} of a tensor of class {vt.cls.__qualname__}"
+        )
+    return found
+
+
+@handlers.handles(vars(type(_BASE.shape))["__get__"])
+def get(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`torch.Tensor.shape.__get__(x)`"""
+    raw = args[0].real
+    if kwargs or not (
+        isinstance(args[1], k.TensorTracker | k.SubclassTracker) and raw.__objclass__ is _BASE
+    ):
+        raise t.unsupported("bad-arguments", "a call of __get__ that it does not accept")
+    return t.get_attribute(args[1], raw.__name__)
+
+
+# -- with a say -------------------------------------------------------------------------------------------------------
+class _Asked(Exception):
+    """Torch would ask: about which function, naming which classes, with which keywords."""
+
+
+class _Probe(torch.Tensor):
+    """Stands for a subclass."""
+
+
+class _ProbeMode(TorchFunctionMode):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise _Asked(func, types, kwargs)
+
+
+def _asked(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """What torch hands on, None where it asks nobody. It names a plain tensor where that is all there is."""
+    given, named = (
+        [_dummy(t, vt) for vt in args],
+        {key: _dummy(t, vt) for key, vt in kwargs.items()},
+    )
+    spread = (
+        t.instruction is not None and t.instruction.op == "CALL_FUNCTION_EX" and t.instruction.arg
+    )
+    try:
+        with _ProbeMode(), _Disabling() if t.overrides.off else nullcontext():
+            target(*given, **named) if named or spread else target(
+                *given
+            )  # some tell of a dict of none
+    except _Asked as asked:
+        return asked.args if t.overrides.modes or _Probe in asked.args[1] else None
+    except Exception as error:
+        raise _torch_calls.operator_error(t, error) from None
+    return None
+
+
+def _as_tracker(t: Tracing, function: Any) -> Any:
+    return t.wrap(function, CapturedSource(function.__name__, function))
+
+
+def _dummy(t: Tracing, vt: Any) -> Any:
+    """What parses as the argument does."""
+    if isinstance(vt, k.SubclassTracker | k.TensorTracker):
+        made = torch.empty(0)
+        return (
+            made.as_subclass(_Probe)
+            if isinstance(vt, k.SubclassTracker) and overloaded(t, [vt])
+            else made
+        )
+    if isinstance(vt, k.SequenceTracker):
+        items = [_dummy(t, item) for item in vt.items]
+        return items if issubclass(vt.cls, list) else tuple(items)
+    if isinstance(vt, k.NumberTracker):
+        return vt.cls(1)
+    if isinstance(vt, k.SliceTracker):
+        return slice(None)
+    return vt.value if isinstance(vt, k.ClassTracker) else vt.constant()
+
+
+def _with(t: Tracing, call: Callable[[], Any], **state: Any) -> Any:
+    """What a call gives that is made in another state."""
+    before = {name: getattr(t.overrides, name) for name in state}
+    t.journal.assign(t.overrides, **state)
+    try:
+        result = yield from settle(call())
+        if any(getattr(t.overrides, name) != value for name, value in state.items()):
+            raise t.unsupported(
+                "mode-value", "a mode for functions of torch that stays entered or left"
+            )
+        return result
+    finally:
+        t.journal.assign(t.overrides, **before)
+
+
+@operation
+def dispatch(
+    t: Tracing,
+    public: Any,
+    asked: Sequence[Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any] | None,
+) -> Any:
+    """`__torch_function__` of the innermost mode, then of each in turn; C has no keywords where there are none. A break
+    in one is a break at the call, so it costs one."""
+    classes = k.TupleTracker([t.class_of(vt) for vt in asked], tuple)
+    named = [] if kwargs is None else [_new_values.new_dict(kwargs)]
+    given = [public, classes, k.TupleTracker(args, tuple), *named]
+    modes = t.overrides.modes
+    for vt in (*modes[-1:], *asked):
+        if modes and isinstance(vt, k.TensorTracker):
+            raise t.unsupported(
+                "operator-error", "a function of torch that asks a mode again and again"
+            )
+        method = yield from settle(t.get_attribute(vt, "__torch_function__"))
+        active = modes[:-1] if vt in modes else modes
+        result = yield from _with(
+            t,
+            partial(t.call, method, given, {}),
+            asking=t.overrides.asking + 1,
+            modes=active,
+        )
+        if not (isinstance(result, k.ConstantTracker) and result.value is NotImplemented):
+            return result
+    raise t.unsupported(
+        "operator-error", "a function of torch that no class among its arguments implements"
+    )
+
+
+@handlers.handles(torch.overrides.handle_torch_function)
+def hand_on(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """What functions of torch in Python call, if they found that a class has a say."""
+    public, relevant, *rest = args
+    given = [vt for vt in relevant.items if isinstance(vt, k.SubclassTracker | k.TensorTracker)]
+    return dispatch(t, public, [] if t.overrides.off else overloaded(t, given), rest, kwargs)
+
+
+@handlers.handles_each(
+    {_C._has_torch_function: 0, _C._has_torch_function_unary: 1, _C._has_torch_function_variadic: 1}
+)
+def has_torch_function(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: int) -> Any:
+    return k.ConstantTracker(is_asked(t, among(args if of else args[0].items)))
+
+
+@handlers.handles(_C._is_torch_function_enabled)
+def is_enabled(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return k.ConstantTracker(not t.overrides.off)
+
+
+@handlers.handles_each(
+    {_C._is_torch_function_mode_enabled: bool, _C._len_torch_function_stack: int}
+)
+def count_modes(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: type) -> Any:
+    return k.ConstantTracker(of(len(t.overrides.modes) + _C._len_torch_function_stack()))
+
+
+@handlers.handles(_C._get_function_stack_at)
+def mode_at(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    where = args[0].constant()
+    if where not in range(len(t.overrides.modes)) or _C._len_torch_function_stack():
+        raise t.unsupported("mode-value", "a mode that was entered elsewhere")
+    return t.overrides.modes[where]
+
+
+# -- torch's own say --------------------------------------------------------------------------------------------------
+_KEPT = frozenset({"_base", "grad", "_grad"})
+"""Attributes that are given as they are (`get_default_nowrap_functions`)."""
+
+
+@handlers.handles(torch.Tensor.__torch_function__.__func__)  # type: ignore[attr-defined]
+def default(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`torch.Tensor.__torch_function__`: the function on plain tensors; those that it gives become of the class."""
+    given = {**dict(zip(("cls", "func", "types", "args", "kwargs"), args, strict=False)), **kwargs}
+    of, asked = given.get("cls"), given.get("types")
+    if not (
+        isinstance(of, k.ClassTracker) and isinstance(asked, k.SequenceTracker) and "func" in given
+    ):
+        raise t.unsupported("bad-arguments", "a call of __torch_function__ that it does not accept")
+    cls, asked = of.value, asked.items
+    if not all(is_subtype(cls, each.value) for each in asked):
+        return k.NOT_IMPLEMENTED
+    return _converted(t, given["func"], cls, given.get("args"), given.get("kwargs"))
+
+
+@operation
+def _converted(t: Tracing, public: Any, cls: type, args: Any = None, kwargs: Any = None) -> Any:
+    result = yield from settle(
+        disabled(t, [public, None, *([] if args is None else [args]), kwargs], {})
+    )
+    is_kept = (
+        isinstance(public, k.MethodTracker)
+        and getattr(public.receiver.real, "__name__", "") in _KEPT
+    )
+    known = [] if args is None else _tensors((*args.items, *_keywords(t, kwargs).values()))
+    return (
+        result
+        if is_kept
+        else _of_class(t, result, cls, None if isinstance(public, k.FunctionTracker) else known)
+    )
+
+
+@handlers.handles(_C._disabled_torch_function_impl)
+@operation
+def disabled(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`func(*args, **kwargs)` with torch functions disabled."""
+    public, _, given, named = (
+        [*args, k.TupleTracker([], tuple), None][:4] if len(args) < 4 else args
+    )
+    return (
+        yield from _with(
+            t, partial(t.call, public, list(given.items), _keywords(t, named)), off=True
+        )
+    )
+
+
+_Disabling = _C.DisableTorchFunctionSubclass
+
+
+@handlers.handles(_Disabling)
+def disabling(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    _refuse_outside(t)
+    return k.ObjectTracker(_Disabling)
+
+
+def _refuse_outside(t: Tracing) -> None:
+    if not t.overrides.asking:  # a break inside would have to enter it for real
+        raise t.unsupported("mode-value", "torch functions disabled by hand, outside of any")
+
+
+@handlers.handles(_Disabling.__enter__)
+def disable(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
+    _refuse_outside(t)
+    t.journal.assign(args[0], members={None: t.overrides.off})
+    t.journal.assign(t.overrides, off=True)
+
+
+@handlers.handles(_Disabling.__exit__)
+def enable(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
+    if None not in args[0].members:
+        raise t.unsupported(
+            "mode-value", "torch functions enabled again that were disabled elsewhere"
+        )
+    t.journal.assign(t.overrides, off=args[0].members[None])
+
+
+def _keywords(t: Tracing, named: Any) -> dict[str, Any]:
+    if named is None or k.is_none(named):
+        return {}
+    return {key.constant(): value for key, value in t.items(named)}
+
+
+def _of_class(t: Tracing, result: Any, cls: type, known: Sequence[Any] | None) -> Any:
+    """`known` are the tensors that a function of C was given: what else it gives, nobody holds."""
+    if isinstance(result, k.TensorTracker | k.SubclassTracker) and not is_subtype(result.cls, cls):
+        is_new = (
+            known is not None
+            and type(result) is k.TensorTracker
+            and all(result is not vt for vt in known)
+        )
+        return around(t, result, cls) if is_new else as_class(t, result, cls)
+    if isinstance(result, k.SequenceTracker):
+        return type(result)([_of_class(t, item, cls, known) for item in result.items], result.cls)
+    return result
+
+
+def as_class(t: Tracing, vt: Any, cls: Any) -> Any:
+    """`tensor.as_subclass(cls)`: another tensor over the memory."""
+    if _dispatches(cls) or _dispatches(vt.cls) or issubclass(cls, torch.nn.Parameter):
+        raise t.unsupported("tensor-subclass", f"a tensor made to be of class {cls.__qualname__}")
+    plain = _torch_calls.record_unheard(t, torch.ops.aten.alias.default, [_plain(vt)], {})
+    return plain if cls is torch.Tensor else around(t, plain, cls)
+
+
+def _dispatches(cls: Any) -> bool:
+    return cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
+
+
+def around(t: Tracing, plain: Any, cls: type) -> Any:
+    """A new tensor of a subclass, by a plain one over its memory."""
+    if _dispatches(plain.cls) or _dispatches(cls):
+        raise t.unsupported(
+            "tensor-subclass",
+            f"a {plain.cls.__qualname__} that is to be of class {cls.__qualname__}",
+        )
+    made = k.SubclassTracker(plain, cls)
+    new_namespace(made)
+    t.overrides.subclasses = True
+    return made
+
+
+@handlers.handles(_BASE.as_subclass)
+def as_subclass(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if (
+        kwargs
+        or len(args) != 2
+        or not isinstance(args[1], k.ClassTracker)
+        or isinstance(args[1], k.MadeClass)
+    ):
+        raise t.unsupported(
+            "bad-arguments", "as_subclass() of no class, or of one that is made here"
+        )
+    return as_class(t, args[0], args[1].value)
+
+
+@handlers.handles(torch.Tensor._make_subclass)
+def make_subclass(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """The same without a history. With gradients it is a leaf, as a `Parameter` may be."""
+    cls = args[0].value
+    requires_grad = args[2].constant() if len(args) > 2 else False
+    is_parameter = cls is torch.nn.Parameter and isinstance(args[1], k.TensorTracker)
+    if (
+        kwargs
+        or len(args) > 3
+        or (requires_grad is not False and not is_parameter)
+        or isinstance(args[0], k.MadeClass)
+        or (issubclass(cls, torch.nn.Parameter) and not is_parameter)
+    ):
+        raise t.unsupported(
+            "builtin", f"a call of torch.Tensor._make_subclass for a {cls.__qualname__}"
+        )
+    data = _torch_calls.record_unheard(t, "detach", [_plain(args[1])], {})
+    if is_parameter:
+        shape = tuple(_fixed_size(t, data, dim) for dim in range(data.example.dim()))
+        return _new_leaves.make(t, cls, data.traced, shape, bool(requires_grad))
+    return as_class(t, data, cls)
+
+
+def _fixed_size(t: Tracing, data: Any, dim: int) -> Any:
+    """A size as a constant: those of parameters seldom vary."""
+    size = _torch_calls.read_metadata(t, torch.Tensor.size, [data, k.ConstantTracker(dim)], {})
+    return (
+        size.value
+        if isinstance(size, k.ConstantTracker)
+        else _symbolic_numbers.specialised(t, size)
+    )

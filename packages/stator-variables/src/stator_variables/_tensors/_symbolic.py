@@ -1,0 +1,127 @@
+"""C functions of symbolic numbers: some stay symbolic, for the others the number becomes a constant, and is guarded."""
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from stator_variables import _kinds as k
+from stator_variables._objects import _symbolic_numbers
+from stator_variables._tensors import _torch_calls
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+_NAMES = ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2")
+IN_GRAPH: dict[Any, Any] = {getattr(math, name): getattr(torch, f"_sym_{name}") for name in _NAMES}
+IN_GRAPH |= {
+    math.floor: math.floor,
+    math.ceil: math.ceil,
+    math.trunc: torch.sym_int,
+    float.__round__: round,
+}
+IN_GRAPH |= {float.__trunc__: torch.sym_int, int.__float__: torch.sym_float}
+IN_GRAPH |= {float.__int__: torch.sym_int, float.__floor__: math.floor, float.__ceil__: math.ceil}
+IN_GRAPH |= {
+    getattr(cls, f"__{name}__"): getattr(operator, name)
+    for cls in (int, float)
+    for name in ("neg", "abs")
+}
+"""What the graph calls in their place; all give at run time what they themselves give."""
+
+OF_INT = frozenset({operator.index, math.floor, math.ceil, math.trunc, int.conjugate})
+OF_INT |= {
+    getattr(int, f"__{name}__")
+    for name in ("index", "int", "trunc", "floor", "ceil", "round", "pos")
+}
+"""With an int alone they give it back."""
+
+KNOWN_OF_FINITE = {math.isfinite: True, math.isnan: False, math.isinf: False}
+FIELDS = {"real": None, "numerator": None, "imag": 0, "denominator": 1}
+"""Attributes of an int that are itself (None) or constants."""
+
+
+def apply(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The result, when it is known or can be computed in the graph; else MISSING."""
+    if not args or kwargs or not isinstance(args[0], k.NumberTracker):
+        return MISSING
+    if len(args) == 1 and args[0].cls is int and target in OF_INT:
+        return args[0]
+    if target in KNOWN_OF_FINITE and (args[0].cls is int or args[0].source is not None):
+        return k.ConstantTracker(KNOWN_OF_FINITE[target])  # a float that is an input is guarded
+    if target is float.is_integer:  # fx cannot write down the function that torch has for it
+        return _torch_calls.record(
+            t, operator.eq, [args[0], _torch_calls.record(t, math.floor, args, {})], {}
+        )
+    recorded = None if args[0].cls is bool else IN_GRAPH.get(target)
+    constants = all(isinstance(arg, k.ConstantTracker) for arg in args[1:])
+    return (
+        MISSING if recorded is None or not constants else _torch_calls.record(t, recorded, args, {})
+    )
+
+
+def is_by_constant(left: Any, right: Any) -> bool:
+    """Whether a shift is by a constant: a product with 1 << constant, or a quotient, which torch computes exactly."""
+    by = None if isinstance(right, k.NumberTracker) else _known(right)
+    return isinstance(left, k.NumberTracker) and left.cls is int and by in range(_LONGEST)
+
+
+def as_words(t: Tracing, name: str, left: Any, right: Any) -> tuple[Any, Any]:
+    """The operands of a power or a shift: constants where the result fits no machine word, which torch takes for
+    infinity. A power of a symbol, by a constant, has no end."""
+    known, by = _known(left), _known(right)
+    if (
+        name == "pow"
+        and isinstance(left, k.NumberTracker)
+        and not isinstance(right, k.NumberTracker)
+    ):
+        return (
+            _symbolic_numbers.as_constant(t, left) if left.example.node.expr.is_number else left
+        ), right
+    if isinstance(known, int) and isinstance(by, int):
+        bits = (abs(known) - 1).bit_length() if name == "pow" else 1
+        if bits * by >= _WORD or (by < 0 and name != "pow"):
+            return _symbolic_numbers.as_constant(t, left), _symbolic_numbers.as_constant(t, right)
+    return left, right
+
+
+def is_masked(left: Any, right: Any) -> bool:
+    """Whether `&`, `|` or `^` works on the bits of a symbolic int: torch knows too little of the result to compare it,
+    and takes `&` of two negative numbers to be none."""
+    if not all(
+        vt.cls is int and isinstance(vt, k.NumberTracker | k.ConstantTracker)
+        for vt in (left, right)
+    ):
+        return False
+    return _symbolic_numbers.has_numbers((left, right))
+
+
+def low_bits(left: Any, right: Any) -> tuple[Any, int | None, bool]:
+    """The number, and the power of two below which the other operand has all bits and no others, or (the flag) no bits
+    and all others; None if it is no such mask."""
+    number, mask = (right, left) if isinstance(right, k.NumberTracker) else (left, right)
+    if isinstance(mask, k.NumberTracker):
+        return number, None, False
+    size = mask.value + 1 if mask.value >= 0 else -mask.value
+    return number, size if size & (size - 1) == 0 else None, mask.value < 0
+
+
+_WORD, _LONGEST = 63, 128
+
+
+def is_taken_for_zero(left: Any, right: Any) -> bool:
+    """Whether torch takes `left % right` for 0 though they are floats: as it is for ints, where `right` is 1 now."""
+    classes = left.cls, right.cls
+    if not (
+        any(cls is float for cls in classes)
+        and all(cls is float or cls is int or cls is bool for cls in classes)
+    ):
+        return False  # what `%` does is up to another class, as that of a text
+    return bool((right.value if type(right) is k.ConstantTracker else _known(right)) == 1)
+
+
+def _known(vt: Any) -> Any:
+    if isinstance(vt, k.NumberTracker):
+        return vt.example.node.hint
+    return vt.value if type(vt) is k.ConstantTracker and vt.cls in (int, bool) else None

@@ -1,0 +1,229 @@
+"""Attributes of tensors: metadata from the fake tensor, views as nodes, the rest as ordinary attributes."""
+
+import operator
+from typing import Any
+
+import torch
+from stator_guards import AttrSource, Custom, Equals
+from torch.nested._internal.nested_tensor import NestedTensor
+
+from stator_variables import _kinds as k
+from stator_variables._objects import _dictionary
+from stator_variables._objects._raising import complain
+from stator_variables._objects._wrapping import new_namespace, with_namespace
+from stator_variables._tensors import _jagged, _torch_calls, _wrappers
+from stator_variables._tensors._history import LEAF, NO_LEAF, is_behind, keeps_flag
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+_NAMES = (
+    "shape dtype device layout ndim requires_grad is_leaf is_cuda is_cpu is_mps is_xpu is_meta is_sparse is_quantized "
+    "is_nested is_mkldnn is_xla is_vulkan is_ipu is_maia is_mtia is_sparse_csr itemsize nbytes names output_nr"
+)
+_METADATA = frozenset(
+    name for name in _NAMES.split() if hasattr(torch.Tensor, name)
+)  # releases drop some
+_HISTORY = frozenset(
+    {"requires_grad", "is_leaf", "output_nr", "grad_fn"}
+)  # what it keeps when its data is replaced
+_VIEWS = frozenset("T mT H mH real imag data".split())
+
+
+def read(t: Tracing, vt: Any, name: str) -> Any:
+    """A Result, or MISSING when `name` is an ordinary attribute (a method, or one the user has set)."""
+    if name in ("is_leaf", "grad_fn") and is_behind(vt.example):
+        raise t.unsupported(
+            "tensor-attribute", f"the attribute {name} of a view whose base was written to"
+        )
+    if name in _METADATA:
+        return _metadata(t, vt, name)
+    if name in _VIEWS:
+        owner = vt.shown if name == "data" else _torch_calls.argument(t, vt)
+        return _torch_calls.from_traced(t, t.graph.attribute(owner, name), [vt])
+    if name == "grad_fn" and vt.node is not None:
+        return vt.node
+    if name in ("grad", "grad_fn"):
+        return _autograd(t, vt, name)
+    if name in ("_backward_hooks", "_base", "_version"):
+        raise t.unsupported("tensor-attribute", f"the attribute {name} of a tensor")
+    return MISSING
+
+
+def _autograd(t: Tracing, vt: Any, name: str) -> Any:
+    """`grad` and `grad_fn` of an input are read as they are, unless operators that were traced gave it a history."""
+    is_as_before = vt.source is not None and _of_example(t, vt, "grad_fn") is vt.history
+    if (
+        is_as_before
+        and name == "grad"
+        and not (_known_flag(t, vt, "is_leaf") or _known_flag(t, vt, "retains_grad"))
+    ):
+        raise t.unsupported(
+            "tensor-attribute", "the attribute grad of a tensor that gets none: torch warns"
+        )
+    if name == "grad" and vt.grad is not MISSING:
+        return vt.grad
+    if is_as_before:
+        source = AttrSource(vt.source, name)
+        return t.wrap(getattr(vt.real, name), source)
+    if (
+        vt.source is None and _of_example(t, vt, "grad_fn") is None
+    ):  # a leaf, and nothing that is traced accumulates gradients
+        return k.NONE
+    raise t.unsupported(
+        "tensor-attribute", f"the attribute {name} of a tensor whose history is made here"
+    )
+
+
+def _known_flag(t: Tracing, vt: Any, name: str) -> Any:
+    """What no other guard of a tensor asks for."""
+    flag = getattr(vt.real, name)
+    if name == "is_leaf":  # which may be no question for the tensor of another call
+        t.guard(vt.source, LEAF if flag else NO_LEAF)
+    else:
+        t.guard(AttrSource(vt.source, name), Equals(flag))
+    return flag
+
+
+def _metadata(t: Tracing, vt: Any, name: str) -> Any:
+    if name in ("is_leaf", "output_nr") and vt.source is not None:
+        known = _known_flag(t, vt, name)
+        if vt.cls is NestedTensor:  # the graph puts another one together
+            return k.ConstantTracker(known)
+    if name == "nbytes":
+        return _nbytes(t, vt)
+    value = _of_example(t, vt, name)
+    if name == "shape":
+        return _torch_calls.metadata_value(t, value, "size", [vt], {})
+    if name == "device" and value.type == "meta":
+        value = getattr(vt.example, "fake_device", value)  # `torch.tensor` on meta makes no fake
+    return k.ConstantTracker(value)
+
+
+def _of_example(t: Tracing, vt: Any, name: str) -> Any:
+    """Autograd refuses to tell the history of some views; the program hears that natively."""
+    try:
+        return getattr(vt.before.example if name in _HISTORY else vt.example, name)
+    except RuntimeError as error:
+        raise _torch_calls.operator_error(t, error) from error
+
+
+def _nbytes(t: Tracing, vt: Any) -> Any:
+    """Not asked of the fake, which cannot tell where sizes are symbolic."""
+    count = _torch_calls.read_metadata(t, torch.Tensor.numel, [vt], {})
+    if isinstance(count, k.ConstantTracker):
+        return k.ConstantTracker(count.value * vt.example.itemsize)
+    return _torch_calls.record(t, operator.mul, [count, k.ConstantTracker(vt.example.itemsize)], {})
+
+
+def own(t: Tracing, vt: Any, name: str) -> Any:
+    """An attribute that the user has set on the tensor object."""
+    if vt.cls is NestedTensor:
+        return _jagged.own(t, vt, name)
+    if _wrappers.is_wrapper(vt.cls):
+        _wrappers.refuse_attribute(t, vt, name)
+    if vt.namespace is None and vt.real is not MISSING and vt.source is not None:
+        with_namespace(t, vt, vt.real, vt.source)
+    if vt.namespace is None:
+        return MISSING
+    if not hasattr(torch.Tensor, name):
+        return t.lookup(vt.namespace, name)
+    if vt.source is None or _wrappers.is_wrapper(
+        vt.cls
+    ):  # what a wrapper holds is compared part by part
+        return MISSING
+    if hides_nothing(vt.real):
+        t.guard(vt.source, HIDES_NOTHING)
+        return MISSING
+    return t.lookup(vt.namespace, name)
+
+
+_METHODS = frozenset(dir(torch.Tensor))
+
+
+def hides_nothing(tensor: torch.Tensor) -> bool:
+    """Whether what is set on the tensor hides no method of the class: seldom anything is set at all."""
+    return _METHODS.isdisjoint(tensor.__dict__)
+
+
+KEEPS_FLAG = Custom("{fn}({value})", keeps_flag, "with a flag that stays as it is when it is set")
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_WITH_FLAG = (*_PLAIN, NestedTensor)
+HIDES_NOTHING = Custom(
+    "not {value}.__dict__ or {fn}({value})",
+    hides_nothing,
+    "without attributes that hide methods",
+    lambda tensor, cells: type(tensor) in _PLAIN and cells.own_attributes(tensor),
+)
+
+
+def write(t: Tracing, vt: Any, name: str, value: Any) -> Any:
+    if _wrappers.is_wrapper(vt.cls):
+        raise t.unsupported("tensor-attribute-write", f"setting {name} of a {vt.cls.__qualname__}")
+    if name == "grad" and _may_be_gradient(vt, value):
+        return t.write(vt, grad=value)
+    if name == "data" and _may_be_data(t, vt, value):
+        return t.write(vt, data=t.graph.attribute(value.shown, name))
+    if name == "requires_grad" and has_flag(t, vt, value) and vt.example.is_leaf:
+        return None
+    if name in ("real", "imag") and value is not MISSING:  # as torch does it: they are views
+        return _torch_calls.record(t, "copy_", [read(t, vt, name), value], {})
+    if hasattr(torch.Tensor, name):
+        raise t.unsupported("tensor-attribute-write", f"setting {name} of a tensor")
+    if vt.namespace is None:
+        own(t, vt, name)
+    if vt.namespace is None:
+        new_namespace(vt)
+    if value is not MISSING:
+        _dictionary.set_name(t, vt.namespace, name, value)
+    elif _dictionary.remove(t, vt.namespace, name) is MISSING:
+        complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")
+    return None
+
+
+def has_flag(t: Tracing, vt: Any, value: Any) -> bool:
+    """Whether setting `requires_grad` of a tensor changes nothing. Not asked of one that is used already, nor in the
+    body of an operator: transforms of torch.func refuse it."""
+    if vt.cls not in _WITH_FLAG or vt.example.is_inference():
+        return False
+    is_so = value is not MISSING and value.constant() is _of_example(t, vt, "requires_grad")
+    if not is_so or t.overrides.modes or t.graph.may_be_kept(vt.before):
+        return False
+    if vt.source is None:
+        return True
+    if not keeps_flag(vt.real):
+        return False
+    t.guard(vt.source, KEEPS_FLAG)
+    return True
+
+
+def _may_be_gradient(vt: Any, value: Any) -> bool:
+    """Whether `vt.grad = value` of an existing tensor is right (THPVariable_set_grad); the error is raised natively."""
+    if vt.source is None or value is MISSING or k.is_none(value):
+        return vt.source is not None and value is not MISSING
+    if not isinstance(value, k.TensorTracker) or value is vt:
+        return False
+    ours, theirs = vt.example, value.example
+    same = (ours.dtype, ours.device, ours.layout) == (theirs.dtype, theirs.device, theirs.layout)
+    return same and tuple(ours.shape) == tuple(theirs.shape)
+
+
+def _may_be_data(t: Tracing, vt: Any, value: Any) -> bool:
+    """Whether `vt.data = value` can wait for the end of the graph, which goes on with the new data. Not where autograd
+    may have kept the tensor itself, which then sees them at once."""
+    if not isinstance(value, k.TensorTracker) or (
+        vt.source is None and vt.before.example.requires_grad
+    ):
+        return False
+    ours, theirs = vt.before.example, value.example
+    same = (ours.device, ours.layout, ours.is_inference()) == (
+        theirs.device,
+        theirs.layout,
+        theirs.is_inference(),
+    )
+    fits = theirs.is_floating_point() or theirs.is_complex() or not ours.requires_grad
+    kept = (
+        ours._is_view()
+        or t.graph.may_be_kept(vt.before)
+        or not (vt.grad is MISSING or k.is_none(vt.grad))
+    )
+    return same and fits and not kept and theirs.layout == torch.strided

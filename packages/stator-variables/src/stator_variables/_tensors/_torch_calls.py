@@ -1,0 +1,490 @@
+"""Tensor operations become nodes: what is recorded whole, and how trackers and nodes turn into each other."""
+
+import enum
+import operator
+import sys
+import types
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from stator_bytecode import Unsupported
+from stator_guards import Equals, SizeSource
+
+from stator_variables import _kinds as k
+from stator_variables._objects import _scalars, _symbolic_numbers
+from stator_variables._objects._lookup import overrides
+from stator_variables._pure import NUMBERS, NUMPY, is_number_of_numpy
+from stator_variables._runtime._contents import has_member
+from stator_variables._tensors import _new_leaves, _wrappers
+from stator_variables._trace._graph import Traced
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+METADATA = frozenset(
+    "size dim ndimension numel nelement stride is_contiguous is_floating_point is_complex element_size storage_offset "
+    "get_device is_signed is_conj is_neg is_inference is_sparse_csr __len__ is_same_size has_names is_pinned".split()
+)
+"""Tensor methods that only read metadata: answered from the fake tensor, no node."""
+
+NOT_RECORDED = frozenset(
+    "numpy data_ptr storage untyped_storage __reduce_ex__ __repr__ __deepcopy__ backward register_hook tolist "
+    "__array__ __format__ __str__ __hash__ __bool__ __contains__ __iter__ retain_grad share_memory_ __dlpack__ "
+    "resize_ set_ requires_grad_ apply_ map_ map2_ register_post_accumulate_grad_hook __torch_function__ as_subclass "
+    "_make_subclass is_set_to __setstate__ __dir__ __reversed__ __rdiv__ type __len__".split()
+)
+
+_C: Any = torch._C  # its stubs lack three of these
+_C_NAMESPACES = (
+    _C._VariableFunctions,
+    _C._nn,
+    _C._special,
+    _C._linalg,
+    _C._fft,
+    _C._nested,
+    _C._sparse,
+)
+_PYTHON_MODULES = ("torch.nn.functional", "torch.functional")
+_OVERRIDE_CHECKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
+_INLINED_FUNCTIONAL = frozenset(
+    getattr(F, name) for name in (*_OVERRIDE_CHECKS, "handle_torch_function")
+)
+
+
+def _recorded_functions() -> frozenset[Any]:
+    found: set[Any] = set()
+    for namespace in _C_NAMESPACES:
+        named = [getattr(namespace, name) for name in dir(namespace) if not name.startswith("__")]
+        found |= {value for value in named if callable(value)}
+    for module in (F, torch.functional):
+        for value in [*vars(module).values()]:
+            if isinstance(value, types.FunctionType) and value.__module__ in _PYTHON_MODULES:
+                found.add(value)
+    found |= {
+        torch.tensor,
+        torch.sym_max,
+        torch.sym_min,
+        torch.sym_not,
+        torch.sym_ite,
+        torch.sym_int,
+        torch.sym_float,
+    }
+    found -= {
+        torch.is_grad_enabled,
+        torch.get_default_dtype,
+        torch.result_type,
+        torch.can_cast,
+        torch.promote_types,
+    }
+    return frozenset(found - _INLINED_FUNCTIONAL)
+
+
+RECORDED = _recorded_functions()
+_TENSOR_PYTHON_METHODS = frozenset(
+    value
+    for name, value in vars(torch.Tensor).items()
+    if isinstance(value, types.FunctionType)
+    and name not in {*NOT_RECORDED, "unflatten"}  # in C that is recorded
+)
+
+
+def is_recorded(target: Any) -> bool:
+    """Whether a call of `target` is one node of the graph."""
+    kind = type(target)
+    if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
+        return target.__objclass__ is torch._C.TensorBase and target.__name__ not in NOT_RECORDED
+    if kind in (torch._ops.OpOverload, torch._ops.OpOverloadPacket):
+        return True
+    try:
+        return target in RECORDED or target in _TENSOR_PYTHON_METHODS
+    except TypeError:
+        return False
+
+
+def call_recorded(t: Tracing, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if (
+        getattr(target, "__name__", "") in METADATA
+        and args
+        and isinstance(args[0], k.TensorTracker)
+    ):
+        return read_metadata(t, target, args, kwargs)
+    return record(t, node_target(target), args, kwargs)
+
+
+def node_target(target: Any) -> Any:
+    """What a node calls: a method of tensors by its name."""
+    is_method = (
+        getattr(target, "__objclass__", None) is torch._C.TensorBase
+        or target in _TENSOR_PYTHON_METHODS
+    )
+    return target.__name__ if is_method else target
+
+
+def record(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Record one operation; the Result is a tracker of what it gives."""
+    if "generator" in kwargs:
+        kwargs = dict(kwargs)
+        if (drawn := t.draw_ahead(target, args, kwargs)) is not MISSING:
+            return drawn
+    if target in (torch.tensor, torch.as_tensor) and _symbolic_content(
+        args[0] if args else kwargs.get("data")
+    ):
+        target = torch._refs.tensor  # the C function asks for the numbers
+    if target == "new" and not kwargs and len(args) == 2 and args[1].cls is torch.Size:
+        target = "new_empty"  # a size is a tuple in the graph, and a tuple is content to `new`
+    if (
+        target in _SETTING
+        and is_number_of_numpy(args[-1].cls)
+        and not issubclass(args[-1].cls, _SET)
+    ):
+        raise t.unsupported(
+            "operator-error", f"an item set to a {args[-1].cls.__name__}, which torch refuses"
+        )
+    if target in _SUBSCRIPTS:
+        args = [args[0], _without_arrays(args[1]), *args[2:]]
+    if t.overrides.modes and not (
+        is_in_graph(t, *args) and all(map(_is_operand, args))
+    ):  # which was not asked
+        raise t.unsupported("mode-value", "an operation under a mode for every function of torch")
+    return record_unheard(t, target, args, kwargs)
+
+
+_SETTING = (operator.setitem, "__setitem__")
+_SUBSCRIPTS = (operator.getitem, "__getitem__", *_SETTING)
+_SET: Any = (float, complex, *(() if NUMPY is None else (NUMPY.integer,)))
+"""What `x[0]` is set to that is a number of NumPy; others are no number to `THPVariable_setitem`."""
+
+
+def _without_arrays(key: Any) -> Any:
+    """A subscript with the tensors over the memory of arrays: what has one position, or is a mask, is told apart."""
+    if isinstance(key, k.TupleTracker):
+        return (
+            k.TupleTracker(list(map(_without_arrays, key.items)), tuple)
+            if key.cls is tuple
+            else key
+        )
+    is_index = isinstance(key, k.ArrayTracker) and not key.flipped and key.tensor.example.dim()
+    return key.tensor if is_index and key.tensor.example.dtype in (torch.int64, torch.bool) else key
+
+
+def is_in_graph(t: Tracing, *vts: Any) -> bool:
+    """Whether what is done with them is a node: not if a mode for functions of torch hears of it, as of all tensors."""
+    heard = t.overrides.modes and any(isinstance(vt, k.TensorTracker) for vt in vts)
+    return not heard and any(isinstance(vt, k.TensorTracker | k.NumberTracker) for vt in vts)
+
+
+def record_unheard(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Record what torch asks no mode about."""
+    if t.is_sealed:
+        raise t.unsupported(
+            "mode-value", "an operator after state that kernels read was set between operators"
+        )
+    if getattr(kwargs.get("out"), "is_new", False):
+        raise t.unsupported("graph-result", "an operator whose `out` is a parameter made here")
+    plain = [argument(t, arg) for arg in args]
+    named = {name: argument(t, arg) for name, arg in kwargs.items()}
+    try:
+        traced = t.graph.call(target, plain, named)
+    except Unsupported:
+        if not any(map(_is_undecided, (*args, *kwargs.values()))):
+            raise
+        return record_unheard(
+            t, target, decided(t, args), dict(zip(kwargs, decided(t, kwargs.values()), strict=True))
+        )
+    if t.streams.has_late and t.graph.may_draw(traced):
+        raise t.unsupported(
+            "random-stream", "random numbers that are drawn after a step on torch's own generators"
+        )
+    if t.memory.jagged and not t.memory.jagged.isdisjoint(traced.node.meta.get("writes", ())):
+        raise t.unsupported("tensor-subclass", "a write to an existing jagged tensor")
+    return from_traced(t, traced, [*args, *kwargs.values()])
+
+
+def _is_undecided(vt: Any) -> bool:
+    """A symbolic bool; most operators want a real one (`is_causal=n > 1`)."""
+    return isinstance(vt, k.NumberTracker) and vt.cls is bool
+
+
+def decided(t: Tracing, vts: Iterable[Any]) -> list[Any]:
+    """The same with symbolic bools as constants."""
+    return [
+        k.ConstantTracker(_symbolic_numbers.specialised(t, vt)) if _is_undecided(vt) else vt
+        for vt in vts
+    ]
+
+
+def _symbolic_content(vt: Any) -> bool:
+    """Whether it is a symbolic number, or a nested list with one inside."""
+    if isinstance(vt, k.SequenceTracker):
+        return any(map(_symbolic_content, vt.items))
+    return isinstance(vt, k.NumberTracker | k.ScalarTracker) and vt.cls is not bool
+
+
+_OPERANDS = (
+    k.TensorTracker,
+    k.NumberTracker,
+    k.ConstantTracker,
+    k.SequenceTracker,
+    k.SliceTracker,
+    k.DictTracker,
+)
+
+
+def is_operand(vt: Any) -> bool:
+    """Whether the node of a function in Python may take it. Given something else, a module say, or a number of NumPy,
+    which it may tell from one of Python, the function is interpreted."""
+    parts = vt.items if isinstance(vt, k.SequenceTracker) else [vt]
+    is_told_apart = any(is_number_of_numpy(part.cls) for part in parts)
+    return isinstance(vt, (*_OPERANDS, k.ClassTracker, k.BuiltinTracker)) and not is_told_apart
+
+
+def operator_error(t: Tracing, error: Exception) -> Unsupported:
+    """An operator refused its fake operands: it is run natively, and raises the error in its own words."""
+    said = str(error).partition("\n")[0]  # below it there may be a stack of C++
+    return t.unsupported(
+        "operator-error", f"an operator that raises {type(error).__name__}: {said}"
+    )
+
+
+def argument(t: Tracing, vt: Any) -> Any:
+    """What the graph takes for a tracker: nested Traced and constants."""
+    if isinstance(vt, k.ScalarTracker) and isinstance(
+        number := _scalars.number_of(t, vt), k.NumberTracker
+    ):
+        return number.traced
+    if isinstance(vt, k.TensorTracker) and vt.is_new:
+        return _new_leaves.connected(t, vt)
+    if isinstance(vt, k.TensorTracker | k.NumberTracker):
+        return vt.traced
+    if isinstance(vt, k.ConstantTracker):
+        return _number_of_numpy(t, vt.value) if is_number_of_numpy(type(vt.value)) else vt.value
+    if isinstance(vt, k.SequenceTracker):
+        _refuse_own_items(t, vt)
+    if isinstance(vt, k.TupleTracker):
+        return _rebuilt(vt.cls, tuple(argument(t, item) for item in vt.items))
+    if isinstance(vt, k.ListTracker):
+        return [argument(t, item) for item in vt.items]
+    if isinstance(vt, k.SliceTracker):
+        return slice(*(argument(t, _as_number(t, part)) for part in vt.parts))
+    if isinstance(vt, k.DictTracker) and vt.cls is dict:
+        return {key.constant(): argument(t, value) for key, value in t.items(vt)}
+    if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
+        return vt.value
+    raise t.unsupported(
+        "graph-argument", f"a {vt.cls.__qualname__} as an argument of a tensor operation"
+    )
+
+
+def _refuse_own_items(t: Tracing, vt: k.SequenceTracker) -> None:
+    """torch asks some containers for their items, as anybody would, and reads those of others."""
+    if any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__", "__getitem__")):
+        raise t.unsupported(
+            "container-subclass", f"a {vt.cls.__qualname__}, which has items in its own way"
+        )
+
+
+def _number_of_numpy(t: Tracing, value: Any) -> Any:
+    number = value.item()
+    if type(number) is int and number > sys.maxsize:
+        raise t.unsupported("graph-argument", f"{value!r}, which torch takes for no number")
+    return number
+
+
+def _as_number(t: Tracing, part: Any) -> Any:
+    """A bound of a slice that is a tensor: its number, so that a symbol made up for it is one of the graph."""
+    return record(t, "item", [part], {}) if isinstance(part, k.TensorTracker) else part
+
+
+def _rebuilt(cls: type, items: tuple[Any, ...]) -> Any:
+    return cls(*items) if has_member(cls, "_fields") else items
+
+
+def from_traced(t: Tracing, traced: Traced, operands: Sequence[Any] = ()) -> Any:
+    """The tracker of a node's value. An operation that returned its operand gives the operand's own tracker."""
+    if isinstance(example := traced.example, torch.Tensor):
+        for operand in operands:
+            for vt in operand.items if isinstance(operand, k.SequenceTracker) else [operand]:
+                if isinstance(vt, k.TensorTracker) and _is_example(vt, example):
+                    return vt
+        return k.TensorTracker(traced, _wrappers.class_of(t, example))
+    if isinstance(example, torch.SymInt | torch.SymFloat | torch.SymBool):
+        return _of_moderate_size(t, number(t, traced), operands)
+    if isinstance(example, tuple | list):
+        parts = [from_traced(t, t.graph.project(traced, i), operands) for i in range(len(example))]
+        kind = k.TupleTracker if isinstance(example, tuple) else k.ListTracker
+        return kind(parts, type(example))
+    if type(example) is dict and all(type(key) in _CONSTANT_RESULTS for key in example):
+        named = {key: from_traced(t, t.graph.project(traced, key), operands) for key in example}
+        return k.DictTracker(
+            dict,
+            {key: (k.ConstantTracker(key), part) for key, part in named.items()},
+            complete=True,
+        )
+    if (
+        type(example) not in _CONSTANT_RESULTS
+    ):  # a storage, say: that of the fake, which is nobody's
+        raise t.unsupported(
+            "graph-result", f"an operation that gives a {type(example).__qualname__}"
+        )
+    return k.ConstantTracker(example)
+
+
+def _is_example(vt: Any, example: Any) -> bool:
+    return vt.example is example or (
+        vt.connected is not None and vt.connected[1].example is example
+    )
+
+
+_CONSTANT_RESULTS: frozenset[type] = frozenset(
+    {type(None), type(NotImplemented), bool, int, float, complex, str}
+)
+_CONSTANT_RESULTS |= {torch.dtype, torch.device, torch.layout, torch.memory_format}
+
+
+MEASURED, DEEP, LARGE = 8, 40, 200
+"""After so many operations an expression is measured; past this depth or size sympy recurses or takes too long."""
+
+
+def _of_moderate_size(t: Tracing, vt: Any, operands: Sequence[Any]) -> Any:
+    """A number whose expression grew too large is a constant from here on."""
+    if isinstance(vt, k.NumberTracker):
+        vt.steps = 1 + max(
+            (each.steps for each in operands if isinstance(each, k.NumberTracker)), default=0
+        )
+        if vt.steps > MEASURED:
+            depth, size = _measured(vt.example.node.expr, {})
+            if depth > DEEP or size > LARGE:
+                return k.ConstantTracker(_symbolic_numbers.specialised(t, vt))
+            if size < MEASURED:
+                vt.steps = 0
+    return vt
+
+
+def _measured(expression: Any, known: dict[Any, tuple[int, int]]) -> tuple[int, int]:
+    """Depth and size of the tree, in which a part counts as often as it stands there."""
+    if expression not in known:
+        parts = [_measured(part, known) for part in expression.args]
+        known[expression] = (
+            1 + max((depth for depth, _ in parts), default=0),
+            1 + sum(size for _, size in parts),
+        )
+    return known[expression]
+
+
+def number(t: Tracing, traced: Traced) -> Any:
+    """A symbolic number, or a constant where the symbol turned out to be one."""
+    kinds = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+    example = traced.example
+    if isinstance(example, torch.SymInt) and (known := example.node.maybe_as_int()) is not None:
+        return k.ConstantTracker(known)
+    return k.NumberTracker(traced, kinds[type(example)])
+
+
+def read_metadata(t: Tracing, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Metadata as constants where it is static; a node where it is symbolic."""
+    plain = [_example(t, arg) for arg in args]
+    named = {name: _example(t, arg) for name, arg in kwargs.items()}
+    try:
+        value = target(*plain, **named)
+    except (RuntimeError, TypeError, ValueError, ArithmeticError, IndexError) as error:
+        raise operator_error(t, error) from error
+    if target.__name__ == "storage_offset":
+        _guard_offset(t, args[0])
+    return metadata_value(t, value, target.__name__, args, kwargs)
+
+
+def _guard_offset(t: Tracing, vt: Any) -> None:
+    """Static tensors may lie anywhere in their storage: who asks where relies on the inputs over that storage."""
+    storage = vt.example.untyped_storage()._cdata
+    for found in [
+        each for each in t.heap.values() if type(each) is k.TensorTracker and each.data is MISSING
+    ]:
+        source, offset = found.source, found.example.storage_offset()
+        if (
+            source is not None
+            and type(offset) is int
+            and found.example.untyped_storage()._cdata == storage
+        ):
+            t.guard(SizeSource(source, "storage_offset", 0), Equals(offset))
+
+
+def metadata_value(
+    t: Tracing, value: Any, name: str, args: list[Any], kwargs: dict[str, Any]
+) -> Any:
+    if isinstance(value, tuple):
+        items = [
+            record(t, name, [args[0], k.ConstantTracker(index)], {})
+            if isinstance(item, torch.SymInt)
+            else k.ConstantTracker(item)
+            for index, item in enumerate(value)
+        ]
+        return k.TupleTracker(items, type(value))
+    if isinstance(value, torch.SymInt | torch.SymBool | torch.SymFloat):
+        return record(t, name, args, kwargs)
+    return k.ConstantTracker(value)
+
+
+def _example(t: Tracing, vt: Any) -> Any:
+    value = vt.shown if isinstance(vt, k.TensorTracker) else argument(t, vt)
+    return value.example if isinstance(value, Traced) else value
+
+
+def record_item(t: Tracing, vt: Any, key: Any) -> Any:
+    """`tensor[key]`. Under the mode for functions of positions, a number is an index like any other tensor."""
+    key = _scalars.number_of(t, key)
+    keys = key.items if isinstance(key, k.TupleTracker) else [key]
+    if depth_of_indexing() and all(
+        isinstance(part, k.TensorTracker) or _is_int(part) for part in keys
+    ):
+        where = {
+            "dtype": k.ConstantTracker(torch.int64),
+            "device": k.ConstantTracker(vt.example.device),
+        }
+        indices = [
+            record(t, torch.tensor, [part], where) if _is_int(part) else part for part in keys
+        ]
+        return record(t, torch.ops.aten.index, [vt, k.ListTracker(indices, list)], {})
+    if isinstance(key, k.NumberTracker) and key.cls is int:
+        return record(t, torch.select, [vt, k.ConstantTracker(0), key], {})
+    return record(t, operator.getitem, [vt, key], {})
+
+
+def _is_int(vt: Any) -> bool:
+    return isinstance(vt, k.ConstantTracker | k.NumberTracker) and issubclass(vt.cls, int)
+
+
+def depth_of_indexing() -> int:
+    """How many of the active modes are the one under which torch calls functions of positions."""
+    active = map(torch._C._get_function_stack_at, range(torch._C._len_torch_function_stack()))
+    return sum(type(mode) is indexing_mode() for mode in active)
+
+
+def indexing_mode() -> Any:
+    return getattr(
+        sys.modules.get("torch._dynamo._trace_wrapped_higher_order_op"),
+        "TransformGetItemToIndex",
+        None,
+    )
+
+
+def record_operator(t: Tracing, function: Any, left: Any, right: Any) -> Any:
+    """An operator with a tensor or a symbolic number on one side; MISSING when the other side has its own say."""
+    if not (_is_operand(left) and _is_operand(right)):
+        return MISSING
+    if function is operator.ne and any(
+        isinstance(vt, k.NumberTracker) and vt.cls is bool for vt in (left, right)
+    ):
+        equal = record(t, operator.eq, [left, right], {})  # a SymBool has no `__ne__` of its own
+        if isinstance(equal, k.ConstantTracker):
+            return k.ConstantTracker(not equal.value)
+        return record(t, torch.sym_not, [equal], {})
+    return record(t, function, [left, right], {})
+
+
+def _is_operand(vt: Any) -> bool:
+    if isinstance(vt, k.ConstantTracker):
+        return issubclass(vt.cls, (int, float, complex, *NUMBERS)) and not issubclass(
+            vt.cls, enum.Enum
+        )
+    return isinstance(vt, k.TensorTracker | k.NumberTracker)

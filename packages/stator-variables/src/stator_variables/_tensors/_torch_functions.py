@@ -1,0 +1,232 @@
+"""Functions of torch that are spelt out: constructors older than `torch.tensor` (`torch.Tensor([1, 2])`,
+`torch.LongTensor(3)`) as calls of today's, groups for optimisers, `Module.__getattr__`, and who asks for a compiler."""
+
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.compiler
+from stator_bytecode import HandlerTable
+
+from stator_variables import _kinds as k
+from stator_variables._objects import _dictionary
+from stator_variables._objects._lookup import plain_lookup
+from stator_variables._tensors import _arrays, _torch_calls
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("older constructor")
+_KINDS = "BFloat16 Bool Byte Char Double Float Half Int Long Short".split()
+_DTYPES = {cls: cls.dtype for cls in (getattr(torch, f"{kind}Tensor") for kind in _KINDS)}
+
+
+@handlers.handles_each({torch.Tensor: None, **_DTYPES})
+def construct(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    """Of sizes, memory as it was found; of a list or tuple, its numbers; of an array, its memory. On the
+    CPU, whatever the default device is. `torch.Tensor` of a tensor is another one over its memory."""
+    dtype = of or torch.get_default_dtype()
+    named = {"dtype": k.ConstantTracker(dtype), "device": k.ConstantTracker(torch.device("cpu"))}
+    first: Any = args[0] if args else None
+    if kwargs or torch.Tensor().device.type != "cpu":
+        raise t.unsupported(
+            "construction", "a constructor of tensors with options, or not on the CPU"
+        )
+    if len(args) == 1 and of is None and isinstance(first, k.TensorTracker):
+        return _torch_calls.record_unheard(t, torch.ops.aten.alias.default, [first], {})
+    if len(args) == 1 and isinstance(first, k.SequenceTracker) and first.cls in (list, tuple):
+        return _torch_calls.record(t, torch.tensor, [first], named)
+    if len(args) == 1 and isinstance(first, k.ArrayTracker) and first.tensor.example.dim():
+        return _arrays.from_array(t, args, named, torch.as_tensor)
+    sizes = first.items if len(args) == 1 and getattr(first, "cls", None) is torch.Size else args
+    if any(vt.cls is not int for vt in sizes):
+        raise t.unsupported(
+            "construction", "a tensor of a number, of another tensor, or of what is no number"
+        )
+    return _torch_calls.record(
+        t, torch.empty, [k.TupleTracker(list(sizes) or [k.ConstantTracker(0)], tuple)], named
+    )
+
+
+@handlers.handles(torch.result_type)
+def result_type(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return _torch_calls.read_metadata(t, torch.result_type, args, kwargs)
+
+
+_KEY_SET: Any = torch._C.DispatchKeySet
+
+
+@handlers.handles(torch._C._dispatch_keys)
+def dispatch_keys(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Of an input they are known: its guard compares them."""
+    vt = args[0]
+    if not isinstance(vt, k.TensorTracker) or vt.source is None or vt.data is not MISSING:
+        raise t.unsupported("tensor-attribute", "the dispatch keys of a tensor that is made here")
+    return k.ConstantTracker(torch._C._dispatch_keys(vt.real))
+
+
+@handlers.handles_each([_KEY_SET.has.__func__, _KEY_SET.raw_repr.__func__])
+def ask_dispatch_keys(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    values = [vt.constant() for vt in args]
+    if kwargs or any(value is MISSING for value in values):
+        raise t.unsupported("tensor-attribute", "dispatch keys that are not known while tracing")
+    return k.ConstantTracker(of(*values))
+
+
+# How optimisers and gradient clipping sort tensors before they call `torch._foreach_*`.
+
+
+@handlers.handles(torch._C._group_tensors_by_device_and_dtype)
+def group_by_device_and_dtype(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`{(device, dtype): (lists, indices)}`; of several groups nobody knows the order, which is that of a C++ map."""
+    lists, wanted = (
+        args[0],
+        kwargs.get("with_indices", args[1] if len(args) > 1 else k.ConstantTracker(False)),
+    )
+    if not isinstance(lists, k.ListTracker) or not all(
+        isinstance(item, k.ListTracker) for item in lists.items
+    ):
+        raise t.unsupported("foreach-groups", "lists of tensors that are no lists")
+    tensors = lists.items[0].items
+    found = {
+        (vt.example.device, vt.example.dtype) if isinstance(vt, k.TensorTracker) else None
+        for vt in tensors
+    }
+    key = found.pop() if len(found) == 1 else None
+    if key is None:
+        raise t.unsupported("foreach-groups", "tensors of several devices or dtypes")
+    copies = k.ListTracker([k.ListTracker(item.items, list) for item in lists.items], list)
+    indices = range(len(tensors)) if wanted.constant() else ()
+    group = k.TupleTracker([copies, k.ListTracker(map(k.ConstantTracker, indices), list)], tuple)
+    return _dictionary.new_map(t, [k.TupleTracker(map(k.ConstantTracker, key), tuple)], [group])
+
+
+# `torch.nn.Module.__getattr__` in one step: half of all interpreted instructions were its own.
+#
+# Only what it does with plain dicts is done here, by the same reads and so with the same guards; all else is
+# interpreted.
+
+_FUNCTION: Any = torch.nn.Module.__getattr__
+_CODE = _FUNCTION.__code__
+_TABLES = ("_parameters", "_buffers", "_modules")
+_KNOWN = (
+    tuple(const for const in _CODE.co_consts if isinstance(const, str) and const.startswith("_"))
+    == _TABLES
+)
+"""Whether this version of torch looks into the tables that are looked into here, in this order."""
+
+
+@handlers.handles(_FUNCTION)
+def module_getattr(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """MISSING: to be interpreted."""
+    if len(args) != 2 or kwargs or not _KNOWN or _FUNCTION.__code__ is not _CODE:
+        return MISSING
+    module, name = args[0], args[1].constant()
+    if type(name) is not str or isinstance(
+        plain_lookup(module.cls, "__getattribute__"), types.FunctionType
+    ):
+        return MISSING
+    own = t.generic_get(module, "__dict__")
+    return _found_in(t, own, name) if own is module.namespace else MISSING
+
+
+def _found_in(t: Tracing, own: Any, name: str) -> Any:
+    """The first of the tables that has `name` gives it."""
+    if not isinstance(own, k.DictTracker):
+        return MISSING
+    for table_name in _TABLES:
+        if (table := t.lookup(own, table_name)) is MISSING:
+            continue
+        if not isinstance(table, k.DictTracker) or table.cls is not dict:
+            return MISSING
+        if (found := t.lookup(table, name)) is not MISSING:
+            return found
+    return MISSING
+
+
+# Functions that ask whether code is being compiled.
+#
+# While stator interprets a function, `torch.compiler.is_compiling()` and its kin are true, as under `torch.compile`.
+
+
+@handlers.handles(torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling)
+def is_compiling(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Not to those that would leave out what can be seen: `Module.__call__` hooks that are to run even after an error,
+    transforms of torch.func the name of the function."""
+    return k.ConstantTracker(t.frame is None or t.frame.code.raw not in _UNAWARE)
+
+
+_TRANSFORMS: Any = torch.func  # its stubs say too little
+_UNAWARE = frozenset(
+    function.__code__
+    for function in (
+        torch.nn.Module._call_impl,
+        torch.vmap,
+        _TRANSFORMS.grad,
+        _TRANSFORMS.grad_and_value,
+    )
+)
+
+
+# -- levels of torch.func ---------------------------------------------------------------------------------------------
+def _of_levels(function: Any, answer: Callable[[int], Any]) -> None:
+    """Answered from the depth of the region's own transforms: none is entered while tracing, and a region called inside
+    one runs plainly. MISSING: only a real level can tell. `linearize` calls its function at two depths."""
+
+    @handlers.handles(function)
+    def run(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        value = MISSING if "linearize" in t.levels else answer(len(t.levels))
+        if value is MISSING:
+            raise t.unsupported(
+                "transform", f"{function.__name__}() under {', '.join(t.levels) or 'no transform'}"
+            )
+        return k.ConstantTracker(value)
+
+
+_LEVELS: Any = torch._C._functorch
+_of_levels(torch._C._are_functorch_transforms_active, bool)
+_of_levels(_LEVELS.get_dynamic_layer_stack_depth, int)
+_of_levels(_LEVELS.maybe_current_level, lambda depth: depth or None)
+_of_levels(_LEVELS.current_level, lambda depth: depth or MISSING)
+for _function in (_LEVELS.peek_interpreter_stack, _LEVELS.get_interpreter_stack):
+    _of_levels(_function, lambda depth: MISSING if depth else None)
+for _function in (
+    _LEVELS.is_batchedtensor,
+    _LEVELS.is_gradtrackingtensor,
+    _LEVELS.is_functorch_wrapped_tensor,
+):
+    _of_levels(_function, lambda depth: MISSING if depth else False)
+for _function in (_LEVELS.maybe_get_level, _LEVELS.maybe_get_bdim):
+    _of_levels(_function, lambda depth: MISSING if depth else -1)
+
+
+def answer_by_name(t: Tracing, function: Any, args: Sequence[Any]) -> Any:
+    """What is known by name, so that its module need not be imported: `torch.onnx.is_in_onnx_export`; `is_compiling` of
+    `torch._dynamo`; `mark_static` of a size, which makes it a constant from here on; what functions of torch ask about
+    sizes, which plainly are ints, except the ragged one of a jagged tensor; None for all others."""
+    if function.__name__ == "is_compiling" and str(function.__module__).startswith("torch._dynamo"):
+        return is_compiling(t, [], {})
+    if function.__module__ == "torch.fx.experimental.symbolic_shapes" and len(args) == 1:
+        if function.__name__ == "is_nested_int" and isinstance(
+            args[0], k.ConstantTracker | k.NumberTracker
+        ):
+            vt = args[0]
+            return k.ConstantTracker(
+                isinstance(vt, k.NumberTracker) and vt.example.node.is_nested_int()
+            )
+        return (
+            args[0]
+            if function.__name__ in ("guard_or_false", "guard_or_true") and args[0].cls is bool
+            else None
+        )
+    if (
+        function.__name__ == "mark_static"
+        and function.__module__ == "torch._dynamo.decorators"
+        and len(args) == 2
+    ):
+        int(args[0].example.size(args[1].constant()))  # ShapeEnv guards what a symbol is asked for
+        return k.ConstantTracker(None)
+    is_export_query = function.__name__ == "is_in_onnx_export" and str(
+        function.__module__
+    ).startswith("torch.onnx")
+    return k.ConstantTracker(False) if is_export_query else None

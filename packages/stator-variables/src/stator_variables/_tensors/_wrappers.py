@@ -1,0 +1,170 @@
+"""Tensors around tensors: classes with `__torch_dispatch__`, `__tensor_flatten__` and `__tensor_unflatten__`.
+
+By these a class declares that an operation on it is nothing but operations on its parts. So it is an input of the graph
+like any tensor, its fake one of the class around fake parts, and whoever runs the graph runs `__torch_dispatch__`.
+
+    x + 1               the graph: add = x + 1            guards: the class, what `__tensor_flatten__` says, the parts
+
+Nothing here reads a part: that is a break. Parts share memory with nothing else, as compilers take them for granted.
+"""
+
+import enum
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from stator_guards import AttrSource, CallSource, Custom, Source, TensorMatch, TypeIs
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.nested._internal.nested_tensor import NestedTensor
+from torch.utils._python_dispatch import (
+    is_traceable_wrapper_subclass,
+    is_traceable_wrapper_subclass_type,
+)
+
+from stator_variables import _kinds as k
+from stator_variables._objects._lookup import guarded_lookup
+from stator_variables._trace._graph import Dim
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+_OWN = frozenset(
+    "__new__ __init__ __init_subclass__ __class_getitem__ __module__ __doc__ __qualname__ __annotations__ "
+    "__slots__ __slotnames__ __dict__ __weakref__ __firstlineno__ __static_attributes__ __abstractmethods__ "
+    "__parameters__ __orig_bases__ __repr__ __str__ __format__ __reduce__ __reduce_ex__ __deepcopy__ __setstate__ "
+    "__torch_dispatch__ __torch_function__".split()
+)
+"""What of `torch.Tensor` a class may have in its own way: else a method is not what the graph would call."""
+
+_AS_TORCH_HAS_IT = (
+    torch.Tensor.__torch_function__.__func__,  # type: ignore[attr-defined]
+    torch._C._disabled_torch_function_impl,
+)
+
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter, FakeTensor)
+
+
+def is_wrapper(cls: type) -> bool:
+    """Whether a class keeps to it."""
+    if cls is NestedTensor:  # see `_jagged`
+        return True
+    if cls in _PLAIN or not (
+        issubclass(cls, torch.Tensor) and is_traceable_wrapper_subclass_type(cls)
+    ):
+        return False
+    below = [base for base in cls.__mro__ if not issubclass(torch.Tensor, base)]
+    changed = {name for base in below for name in vars(base) if hasattr(torch.Tensor, name)} - _OWN
+    asks = cls.__torch_function__
+    return not changed and getattr(asks, "__func__", asks) in _AS_TORCH_HAS_IT
+
+
+def build(t: Tracing, real: Any, source: Source) -> Any:
+    cls, shape = type(real), shape_of(real)
+    dims = t.policy.dims(source, real)
+    if shape is MISSING or torch.is_inference_mode_enabled() or any(dim.strict for dim in dims):
+        raise t.unsupported("tensor-subclass", f"an input of class {cls.__qualname__}")
+    t.guard(source, TypeIs(cls))
+    guarded_lookup(t, cls, "__torch_dispatch__")
+    whole = CallSource(shape_of, source)
+    t.guard(
+        whole,
+        Custom(
+            "{fn}({value})", lambda value: value == shape, f"what a {cls.__qualname__} is made of"
+        ),
+    )
+    t.memory.has_wrappers = True
+    with t.caller_modes():
+        for part_source, part in _parts(real, source):
+            t.keep_apart(part_source, part)
+            t.guard(part_source, TensorMatch(part))
+        traced = t.graph.tensor_input(source, real, [Dim()] * real.dim(), source.name)
+        t.guard(source, TensorMatch(real))
+    if type(traced.example) is not cls:
+        raise t.unsupported(
+            "tensor-subclass", f"{cls.__qualname__}: its __tensor_unflatten__ gives another class"
+        )
+    return k.TensorTracker(traced, cls)
+
+
+def _parts(wrapper: Any, source: Source) -> Iterator[tuple[Source, torch.Tensor]]:
+    """The plain tensors inside, at any depth."""
+    for name in wrapper.__tensor_flatten__()[0]:
+        part, part_source = getattr(wrapper, name), AttrSource(source, name)
+        if is_traceable_wrapper_subclass(part):
+            yield from _parts(part, part_source)
+        else:
+            yield part_source, part
+
+
+def class_of(t: Tracing, example: torch.Tensor) -> type:
+    """The class of a result, for which a fake stands."""
+    if type(example) not in _PLAIN:
+        if type(example) is not NestedTensor and shape_of(example) is MISSING:
+            raise t.unsupported(
+                "tensor-subclass", f"an operation that gives a {type(example).__qualname__}"
+            )
+        return type(example)
+    return torch.nn.Parameter if isinstance(example, torch.nn.Parameter) else torch.Tensor
+
+
+def shape_of(wrapper: Any) -> Any:
+    """What the class says of it, comparable; MISSING where it cannot be compared, or is not finished."""
+    if type(wrapper) in _PLAIN:
+        return torch.Tensor if wrapper.layout is torch.strided else MISSING
+    if not is_wrapper(type(wrapper)) or wrapper.layout is not torch.strided:
+        return MISSING
+    try:
+        (names, context), (_, again) = wrapper.__tensor_flatten__(), wrapper.__tensor_flatten__()
+        inner = [getattr(wrapper, name) for name in names]
+    except Exception:  # whatever the program's method raises: the object is not finished
+        return MISSING
+    look = *wrapper.shape, *wrapper.stride(), wrapper.requires_grad
+    try:
+        key = _key((look, context), (look, again))
+    except TypeError:
+        return MISSING
+    parts = list(map(shape_of, inner))
+    return MISSING if MISSING in parts else (type(wrapper), *zip(names, parts, strict=True), key)
+
+
+_ATOMS = (
+    int,
+    str,
+    bool,
+    bytes,
+    type(None),
+    torch.dtype,
+    torch.device,
+    torch.layout,
+    torch.memory_format,
+)
+
+
+def _key(value: Any, again: Any) -> Any:
+    """Equal for equal contexts. TypeError for a value that may change unnoticed, as a list can that is there again."""
+    kind = type(value)
+    if kind in (float, complex):
+        return kind, repr(value)
+    if kind in (tuple, torch.Size) or (kind is list and value is not again):
+        return kind, *map(_key, value, again)
+    if kind is dict and value is not again:
+        return kind, *((_key(name, name), _key(item, again[name])) for name, item in value.items())
+    immutable = kind in _ATOMS or isinstance(value, type | enum.Enum | types.FunctionType)
+    by_value = getattr(kind, "__hash__", None) not in (None, object.__hash__)
+    if not immutable and (not by_value or isinstance(value, torch.Tensor | torch.SymInt)):
+        raise TypeError(f"a {kind.__qualname__} in a context")
+    hash(value)
+    return kind, value
+
+
+MARKS = frozenset({"_is_param", "_is_buffer"})
+"""How torch itself says what a tensor of any class is."""
+
+
+def refuse_attribute(t: Tracing, vt: Any, name: str) -> None:
+    """What the object itself has: parts, which the graph may change, and what goes with them."""
+    if name in vars(vt.example if vt.real is MISSING else vt.real) and name not in MARKS:
+        raise t.unsupported(
+            "tensor-attribute", f"the attribute {name} of a tensor of class {vt.cls.__qualname__}"
+        )

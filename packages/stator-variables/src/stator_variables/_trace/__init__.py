@@ -1,0 +1,1 @@
+"""State of one trace that has owners of its own: graph, undo journal, memory of inputs, drawn values, policy."""

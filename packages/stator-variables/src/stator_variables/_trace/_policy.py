@@ -1,0 +1,45 @@
+"""What is decided of a trace before it begins."""
+
+import math
+from collections.abc import Callable, Set
+from typing import Any
+
+import attrs
+from stator_bytecode import CallSite, Code, Frame
+from stator_bytecode.errors import Unsupported
+from stator_guards import Source
+
+from stator_variables._trace._graph import Dim
+
+
+@attrs.frozen(eq=False)
+class Stop:
+    """The instruction that a trace is to break at: the number of instructions that began up to it.
+
+    `place` is its code and index where these are known; another instruction is none to stop at.
+    """
+
+    begun: int
+    reason: Unsupported
+    place: tuple[Code, int] | None = None
+
+    def is_at(self, begun: int, frame: Frame) -> bool:
+        return begun == self.begun and self.place in (None, (frame.code, frame.pc))
+
+
+@attrs.define(eq=False)
+class Policy:
+    """What the facade decides per compilation: which inputs are symbolic, and what is captured at all."""
+
+    dims: Callable[[Source, Any], list[Dim]] = lambda source, tensor: [Dim()] * tensor.dim()
+    number_is_symbolic: Callable[[Source, Any, bool], bool] = lambda source, value, at_once: False
+    """`at_once`: also if no other value was seen, where it was passed in."""
+    capture_data: bool = False  # results that depend on data become unbacked symbols
+    is_whole: bool = False  # a break is an error, so what a break would have run is run while tracing where possible
+    patience: float = (
+        math.inf
+    )  # so many instructions without an operation of the graph are a long loop
+    native_calls: Set[CallSite] = frozenset()  # calls that run natively as a whole
+    stop: Stop | None = None  # where an earlier trace of the same broke
+    runs_in_order: bool = True  # the graph runs node by node, setters of state included
+    draws_numbers: bool = True  # numbers that are drawn at random become symbols
