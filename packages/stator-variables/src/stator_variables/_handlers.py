@@ -39,6 +39,7 @@ from stator_variables._library import (
     _questions,
     _random,
     _reduction,
+    _warnings,
     _weakrefs,
 )
 from stator_variables._model import _classes, _functions
@@ -86,6 +87,7 @@ _FUNCTIONS = (
         _questions,
         _random,
         _reduction,
+        _warnings,
         _weakrefs,
     ),
     *(
