@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from stator_bytecode import Raised, operation, settle
+from stator_guards import CallSource, Length
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._method_table import MethodTable, opened, then
@@ -22,6 +23,7 @@ from stator_variables._model._containers import (
 )
 from stator_variables._model._lookup import defines, refuse_asked
 from stator_variables._model._raising import complain, throw
+from stator_variables._number_builders import symbolic_number
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -110,7 +112,15 @@ def delitem(t: Tracing, vt: Any, key: Any) -> None:
 
 @methods.handles(list.__len__, tuple.__len__, collections.deque.__len__)
 def sequence_len(t: Tracing, vt: Any) -> Any:
-    return k.ConstantTracker(len(vt.items))
+    """The length of an unread list is a number that is read: an input of the graph once it has changed."""
+    if not _ends.is_open(vt) or vt.source is None:
+        return k.ConstantTracker(len(vt.items))
+    count, source = len(vt.real), CallSource(len, vt.source)
+    grown = k.ConstantTracker(len(vt.added) - sum(vt.taken))
+    if t.policy.number_is_symbolic(source, count, False):
+        return _operators.binary(t, "+", symbolic_number(t, count, source), grown)
+    t.guard(vt.source, Length(count))
+    return k.ConstantTracker(count + grown.value)
 
 
 @methods.handles(list.__contains__, tuple.__contains__, collections.deque.__contains__)
