@@ -76,7 +76,7 @@ def in_text(x: Tensor, items: list[Any]) -> Any:
     return x + 1, f"{len(items)} items"
 
 
-def read_as_well(x: Tensor, items: list[Any]) -> Tensor:
+def read_as_well(x: Tensor, items: list[Any]) -> Any:
     return x * len(items) + sum(items)
 
 
