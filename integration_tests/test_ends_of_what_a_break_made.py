@@ -4,6 +4,7 @@ there as in plain Python, whatever was the last to hold it."""
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -253,3 +254,34 @@ def test_a_manager_dies_with_its_statement_where_nothing_else_refers_to_it(
     compiled = stator.compile(fn, backend="eager")
     for held in (first_held, not first_held, first_held, not first_held, False, False, True):
         assert logged(compiled, held) == logged(fn, held)
+
+
+class Watched:
+    pass
+
+
+def test_an_argument_that_its_caller_holds_dies_with_the_caller() -> None:
+    def inner(held: list[Any], x: Tensor, log: Log) -> Tensor:
+        stator.graph_break()
+        log.append(held[0].__class__.__name__)
+        return x + 1
+
+    references: list[Any] = []
+
+    def fn(x: Tensor, log: Log, released: bool) -> Tensor:
+        watched = Watched()
+        references.append(weakref.ref(watched, lambda _: log.append("died")))
+        y = inner([watched], x, log)
+        log.append("returned")
+        if released:
+            del watched
+            log.append("released")
+        log.append(references[-1]() is None)
+        return y * 2
+
+    compiled = stator.compile(fn, backend="eager")
+    for released in (False, True, False, True, True):
+        logs: list[Log] = [[], []]
+        for run, log in zip((fn, compiled), logs, strict=True):
+            run(torch.ones(2), log, released)
+        assert logs[0] == logs[1]

@@ -1,4 +1,4 @@
-"""Functions of the standard library that break: called natively as a whole, unless something would be lost by it."""
+"""Library functions that break: called natively as a whole, unless something would be lost by it."""
 
 from __future__ import annotations
 
@@ -205,3 +205,53 @@ def test_fullgraph_names_the_place_in_the_library() -> None:
     fn = stator.compile(as_json, backend="eager", fullgraph=True)
     with pytest.raises(stator.StatorError, match="json"):
         fn(torch.ones(2))
+
+
+# -- functions of torch that only data ends ----------------------------------------------------------------------------
+def truncated(x: Tensor) -> Tensor:
+    torch.nn.init.trunc_normal_(x)
+    return x * 2
+
+
+def truncated_otherwise(x: Tensor) -> Tensor:
+    y = x + 1
+    torch.nn.init.trunc_normal_(y, a=1.5, b=2.0)
+    return y * 2
+
+
+def from_a_circle(x: Tensor) -> Any:
+    distribution: Any = torch.distributions.VonMises(x, x + 1)
+    return distribution.sample() * 2
+
+
+def halved(x: Tensor) -> Tensor:
+    while x.sum() > 1:
+        x = x / 2
+    return x + 1
+
+
+@pytest.mark.parametrize(
+    ("fn", "graphs"),
+    [(truncated, 1), (truncated_otherwise, 2), (from_a_circle, 2), (halved, 3)],
+)
+def test_a_function_of_torch_that_only_data_ends_is_one_break(
+    fn: Callable[[Tensor], Any], graphs: int
+) -> None:
+    backend = Counting()
+    compiled = stator.compile(fn, backend=backend)
+    for seed in range(4):
+        torch.manual_seed(seed)
+        expected = fn(torch.ones(40)), torch.rand(2)
+        torch.manual_seed(seed)
+        found = compiled(torch.ones(40)), torch.rand(2)
+        torch.testing.assert_close(found, expected, rtol=0, atol=0)
+    assert backend.count == graphs
+
+
+def test_a_function_of_torch_that_only_data_ends_can_be_compiled_itself() -> None:
+    compiled = stator.compile(torch.nn.init.trunc_normal_, backend="eager")
+    for seed in range(3):
+        torch.manual_seed(seed)
+        expected = torch.nn.init.trunc_normal_(torch.empty(40))
+        torch.manual_seed(seed)
+        torch.testing.assert_close(compiled(torch.empty(40)), expected, rtol=0, atol=0)

@@ -26,6 +26,7 @@ OF_TORCH = {
     "globals_mutated_and_a_global_tensor_replaced": 8,
     "standard_library_in_forward": 3,
     "rejection_sampling": 1,
+    "initialization_in_the_region": 2,
     "generator_argument": 1,
     "metric_updated_in_the_step": 8,
     "subclass_made_in_the_region": 8,
@@ -48,7 +49,6 @@ OURS_BY_NEED = {
     "hooks_added_and_removed": 2,  # one per state; torch.compile makes one and misses the hook
     "cache_filled_through_the_instance_dict": 2,  # one fills the cache, one reads it
     "closures_over_method_descriptors": 3,  # one per function; torch.compile gives the first's result
-    "initialization_in_the_region": 4,  # the rejection loop of trunc_normal_; torch.compile: 2
 }
 
 

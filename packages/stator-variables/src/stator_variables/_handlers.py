@@ -39,6 +39,7 @@ from stator_variables._library import (
     _random,
     _reduction,
     _scripted,
+    _warnings,
 )
 from stator_variables._objects import _classes, _functions, _identity, _weakrefs
 from stator_variables._objects._arity import checked
@@ -84,6 +85,7 @@ _FUNCTIONS = (
         _questions,
         _random,
         _reduction,
+        _warnings,
         _weakrefs,
     ),
     *(

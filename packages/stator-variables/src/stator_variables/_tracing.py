@@ -192,6 +192,7 @@ class Tracing(Operations):
         factory=list
     )  # per open body: what was changed in it, and where
     hooks: tuple[Any, ...] = ()  # calls that register hooks for gradients, or take them back
+    warnings: tuple[Any, ...] = ()  # function, text, category, and where, of each that is given
     questions: Questions = attrs.field(factory=Questions)
     memory: InputMemory = attrs.field(factory=InputMemory)
     parts: dict[int, Any] = attrs.field(

@@ -40,7 +40,8 @@ def observed_ends(
     nothing but the state refers to, which does so `holders` times."""
     if are_plain_or_method(state, places):
         return ()
-    if hold_plain_values([*map(state.__getitem__, places)], state, holders):
+    kept = {id(value) for place, value in enumerate(state) if place not in places}  # to the end
+    if hold_plain_values([*map(state.__getitem__, places)], state, holders, kept):
         return ()
 
     count = _references(state, holders)

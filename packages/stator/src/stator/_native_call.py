@@ -1,6 +1,8 @@
 """Calls that run natively as a whole, where a break inside of them would gain nothing.
 
 - A function with a long loop: the whole target, if that is where it began. So is what C does with a long container.
+- A function of torch that repeats until the values of a tensor end it (rejection sampling, `lobpcg`): its rounds are
+  few operators each, between two breaks.
 - A function of the standard library that breaks before it has added to the graph: `logger.info` breaks a dozen times
   between its formatter and its locks, and none of its continuations has an operation.
 
@@ -19,7 +21,7 @@ CALLS = frozenset({"CALL", "CALL_FUNCTION_EX"})
 
 
 def before_loop(outcome: Outcome, machine: Machine, tracing: variables.Tracing) -> Outcome:
-    """Go back to the call of the function that has a long loop."""
+    """Go back to the call of a function that has a long loop, or one that only data ends."""
     reason = outcome.reason.reason if isinstance(outcome, Broke) else ""
     if reason == "long-container":
         depth = _driver(machine, len(machine.frames) - 1, through_loops=False)
@@ -27,12 +29,28 @@ def before_loop(outcome: Outcome, machine: Machine, tracing: variables.Tracing) 
             return outcome
     elif reason == "long-loop":
         depth = _driver(machine, tracing.progress.looping)
+    elif reason == "data-dependent-branch" and len(machine.frames) > 1 and _waits_for_data(machine):
+        depth = len(machine.frames) - 1
     else:
         return outcome
     assert isinstance(outcome, Broke)
     if (snapshot := machine.before_call(depth)) is None:
         raise outcome.reason
     return Broke(snapshot, outcome.reason)
+
+
+def _waits_for_data(machine: Machine) -> bool:
+    """Return True if the innermost function is torch's, and has a `while` loop."""
+    frame = machine.frames[-1]
+    code = frame.code.instructions
+    return _package(frame) == "torch" and any(
+        0 <= instr.target <= instr.index and code[instr.target].op not in _OF_ITERATION
+        for instr in code
+    )
+
+
+_OF_ITERATION = frozenset({"FOR_ITER", "SEND"})
+"""Where the loops begin that an iterator ends."""
 
 
 def _driver(machine: Machine, depth: int, through_loops: bool = True) -> int:
@@ -88,8 +106,11 @@ def before_library(outcome: Broke, machine: Machine, domain: Any) -> Broke | Non
 
 def _is_library(code: Any) -> bool:
     """Return True for a frame or a function of the standard library."""
-    module = str(code.globals.real.get("__name__", ""))
-    return module.partition(".")[0] in sys.stdlib_module_names
+    return _package(code) in sys.stdlib_module_names
+
+
+def _package(code: Any) -> str:
+    return str(code.globals.real.get("__name__", "")).partition(".")[0]
 
 
 def _makes_of_constants(frames: list[Frame], depth: int) -> bool:

@@ -346,6 +346,7 @@ def _must_not_compile(place: Place) -> bool:
 
 
 OWN_CODES.update(passed_over(Region.run, Region.finish, Region.dispatch, Plainly.run))
+passed_over(Region.enter, Region._enter_under_modes, Region._entered, _first_run)
 RUNNERS.add(Region.finish.__code__)
 
 

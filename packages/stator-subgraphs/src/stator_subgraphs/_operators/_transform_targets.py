@@ -12,7 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._C import _functorch as functorch
 from torch._functorch import eager_transforms, predispatch
+from torch._functorch.vmap import doesnt_support_saved_tensors_hooks
 from torch._guards import TracingContext
 
 Flat = tuple[Any, ...]
@@ -48,32 +50,66 @@ def _batched(value: Any, dim: int | None, level: int) -> Any:
     return predispatch._add_batch_dim(value, dim % value.dim(), level)
 
 
+@doesnt_support_saved_tensors_hooks
 def value_and_grads(
     body: Body, argnums: tuple[int, ...], count: int, *inputs: Any
 ) -> tuple[Flat, Any, Flat]:
     """`torch.func.grad_and_value` with the first result of the body for the value: gradients, value, other results."""
-    closed = _closed(body, inputs[count:])
+    level = functorch._grad_increment_nesting()
+    try:
+        with torch.enable_grad():
+            found, leaves = _differentiable(body, argnums, inputs[:count], inputs[count:], level)
+            grads = eager_transforms._autograd_grad(found[:1], leaves, create_graph=True)
+            value, *aux = _unwrapped(found, level)
+            return _unwrapped(grads, level), value, tuple(aux)
+    finally:
+        functorch._grad_decrement_nesting()
 
-    def function(*primals: Any) -> tuple[Any, Flat]:
-        value, *aux = closed(*primals)
-        return value, tuple(aux)
 
-    grads, (value, aux) = torch.func.grad_and_value(function, argnums, has_aux=True)(
-        *inputs[:count]
-    )
-    return grads, value, aux
-
-
+@doesnt_support_saved_tensors_hooks
 def pulled_back(
     body: Body, argnums: tuple[int, ...], count: int, results: int, *inputs: Any
 ) -> tuple[Flat, Flat, Any]:
     """`torch.func.vjp`: results, other results, and the function from cotangents to gradients."""
-    function = _first_apart(_closed(body, inputs[count:]), results)
-    found: Any = eager_transforms._vjp_with_argnums(
-        function, *inputs[:count], argnums=argnums, has_aux=True
-    )
-    out, pull, aux = found
-    return out, aux, pull
+    level = functorch._grad_increment_nesting()
+    try:
+        with torch.enable_grad():
+            found, leaves = _differentiable(body, argnums, inputs[:count], inputs[count:], level)
+            given = _unwrapped(found, level)
+    finally:
+        functorch._grad_decrement_nesting()
+
+    def pull(cotangents: Flat, retain_graph: bool, create_graph: bool | None) -> Flat:
+        create = torch.is_grad_enabled() if create_graph is None else create_graph
+        with eager_transforms._disable_inference_mode():
+            grads: Flat = eager_transforms._autograd_grad(
+                found[:results], leaves, cotangents, retain_graph, create
+            )
+        return grads
+
+    return given[:results], given[results:], pull
+
+
+def _differentiable(
+    body: Body, argnums: tuple[int, ...], primals: Flat, captured: Flat, level: int
+) -> tuple[Flat, list[torch.Tensor]]:
+    """Run a body on wrapped primals. Returns its results, and the primals that have gradients.
+
+    The steps are those of `_vjp_with_argnums`; its checks of results were made when the body was traced.
+    """
+    wrapped = [
+        functorch._wrap_for_grad(value, level) if isinstance(value, torch.Tensor) else value
+        for value in primals
+    ]
+    leaves = [wrapped[place] for place in argnums]
+    with eager_transforms.enable_inplace_requires_grad(True):
+        for leaf in leaves:
+            leaf.requires_grad_()
+    return body(*wrapped, *captured), leaves
+
+
+def _unwrapped(values: Flat, level: int) -> Flat:
+    return tuple(functorch._unwrap_for_grad(value, level) for value in values)
 
 
 def cotangents_pulled(

@@ -6,12 +6,14 @@ from typing import Any
 
 import torch
 from stator_bytecode import Raised, operation, settle
+from stator_guards import CallSource, Length
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._strings import convert
 from stator_variables._objects import _list_ends, _sorting
 from stator_variables._objects._lookup import defines, refuse_asked
 from stator_variables._objects._method_table import MethodTable, opened, then
+from stator_variables._objects._number_builders import symbolic_number
 from stator_variables._objects._raising import complain, throw
 from stator_variables._protocols import _calls, _containers, _iteration, _operators
 from stator_variables._protocols._containers import (
@@ -111,7 +113,15 @@ def delitem(t: Tracing, vt: Any, key: Any) -> None:
 
 @methods.handles(list.__len__, tuple.__len__, collections.deque.__len__)
 def sequence_len(t: Tracing, vt: Any) -> Any:
-    return k.ConstantTracker(len(vt.items))
+    """The length of an unread list is a number that is read: an input of the graph once it has changed."""
+    if not _list_ends.is_open(vt) or vt.source is None:
+        return k.ConstantTracker(len(vt.items))
+    count, source = len(vt.real), CallSource(len, vt.source)
+    grown = k.ConstantTracker(len(vt.added) - sum(vt.taken))
+    if t.policy.number_is_symbolic(source, count, False):
+        return t.binary("+", symbolic_number(t, count, source), grown)
+    t.guard(vt.source, Length(count))
+    return k.ConstantTracker(count + grown.value)
 
 
 @methods.handles(list.__contains__, tuple.__contains__, collections.deque.__contains__)

@@ -26,6 +26,7 @@ def emit_effects(e: Emitter) -> None:
     """Replay on existing objects what the traced code did to them, in the order of the first change to each."""
     e.draws += _streams.lines_of(e, e.t.streams.early)
     e.late_draws += _streams.lines_of(e, [each for each in e.t.streams.steps if each.is_late])
+    _emit_warnings(e)
     emit_hooks(e)
     changed = list(e.t.changed.values())
     _iterators.effects(e, [vt for vt in changed if isinstance(vt, k.IteratorTracker)])
@@ -42,6 +43,12 @@ def emit_effects(e: Emitter) -> None:
     e.lines += _modes.effects(e.t, e.capture, are_set)
     push = e.capture(torch._C._push_on_torch_function_stack, "push_mode") if entered else ""
     e.lines += [f"{push}({mode})" for mode in entered]  # the last of all: from here on they hear
+
+
+def _emit_warnings(e: Emitter) -> None:
+    for give, text, category, place in e.t.warnings:
+        rest = ", ".join(map(e.expr, place))
+        e.lines.append(f"{e.capture(give)}({text!r}, {e.capture(category)}, {rest})")
 
 
 @_replays.handles(k.TensorTracker)

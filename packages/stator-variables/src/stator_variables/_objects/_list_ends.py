@@ -14,7 +14,7 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 
-def _is_open(vt: Any) -> bool:
+def is_open(vt: Any) -> bool:
     """Whether its items are those of C, none of them read, and no number of them falls out."""
     return (
         isinstance(vt, k.ListTracker)
@@ -29,7 +29,7 @@ _EXACT = (list, collections.deque)
 
 def has_more(t: Tracing, vt: Any) -> bool:
     """Whether an unread list is not empty; False also for what has to be read to know."""
-    return _is_open(vt) and (bool(vt.added) or _relies(t, vt, sum(vt.taken) + 1))
+    return is_open(vt) and (bool(vt.added) or _relies(t, vt, sum(vt.taken) + 1))
 
 
 def _relies(t: Tracing, vt: Any, length: int) -> bool:
@@ -41,7 +41,7 @@ def _relies(t: Tracing, vt: Any, length: int) -> bool:
 
 def at_end(t: Tracing, vt: Any, key: Any) -> Any:
     """The item at a negative constant index, or at the front of a deque; MISSING where more has to be read."""
-    if key.cls is not int or not isinstance(key, k.ConstantTracker) or not _is_open(vt):
+    if key.cls is not int or not isinstance(key, k.ConstantTracker) or not is_open(vt):
         return MISSING
     if key.value >= (vt.cls is collections.deque):
         return MISSING
@@ -62,7 +62,7 @@ def _existing(t: Tracing, vt: Any, index: int) -> Any:
 
 def take(t: Tracing, vt: Any, index: int) -> Any:
     """`vt.pop(index)` of an unread list, for its first item or its last, or MISSING where more has to be read."""
-    if index not in (0, -1) or not _is_open(vt):
+    if index not in (0, -1) or not is_open(vt):
         return MISSING
     front, back = vt.taken
     if index == -1 and vt.added:

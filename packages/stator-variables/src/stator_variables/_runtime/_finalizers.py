@@ -9,7 +9,7 @@ import gc
 import sys
 import weakref
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import (
     AsyncGeneratorType,
     BuiltinFunctionType,
@@ -181,9 +181,14 @@ _FEW = 64
 """The number of values up to which the quick answer below is quicker."""
 
 
-def hold_plain_values(values: list[object], state: tuple[object, ...], holders: int) -> bool:
+def hold_plain_values(
+    values: list[object],
+    state: tuple[object, ...],
+    holders: int,
+    kept: Collection[int] = frozenset(),
+) -> bool:
     """Return whether `values` of a state, as far as they die with it, are containers of plain values and of objects
-    that something else refers to as well: quickly, False may be wrong.
+    that something else refers to as well, or that are `kept`, by identity: quickly, False may be wrong.
 
     `values` grows by what the containers hold. `state` refers to each of its values `holders` times. All are values
     that the program has: a tuple that only C has may have holes.
@@ -194,7 +199,7 @@ def hold_plain_values(values: list[object], state: tuple[object, ...], holders: 
     seen: set[int] = set()
     for value in values:
         cls = type(value)
-        if id(cls) in _PLAIN:
+        if id(cls) in _PLAIN or id(value) in kept:
             continue
         held: Any = value if cls is tuple else _held_by_container(value, cls, iterated)
         if held is None and sys.getrefcount(value) > _FEWEST:

@@ -329,6 +329,15 @@ def give_warning(text: str, category: str) -> None:
     warnings.warn(text, getattr(builtins, category), stacklevel=2)
 
 
+def give_warning_at(
+    text: str, category: type[Warning], filename: str, line: int, names: dict[str, Any]
+) -> None:
+    """Warn as a line of the module with these globals would (`setup_context` of `_warnings.c`)."""
+    module = names.get("__name__") or "<string>"
+    registry = names.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(text, category, filename, line, module, registry)
+
+
 @attrs.frozen(eq=False)
 class NewLeaf:
     """A call makes a tensor without contents, another one each time."""

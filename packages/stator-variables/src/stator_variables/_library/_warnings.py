@@ -1,0 +1,105 @@
+"""`warnings.warn`: an effect of the call, which the entry has after its graph.
+
+    warnings.warn("old", stacklevel=1)     warn_at("old", UserWarning, "model.py", 7, globals_of_model)
+    warnings.warn("old", stacklevel=2)     warn("old", UserWarning, 2)       # of the caller of the compiled function
+
+It may wait where nobody but a reader of the output sees it. A guard keeps out calls in which a filter turns warnings of
+the category into exceptions, or the program has its own `showwarning`: these break at the call, which runs natively.
+"""
+
+import types
+import warnings
+from typing import Any
+
+from stator_bytecode import Frame, HandlerTable
+from stator_guards import CallSource, CapturedSource, Truth
+
+from stator_variables import _kinds as k
+from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._runtime._support import give_warning_at
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("warning")
+_NAMES = ("message", "category", "stacklevel", "source")
+_MODULE: Any = warnings
+
+
+@handlers.handles(warnings.warn)
+def warn(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    given = dict(zip(_NAMES, args, strict=False)) | kwargs
+    text = given["message"].constant()
+    category = _category(given.get("category", k.NONE))
+    level = given.get("stacklevel", k.ConstantTracker(1)).constant()
+    is_plain = type(text) is str and type(level) is int and k.is_none(given.get("source", k.NONE))
+    if not is_plain or category is MISSING or not given.keys() <= set(_NAMES):
+        return MISSING
+    if t.streams.repeated or not is_only_shown(category):
+        return MISSING
+
+    t.guard(CallSource(is_only_shown, CapturedSource("category", category)), Truth(True))
+    _refuse_reading(t)
+    visible = [frame for frame in t.machine.frames if not frame.hidden]
+    level = max(level, 1)
+    outer = level - len(visible)
+    give: Any = warnings.warn
+    if outer > 0:
+        place = [k.ConstantTracker(outer + 1)]
+    else:
+        give, place = give_warning_at, _place(t, visible[-level])
+    t.journal.assign(t, warnings=(*t.warnings, (give, text, category, place)))
+    return k.NONE
+
+
+def _category(vt: Any) -> Any:
+    """The class; MISSING for what natively may raise, or exists in this call only."""
+    if k.is_none(vt):
+        return UserWarning
+    is_known = isinstance(vt, k.ClassTracker) and not isinstance(vt, k.MadeClass)
+    return vt.value if is_known and issubclass(vt.value, Warning) else MISSING
+
+
+def _place(t: Tracing, frame: Frame) -> list[Any]:
+    span = t.where() if frame is t.frame else frame.code.span(frame.pc)
+    return [k.ConstantTracker(span.filename), k.ConstantTracker(span.line or 1), frame.globals]
+
+
+def is_only_shown(category: type[Warning]) -> bool:
+    """Return True if all that comes of a warning is some output, or an item of a list of `catch_warnings`."""
+    show = _MODULE._showwarnmsg_impl
+    is_usual = getattr(show, "__globals__", None) is vars(warnings) or _is_recorder(show)
+    return (
+        is_usual
+        and _MODULE.showwarning is _MODULE._showwarning_orig
+        and _MODULE.formatwarning is _MODULE._formatwarning_orig
+        and not _may_be_raised(category)
+    )
+
+
+def _may_be_raised(category: type[Warning]) -> bool:
+    """Return True if a filter raises warnings of the category, some of them at least."""
+    for action, text, matched, module, line in warnings.filters:
+        if issubclass(category, matched):
+            if action == "error":
+                return True
+            if text is module is None and not line:  # which decides for all of them
+                return False
+    return False
+
+
+def _is_recorder(show: Any) -> bool:
+    return type(show) is types.BuiltinMethodType and type(show.__self__) is list
+
+
+def _refuse_reading(t: Tracing) -> None:
+    """Refuse to read, from here on, the list that the warning is going to be in."""
+    if t.warnings or not _is_recorder(show := _MODULE._showwarnmsg_impl):
+        return
+    recorded = show.__self__
+    if id(recorded) in t.heap:
+        raise t.unsupported("warning", "a warning for a list that is read here")
+
+    def refuse() -> Any:
+        raise t.unsupported("warning", "a list of warnings that gets more of them")
+
+    t.adopt(recorded, CapturedSource("recorded", recorded), refuse)
