@@ -163,7 +163,7 @@ class Description:
             self.facts[f"{path}.{name}"] = asked(value, name)
         if is_traceable_wrapper_subclass(value):  # its parts are attributes
             return
-        if value.layout == torch.strided:
+        if value.layout == torch.strided and not value._is_zerotensor():  # which has no memory
             self.facts[path + ".stride"] = value.stride()
             self.facts[path + ".storage_offset"] = value.storage_offset()
             storage = value.untyped_storage()

@@ -1,4 +1,7 @@
-"""Lazy modules: the call that makes their parameters runs eagerly, the calls after it are one graph."""
+"""Lazy modules: a compiled one is one graph from its first call on.
+
+A call that makes parameters of modules inside of the compiled one runs eagerly; the calls after it are one graph.
+"""
 
 from __future__ import annotations
 
@@ -95,3 +98,53 @@ def test_lazy_module_made_in_each_call_is_a_break() -> None:
     for step in range(8):
         x = torch.ones(2, 3) + step
         torch.testing.assert_close(compiled(x), f(x))
+
+
+def first_call(model: nn.Module, backend: Any, *args: Any) -> Any:
+    """Call a model once; return the result, what it has become and the random state."""
+    torch.manual_seed(0)
+    called: Any = model if backend is None else stator.compile(model, backend=backend)
+    return called(*args), state_of(model), torch.get_rng_state()
+
+
+@pytest.mark.parametrize("make", [lambda: nn.LazyLinear(3), lambda: nn.LazyConv1d(2, 3)])
+def test_first_call_of_a_lazy_module_is_captured(make: Callable[[], nn.Module]) -> None:
+    counting, x = Counting(), torch.linspace(-1, 1, 24).reshape(2, 3, 4)
+    found = first_call(make(), counting, x)
+    torch.testing.assert_close(found, first_call(make(), None, x))
+    assert counting.count == 1
+
+
+class Failing(nn.LazyLinear):
+    """A lazy module that cannot be initialized, and counts the attempts."""
+
+    attempts = 0
+
+    def initialize_parameters(self, *args: Any) -> None:
+        self.attempts += 1
+        raise ValueError(f"attempt {self.attempts}")
+
+
+def test_initialization_that_raises_runs_once() -> None:
+    model = Failing(3)
+    compiled = stator.compile(model, backend="eager")
+    with pytest.raises(ValueError, match="attempt 1"):
+        compiled(torch.ones(2, 3))
+    assert model.attempts == 1
+
+
+@pytest.mark.parametrize("prepend", [False, True])
+def test_hooks_run_beside_the_initialization_in_their_order(prepend: bool) -> None:
+    seen: list[bool] = []
+
+    def hook(module: nn.Module, args: Any) -> Any:
+        seen.append(isinstance(module, LazyModuleMixin))
+        return args[0] * 2
+
+    results = []
+    for backend in (None, "eager"):
+        model = nn.LazyLinear(3)
+        model.register_forward_pre_hook(hook, prepend=prepend)
+        results.append(first_call(model, backend, torch.ones(2, 3)))
+    torch.testing.assert_close(*results)
+    assert seen == [prepend, prepend]

@@ -91,6 +91,7 @@ class _Job:
     fake_mode: FakeTensorMode
     context: TracingContext
     positions: dict[Source, int]
+    add_fake_kernels: Callable[[FakeTensorMode], None] | None = None
 
 
 def lower(
@@ -106,6 +107,7 @@ def lower(
     context: TracingContext | None = None,
     keeps_history: bool = False,
     as_it_is: str = "",
+    add_fake_kernels: Callable[[FakeTensorMode], None] | None = None,
 ) -> Lowered:
     """Compile `gm`, which belongs to the backend from here on.
 
@@ -115,7 +117,8 @@ def lower(
     trace (default: the present ones). `param_sources` is for tensors kept as attributes of `gm`: the rest get one. A
     `context` of the front end's own must not serve two graphs: compiling the backward, later, uses it. `keeps_history`:
     gradients of or for values inside the graph will be asked for, so it runs as it is. `as_it_is`: another reason for
-    that, which `Lowered.refused` repeats.
+    that, which `Lowered.refused` repeats. `add_fake_kernels` gives the mode of the compiler the
+    fake kernels that the trace had.
     """
     if faults := check_graph(gm, example_inputs):
         raise MalformedGraph(tuple(faults))
@@ -132,7 +135,14 @@ def lower(
     ]
     tracing_context = context or TracingContext(None)
     job = _Job(
-        gm, inputs, backend, spec_of(backend), fake_mode, tracing_context, attach_sources(gm)
+        gm,
+        inputs,
+        backend,
+        spec_of(backend),
+        fake_mode,
+        tracing_context,
+        attach_sources(gm),
+        add_fake_kernels,
     )
     if not job.spec.compiles:
         return attrs.evolve(_as_it_is(job), refused=refused)
@@ -275,6 +285,8 @@ def _surroundings(
         stack.enter_context(compile_context(CompileContext(compile_id)))
         # Fake tensors of the trace may have been changed by it (`x.t_()`): a backend must start from unchanged ones.
         job.context.fake_mode = FakeTensorMode(shape_env=job.fake_mode.shape_env)
+        if job.add_fake_kernels is not None:
+            job.add_fake_kernels(job.context.fake_mode)
         job.context.fake_mode.allow_scalar_outputs = (
             True  # the backward of a loop counts its rounds
         )

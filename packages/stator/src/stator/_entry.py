@@ -175,6 +175,8 @@ def _lowered_once(
 def _lowered(
     traced: Traced, options: Options, ambient: AmbientState, effects: GraphEffects
 ) -> Lowered:
+    from stator_subgraphs import add_fake_kernels
+
     captured, fake_mode = traced.captured, traced.emitter.t.graph.fake_mode
     calls, as_it_is = None, CATCHES_FOREIGN if effects.catches_foreign else ""
     if _runs_in_order(options, effects):
@@ -194,6 +196,7 @@ def _lowered(
                 ambient=ambient,
                 keeps_history=captured.keeps_history,
                 as_it_is=as_it_is,
+                add_fake_kernels=add_fake_kernels,
             )
     except BackendFailed:
         drawn = any(item.kind != "tensor" and is_drawn(item.source) for item in captured.inputs)

@@ -22,6 +22,7 @@ from stator._dynamic import Shapes, recorded
 from stator._entry import FloatsNeeded, finishing_entry, make_entry
 from stator._fallback import Plainly, Remainder
 from stator._known_graph import KnownGraph
+from stator._lazy import make_parameters
 from stator._local_ends import observed_ends
 from stator._making import is_making, making
 from stator._options import Options
@@ -146,6 +147,8 @@ class Region:
         key = key or self._key(place, state)
         entry = place.cache.lookup(key, state)
         if entry is None and not place.cache.is_full(key) and not _must_not_compile(place):
+            if place is self.root:
+                make_parameters(place.target, state)
             entry = place.cache.get_or_make(key, state, lambda: self._make(place, state, key))
             if entry is not None and not entry.data.made_calls and not entry.guards.check(*state):
                 entry = None  # while it was made, another thread or the collector changed what it stands on
@@ -345,8 +348,9 @@ def _must_not_compile(place: Place) -> bool:
     )
 
 
-OWN_CODES.update(passed_over(Region.run, Region.finish, Region.dispatch, Plainly.run))
-passed_over(Region.enter, Region._enter_under_modes, Region._entered, _first_run)
+_RUNNING = (Region.run, Region.enter, Region._entered, Region.finish, Region.dispatch)
+OWN_CODES.update(passed_over(*_RUNNING, Plainly.run, make_parameters))
+passed_over(Region._enter_under_modes, _first_run)
 RUNNERS.add(Region.finish.__code__)
 
 

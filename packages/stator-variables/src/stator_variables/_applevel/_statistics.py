@@ -43,3 +43,9 @@ def pairs(x: Any, repeated: bool) -> Any:
     first, second = torch.nonzero_static(corner, size=of_pairs).unbind(1)
     grids = torch.meshgrid(x, x, indexing="ij")
     return torch.stack([grid[first, second] for grid in grids], 1)
+
+
+def all_close(
+    input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:
+    return bool(torch.isclose(input, other, rtol, atol, equal_nan).all())

@@ -26,8 +26,12 @@ def _bound(signature: inspect.Signature, args: list[Any], kwargs: dict[str, Any]
         return None
     tensor, *rest = given.values()
     known = all(isinstance(vt, k.ConstantTracker) and type(vt.value) in (int, bool) for vt in rest)
-    is_plain = isinstance(tensor, k.TensorTracker) and tensor.cls in _PLAIN
-    return given if known and is_plain and tensor.example.layout is torch.strided else None
+    return given if known and _is_plain(tensor) else None
+
+
+def _is_plain(vt: Any) -> bool:
+    is_tensor = isinstance(vt, k.TensorTracker) and vt.cls in _PLAIN
+    return is_tensor and vt.example.layout is torch.strided
 
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -63,3 +67,18 @@ def combinations(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
         return _torch_calls.call_recorded(t, torch.combinations, args, kwargs)
     repeated = given.get("with_replacement", k.ConstantTracker(False))
     return app_level(t, app.pairs, [given["input"], repeated], {})
+
+
+@handlers.handles_each({of: of for of in (torch.allclose, torch._C.TensorBase.allclose)})
+def closeness(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    """Compute the answer in the graph; only reading it is a break."""
+    pair = [*args, *(kwargs[name] for name in ("input", "other") if name in kwargs)][:2]
+    if len(pair) == 2 and all(map(_is_plain, pair)) and _agree(*pair):
+        return app_level(t, app.all_close, args, kwargs)
+    return _torch_calls.call_recorded(t, of, args, kwargs)
+
+
+def _agree(one: k.TensorTracker, other: k.TensorTracker) -> bool:
+    """Return True if two tensors can be compared."""
+    left, right = one.example, other.example
+    return left.dtype is right.dtype and left.device == right.device
