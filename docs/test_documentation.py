@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 
+import documented_names
 import pytest
 from reference import PAGES
 
@@ -49,6 +50,22 @@ def test_links_lead_somewhere(path: pathlib.Path) -> None:
         if not found.exists() or (anchor and anchor not in anchors(found)):
             broken.append(link)
     assert not broken
+
+
+@pytest.fixture(scope="module")
+def names() -> documented_names.Names:
+    return documented_names.Names.of(ROOT)
+
+
+# Lists of CPython's own tests, and of changes: what these name need not exist here, or no longer.
+OTHER_NAMES = ("cpython_tests.md", "cpython_tests_compiled.md", "CHANGELOG.md")
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in documents() if path.name not in OTHER_NAMES], ids=named
+)
+def test_names_in_code_font_exist(path: pathlib.Path, names: documented_names.Names) -> None:
+    assert documented_names.unresolved(path.read_text(), names) == []
 
 
 READMES = [
