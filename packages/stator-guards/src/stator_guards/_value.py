@@ -41,6 +41,8 @@ class TypeIs(Kind):
     cls: type = attrs.field(eq=id)  # a metaclass may say how its classes compare
 
     rank = 10
+    merge_key = None
+    of_contents = False
     needs = "a {0.cls.__qualname__}"
     fix = "pass values of one type, or expect one compiled version per type"
 
@@ -67,6 +69,8 @@ class Is(Kind):
     held: Held
 
     rank = 12
+    merge_key = None
+    of_contents = False
     reads = 2
     needs = "the object {0.held.text}"
     finds = "another one, {1}"
@@ -100,6 +104,8 @@ class IsNone(Kind):
     """`value is None`."""
 
     rank = 10
+    merge_key = None
+    of_contents = False
     operator: ClassVar[str] = "is"
     needs = "None"
     fix = "pass None always or never"
@@ -132,6 +138,8 @@ class Truth(Kind):
     expected: bool
 
     rank = 14
+    merge_key = None
+    of_contents = False
     fix = "keep the flag or container as it was, or expect one compiled version per truth value"
 
     def test(self, value: str, render: Renderer) -> str:
@@ -162,6 +170,8 @@ class Equals(Kind):
     value: object = attrs.field(eq=key_of, validator=_constant)
 
     rank = 16
+    merge_key = None
+    of_contents = False
     reads = 3
 
     def test(self, value: str, render: Renderer) -> str:
