@@ -177,7 +177,8 @@ class DictItemSource(PartSource):
 
 def written_key(key: Hashable, render: Renderer) -> str:
     if isinstance(key, Held):
-        return f"{render.capture(key.get, 'key')}()"
+        hint = f"key_{key.name}" if key.name.isidentifier() else "key"
+        return f"{render.capture(key.get, hint)}()"
     return repr(key) if is_literal(key) else render.capture(key, "key")
 
 
@@ -273,7 +274,9 @@ class SlotSource(PartSource):
     tag = "{part.slot}"
 
     def write(self, whole: str, render: Renderer) -> str:
-        return f"{render.capture(self.owner.__dict__[self.slot].__get__, 'slot_' + self.slot)}({whole})"
+        read = self.owner.__dict__[self.slot].__get__
+        name = self.slot.strip("_")
+        return f"{render.capture(read, f'slot_{name}')}({whole})"
 
     def read(self, whole: Any) -> Any:
         return self.owner.__dict__[self.slot].__get__(whole)

@@ -110,7 +110,6 @@ class Custom(Kind):
 
     rank = 60
     reads = 2
-    of_contents = False
 
     @property
     def merge_key(self) -> Hashable:

@@ -85,9 +85,11 @@ class Is(Kind):
 
     def test(self, value: str, render: Renderer) -> str:
         if not self.held.weak:
-            return f"{value} is {render.capture(self.held.get(), 'object')}"
+            return f"{value} is {render.capture(self.held.get(), f'expected_{value}')}"
         # a dead weak reference gives None, which must not match a value that is None
-        return f"{value} is not None and {render.capture(self.held.reference, 'ref')}() is {value}"
+        name = self.held.name if self.held.name.isidentifier() else value
+        reference = render.capture(self.held.reference, f"{name}_ref")
+        return f"{value} is not None and {reference}() is {value}"
 
     def holds(self, value: Any, state: State) -> bool:
         return self.held.is_(value)
@@ -212,10 +214,9 @@ def _same(value: str, constant: object, render: Renderer) -> list[str]:
         return [f"{value} is {constant!r}"]
     is_cls = f"{render.capture(type, 'type')}({value}) is {render.capture(cls, cls.__name__)}"
     if cls in (int, str, bytes):
-        return [
-            is_cls,
-            f"{value} == {repr(constant) if is_literal(constant) else render.capture(constant, 'number')}",
-        ]
+        if is_literal(constant):
+            return [is_cls, f"{value} == {constant!r}"]
+        return [is_cls, f"{value} == {render.capture(constant, f'expected_{value}')}"]
     if isinstance(constant, float) and cls is float and constant and math.isfinite(constant):
         return [is_cls, f"{value} == {constant!r}"]
     if isinstance(constant, tuple) and cls is tuple and len(constant) <= 8:
@@ -223,5 +224,5 @@ def _same(value: str, constant: object, render: Renderer) -> list[str]:
             test for i, item in enumerate(constant) for test in _same(f"{value}[{i}]", item, render)
         ]
         return [is_cls, f"{render.capture(len, 'len')}({value}) == {len(constant)}", *items]
-    key = render.capture(constant_key(constant), "key")
+    key = render.capture(constant_key(constant), f"expected_{value}")
     return [is_cls, f"{render.capture(same_constant, 'same_constant')}({value}, {key})"]

@@ -182,8 +182,11 @@ class Names:
         return self._made[key]
 
     def capture(self, obj: object, hint: str) -> str:
+        """Return the one name of an object; a builtin that nothing hides keeps its own."""
         if id(obj) not in self._by_id:
-            name = self._by_id[id(obj)] = self.fresh(hint)
+            is_builtin = vars(builtins).get(hint) is obj and hint not in self._taken
+            name = self._by_id[id(obj)] = hint if is_builtin else self.fresh(hint)
+            self._taken.add(name)
             self.objects[name] = obj
         return self._by_id[id(obj)]
 
