@@ -164,7 +164,10 @@ class Guard:
 
     @property
     def name(self) -> str:
-        return self.source.name if self.source is not None else type(self.kind).__name__
+        """The source in the words of the program; of a fact about the process, its kind."""
+        if self.source is None:
+            return type(self.kind).__name__
+        return self.source.description
 
     @property
     def sources(self) -> tuple[Source, ...]:

@@ -11,7 +11,7 @@ import attrs
 
 from stator_guards._cells import SAFE_KEYS, Cells
 from stator_guards._held import Held, is_literal, kept, key_of, real
-from stator_guards._source import Renderer, Source, State
+from stator_guards._source import CapturedSource, Renderer, Source, State
 
 read_plainly = object.__getattribute__
 """Attribute lookup that no class can override: `__dict__` must not run user code."""
@@ -55,6 +55,14 @@ class PartSource(Source):
             text = part.named(text)
         return text
 
+    @property
+    def description(self) -> str:
+        start, parts = self._chain()
+        text = start.description
+        for part in parts:
+            text = part.described(text)
+        return text
+
     def expression(self, render: Renderer) -> str:
         return self.write(render.value(self.whole), render)
 
@@ -83,6 +91,14 @@ class PartSource(Source):
 
     def named(self, whole: str) -> str:
         return self.text.format(whole, part=self)
+
+    def described(self, whole: str) -> str:
+        """Return the part as text of the program, or in words where the whole is in words."""
+        suffix = self.named("")
+        if " " not in whole or suffix[0] not in ".[":
+            return self.named(whole)
+        is_item = suffix[0] == "["
+        return f"item {suffix[1:-1]} of {whole}" if is_item else f"{suffix[1:]} of {whole}"
 
     @property
     def label(self) -> str:
@@ -158,6 +174,10 @@ class DictItemSource(PartSource):
         if isinstance(self.whole, InstanceDictSource) and isinstance(self.key, str):
             return f"{whole.removesuffix('.__dict__')}.{self.key}"
         return f"{whole}[{self.shown if isinstance(self.key, Held) else repr(self.key)}]"
+
+    def described(self, whole: str) -> str:
+        in_scope = isinstance(self.whole, CapturedSource) and self.whole.is_scope
+        return self.shown if in_scope else PartSource.described(self, whole)
 
     def write(self, whole: str, render: Renderer) -> str:
         key = written_key(self.key, render)

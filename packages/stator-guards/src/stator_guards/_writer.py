@@ -153,7 +153,8 @@ class Writer:
     def _write_one(self, guard: Guard) -> None:
         value = "" if guard.source is None else self.value(guard.source)
         line = "" if guard.where.line is None else f", {guard.where.filename}:{guard.where.line}"
-        name = guard.name.replace("\n", " ")
+        name = guard.name if guard.source is None else guard.source.name
+        name = name.replace("\n", " ")
         name = name if len(name) <= LONGEST_NAME else f"...{name[-LONGEST_NAME:]}"
         self.require(guard.kind.test(value, self), f"{name}{line}")
 

@@ -173,12 +173,12 @@ def build_tensor(t: Tracing, real: Any, source: guards.Source) -> Any:
     if real.is_nested or real.is_mkldnn:  # the one has no sizes, the fake of the other is strided
         raise t.unsupported(
             "no-fake-tensor",
-            f"{source.name} is a strided nested tensor, or one for MKL-DNN",
+            f"{source} is a strided nested tensor, or one for MKL-DNN",
             "make nested tensors with layout=torch.jagged",
         )
     if is_behind(real):
         raise t.unsupported(
-            "no-fake-tensor", f"{source.name} is a view whose base was written to with gradients"
+            "no-fake-tensor", f"{source} is a view whose base was written to with gradients"
         )
     t.keep_apart(source, real)
     dims = t.policy.dims(source, real)
@@ -278,6 +278,7 @@ def build_mappingproxy(t: Tracing, real: Any, source: guards.Source) -> Variable
     return k.ProxyTracker(wrap(t, behind_proxy(real), guards.CallSource(behind_proxy, source)))
 
 
+@guards.shown_as("what {0} is a view of")
 def behind_proxy(proxy: Any) -> Any:
     """The mapping that a mappingproxy shows: the one thing it refers to."""
     return gc.get_referents(proxy)[0]
@@ -450,16 +451,19 @@ def instance_dict(real: Any) -> dict[str, Any] | None:
 
 def globals_tracker(t: Tracing, globals_: dict[str, Any]) -> Any:
     """The tracker of a module's globals. The dict itself is captured, so it needs no guard."""
-    return captured_dict(t, globals_, f"globals of {globals_.get('__name__', '?')}")
+    name = f"globals of {globals_.get('__name__', '?')}"
+    return captured_dict(t, globals_, name, is_scope=True)
 
 
-def captured_dict(t: Tracing, namespace: dict[str, Any], name: str) -> Any:
+def captured_dict(
+    t: Tracing, namespace: dict[str, Any], name: str, *, is_scope: bool = False
+) -> Any:
     """The tracker of a dict that the entry refers to itself."""
     found = t.heap.get(id(namespace))
     # When it is captured there is no second path to tell apart.
     if found is not None and type(source_of(found)) is guards.CapturedSource:
         return found
-    return wrap(t, namespace, guards.CapturedSource(name, namespace))
+    return wrap(t, namespace, guards.CapturedSource(name, namespace, is_scope=is_scope))
 
 
 def new_namespace(tracker: Any) -> None:
@@ -484,6 +488,7 @@ def attributes_of(vt: Any) -> dict[str, Any]:
     }
 
 
+@guards.shown_as("the arguments of {0}")
 def recipe_of(real: Any) -> tuple[tuple[Any, ...], tuple[tuple[str, Any], ...]]:
     """The arguments an object was made with, by its `__reduce__`."""
     made, args = real.__reduce__()

@@ -27,6 +27,7 @@ from stator_guards import (
     ShapeExpression,
     Source,
     Truth,
+    shown_as,
 )
 
 from stator_variables._drawn import Streams, is_drawn
@@ -450,6 +451,7 @@ def _may_be_observed(tracker: Any, real: Any) -> bool:
     return not is_at_end and may_have_observable_end(type(real))
 
 
+@shown_as("whether {all} are different objects")
 def all_distinct(*objects: object) -> bool:
     return len(set(map(id, objects))) == len(objects)
 
