@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import documented_names
 import pytest
-from reference import PAGES
+from reference import API_PAGES, PAGES
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
@@ -107,6 +107,13 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
 def test_generated_page_is_up_to_date(page: str) -> None:
     """``python tools/reference.py`` rewrites them."""
     assert (ROOT / "docs" / "reference" / page).read_text() == PAGES[page]()
+
+
+def test_pages_of_public_names_are_up_to_date() -> None:
+    """``python tools/reference.py`` rewrites them; a page of a package that is gone is an error."""
+    folder = ROOT / "docs" / "reference" / "api"
+    found = {f"api/{path.name}": path.read_text() for path in folder.iterdir()}
+    assert found == API_PAGES
 
 
 def test_reference_lists_every_page() -> None:

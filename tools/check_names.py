@@ -80,7 +80,8 @@ def _is_misnamed(stem: str, nouns: Collection[str]) -> bool:
     if stem.startswith("__"):
         return False
     last = stem.rsplit("_", maxsplit=1)[-1]
-    return last in _VAGUE or (_PARTICIPLE.fullmatch(last) is not None and last not in nouns)
+    is_participle = _PARTICIPLE.fullmatch(last) is not None and last not in nouns
+    return is_participle or stem.strip("_") in _VAGUE
 
 
 def bad_openings(packages: Packages) -> dict[str, list[str]]:

@@ -30,6 +30,7 @@ _FENCE = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"(?<!`)`([^`\n]+(?:\n[^`\n]+)?)`(?!`)")
 _PATH = re.compile(r"(?:[\w.*-]+/)*[\w.*-]+\.(?:py|md|toml|txt)")
+_OF_CPYTHON = re.compile(r"(?:\w+/)+\w+\.[ch](?::\w+)?")
 _FOLDER = re.compile(r"(?:[\w-]+/)+[\w-]*")
 
 _ROOTS = ("docs", "integration_tests", "packages", "tools")
@@ -175,7 +176,7 @@ def _missing(span: str, local: set[str], names: Names) -> Iterator[str]:
     if _PATH.fullmatch(span):
         if not names.has_file(span):
             yield span
-    elif not (_FOLDER.fullmatch(span) and names.has_file(span)):
+    elif not (_OF_CPYTHON.fullmatch(span) or (_FOLDER.fullmatch(span) and names.has_file(span))):
         for parts in _mentioned(span):
             if parts[0] not in local and not names.resolves(parts):
                 yield ".".join(parts)

@@ -52,7 +52,7 @@ def test_type_with_one_home_is_not_found(source: str, tmp_path: pathlib.Path) ->
     assert check_names.main(repository(tmp_path, _thing=source, _other="K = TypeVar('K')")) == 0
 
 
-@pytest.mark.parametrize("name", ["_utils", "_saying", "_marked", "_made_held", "helpers"])
+@pytest.mark.parametrize("name", ["_utils", "_saying", "_marked", "_held", "helpers"])
 def test_file_that_is_not_named_by_a_noun_is_found(
     name: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,7 +19,7 @@ PASSED_OVER = " (as importlib._bootstrap)"
 
 def passed_over(*functions: Callable[..., Any]) -> frozenset[CodeType]:
     """The codes of functions of ours that stand between two frames of the program. `warnings` and `logging` count no
-    frame whose file is named as those of the import system (`is_internal_frame` of `_warnings.c`): that is how they
+    frame whose file is named as those of the import system (`warnings._is_internal_frame` of `_warnings.c`): that is how they
     come to the program's own with `stacklevel=2`."""
     for function in functions:
         code = function.__code__
