@@ -55,10 +55,11 @@ PYTEST = ("-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "-n2", "--dist=wor
 
 @nox.session(tags=["lint"])
 def layers(session: nox.Session) -> None:
-    """Packages import downward only, declare what they import, keep to public names and to the budget of code."""
+    """Imports go downward and are declared, names and sizes keep their limits."""
     session.install("import-linter>=2.1", "packaging>=24", "attrs>=23.2", *RUNNER)
     session.run("lint-imports", "--no-cache", env={"PYTHONPATH": os.pathsep.join(SOURCES)})
     session.run("python", "tools/check_layers.py")
+    session.run("python", "tools/check_names.py")
     session.run("python", "tools/check_size.py")
     run_tests(session, "tools/tests", *session.posargs)
 

@@ -7,8 +7,9 @@ import re
 import tomllib
 from collections.abc import Iterator
 
+import documented_names
 import pytest
-from reference import PAGES
+from reference import API_PAGES, PAGES
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
@@ -51,6 +52,22 @@ def test_links_lead_somewhere(path: pathlib.Path) -> None:
     assert not broken
 
 
+@pytest.fixture(scope="module")
+def names() -> documented_names.Names:
+    return documented_names.Names.of(ROOT)
+
+
+# Lists of CPython's own tests, and of changes: what these name need not exist here, or no longer.
+OTHER_NAMES = ("cpython_tests.md", "cpython_tests_compiled.md", "CHANGELOG.md")
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in documents() if path.name not in OTHER_NAMES], ids=named
+)
+def test_names_in_code_font_exist(path: pathlib.Path, names: documented_names.Names) -> None:
+    assert documented_names.unresolved(path.read_text(), names) == []
+
+
 READMES = [
     path
     for path in documents()
@@ -90,6 +107,13 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
 def test_generated_page_is_up_to_date(page: str) -> None:
     """``python tools/reference.py`` rewrites them."""
     assert (ROOT / "docs" / "reference" / page).read_text() == PAGES[page]()
+
+
+def test_pages_of_public_names_are_up_to_date() -> None:
+    """``python tools/reference.py`` rewrites them; a page of a package that is gone is an error."""
+    folder = ROOT / "docs" / "reference" / "api"
+    found = {f"api/{path.name}": path.read_text() for path in folder.iterdir()}
+    assert found == API_PAGES
 
 
 def test_reference_lists_every_page() -> None:

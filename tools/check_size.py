@@ -1,10 +1,13 @@
-"""Check that the packages stay within their budget of code, counted in nodes of the syntax tree.
+"""Check the size of the packages: nodes of the syntax tree in all, and the length and density of their parts.
 
-``python tools/check_size.py [ROOT]`` prints the nodes of each package and of all of them together, and fails when the
-sum exceeds ``ast_nodes`` in ``[tool.stator.size]`` of the root ``pyproject.toml``. Comments, blank lines and the
-layout of an expression do not count, so nothing is gained by writing densely: see docs/decisions/0020.
+``python tools/check_size.py [ROOT]`` prints the sizes and fails
 
-Functions and files that are too long to be read at once are listed as well. They do not fail the check.
+- when all packages together have more nodes than ``ast_nodes`` in ``[tool.stator.size]`` of the root
+  ``pyproject.toml``. Comments, blank lines and the layout of an expression do not count, so nothing is gained by
+  writing densely: see docs/decisions/0020;
+- when a package has a function of more than 40 lines, a file of more than 500, more than 22 nodes in one of ten
+  statements, or ``Any`` for more than 15 % of its annotations. What does not keep these limits yet is recorded in
+  ``tools/ratchets.toml`` and may only go down: see ``ratchet.py``, also for ``--update``.
 """
 
 from __future__ import annotations
@@ -16,27 +19,16 @@ import tomllib
 from collections.abc import Iterator
 from itertools import chain
 
-import attrs
+import ratchet
+from package_source import Source, annotations_of, read_packages
 
 _MAX_FUNCTION_LINES = 40
 _MAX_FILE_LINES = 500
+_MAX_STATEMENT_NODES = 22
+_MAX_ANY_PERCENT = 15
 
 # Singletons that the parser attaches to a node that is counted already.
 _NOT_COUNTED = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
-
-
-@attrs.frozen
-class Source:
-    """One parsed file; ``path`` is relative to the root of the repository."""
-
-    path: pathlib.Path
-    line_count: int
-    tree: ast.Module
-
-    @classmethod
-    def read(cls, path: pathlib.Path, root: pathlib.Path) -> Source:
-        text = path.read_text()
-        return cls(path.relative_to(root), len(text.splitlines()), ast.parse(text))
 
 
 def count_nodes(tree: ast.AST) -> int:
@@ -63,33 +55,66 @@ def long_files(sources: list[Source]) -> Iterator[str]:
             yield f"{source.path}: {source.line_count} lines"
 
 
-def main(root: pathlib.Path) -> int:
-    """Print the sizes under ``root`` and return the exit status."""
+def statement_nodes(sources: list[Source]) -> int:
+    """Return the number of nodes that nine of ten statements do not exceed.
+
+    A compound statement counts without the statements in it.
+    """
+    trees = [node for source in sources for node in ast.walk(source.tree)]
+    sizes = sorted(_nodes_of(node) for node in trees if isinstance(node, ast.stmt))
+    return sizes[len(sizes) * 9 // 10] if sizes else 0
+
+
+def _nodes_of(statement: ast.stmt) -> int:
+    count = 1
+    waiting = list(ast.iter_child_nodes(statement))
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, (ast.stmt, *_NOT_COUNTED)):
+            count += 1
+            waiting += ast.iter_child_nodes(node)
+    return count
+
+
+def any_percent(sources: list[Source]) -> int:
+    """Return the share of annotations that are ``Any``, in percent and rounded up."""
+    found = [annotation for source in sources for annotation in annotations_of(source.tree)]
+    loose = [each for each in found if isinstance(each, ast.Name) and each.id == "Any"]
+    return -(-100 * len(loose) // len(found)) if found else 0
+
+
+def measures(package: str, sources: list[Source]) -> list[ratchet.Measure]:
+    """Measure length and density of one package."""
+    functions = tuple(chain.from_iterable(map(long_functions, sources)))
+    files = tuple(long_files(sources))
+    nodes, loose = statement_nodes(sources), any_percent(sources)
+    return [
+        ratchet.Measure("long functions", package, len(functions), places=functions),
+        ratchet.Measure("long files", package, len(files), places=files),
+        ratchet.Measure("nodes of a statement", package, nodes, _MAX_STATEMENT_NODES),
+        ratchet.Measure("percent of Any", package, loose, _MAX_ANY_PERCENT),
+    ]
+
+
+def main(root: pathlib.Path, update: bool = False) -> int:
+    """Print the sizes under ``root``, check them and return the exit status."""
     settings = tomllib.loads((root / "pyproject.toml").read_text())
     budget = settings["tool"]["stator"]["size"]["ast_nodes"]
-
-    sources: list[Source] = []
+    found: list[ratchet.Measure] = []
     total = 0
-    for package in sorted(root.glob("packages/*/src")):
-        read = [Source.read(path, root) for path in sorted(package.rglob("*.py"))]
-        nodes = sum(count_nodes(source.tree) for source in read)
-        print(f"{package.parent.name:20}{nodes:9,}")
+    print(f"{'':20}{'nodes':>9}  functions  files  per statement  Any")
+    for package, sources in read_packages(root).items():
+        nodes = sum(count_nodes(source.tree) for source in sources)
         total += nodes
-        sources += read
+        here = measures(package, sources)
+        found += here
+        functions, files, dense, loose = (measure.value for measure in here)
+        print(f"{package:20}{nodes:9,}{functions:11}{files:7}{dense:15}{loose:4} %")
 
     print(f"{f'all, of {budget:,}':20}{total:9,}")
-    functions = chain.from_iterable(map(long_functions, sources))
-    _print_list(f"functions over {_MAX_FUNCTION_LINES} lines", functions)
-    _print_list(f"files over {_MAX_FILE_LINES} lines", long_files(sources))
-    return int(total > budget)
-
-
-def _print_list(title: str, found: Iterator[str]) -> None:
-    lines = list(found)
-    print(f"{title}: {len(lines)}")
-    for line in lines:
-        print(f"  {line}")
+    return int(total > budget) | ratchet.run(root, found, update)
 
 
 if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")))
+    given = [argument for argument in sys.argv[1:] if argument != "--update"]
+    sys.exit(main(pathlib.Path(given[0] if given else "."), "--update" in sys.argv))

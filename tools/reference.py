@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import api_reference
 from interpreters import CURRENT
 from stator_bytecode import DEFAULT, REFUSED
 
@@ -122,7 +123,13 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 
+API_PAGES = api_reference.pages(ROOT)
+
+
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
+    (FOLDER / "api").mkdir(exist_ok=True)
     for name, page in PAGES.items():
         (FOLDER / name).write_text(page())
+    for name, text in API_PAGES.items():
+        (FOLDER / name).write_text(text)

@@ -8,6 +8,8 @@ import pathlib
 import check_size
 import pytest
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
 PLAIN = "def fn(x, y):\n    return x + -y < 1 and x\n"
 SPACED = "# a comment\n\n\ndef fn(\n    x,\n    y,\n):\n    # why\n\n    return (\n        x + -y < 1\n    ) and x\n"
 
@@ -15,12 +17,15 @@ SPACED = "# a comment\n\n\ndef fn(\n    x,\n    y,\n):\n    # why\n\n    return 
 NODES = 14
 
 
-def package(root: pathlib.Path, source: str, budget: int) -> None:
+def package(root: pathlib.Path, source: str, budget: int, recorded: str = "") -> None:
     """Write a repository with one package of one file."""
     (root / "pyproject.toml").write_text(f"[tool.stator.size]\nast_nodes = {budget}\n")
     folder = root / "packages" / "stator-one" / "src" / "stator_one"
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text(source)
+    (root / "tools").mkdir()
+    if recorded:
+        (root / "tools" / "ratchets.toml").write_text(recorded)
 
 
 def function_of(lines: int) -> str:
@@ -43,28 +48,68 @@ def test_sizes_of_packages_and_their_sum_are_printed(
 ) -> None:
     package(tmp_path, PLAIN, 1000)
     check_size.main(tmp_path)
-    first, second, *_ = capsys.readouterr().out.splitlines()
-    assert first.split() == ["stator-one", str(NODES)]
+    _, first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first.split()[:2] == ["stator-one", str(NODES)]
     assert second.split() == ["all,", "of", "1,000", str(NODES)]
 
 
-@pytest.mark.parametrize(("lines", "found"), [(40, 0), (41, 1)])
-def test_long_functions_are_listed_and_do_not_fail(
-    lines: int, found: int, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("lines", "status"), [(40, 0), (41, 1)])
+def test_long_functions_fail(
+    lines: int, status: int, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     package(tmp_path, function_of(lines), 1000)
-    assert check_size.main(tmp_path) == 0
+    assert check_size.main(tmp_path) == status
     printed = capsys.readouterr().out
-    assert f"functions over 40 lines: {found}" in printed
-    assert ("__init__.py:1: long has 41 lines" in printed) == bool(found)
+    assert ("__init__.py:1: long has 41 lines" in printed) == bool(status)
 
 
-@pytest.mark.parametrize(("lines", "found"), [(500, 0), (501, 1)])
-def test_long_files_are_listed_and_do_not_fail(
-    lines: int, found: int, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("lines", "status"), [(500, 0), (501, 1)])
+def test_long_files_fail(
+    lines: int, status: int, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     package(tmp_path, "pass\n" * lines, 1000)
-    assert check_size.main(tmp_path) == 0
+    assert check_size.main(tmp_path) == status
     printed = capsys.readouterr().out
-    assert f"files over 500 lines: {found}" in printed
-    assert ("__init__.py: 501 lines" in printed) == bool(found)
+    assert ("__init__.py: 501 lines" in printed) == bool(status)
+
+
+# Assign, Name, List, and the elements
+@pytest.mark.parametrize(("elements", "status"), [(19, 0), (20, 1)])
+def test_dense_statements_fail(
+    elements: int, status: int, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dense = f"x = [{'0, ' * elements}]\n"
+    package(tmp_path, "pass\n" * 8 + dense * 2, 1000)
+    assert check_size.main(tmp_path) == status
+    printed = capsys.readouterr().out
+    assert ("nodes of a statement: 23, allowed are 22" in printed) == bool(status)
+
+
+def test_statement_counts_without_the_statements_in_it(tmp_path: pathlib.Path) -> None:
+    package(tmp_path, "if x:\n" + "    pass\n" * 40, 1000)
+    assert check_size.main(tmp_path) == 0
+
+
+@pytest.mark.parametrize(("parameters", "status"), [(3, 0), (4, 1)])
+def test_too_many_annotations_with_any_fail(
+    parameters: int, status: int, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loose = ", ".join(f"x{i}: Any" for i in range(parameters))
+    known = ", ".join(f"y{i}: list[Any]" for i in range(19 - parameters))
+    package(tmp_path, f"def fn({loose}, {known}) -> None: ...\n" + "pass\n" * 20, 1000)
+    assert check_size.main(tmp_path) == status
+    printed = capsys.readouterr().out
+    assert ("percent of Any: 20, allowed are 15" in printed) == bool(status)
+
+
+@pytest.mark.parametrize(("recorded", "status"), [(1, 1), (2, 0), (3, 1)])
+def test_recorded_violations_have_to_be_those_that_are_left(
+    recorded: int, status: int, tmp_path: pathlib.Path
+) -> None:
+    record = f'["long functions"]\nstator-one = {recorded}\n'
+    package(tmp_path, function_of(41) * 2, 1000, record)
+    assert check_size.main(tmp_path) == status
+
+
+def test_packages_keep_the_limits() -> None:
+    assert check_size.main(ROOT) == 0

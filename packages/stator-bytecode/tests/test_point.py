@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -99,6 +100,41 @@ def test_the_names_of_the_state_are_readable_and_each_is_there_once() -> None:
     assert point.parameters[:3] == ("self", "x", "stack0")
     assert {"f1_self", "f1_y", "f1_cell"} <= set(point.parameters)
     assert len(set(point.parameters)) == len(values) == point.count
+
+
+def text_of_rows(rows: list[list[int]]) -> str:
+    for row in rows:
+        with contextlib.nullcontext():
+            for value in sorted(
+                row,
+            ):
+                return "a" + f"{value}"
+    return ""
+
+
+def test_values_on_the_stack_are_described_by_the_loop_they_belong_to() -> None:
+    rows = [[2, 1]]
+    point, values, _ = split("FORMAT_VALUE", text_of_rows, rows)
+    assert len(point.descriptions) == point.count == len(values)
+    assert point.descriptions[:3] == ("rows", "row", "value")
+    assert "the loop over rows" in point.descriptions
+    assert "the loop over sorted(row)" in point.descriptions
+    assert point.descriptions[-1] == "a value under evaluation"
+
+
+def test_values_of_a_callee_and_of_handlers_are_described() -> None:
+    point, values, _ = split("RAISE_VARARGS", Keeper().outer, 1)
+    assert len(point.descriptions) == point.count == len(values)
+    assert point.descriptions[:3] == ("self", "x", "a value under evaluation")
+    point, values, _ = split("BINARY_OP", Keeper().inner, 1)
+    assert len(point.descriptions) == point.count == len(values)
+
+
+def test_loop_without_a_file_is_described_all_the_same() -> None:
+    namespace: dict[str, Any] = {}
+    exec("def fn(xs):\n    for x in xs:\n        return f'{x}'", namespace)
+    point, *_ = split("FORMAT_VALUE", namespace["fn"], [1])
+    assert "the loop" in point.descriptions
 
 
 def test_points_of_the_same_place_are_equal_keys_whatever_the_values() -> None:

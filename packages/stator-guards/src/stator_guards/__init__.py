@@ -38,6 +38,7 @@ from stator_guards._source import (
     Renderer,
     Source,
     State,
+    shown_as,
 )
 from stator_guards._value import Equals, Is, IsNone, IsNotNone, Truth, TypeIs
 from stator_guards._walk import load_source
@@ -64,6 +65,7 @@ __all__ += [
     "Renderer",
     "Source",
     "State",
+    "shown_as",
 ]
 __all__ += [
     "AttrSource",

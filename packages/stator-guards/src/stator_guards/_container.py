@@ -19,6 +19,7 @@ class Length(Kind):
     length: int
 
     rank = 14
+    merge_key = None
     needs = "of length {0.length}"
     fix = "keep the length fixed, or stack the elements into one tensor with a dynamic dimension"
     compare: ClassVar[str] = "=="
@@ -66,6 +67,7 @@ class KeysAre(Kind):
     keys: tuple[Hashable, ...] = attrs.field(eq=_keys, converter=_kept)
 
     rank = 18
+    merge_key = None
     reads = 2
     fix = "pass the same keys in the same order"
 

@@ -48,8 +48,21 @@ class Kind:
     rank: ClassVar[int] = 50
     reads: ClassVar[int] = 1
     """How often `test` mentions its value; more than once binds it to a local."""
+    of_contents: ClassVar[bool] = True
+    """The fact may change while the object stays the same one. Facts of which this is not so need no guard where the
+    object itself is captured."""
     batched: ClassVar[bool] = False
     """Whether all guards of this kind are checked at once, by `test_all`."""
+
+    @property
+    def merge_key(self) -> Hashable:
+        """A key that facts about one source share if one of them says all.
+
+        By default these are equal facts whose fields have the same types, so none is lost. A kind of which only one
+        fact can hold of a value sets it to None.
+        """
+        fields = getattr(type(self), "__match_args__", ())
+        return (self, *(type(getattr(self, name)) for name in fields))
 
     @property
     def others(self) -> tuple[Source, ...]:
@@ -151,7 +164,10 @@ class Guard:
 
     @property
     def name(self) -> str:
-        return self.source.name if self.source is not None else type(self.kind).__name__
+        """The source in the words of the program; of a fact about the process, its kind."""
+        if self.source is None:
+            return type(self.kind).__name__
+        return self.source.description
 
     @property
     def sources(self) -> tuple[Source, ...]:

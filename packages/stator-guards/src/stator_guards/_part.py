@@ -11,7 +11,7 @@ import attrs
 
 from stator_guards._cells import SAFE_KEYS, Cells
 from stator_guards._held import Held, is_literal, kept, key_of, real
-from stator_guards._source import Renderer, Source, State
+from stator_guards._source import CapturedSource, Renderer, Source, State
 
 read_plainly = object.__getattribute__
 """Attribute lookup that no class can override: `__dict__` must not run user code."""
@@ -55,6 +55,14 @@ class PartSource(Source):
             text = part.named(text)
         return text
 
+    @property
+    def description(self) -> str:
+        start, parts = self._chain()
+        text = start.description
+        for part in parts:
+            text = part.described(text)
+        return text
+
     def expression(self, render: Renderer) -> str:
         return self.write(render.value(self.whole), render)
 
@@ -83,6 +91,14 @@ class PartSource(Source):
 
     def named(self, whole: str) -> str:
         return self.text.format(whole, part=self)
+
+    def described(self, whole: str) -> str:
+        """Return the part as text of the program, or in words where the whole is in words."""
+        suffix = self.named("")
+        if " " not in whole or suffix[0] not in ".[":
+            return self.named(whole)
+        is_item = suffix[0] == "["
+        return f"item {suffix[1:-1]} of {whole}" if is_item else f"{suffix[1:]} of {whole}"
 
     @property
     def label(self) -> str:
@@ -159,6 +175,10 @@ class DictItemSource(PartSource):
             return f"{whole.removesuffix('.__dict__')}.{self.key}"
         return f"{whole}[{self.shown if isinstance(self.key, Held) else repr(self.key)}]"
 
+    def described(self, whole: str) -> str:
+        in_scope = isinstance(self.whole, CapturedSource) and self.whole.is_scope
+        return self.shown if in_scope else PartSource.described(self, whole)
+
     def write(self, whole: str, render: Renderer) -> str:
         key = written_key(self.key, render)
         return (
@@ -177,7 +197,8 @@ class DictItemSource(PartSource):
 
 def written_key(key: Hashable, render: Renderer) -> str:
     if isinstance(key, Held):
-        return f"{render.capture(key.get, 'key')}()"
+        hint = f"key_{key.name}" if key.name.isidentifier() else "key"
+        return f"{render.capture(key.get, hint)}()"
     return repr(key) if is_literal(key) else render.capture(key, "key")
 
 
@@ -273,7 +294,9 @@ class SlotSource(PartSource):
     tag = "{part.slot}"
 
     def write(self, whole: str, render: Renderer) -> str:
-        return f"{render.capture(self.owner.__dict__[self.slot].__get__, 'slot_' + self.slot)}({whole})"
+        read = self.owner.__dict__[self.slot].__get__
+        name = self.slot.strip("_")
+        return f"{render.capture(read, f'slot_{name}')}({whole})"
 
     def read(self, whole: Any) -> Any:
         return self.owner.__dict__[self.slot].__get__(whole)

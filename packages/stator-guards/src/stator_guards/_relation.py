@@ -1,7 +1,7 @@
 """Facts that relate several sources, and predicates that upper layers bring along."""
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, ClassVar
 
 import attrs
@@ -19,6 +19,7 @@ class SameObject(Kind):
     other: Source
 
     rank = 12
+    of_contents = False
     operator: ClassVar[str] = "is"
     needs = "the same object as {0.other}"
     finds = "another object, {1}"
@@ -109,6 +110,12 @@ class Custom(Kind):
 
     rank = 60
     reads = 2
+
+    @property
+    def merge_key(self) -> Hashable:
+        """The description: `fn` may be another function each time the same predicate is made."""
+        return (self.template, self.description or self.fn)
+
     fix = "keep this property of the value, or expect another compiled version"
 
     def test(self, value: str, render: Renderer) -> str:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 import attrs
 
 from stator_guards._cells import Cells
 from stator_guards._held import Held
+
+F = TypeVar("F", bound=Callable[..., object])
 
 State = Mapping[str, object]
 """The values of an entry's parameters, by name."""
@@ -33,6 +35,19 @@ def parents_first(sources: Iterable[Source]) -> dict[Source, None]:
         else:
             found[pending.pop()] = None
     return found
+
+
+def shown_as(words: str) -> Callable[[F], F]:
+    """Set the words by which messages call what a function gives, since the program does not call it.
+
+    `{0}` stands for the name of the first argument, `{all}` for the names of all.
+    """
+
+    def mark(fn: F) -> F:
+        setattr(fn, "shown_as", words)
+        return fn
+
+    return mark
 
 
 class Renderer(Protocol):
@@ -119,6 +134,11 @@ class Source:
         raise NotImplementedError
 
     @property
+    def description(self) -> str:
+        """The name in the words of the program, for messages: no parameter or function of generated code."""
+        return self.name
+
+    @property
     def label(self) -> str:
         """The last part of the name, to name a local after."""
         return self.name
@@ -134,18 +154,23 @@ class Source:
         return False
 
     def __str__(self) -> str:
-        return self.name
+        return self.description
 
 
 @attrs.frozen(eq=False)
 class ParameterSource(Source):
-    """A parameter of the entry."""
+    """A parameter of the entry; `shown` gives the words for it when a message needs them."""
 
     parameter: str
+    shown: Callable[[], str] | None = attrs.field(default=None, kw_only=True, repr=False)
 
     @property
     def name(self) -> str:
         return self.parameter
+
+    @property
+    def description(self) -> str:
+        return self.parameter if self.shown is None else self.shown()
 
     def expression(self, render: Renderer) -> str:
         return self.parameter
@@ -163,9 +188,13 @@ class CapturedSource(Source):
 
     text: str
     held: Held
+    is_scope: bool = attrs.field(default=False, kw_only=True)
+    """The object is a namespace whose names the program writes without it: globals or builtins."""
 
-    def __init__(self, label: str, obj: object, *, weak: bool = False) -> None:
-        self.__attrs_init__(label, Held.of(obj, weak=weak))
+    def __init__(
+        self, label: str, obj: object, *, weak: bool = False, is_scope: bool = False
+    ) -> None:
+        self.__attrs_init__(label, Held.of(obj, weak=weak), is_scope=is_scope)
 
     @property
     def name(self) -> str:
@@ -238,6 +267,17 @@ class CallSource(Source):
     def name(self) -> str:
         return f"{self.label}({', '.join(source.name for source in self.arguments)})"
 
+    @property
+    def description(self) -> str:
+        """The call as text; of a function of ours, the words that `shown_as` gave it."""
+        given = [source.description for source in self.arguments]
+        words: str | None = getattr(self.fn, "shown_as", None)
+        if words is not None:
+            return words.format(*given, all=" and ".join(given))
+        if not _is_internal(self.fn):
+            return f"{self.label}({', '.join(given)})"
+        return f"a property of {' and '.join(given)}" if given else "the state of the process"
+
     def expression(self, render: Renderer) -> str:
         return (
             f"{render.capture(self.fn, self.label)}({', '.join(map(render.value, self.arguments))})"
@@ -245,3 +285,10 @@ class CallSource(Source):
 
     def evaluate(self, state: State) -> Any:
         return self.fn(*(source.evaluate(state) for source in self.arguments))
+
+
+def _is_internal(fn: Callable[..., object]) -> bool:
+    """Return True for a function that the program cannot name: of these packages, or without a name."""
+    module = getattr(fn, "__module__", None) or ""
+    has_name = str(getattr(fn, "__name__", "")).isidentifier()
+    return not has_name or module.partition(".")[0].startswith("stator")

@@ -73,6 +73,8 @@ class TensorMatch(Kind):
     """One reference per tensor, so its identity tells apart tensors that died, too."""
 
     rank = 30
+    merge_key = None
+    of_contents = False
     batched = True
     fix = "keep the tensor's metadata, or mark the dimension that changes as dynamic"
 
@@ -276,6 +278,7 @@ class DistinctTensors(Kind):
     """The source of the value itself."""
 
     rank = 31
+    of_contents = False
     finds = "one tensor in two of these places"
     fix = "pass different tensors, or always the same one in the same places"
 
@@ -300,6 +303,7 @@ class DistinctStorages(Kind):
     """The source of the value itself."""
 
     rank = 32
+    of_contents = False
     finds = "two of these tensors with one storage"
     fix = "pass tensors that share no memory, or always share it in the same way"
 

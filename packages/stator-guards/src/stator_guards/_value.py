@@ -41,6 +41,8 @@ class TypeIs(Kind):
     cls: type = attrs.field(eq=id)  # a metaclass may say how its classes compare
 
     rank = 10
+    merge_key = None
+    of_contents = False
     needs = "a {0.cls.__qualname__}"
     fix = "pass values of one type, or expect one compiled version per type"
 
@@ -67,6 +69,8 @@ class Is(Kind):
     held: Held
 
     rank = 12
+    merge_key = None
+    of_contents = False
     reads = 2
     needs = "the object {0.held.text}"
     finds = "another one, {1}"
@@ -81,9 +85,11 @@ class Is(Kind):
 
     def test(self, value: str, render: Renderer) -> str:
         if not self.held.weak:
-            return f"{value} is {render.capture(self.held.get(), 'object')}"
+            return f"{value} is {render.capture(self.held.get(), f'expected_{value}')}"
         # a dead weak reference gives None, which must not match a value that is None
-        return f"{value} is not None and {render.capture(self.held.reference, 'ref')}() is {value}"
+        name = self.held.name if self.held.name.isidentifier() else value
+        reference = render.capture(self.held.reference, f"{name}_ref")
+        return f"{value} is not None and {reference}() is {value}"
 
     def holds(self, value: Any, state: State) -> bool:
         return self.held.is_(value)
@@ -100,6 +106,8 @@ class IsNone(Kind):
     """`value is None`."""
 
     rank = 10
+    merge_key = None
+    of_contents = False
     operator: ClassVar[str] = "is"
     needs = "None"
     fix = "pass None always or never"
@@ -132,6 +140,8 @@ class Truth(Kind):
     expected: bool
 
     rank = 14
+    merge_key = None
+    of_contents = False
     fix = "keep the flag or container as it was, or expect one compiled version per truth value"
 
     def test(self, value: str, render: Renderer) -> str:
@@ -162,6 +172,8 @@ class Equals(Kind):
     value: object = attrs.field(eq=key_of, validator=_constant)
 
     rank = 16
+    merge_key = None
+    of_contents = False
     reads = 3
 
     def test(self, value: str, render: Renderer) -> str:
@@ -202,10 +214,9 @@ def _same(value: str, constant: object, render: Renderer) -> list[str]:
         return [f"{value} is {constant!r}"]
     is_cls = f"{render.capture(type, 'type')}({value}) is {render.capture(cls, cls.__name__)}"
     if cls in (int, str, bytes):
-        return [
-            is_cls,
-            f"{value} == {repr(constant) if is_literal(constant) else render.capture(constant, 'number')}",
-        ]
+        if is_literal(constant):
+            return [is_cls, f"{value} == {constant!r}"]
+        return [is_cls, f"{value} == {render.capture(constant, f'expected_{value}')}"]
     if isinstance(constant, float) and cls is float and constant and math.isfinite(constant):
         return [is_cls, f"{value} == {constant!r}"]
     if isinstance(constant, tuple) and cls is tuple and len(constant) <= 8:
@@ -213,5 +224,5 @@ def _same(value: str, constant: object, render: Renderer) -> list[str]:
             test for i, item in enumerate(constant) for test in _same(f"{value}[{i}]", item, render)
         ]
         return [is_cls, f"{render.capture(len, 'len')}({value}) == {len(constant)}", *items]
-    key = render.capture(constant_key(constant), "key")
+    key = render.capture(constant_key(constant), f"expected_{value}")
     return [is_cls, f"{render.capture(same_constant, 'same_constant')}({value}, {key})"]

@@ -153,7 +153,8 @@ class Writer:
     def _write_one(self, guard: Guard) -> None:
         value = "" if guard.source is None else self.value(guard.source)
         line = "" if guard.where.line is None else f", {guard.where.filename}:{guard.where.line}"
-        name = guard.name.replace("\n", " ")
+        name = guard.name if guard.source is None else guard.source.name
+        name = name.replace("\n", " ")
         name = name if len(name) <= LONGEST_NAME else f"...{name[-LONGEST_NAME:]}"
         self.require(guard.kind.test(value, self), f"{name}{line}")
 
@@ -182,8 +183,11 @@ class Names:
         return self._made[key]
 
     def capture(self, obj: object, hint: str) -> str:
+        """Return the one name of an object; a builtin that nothing hides keeps its own."""
         if id(obj) not in self._by_id:
-            name = self._by_id[id(obj)] = self.fresh(hint)
+            is_builtin = vars(builtins).get(hint) is obj and hint not in self._taken
+            name = self._by_id[id(obj)] = hint if is_builtin else self.fresh(hint)
+            self._taken.add(name)
             self.objects[name] = obj
         return self._by_id[id(obj)]
 

@@ -77,7 +77,7 @@ class Inputs:
     ) -> Traced:
         if (known := self.tensors.get(id(tensor))) is not None and known.live:
             return known.traced
-        refuse_subclass(tensor, source.name)
+        refuse_subclass(tensor, str(source))
         if any(isinstance(held, fx.GraphModule) for held in self.state.held.values()):
             refuse_wrappers([tensor])
         record = self._tensor(TorchSource(sizes), tensor, dims, hint)
@@ -152,7 +152,7 @@ class Inputs:
         if math.isnan(value) or math.isinf(value):
             raise Unsupported(
                 "float-not-finite",
-                f"{source.name} is {value}: it can only be a constant of the graph",
+                f"{source} is {value}: it can only be a constant of the graph",
             )
         real = torch.tensor(value, dtype=torch.float64)
         record = self._tensor(WrappedFloatSource(source), real, (), hint)
@@ -289,9 +289,7 @@ def symbolic_context(
 ) -> shapes.StatefulSymbolicContext:
     """Says which symbols `tensor` gets; the same object gives the same symbols when it is made fake again."""
     if len(dims) != tensor.dim():
-        raise InvalidUse(
-            f"{source.name} has {tensor.dim()} dimensions, but {len(dims)} are described"
-        )
+        raise InvalidUse(f"{source} has {tensor.dim()} dimensions, but {len(dims)} are described")
     base = tensor._base if tensor._is_view() else None
     is_wrapper = is_traceable_wrapper_subclass(tensor)
     kind, more = (

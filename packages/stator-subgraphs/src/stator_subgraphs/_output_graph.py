@@ -98,7 +98,7 @@ class OutputGraph:
             return self._inputs.integer(source, value, hint)
         if type(value) is not float:
             raise InvalidUse(
-                f"{source.name} is a {type(value).__name__}: only int and float can be symbolic"
+                f"{source} is a {type(value).__name__}: only int and float can be symbolic"
             )
         wrapped = self._inputs.wrapped_float(source, value, hint)
         with self._state.at_root():  # it is remembered, so it must not belong to a body

@@ -118,12 +118,12 @@ def build_tensor(t: Tracing, real: Any, source: guards.Source) -> Any:
     if real.is_nested or real.is_mkldnn:  # the one has no sizes, the fake of the other is strided
         raise t.unsupported(
             "no-fake-tensor",
-            f"{source.name} is a strided nested tensor, or one for MKL-DNN",
+            f"{source} is a strided nested tensor, or one for MKL-DNN",
             "make nested tensors with layout=torch.jagged",
         )
     if is_behind(real):
         raise t.unsupported(
-            "no-fake-tensor", f"{source.name} is a view whose base was written to with gradients"
+            "no-fake-tensor", f"{source} is a view whose base was written to with gradients"
         )
     t.keep_apart(source, real)
     dims = t.policy.dims(source, real)
@@ -332,6 +332,7 @@ def build_object(t: Tracing, real: Any, source: guards.Source) -> VariableTracke
     return with_namespace(t, k.ObjectTracker(type(real), real), real, source)
 
 
+@guards.shown_as("the arguments of {0}")
 def recipe_of(real: Any) -> tuple[tuple[Any, ...], tuple[tuple[str, Any], ...]]:
     """The arguments an object was made with, by its `__reduce__`."""
     made, args = real.__reduce__()

@@ -14,17 +14,12 @@ import torch
 from stator_bytecode import VALUE, Frame, Instruction, Invoke, Then, after
 from stator_bytecode.errors import NOWHERE, SourceSpan, Unsupported
 from stator_guards import (
-    AttrAbsent,
     CallSource,
     CapturedSource,
-    Custom,
-    DistinctObject,
     FunctionPartSource,
     Guard,
     InstanceDictSource,
-    KeyAbsent,
-    KeyPresent,
-    KeysAre,
+    Kind,
     Length,
     LongerThan,
     ParameterSource,
@@ -33,6 +28,7 @@ from stator_guards import (
     ShapeExpression,
     Source,
     Truth,
+    shown_as,
 )
 
 from stator_variables._operations import Operations
@@ -53,10 +49,6 @@ from stator_variables._tracker import MISSING, LazyTracker, VariableTracker, is_
 
 HOLDING = frozenset({"content", "items", "known", "members"})
 """Fields of trackers with what these hold."""
-CONTENTS = (AttrAbsent, KeyAbsent, KeyPresent, KeysAre, Length)
-"""What may change of an object that itself stays the same."""
-
-MANY_PER_SOURCE = (KeyAbsent, KeyPresent, AttrAbsent, SameObject, DistinctObject, Custom)
 
 
 @attrs.define(eq=False)
@@ -228,11 +220,11 @@ class Tracing(Operations):
         return after(result, partial(self.machine.domain.complete, then))
 
     # -- guards -----------------------------------------------------------------------------------------------------
-    def guard(self, source: Source | None, kind: Any) -> None:
+    def guard(self, source: Source | None, kind: Kind) -> None:
         """Rely on a fact of an existing value; new values (no source) need none, nor what holds of one object."""
         if type(source) is CapturedSource and isinstance(kind, SameObject):
             source, kind = kind.other, type(kind)(source)  # which may be another the next time
-        if source is None or (type(source) is CapturedSource and not isinstance(kind, CONTENTS)):
+        if source is None or (type(source) is CapturedSource and not kind.of_contents):
             return
         if (self.made and self.is_of_made(source)) or (
             self.makes_leaves and is_new_in_each_call(source)
@@ -242,8 +234,7 @@ class Tracing(Operations):
             raise self.unsupported(
                 "random-value", "a decision by a value that is drawn at random on each call"
             )
-        extra = kind if isinstance(kind, MANY_PER_SOURCE) else None
-        key = (source, type(kind), _guard_argument(extra))
+        key = (source, type(kind), kind.merge_key)
         if key not in self.guards:
             self.guards[key] = Guard(source, kind, self.where())
         if type(kind) is Length:
@@ -469,15 +460,9 @@ def _may_be_observed(tracker: Any, real: Any) -> bool:
     return not is_at_end and may_have_observable_end(type(real))
 
 
+@shown_as("whether {all} are different objects")
 def all_distinct(*objects: object) -> bool:
     return len(set(map(id, objects))) == len(objects)
-
-
-def _guard_argument(kind: Any) -> Any:
-    if kind is None:
-        return None
-    value = kind.description if isinstance(kind, Custom) else getattr(kind, kind.__match_args__[0])
-    return (type(value), value)
 
 
 def _parts(held: Any) -> Iterable[Any]:

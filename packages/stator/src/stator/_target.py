@@ -7,6 +7,7 @@ import inspect
 import keyword
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -53,7 +54,9 @@ class Root:
         self, tracing: Tracing, domain: SymbolicDomain, state: tuple[Any, ...]
     ) -> list[Frame]:
         function = wrap(tracing, self.fn, CapturedSource(self.fn.__name__, self.fn))
-        frame = function_frame(tracing, function, wrap_state(tracing, self.parameters, state))
+        names = parameters_of(self.code)
+        trackers = wrap_state(tracing, self.parameters, state, lambda: names)
+        frame = function_frame(tracing, function, trackers)
         if (
             not self.fn.__code__.co_flags & inspect.CO_OPTIMIZED
         ):  # made of a module's code: its names are its globals
@@ -118,7 +121,7 @@ class Continuation:
         ending = observed_ends(state, range(len(state)), WHILE_TRACED)
         tracing.observable = {id(state[place]) for place in ending}
         tracing.local_places = {id(value): place for place, value in enumerate(state)}
-        trackers = wrap_state(tracing, self.parameters, state)
+        trackers = wrap_state(tracing, self.parameters, state, lambda: self.point.descriptions)
         tracing.stack_only = [
             vt
             for vt, value in zip(trackers, state, strict=True)
@@ -168,8 +171,19 @@ def entry_names(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def wrap_state(tracing: Tracing, parameters: tuple[str, ...], state: tuple[Any, ...]) -> list[Any]:
-    return [
-        wrap(tracing, value, ParameterSource(name))
-        for name, value in zip(parameters, state, strict=True)
-    ]
+def wrap_state(
+    tracing: Tracing,
+    parameters: tuple[str, ...],
+    state: tuple[Any, ...],
+    descriptions: Callable[[], tuple[str, ...]],
+) -> list[Any]:
+    """Return trackers of the flat state; messages have the descriptions, which are made on demand."""
+    trackers = []
+    for index, (name, value) in enumerate(zip(parameters, state, strict=True)):
+        source = ParameterSource(name, shown=partial(_item_of, descriptions, index))
+        trackers.append(wrap(tracing, value, source))
+    return trackers
+
+
+def _item_of(items: Callable[[], tuple[str, ...]], index: int) -> str:
+    return items()[index]

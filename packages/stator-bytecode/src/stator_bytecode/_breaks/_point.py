@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 
 from stator_bytecode._breaks import _layout as layouts
+from stator_bytecode._breaks._description import descriptions_of
 from stator_bytecode._breaks._shape import shapes_of
 from stator_bytecode._codec._decode import cell_slots
 from stator_bytecode._codec._instruction import Code
@@ -51,6 +52,11 @@ class Point:
     def parameters(self) -> tuple[str, ...]:
         """Readable names of the flat state, each once."""
         return tuple(_unique(_names(self)))
+
+    @cached_property
+    def descriptions(self) -> tuple[str, ...]:
+        """Words for each value of the flat state, for messages: `the loop over xs` for `stack0`."""
+        return tuple(descriptions_of(self.frames, self.carried))
 
     def frames_from(
         self,

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 from stator_bytecode import HandlerTable
-from stator_guards import CallSource, CapturedSource
+from stator_guards import CallSource, CapturedSource, shown_as
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _new_values
@@ -176,6 +176,7 @@ def compare(t: Tracing, args: Args, kwargs: Kwargs, of: bool) -> Any:
 
 
 # -- contexts ---------------------------------------------------------------------------------------------------------
+@shown_as("the value of {0}")
 def context_value(variable: Any) -> Any:
     """What a context variable holds, or `MISSING`."""
     return variable.get(MISSING)

@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from stator_guards import CallSource, Equals, ItemSource, Length, Source, TypeIs
+from stator_guards import CallSource, Equals, ItemSource, Length, Source, TypeIs, shown_as
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _dictionary
@@ -51,17 +51,20 @@ def build(t: Tracing, real: Any, source: Source) -> Any:
     return _nested(t, real, source) if type(real) in NESTED else _positioned(t, real, source)
 
 
+@shown_as("what {0} goes through")
 def referent(of: Any) -> Any:
     """The dict or set behind a view or an iterator; None behind an iterator that is exhausted."""
     found = [obj for obj in gc.get_referents(of) if isinstance(obj, dict | set | frozenset)]
     return found[0] if found else None
 
 
+@shown_as("the parts of {0}")
 def operands(iterator: Any) -> tuple[Any, ...]:
     """What a builtin iterator was made of, by its `__reduce__`."""
     return iterator.__reduce__()[1]  # type: ignore[no-any-return]
 
 
+@shown_as("what is left of {0}")
 def ahead(iterator: Any) -> Any:
     """What a builtin iterator has still to give, in order, up to `AHEAD` items. Raises ValueError, which a guard bears,
     where its set or dict has changed."""
@@ -119,6 +122,7 @@ def _nested(t: Tracing, real: Any, source: Source) -> Any:
     return k.IteratorTracker(type(real), type(real).__name__, vts)
 
 
+@shown_as("the strictness of {0}")
 def _is_strict(iterator: Any) -> bool:
     return len(iterator.__reduce__()) > 2
 

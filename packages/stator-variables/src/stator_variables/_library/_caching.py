@@ -133,6 +133,8 @@ class Kept(Kind):
     ]  # calls of before, of caches that throw out what was asked for least lately
 
     rank = 1
+    merge_key = None
+    of_contents = False
     fix = "call the cached function before"
     needs = "kept by the cache"
     finds = "not kept"

@@ -21,6 +21,7 @@ from stator_guards import (
     KeySource,
     Source,
     Truth,
+    shown_as,
 )
 from torch.utils.hooks import RemovableHandle
 
@@ -67,6 +68,7 @@ def lookup(t: Tracing, d: DictTracker, hashed: Any) -> Any:
     return MISSING if d.complete else _read_existing(t, d, hashed)
 
 
+@shown_as("item {1} of {0}")
 def value_under(d: Any, key: Any) -> Any:
     """MISSING when there is none."""
     return dict.get(d, key, MISSING)
@@ -357,6 +359,7 @@ def _rely_on_same_handle(t: Tracing, one: Any, other: Any) -> None:
         t.guard(CallSource(operator.eq, one.source, other.source), Truth(True))
 
 
+@shown_as("the number of hooks in {0}")
 def count_of_handles(d: Any) -> int:
     """The number of keys; -1 where they are no keys of hooks."""
     return len(d) if all(type(key) is int for key in dict.keys(d)) else -1
@@ -367,6 +370,7 @@ def _refuse_number_among_handles(t: Tracing, d: DictTracker, hashed: Any) -> Non
         raise t.unsupported("identity-number", "a number and the keys of hooks, in one dict")
 
 
+@shown_as("the keys of {0}")
 def keys_in_order(d: Any) -> tuple[Any, ...]:
     """The keys of a dict; the order of an OrderedDict is not that of the dict it is."""
     kind = collections.OrderedDict if issubclass(type(d), collections.OrderedDict) else dict
@@ -390,6 +394,7 @@ def _value_of(t: Tracing, d: DictTracker, key: Any) -> Any:
     return t.wrap(value, DictItemSource(d.source, key, item_owner(d.cls, dict)))
 
 
+@shown_as("the values of {0}")
 def values_of(d: Any) -> tuple[Any, ...]:
     """The values in their order, which asks no key whether it is equal to another."""
     return tuple(dict.values(d))

@@ -26,6 +26,7 @@ from stator_guards import (
     ParameterSource,
     Source,
     Truth,
+    shown_as,
 )
 
 from stator_variables import _kinds as k
@@ -391,6 +392,7 @@ def rely_on_kept_hashes(t: Tracing, source: Source, real: Any, of: dict[Any, Any
     t.guard(CallSource(kept_hashes, source), Equals(kept))
 
 
+@shown_as("the hashes that {0} has stored")
 def kept_hashes(container: Any) -> int:
     """Of the hashes of all keys, without asking the keys: `set_update_internal` in CPython's Objects/setobject.c."""
     return hash(frozenset(container))

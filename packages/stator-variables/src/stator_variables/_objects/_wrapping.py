@@ -86,6 +86,7 @@ def wrap_items(t: Tracing, items: Sequence[Any], source: guards.Source) -> list[
     return [wrap(t, item, guards.ItemSource(source, i)) for i, item in enumerate(items)]
 
 
+@guards.shown_as("what {0} is a view of")
 def behind_proxy(proxy: Any) -> Any:
     """The mapping that a mappingproxy shows: the one thing it refers to."""
     return gc.get_referents(proxy)[0]
@@ -141,7 +142,8 @@ def instance_dict(real: Any) -> dict[str, Any] | None:
 
 def globals_tracker(t: Tracing, globals_: dict[str, Any]) -> Any:
     """The tracker of a module's globals. The dict itself is captured, so it needs no guard."""
-    return captured_dict(t, globals_, f"globals of {globals_.get('__name__', '?')}")
+    name = f"globals of {globals_.get('__name__', '?')}"
+    return captured_dict(t, globals_, name, is_scope=True)
 
 
 def builtins_of(t: Tracing, globals_vt: Any) -> Any:
@@ -149,13 +151,15 @@ def builtins_of(t: Tracing, globals_vt: Any) -> Any:
     return globals_tracker(t, found if isinstance(found, dict) else found.__dict__)
 
 
-def captured_dict(t: Tracing, namespace: dict[str, Any], name: str) -> Any:
+def captured_dict(
+    t: Tracing, namespace: dict[str, Any], name: str, *, is_scope: bool = False
+) -> Any:
     """The tracker of a dict that the entry refers to itself."""
     found = t.heap.get(id(namespace))
     # When it is captured there is no second path to tell apart.
     if found is not None and type(source_of(found)) is guards.CapturedSource:
         return found
-    return wrap(t, namespace, guards.CapturedSource(name, namespace))
+    return wrap(t, namespace, guards.CapturedSource(name, namespace, is_scope=is_scope))
 
 
 def new_namespace(tracker: Any) -> None:

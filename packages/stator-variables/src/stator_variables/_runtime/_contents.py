@@ -3,6 +3,8 @@
 import itertools
 from typing import Any
 
+from stator_guards import shown_as
+
 
 def stored(base: Any, real: Any) -> list[Any]:
     """What a container holds, past what a subclass says, in one instruction: other threads run between two of them."""
@@ -35,6 +37,7 @@ def set_base(real: Any) -> Any:
     return set if issubclass(type(real), set) else frozenset
 
 
+@shown_as("the members of {0}")
 def members_of(real: Any) -> list[Any]:
     """Those of a set, in its order."""
     return stored(set_base(real), real)

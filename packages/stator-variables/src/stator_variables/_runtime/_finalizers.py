@@ -25,6 +25,7 @@ from types import (
 from typing import Any
 
 import torch
+from stator_guards import shown_as
 
 _HOLDS_OR_CHANGES = 1 << 14 | 1 << 9  # Py_TPFLAGS_HAVE_GC, Py_TPFLAGS_HEAPTYPE
 LIMIT = 2000
@@ -134,6 +135,7 @@ the container, the tuple of the arguments, that of the caller, a local, and one 
 one other refers to is looked at in vain."""
 
 
+@shown_as("whether nothing observes the end of {all}")
 def are_released_unobserved(*values: object) -> bool:
     """Return whether containers may release these values later than the program does.
 
@@ -276,6 +278,7 @@ def _are_held_elsewhere(
     return True
 
 
+@shown_as("whether nothing observes the end of {all}")
 def have_unobservable_ends(*values: object) -> bool:
     """Return the same of values that something else may release as well: whatever they refer to is looked at."""
     return are_plain(values) or not any(map(has_observable_end, values))
@@ -320,6 +323,7 @@ def is_end_observable(found: list[object]) -> bool:
     )
 
 
+@shown_as("whether {0} ends without releasing an object whose end is observable")
 def exhausts_unobserved(iterator: object) -> bool:
     """Return whether nobody can observe what an existing iterator, at its end, releases of what it goes through."""
     return not any(map(_is_observed_end, gc.get_referents(iterator)))

@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_guards import CallSource, Source
+from stator_guards import CallSource, Source, shown_as
 
 from stator_variables._pure import DTYPES, NUMPY
 from stator_variables._runtime._warnings import filtered
@@ -61,6 +61,7 @@ def filled(
     return getattr(made, name)(*args, **kwargs)
 
 
+@shown_as("what {0} refers to")
 def living(reference: Any) -> Any:
     """What it refers to: for an object that is used. Raises ReferenceError when it has died since the guards looked."""
     if (found := reference()) is None:
@@ -301,6 +302,7 @@ def forget_class(made: type) -> None:
             return
 
 
+@shown_as("{0} as a tensor")
 def tensor_of(array: Any) -> Any:
     """A tensor over the memory of an array, None where there can be none."""
     if type(array) is not NUMPY.ndarray or not array.flags.writeable or array.dtype not in DTYPES:
@@ -313,6 +315,7 @@ def number_tensor(number: Any) -> torch.Tensor:
     return torch.from_numpy(NUMPY.asarray(number))
 
 
+@shown_as("{0} without its class")
 def plain_tensor(tensor: Any) -> Any:
     """One over the same memory, and with the same history, that no Python code has a say in."""
     return as_subclass(tensor, torch.Tensor)

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_guards import CallSource, Source
+from stator_guards import CallSource, Source, shown_as
 
 
 @attrs.define(eq=False)
@@ -45,6 +45,7 @@ class InputMemory:
                 yield CallSource(share_nothing, *sources)
 
 
+@shown_as("whether {all} have memory of their own")
 def are_apart(*tensors: Any) -> bool:
     """Whether tensors that have no storage in common are over different memory."""
     spans: dict[
@@ -60,6 +61,7 @@ def are_apart(*tensors: Any) -> bool:
     )
 
 
+@shown_as("whether {all} have memory of their own")
 def share_nothing(*tensors: Any) -> bool:
     """Whether each has memory of its own."""
     storages = [
