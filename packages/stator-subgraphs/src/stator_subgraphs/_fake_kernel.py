@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, _constrain_range_for_size
 
@@ -43,7 +44,7 @@ def _dispatch(
 
 
 def _ctc_loss(
-    env: ShapeEnv, log_probs: Any, targets: Any, inputs: Any, lengths: Any, *options: Any
+    env: ShapeEnv, log_probs: Tensor, targets: Tensor, inputs: Any, lengths: Any, *options: object
 ) -> Any:
     """The losses, and the table that the gradient is computed from (LossCTC.cpp)."""
     if isinstance(lengths, torch.Tensor):
@@ -56,12 +57,17 @@ def _ctc_loss(
     return log_probs.new_empty((batch,)), log_probs.new_empty((batch, steps, width))
 
 
-def _ctc_gradient(env: ShapeEnv, grad: Any, log_probs: Any, *rest: Any) -> Any:
+def _ctc_gradient(env: ShapeEnv, grad: Tensor, log_probs: Tensor, *rest: object) -> Tensor:
     return torch.empty_like(log_probs, memory_format=torch.contiguous_format)
 
 
 def _lstsq(
-    env: ShapeEnv, matrix: Any, right: Any, rcond: Any = None, *, driver: str | None = None
+    env: ShapeEnv,
+    matrix: Tensor,
+    right: Tensor,
+    rcond: float | None = None,
+    *,
+    driver: str | None = None,
 ) -> Any:
     """The solution with residuals, ranks and singular values; None where the residuals depend on the rank."""
     driver = driver or ("gelsy" if matrix.device.type == "cpu" else "gels")

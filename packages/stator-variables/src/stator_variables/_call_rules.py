@@ -1,4 +1,4 @@
-"""What a call of an existing Python function does in place of interpreting it: the first rule that applies."""
+"""Rules for calls of existing Python functions: the first that applies replaces interpretation."""
 
 import types
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from stator_variables._tensors import _marked, _subclasses, _torch_calls, _torch
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
-Rule = Callable[[Tracing, Any, Sequence[Any], dict[str, Any]], Any]
+CallRule = Callable[[Tracing, Any, Sequence[Any], dict[str, Any]], Any]
 """From a call to its result; MISSING where the rule does not apply."""
 
 
@@ -36,7 +36,7 @@ def _by_handler(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str
 
 
 def _accepts(function: types.FunctionType, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
-    """Where it does not, it is interpreted, and says so itself."""
+    """Return False where interpreting the function is to raise its TypeError."""
     return signature_arity(function).accepts(args, kwargs)
 
 
@@ -113,7 +113,7 @@ def _by_name(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, A
     return MISSING if answer is None else answer
 
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[CallRule, ...] = (
     _by_handler,
     _by_subclass,
     _recorded,

@@ -184,9 +184,8 @@ def _lowered(
     elif traced.emitter.t.modes:
         calls = _take_out_setters(captured.module)
         as_it_is = SEVERAL if calls is None else ""
-    has_floats = _are_floats(
-        getattr(fake_mode.shape_env, "backed_var_to_val", ())
-    )  # also what a rollback left
+    symbols = getattr(fake_mode.shape_env, "backed_var_to_val", ())
+    has_floats = _are_floats(symbols)  # also what a rollback left
     try:
         with backend_boundary():
             lowered = lower(
@@ -204,12 +203,8 @@ def _lowered(
             raise FloatsNeeded from None
         raise
     finally:
-        for (
-            setting,
-            start,
-        ) in (
-            traced.emitter.t.modes.items()
-        ):  # a compiler that ran the graph has left them as it does
+        # A compiler that ran the graph has left them as the graph does.
+        for setting, start in traced.emitter.t.modes.items():
             setting.set(start)
     if has_floats and any(_are_floats(guard.expr.free_symbols) for guard in lowered.shape_guards):
         raise FloatsNeeded

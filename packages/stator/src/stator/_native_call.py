@@ -50,7 +50,7 @@ def _waits_for_data(machine: Machine) -> bool:
 
 
 _OF_ITERATION = frozenset({"FOR_ITER", "SEND"})
-"""Where the loops begin that an iterator ends."""
+"""Starts of the loops that an iterator ends."""
 
 
 def _driver(machine: Machine, depth: int, through_loops: bool = True) -> int:

@@ -22,12 +22,16 @@ class Context(FunctionCtx):
 
 
 def mapped(
-    body: Callable[..., Any], in_dims: Any, out_dims: Any, randomness: str, *inputs: Any
-) -> Any:
+    body: Callable[..., object],
+    in_dims: tuple[int, ...],
+    out_dims: Any,
+    randomness: str,
+    *inputs: object,
+) -> object:
     """`_transform_targets.vmapped`, by the public function."""
     count = len(in_dims)
 
-    def closed(*batched: Any) -> Any:
+    def closed(*batched: object) -> object:
         return body(*batched, *inputs[count:])
 
     return torch.vmap(closed, in_dims, out_dims, randomness)(*inputs[:count])

@@ -44,7 +44,7 @@ def _meaning(t: Tracing, reason: str, detail: str) -> Iterator[None]:
 
 
 def has_numbers(vts: Sequence[Any], kind: Any = k.NumberTracker) -> bool:
-    """Whether a symbolic number (or a tracker of another kind) is among these, or in a tuple or list among them."""
+    """Return True if a symbolic number, or a tracker of another kind, is among these or in a tuple among them."""
     return any(
         isinstance(vt, kind)
         or (isinstance(vt, k.TupleTracker | k.SliceTracker) and has_numbers(_parts(vt), kind))
@@ -53,7 +53,7 @@ def has_numbers(vts: Sequence[Any], kind: Any = k.NumberTracker) -> bool:
 
 
 def has_texts(vts: Sequence[Any]) -> bool:
-    """Whether a text made of symbolic numbers is."""
+    """Return True if a text made of symbolic numbers is."""
     return has_numbers(vts, k.TextTracker)
 
 

@@ -26,7 +26,7 @@ SINGLETONS = (torch.dtype, torch.layout, torch.memory_format, re.Pattern, *map(t
 ENUMS_OF_C = tuple(
     cls for cls in vars(torch._C).values() if isinstance(cls, type) and hasattr(cls, "__members__")
 )
-"""What pybind11 makes of a C++ enum; `SDPBackend` is one."""
+"""Classes that pybind11 makes of C++ enums, such as `SDPBackend`."""
 
 VALUES = (torch.device, range, slice, *NUMBERS, *TRUTHS, *ENUMS_OF_C)
 """Immutable values compared by equality: not objects with an identity that matters."""
@@ -97,7 +97,7 @@ _IS_THERE = guards.Custom("{fn}({value})", lambda value: value is not MISSING, "
 
 
 def wrap_present(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
-    """What may not be there another time. Nobody need look at it: the entry may only hand it on."""
+    """Return the tracker of a value that another call may lack, and that the entry may only pass on."""
     tracker: VariableTracker = wrap(t, real, source)
     t.present.append((source, _IS_THERE, tracker))
     return tracker
@@ -178,7 +178,7 @@ def new_object(cls: type, attributes: Mapping[str, Any]) -> Any:
 
 
 def attributes_of(vt: Any) -> dict[str, Any]:
-    """What a new object has in its `__dict__` by now."""
+    """Return what a new object has in its `__dict__` by now."""
     return {
         name: value for name, (_, value) in vt.namespace.entries.items() if value is not DELETED
     }

@@ -1,1 +1,1 @@
-"""What guards and generated entries call at run time, and reads of real objects past what their classes define."""
+"""Functions that guards and generated entries call at run time, and reads of real objects past their classes."""

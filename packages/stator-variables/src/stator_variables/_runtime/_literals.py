@@ -1,4 +1,4 @@
-"""Which values have no literal in source code."""
+"""Values without a literal in source code."""
 
 import math
 from typing import Any
