@@ -82,7 +82,7 @@ def print_to_a_stream(x, n, box):
     return stream.getvalue(), x + 1
 
 
-@program(breaks="builtin")
+@program
 def warnings_are_shown_in_order(x, n, box):
     warnings.warn("first", UserWarning, stacklevel=1)
     y = x * 2

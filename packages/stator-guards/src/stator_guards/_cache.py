@@ -94,13 +94,15 @@ class Cache:
     _full: set[Hashable] = attrs.field(factory=set)
     _lock: Any = attrs.field(factory=threading.RLock, repr=False)
 
-    def lookup(self, backend_key: Hashable, state: Sequence[object]) -> Entry | None:
-        """The first entry whose guards hold."""
+    def lookup(
+        self, backend_key: Hashable, state: Sequence[object], failed: Entry | None = None
+    ) -> Entry | None:
+        """The first entry whose guards hold; those of `failed` are known not to."""
         decision = self._decisions.get(backend_key, ())
         is_scan = type(decision) is not Dispatch
         entries = decision if is_scan else decision.candidates(state)
         for entry in entries:
-            if entry.guards.check(*state):
+            if entry is not failed and entry.guards.check(*state):
                 entry.hits += 1
                 if is_scan and entry is not entries[0]:
                     self._promote(entry)

@@ -363,21 +363,21 @@ def _recovery(
     return Recovery(*facts, settings, steps=made, module=data.graph, ran=ran, retrace=retrace)
 
 
+_SEQUENCES = (tuple, list)
+
+
 def _giving_outputs(lowered: Lowered) -> Callable[..., Any]:
     """The compiled graph; what a backend made may give something else than the outputs, one tensor say."""
-    count = lowered.count
+    count, run = lowered.count, lowered.callable
     if not lowered.spec.compiles or not count:
-        return lowered.callable
+        return run
 
     def graph(*inputs: Any) -> Any:
-        outputs = lowered.callable(*inputs)
-        if isinstance(outputs, tuple | list) and len(outputs) == count:
+        outputs = run(*inputs)
+        if isinstance(outputs, _SEQUENCES) and len(outputs) == count:
             return outputs
-        given = (
-            f"{len(outputs)} outputs"
-            if isinstance(outputs, tuple | list)
-            else type(outputs).__name__
-        )
+        is_sequence = isinstance(outputs, _SEQUENCES)
+        given = f"{len(outputs)} outputs" if is_sequence else type(outputs).__name__
         raise BackendFailed(
             lowered.spec.name, f"{given} instead of a tuple of {count}", "running the graph"
         )

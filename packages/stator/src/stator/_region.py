@@ -114,20 +114,28 @@ class Region:
         values = tuple(state)
         state.clear()
         place = self.places.get(point) or self.place_of(point)
-        key = self._key(place, values) if place.ending else self.options.key
+        key: Hashable = self.options.key
+        if place.ending and (ending := observed_ends(values, place.ending)):
+            key = (key, ending)
         entry = place.newest.get(key, NOTHING)
         if entry.guards.check(*values):
             result = entry.run(*values)
         else:
-            result = self.enter(place, values, key)
+            result = self.enter(place, values, key, entry)
         del values
         return result.run() if type(result) is Plainly else result
 
-    def enter(self, place: Place, state: tuple[Any, ...], key: Hashable = None) -> Any:
-        """Run the entry for a state, `key` if that is known already."""
+    def enter(
+        self,
+        place: Place,
+        state: tuple[Any, ...],
+        key: Hashable = None,
+        failed: Entry = NOTHING,
+    ) -> Any:
+        """Run the entry for a state: `key` if that is known already, and not `failed`, whose guards do not hold."""
         if _len_function_stack() and can_be_taken() and not is_foreign_below():
             return self._enter_under_modes(place, state)
-        return self._entered(place, state, key)
+        return self._entered(place, state, key, failed)
 
     def _enter_under_modes(self, place: Place, state: tuple[Any, ...]) -> Any:
         """An entry puts modes back itself, those that are then entered; what runs plainly finds them as they were."""
@@ -143,9 +151,15 @@ class Region:
                 place.under_modes.append(_place(place.target, self.options))
             return place.under_modes[0]
 
-    def _entered(self, place: Place, state: tuple[Any, ...], key: Hashable = None) -> Any:
+    def _entered(
+        self,
+        place: Place,
+        state: tuple[Any, ...],
+        key: Hashable = None,
+        failed: Entry = NOTHING,
+    ) -> Any:
         key = key or self._key(place, state)
-        entry = place.cache.lookup(key, state)
+        entry = place.cache.lookup(key, state, failed)
         if entry is None and not place.cache.is_full(key) and not _must_not_compile(place):
             if place is self.root:
                 make_parameters(place.target, state)

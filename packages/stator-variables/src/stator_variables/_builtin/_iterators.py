@@ -69,17 +69,18 @@ def ahead(iterator: Any) -> Any:
     """What a builtin iterator has still to give, in order, up to `AHEAD` items. Raises ValueError, which a guard bears,
     where its set or dict has changed."""
     try:
-        verb, (whole, *_), *rest = iterator.__reduce__()
+        verb, operands, *rest = iterator.__reduce__()
     except RuntimeError as changed:
         raise ValueError(str(changed)) from None
-    cls, start = type(whole), rest[0] if rest else None
-
+    whole, start = operands[0], rest[0] if rest else None
+    cls = type(whole)
     base = cls if cls in _BASES else next(base for base in _BASES if isinstance(whole, base))
     if verb is not reversed:
         start = start or 0
-        return base.__getitem__(
-            whole, slice(start, start + AHEAD)
-        )  # a class may read its items in its own way
+        if base is cls:
+            return whole[start : start + AHEAD]
+        # A class may read its items in its own way.
+        return base.__getitem__(whole, slice(start, start + AHEAD))
     left = (
         slice(start, None, -1)
         if start is not None and 0 <= start < base.__len__(whole)
