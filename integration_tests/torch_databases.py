@@ -94,8 +94,10 @@ class Sample:
 def warning_each_time() -> Iterator[None]:
     """Let the warnings that torch gives once be given in both runs."""
     torch.set_warn_always(True)
-    yield
-    torch.set_warn_always(False)
+    try:
+        yield
+    finally:
+        torch.set_warn_always(False)
 
 
 def operator_samples(op: Any, dtype: torch.dtype) -> Iterator[Sample]:
