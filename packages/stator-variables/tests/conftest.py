@@ -19,6 +19,7 @@ import attrs
 import pytest
 import torch
 from stator_bytecode import (
+    DEFAULT,
     Broke,
     Goto,
     Machine,
@@ -160,7 +161,7 @@ class Compiled:
         graph = TinyGraph()
         t = StandardSpace(graph, DEFAULT_HANDLERS)
         domain = SymbolicDomain(t)
-        t.machine = machine = Machine(domain)
+        t.machine = machine = Machine(domain, DEFAULT)
         names = self.fn.__code__.co_varnames[: len(state)] if point is None else point.parameters
         trackers = [
             wrap(t, value, ParameterSource(name)) for name, value in zip(names, state, strict=True)

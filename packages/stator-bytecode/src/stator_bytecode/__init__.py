@@ -11,7 +11,7 @@ from stator_bytecode._breaks._shuffle import NO_STEP
 from stator_bytecode._breaks._site import Dispatch, Goto, Site, drive
 from stator_bytecode._breaks._traceback import PASSED_OVER, passed_over
 from stator_bytecode._codec._decode import decode
-from stator_bytecode._codec._instruction import Code, Handler, Instruction, Positions
+from stator_bytecode._codec._instruction import Code, Handler, Instruction
 from stator_bytecode._codec._raw import assemble, disassemble
 from stator_bytecode._codec._raw_instruction import Raw, RawHandler
 from stator_bytecode._codec._rules import OPERATOR_NAMES
@@ -19,13 +19,11 @@ from stator_bytecode._codec._stack_effect import operands, results, stack_effect
 from stator_bytecode._concrete._interpreter import ConcreteDomain, interpret
 from stator_bytecode._fields import exception_field, set_exception_field
 from stator_bytecode._handler_table import HandlerConflict, HandlerTable
-from stator_bytecode._handlers._all import DEFAULT, SAFE
-from stator_bytecode._handlers._asking import Handler as OpcodeHandler
+from stator_bytecode._handlers._all import DEFAULT
 from stator_bytecode._machine._binding import BindingError, bind_arguments, new_frame
 from stator_bytecode._machine._call_site import CallSite, call_sites
 from stator_bytecode._machine._check import check_frame, stack_depths
 from stator_bytecode._machine._closing import names_in_handlers, observes_close
-from stator_bytecode._machine._completion import SWITCHED
 from stator_bytecode._machine._domain import (
     Domain,
     Invoke,
@@ -50,11 +48,20 @@ from stator_bytecode._machine._frame import (
     Snapshot,
     Then,
 )
+from stator_bytecode._machine._machine import Handler as OpcodeHandler
 from stator_bytecode._machine._machine import Machine
 from stator_bytecode._machine._outcome import Broke, Escaped, Outcome, Returned, Yielded
 from stator_bytecode._machine._refused import REFUSED
-from stator_bytecode._machine._saved import held_by, restore_frames
-from stator_bytecode.errors import InternalError, InvalidUse, SourceSpan, StatorError, Unsupported
+from stator_bytecode._machine._saved import SAFE, held_by, restore_frames
+from stator_bytecode._machine._state import SWITCHED
+from stator_bytecode.errors import (
+    InternalError,
+    InvalidUse,
+    Positions,
+    SourceSpan,
+    StatorError,
+    Unsupported,
+)
 
 # the interpreter
 __all__ = ["DEFAULT", "SAFE", "SWITCHED", "Machine", "OpcodeHandler"]

@@ -5,14 +5,15 @@ caller; `InternalError` a fault of ours. Layers that call foreign code add their
 """
 
 from types import CodeType
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 import attrs
 
-if TYPE_CHECKING:
-    from stator_bytecode._codec._instruction import Positions
+__all__ = ["NOWHERE", "InternalError", "InvalidUse", "Positions", "SourceSpan"]
+__all__ += ["StatorError", "Unsupported"]
 
-__all__ = ["NOWHERE", "InternalError", "InvalidUse", "SourceSpan", "StatorError", "Unsupported"]
+Positions: TypeAlias = tuple[int | None, int | None, int | None, int | None]
+"""Line, end line, column, end column, as `co_positions` gives them."""
 
 
 @attrs.frozen
@@ -27,7 +28,7 @@ class SourceSpan:
     end_column: int | None = None
 
     @classmethod
-    def of(cls, code: CodeType, positions: "Positions" = (None, None, None, None)) -> "SourceSpan":
+    def of(cls, code: CodeType, positions: Positions = (None, None, None, None)) -> "SourceSpan":
         """The place of an instruction of `code` with these positions; without a line of its own, the first line."""
         line, *rest = positions
         return cls(code.co_filename, code.co_qualname, line or code.co_firstlineno, *rest)

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from stator_bytecode._codec._instruction import Positions
 from stator_bytecode._codec._raw_instruction import Raw, RawHandler
+from stator_bytecode.errors import Positions
 
 _PRECALL = "PRECALL" in dis.opmap
 _NULL_AFTER = "CALL_KW" in dis.opmap  # the call layout [fn, NULL, args] came with it

@@ -8,14 +8,11 @@ start with `decode` in `_decode.py`.
 """
 
 from types import CodeType
-from typing import Any, TypeAlias
+from typing import Any
 
 import attrs
 
-from stator_bytecode.errors import SourceSpan
-
-Positions: TypeAlias = tuple[int | None, int | None, int | None, int | None]
-"""Line, end line, column, end column."""
+from stator_bytecode.errors import Positions, SourceSpan
 
 
 @attrs.frozen(eq=False)

@@ -6,7 +6,7 @@ The choice of forms is CPython's own (Objects/locations.md): tables come out byt
 
 from collections.abc import Iterable
 
-from stator_bytecode._codec._instruction import Positions
+from stator_bytecode.errors import Positions
 
 _NO_COLUMNS, _LONG, _NONE = 13, 14, 15
 

@@ -13,12 +13,11 @@ from types import CodeType
 from typing import Any
 
 from stator_bytecode._codec._exception_table import parse_exception_table, write_entry
-from stator_bytecode._codec._instruction import Positions
 from stator_bytecode._codec._location_table import location_table
 from stator_bytecode._codec._raw_instruction import Raw, RawHandler
 from stator_bytecode._codec._stack_size import stack_size
 from stator_bytecode._codec._tables import OPCODES
-from stator_bytecode.errors import InvalidUse
+from stator_bytecode.errors import InvalidUse, Positions
 
 
 def disassemble(code: CodeType) -> list[Raw]:

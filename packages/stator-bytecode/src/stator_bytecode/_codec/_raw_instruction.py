@@ -10,7 +10,7 @@ import dis
 
 import attrs
 
-from stator_bytecode._codec._instruction import Positions
+from stator_bytecode.errors import Positions
 
 NO_POSITIONS: Positions = (None, None, None, None)
 

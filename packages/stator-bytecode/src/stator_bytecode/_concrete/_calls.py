@@ -19,19 +19,16 @@ from types import (
     MethodType,
     MethodWrapperType,
 )
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from stator_bytecode._concrete._classes import build_class
 from stator_bytecode._concrete._names import cell_content, namespace
+from stator_bytecode._concrete._operations import ConcreteOperations
 from stator_bytecode._concrete._values import is_iterable, shown
 from stator_bytecode._fields import exception_field
 from stator_bytecode._machine._binding import BindingError, bind_arguments, new_frame
 from stator_bytecode._machine._domain import Invoke, Result
 from stator_bytecode._machine._frame import NULL, Frame, Then
-
-if TYPE_CHECKING:
-    from stator_bytecode._concrete._interpreter import ConcreteDomain
-    from stator_bytecode._machine._machine import Machine
 
 _ASYNCHRONOUS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 _OURS = __name__.partition("._")[0] + "._"
@@ -42,10 +39,7 @@ def is_internal(names: dict[str, Any]) -> bool:
     return str(names.get("__name__")).startswith(_OURS)
 
 
-class Calls:
-    active: Machine
-    interprets: Callable[[FunctionType], bool]
-
+class Calls(ConcreteOperations):
     def call(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
         kind = type(function)
         if kind is MethodType:
@@ -54,10 +48,9 @@ class Calls:
             if self.runs_as_frame(function):
                 return Invoke(self.frame_of(function, args, kwargs))
             return function(*args, **kwargs)
-        domain = cast("ConcreteDomain", self)
         if kind is BuiltinFunctionType or kind is MethodWrapperType:
             if type(function.__self__) is GeneratorType:
-                return domain.call_generator_method(function, args, kwargs)
+                return self.call_generator_method(function, args, kwargs)
         elif (
             isinstance(function, type)
             and (instance := self._instance(function, args, kwargs)) is not None
@@ -67,7 +60,7 @@ class Calls:
         return (
             function(*args, **kwargs)
             if aware is None
-            else aware(domain, function, list(args), kwargs)
+            else aware(self, function, list(args), kwargs)
         )
 
     def call_spread(self, function: Any, args: Any, kwargs: dict[str, Any] | None) -> Result:
@@ -159,16 +152,18 @@ def local_variables(frame: Frame) -> Any:
     return found
 
 
-def _caller(domain: ConcreteDomain) -> Frame:
+def _caller(domain: ConcreteOperations) -> Frame:
     return domain.active.frames[-1]
 
 
-def _next(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def _next(
+    domain: ConcreteOperations, function: Any, args: list[Any], kwargs: dict[str, Any]
+) -> Result:
     return function(*args, **kwargs) if kwargs else domain.call_next(args)
 
 
 def _evaluate(
-    domain: ConcreteDomain, function: Any, args: list[Any], kwargs: dict[str, Any]
+    domain: ConcreteOperations, function: Any, args: list[Any], kwargs: dict[str, Any]
 ) -> Result:
     frame = _caller(domain)
     if (
@@ -180,23 +175,23 @@ def _evaluate(
     return function(*args, **kwargs)
 
 
-def _exception(domain: ConcreteDomain) -> BaseException | None:
+def _exception(domain: ConcreteOperations) -> BaseException | None:
     handled = domain.active.handled()
     return sys.exception() if handled is None else handled
 
 
-def _exc_info(domain: ConcreteDomain) -> Any:
+def _exc_info(domain: ConcreteOperations) -> Any:
     if (handled := _exception(domain)) is None:
         return None, None, None
     return type(handled), handled, exception_field(handled, "__traceback__")
 
 
-def _super(domain: ConcreteDomain) -> Any:
+def _super(domain: ConcreteOperations) -> Any:
     frame = _caller(domain)
     return super(_class_of(domain, frame), _first_argument(domain, frame))
 
 
-_WITHOUT_ARGUMENTS: dict[Any, Callable[[ConcreteDomain], Any]] = {
+_WITHOUT_ARGUMENTS: dict[Any, Callable[[ConcreteOperations], Any]] = {
     builtins.globals: lambda domain: _caller(domain).globals,
     builtins.dir: lambda domain: sorted(local_variables(_caller(domain))),
     **dict.fromkeys(
@@ -208,11 +203,13 @@ _WITHOUT_ARGUMENTS: dict[Any, Callable[[ConcreteDomain], Any]] = {
 }
 
 
-def _look(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def _look(
+    domain: ConcreteOperations, function: Any, args: list[Any], kwargs: dict[str, Any]
+) -> Result:
     return function(*args, **kwargs) if args or kwargs else _WITHOUT_ARGUMENTS[function](domain)
 
 
-FRAME_AWARE: dict[int, Callable[[ConcreteDomain, Any, list[Any], dict[str, Any]], Result]] = {
+FRAME_AWARE: dict[int, Callable[[ConcreteOperations, Any, list[Any], dict[str, Any]], Result]] = {
     id(builtins.__build_class__): lambda domain, _, args, kwargs: build_class(
         domain, *args, **kwargs
     ),
@@ -222,7 +219,7 @@ FRAME_AWARE: dict[int, Callable[[ConcreteDomain, Any, list[Any], dict[str, Any]]
 }
 
 
-def _first_argument(domain: ConcreteDomain, frame: Frame) -> Any:
+def _first_argument(domain: ConcreteOperations, frame: Frame) -> Any:
     first = frame.slots[0]
     if type(first) is CellType and frame.code.slots[0] in frame.code.raw.co_cellvars:
         first = domain.cell_get(first)
@@ -231,7 +228,7 @@ def _first_argument(domain: ConcreteDomain, frame: Frame) -> Any:
     return first
 
 
-def _class_of(domain: ConcreteDomain, frame: Frame) -> Any:
+def _class_of(domain: ConcreteOperations, frame: Frame) -> Any:
     names = frame.code.raw.co_freevars
     if not frame.code.raw.co_argcount:
         raise RuntimeError("super(): no arguments")

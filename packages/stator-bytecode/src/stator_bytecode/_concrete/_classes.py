@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from types import CellType, FunctionType, prepare_class, resolve_bases
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from stator_bytecode._concrete._operations import ConcreteOperations
 from stator_bytecode._machine._domain import Invoke, Result, operation, settle
 from stator_bytecode._machine._frame import NULL
 
-if TYPE_CHECKING:
-    from stator_bytecode._concrete._interpreter import ConcreteDomain
-
 
 def build_class(
-    domain: ConcreteDomain, function: Any, name: Any, *bases: Any, **keywords: Any
+    domain: ConcreteOperations, function: Any, name: Any, *bases: Any, **keywords: Any
 ) -> Result:
     if type(function) is not FunctionType or not domain.runs_as_frame(function):
         return __build_class__(function, name, *bases, **keywords)
@@ -23,7 +21,7 @@ def build_class(
 
 @operation
 def _build(
-    domain: ConcreteDomain,
+    domain: ConcreteOperations,
     function: FunctionType,
     name: str,
     originals: tuple[Any, ...],

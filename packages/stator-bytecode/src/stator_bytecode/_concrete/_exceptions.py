@@ -7,20 +7,16 @@ import sys
 from collections.abc import Callable
 from operator import attrgetter
 from types import CodeType, FrameType, FunctionType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from stator_bytecode._concrete._operations import ConcreteOperations
 from stator_bytecode._concrete._values import natively
 from stator_bytecode._fields import exception_field, set_exception_field
 from stator_bytecode._machine._domain import Result
 from stator_bytecode._machine._frame import Frame
 
-if TYPE_CHECKING:
-    from stator_bytecode._machine._machine import Machine
 
-
-class Exceptions:
-    active: Machine
-
+class Exceptions(ConcreteOperations):
     def exception_from(self, value: Any, cause: Any) -> BaseException:
         exception = _instantiated(value, "exceptions must derive from BaseException")
         frame = self.active.frames[-1]
@@ -91,7 +87,7 @@ class Exceptions:
             raise TypeError(
                 f"'{kind}' object does not support the context manager protocol (missed __exit__ method)"
             )
-        return leave, self.call(enter, [], {})  # type: ignore[attr-defined]  # of a sibling class
+        return leave, self.call(enter, [], {})
 
     def match_group(self, exception: BaseException, pattern: Any) -> tuple[Any, Any]:
         """`(rest, match)`, as `except*` splits a group or wraps a naked exception."""

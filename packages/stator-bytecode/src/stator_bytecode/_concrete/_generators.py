@@ -9,25 +9,21 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Generator, Sequence
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import Any, NoReturn, cast
 
+from stator_bytecode._concrete._operations import ConcreteOperations
 from stator_bytecode._fields import exception_field, set_exception_field
 from stator_bytecode._machine._domain import Result, Resume, operation
 from stator_bytecode._machine._frame import NULL, Frame, GeneratorState, GeneratorStatus, Then
 from stator_bytecode._machine._outcome import Broke, Escaped, Outcome, Returned, Yielded
 
-if TYPE_CHECKING:
-    from stator_bytecode._concrete._interpreter import ConcreteDomain
-
 _PRIMING = object()  # the `value` of a state whose driver is being primed; it has no other here, which would be a cycle
 _NEXT, _CLOSE = Then("next"), Then("close")
 
 
-class Generators:
+class Generators(ConcreteOperations):
     def make_generator(self, state: GeneratorState) -> GeneratorType[Any, Any, Any]:
-        generator = cast(
-            "GeneratorType[Any, Any, Any]", _drive(cast("ConcreteDomain", self), state)
-        )
+        generator = cast("GeneratorType[Any, Any, Any]", _drive(self, state))
         function = state.frame.function
         generator.__name__, generator.__qualname__ = function.__name__, function.__qualname__
         return generator
@@ -62,7 +58,6 @@ class Generators:
     def call_generator_method(
         self, method: Any, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> Result:
-        """`send`, `throw`, `close` and `__next__` of a generator; what else it has, and odd arguments, natively."""
         if (state := self._resumable(method.__self__)) is not None and not kwargs:
             name, count = method.__name__, len(args)
             if name == "__next__" and not count:
@@ -76,7 +71,6 @@ class Generators:
         return method(*args, **kwargs)
 
     def call_next(self, args: list[Any]) -> Result:
-        """`next(iterator)`, `next(iterator, default)`."""
         known = 1 <= len(args) <= 2 and type(args[0]) is GeneratorType
         state = self._resumable(args[0]) if known else None
         if state is None:
@@ -84,7 +78,6 @@ class Generators:
         return Resume(state) if len(args) == 1 else _next_or(state, args[1])
 
     def generator_attribute(self, generator: GeneratorType[Any, Any, Any], name: str) -> Any:
-        """The `gi_*` attributes of the frame instead of its driver's, but for `gi_frame`."""
         if (state := self.generator_state(generator)) is None or name not in _ATTRIBUTES:
             return getattr(generator, name)
         return _ATTRIBUTES[name](state)
@@ -119,7 +112,7 @@ def _exception(value: Any) -> BaseException | None:
     return made if isinstance(made, BaseException) else None
 
 
-def _drive(domain: ConcreteDomain, state: GeneratorState) -> Generator[Any, Any, Any]:
+def _drive(domain: ConcreteOperations, state: GeneratorState) -> Generator[Any, Any, Any]:
     """When the Machine resumes the frame first, this is primed: brought to a yield, so that it refuses no value as new.
 
     The yield has its `try` here: a helper behind `yield from` would keep to itself what `close` throws.

@@ -19,6 +19,7 @@ from stator_bytecode._concrete._matching import Matching
 from stator_bytecode._concrete._names import Names
 from stator_bytecode._concrete._values import Values
 from stator_bytecode._fields import exception_field, set_exception_field
+from stator_bytecode._handlers._all import DEFAULT
 from stator_bytecode._machine._domain import Invoke, Raised, Resume
 from stator_bytecode._machine._frame import Frame
 from stator_bytecode._machine._machine import Machine
@@ -40,7 +41,7 @@ class ConcreteDomain(Names, Values, Calls, Generators, Exceptions, Matching):
         self,
         interprets: Callable[[FunctionType], bool] = lambda function: True,
         make_machine: Callable[[Any], Machine] = lambda domain: Machine(
-            domain, depth_limit=DEPTH_LIMIT
+            domain, DEFAULT, depth_limit=DEPTH_LIMIT
         ),
     ) -> None:
         self.interprets = interprets
@@ -72,7 +73,6 @@ class ConcreteDomain(Names, Values, Calls, Generators, Exceptions, Matching):
         return value
 
     def run(self, start: list[Frame] | Resume) -> Outcome | Yielded:
-        """Run frames, or a generator, while another Machine of this domain may be in the middle of a call."""
         outer = self.active
         self.active = machine = outer.nested()
         try:

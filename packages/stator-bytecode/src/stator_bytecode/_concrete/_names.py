@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping
 from types import CellType, GeneratorType
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
+from stator_bytecode._concrete._operations import ConcreteOperations
 from stator_bytecode._concrete._values import natively
 from stator_bytecode._machine._frame import NULL, Frame
 
-if TYPE_CHECKING:
-    from stator_bytecode._concrete._interpreter import ConcreteDomain
 
-
-class Names:
+class Names(ConcreteOperations):
     def load_global(self, frame: Frame, name: str) -> Any:
         return _builtin(frame, name) if (value := _item(frame.globals, name)) is NULL else value
 
@@ -68,7 +66,7 @@ class Names:
 
     def get_attribute(self, value: Any, name: str) -> Any:
         if type(value) is GeneratorType and name.startswith("gi_"):
-            return cast("ConcreteDomain", self).generator_attribute(value, name)
+            return self.generator_attribute(value, name)
         return getattr(value, name)
 
     def load_method(self, value: Any, name: str) -> Any:

@@ -8,22 +8,13 @@ The answer completes the instruction: see `_machine/_completion.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handler_table import HandlerTable
 from stator_bytecode._machine._domain import Domain, Result
 from stator_bytecode._machine._frame import Frame
-
-if TYPE_CHECKING:
-    from stator_bytecode._machine._machine import Machine
-
-Handler: TypeAlias = "Callable[[Machine, Frame, Instruction], int | None]"
-"""Run one instruction: the neutral index to go on at, None for the next one, or SWITCHED when the innermost frame
-changed.
-
-One that fails may leave the stack in any state, unless it is listed in SAFE (`_all.py`).
-"""
+from stator_bytecode._machine._machine import Handler, Machine
 
 Ask = Callable[[Domain, Frame, Any], Result]
 """Takes the operands off the frame's stack; the last argument is that of the instruction."""

@@ -6,16 +6,13 @@ Layouts: `[NULL|method, fn|self, args]` where `Code.null_first`, else `[fn, NULL
 from __future__ import annotations
 
 from types import CodeType
-from typing import TYPE_CHECKING
 
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handlers._asking import asking
 from stator_bytecode._machine._domain import Domain, Result, V
 from stator_bytecode._machine._frame import NULL, Frame
+from stator_bytecode._machine._machine import Machine
 from stator_bytecode.errors import InternalError
-
-if TYPE_CHECKING:
-    from stator_bytecode._machine._machine import Machine
 
 PARTS = {1: "defaults", 2: "kwdefaults", 4: "annotations", 8: "closure"}
 """The flags of MAKE_FUNCTION, in the order in which the parts are pushed."""

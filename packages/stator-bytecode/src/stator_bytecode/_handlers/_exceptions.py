@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handlers._asking import asking
 from stator_bytecode._machine._domain import Domain, Raised, Reraised, Result, V, after
 from stator_bytecode._machine._frame import Frame, LastInstruction, PreviousExc
+from stator_bytecode._machine._machine import Machine
 from stator_bytecode._machine._unwind import stop_iteration_error
-
-if TYPE_CHECKING:
-    from stator_bytecode._machine._machine import Machine
 
 
 def before_with(domain: Domain, frame: Frame, _: None) -> Result:

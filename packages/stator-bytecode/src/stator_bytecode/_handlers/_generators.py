@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handlers._asking import asking
 from stator_bytecode._machine import _generator
 from stator_bytecode._machine._domain import Reraised, Resume
 from stator_bytecode._machine._frame import Frame, Then
-
-if TYPE_CHECKING:
-    from stator_bytecode._machine._machine import Machine
+from stator_bytecode._machine._machine import Machine
 
 generator_ops = asking(
     {"GET_YIELD_FROM_ITER": lambda domain, frame, _: domain.yield_from_iterator(frame.stack.pop())}

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._codec._rules import CONVERTERS
 from stator_bytecode._handler_table import HandlerTable
-from stator_bytecode._handlers._asking import Ask, Handler, asking
+from stator_bytecode._handlers._asking import Ask, asking
 from stator_bytecode._machine._domain import Domain, Result
 from stator_bytecode._machine._frame import Frame
-
-if TYPE_CHECKING:
-    from stator_bytecode._machine._machine import Machine
+from stator_bytecode._machine._machine import Handler, Machine
 
 
 def unary_op(domain: Domain, frame: Frame, symbol: str) -> Result:

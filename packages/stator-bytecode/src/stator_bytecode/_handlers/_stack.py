@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handler_table import HandlerTable
-from stator_bytecode._handlers._asking import Handler
 from stator_bytecode._machine._completion import UNBOUND_LOCAL, cell_content
 from stator_bytecode._machine._domain import Raised
 from stator_bytecode._machine._frame import NULL, Frame
+from stator_bytecode._machine._machine import Handler, Machine
 from stator_bytecode.errors import Unsupported
-
-if TYPE_CHECKING:
-    from stator_bytecode._machine._machine import Machine
 
 stack_ops: HandlerTable[str, Handler] = HandlerTable(
     "opcode",

@@ -8,35 +8,28 @@ A `Then` may be met by a result that needs further frames ("length": the `__inde
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._machine._domain import Raised, Result, V
 from stator_bytecode._machine._frame import NULL, Frame, Parked
-
-if TYPE_CHECKING:
-    from stator_bytecode._machine._machine import Machine
-
-SWITCHED = -1
-"""Returned by a handler that changed which frame is innermost (or moved the pc itself)."""
-
-Completion = Callable[["Machine", Frame, Instruction, Any], "int | None"]
-Continue = Callable[["Machine", Parked, Any], Result]
+from stator_bytecode._machine._state import Completion, Continue, MachineState
 
 
-def discard(machine: Machine, frame: Frame, instr: Instruction, result: Any) -> None:
+def discard(machine: MachineState, frame: Frame, instr: Instruction, result: Any) -> None:
     return None
 
 
-def push_all_reversed(machine: Machine, frame: Frame, instr: Instruction, result: list[V]) -> None:
+def push_all_reversed(
+    machine: MachineState, frame: Frame, instr: Instruction, result: list[V]
+) -> None:
     frame.stack.extend(reversed(result))
 
 
 def jump_if(wanted: bool, or_pop: bool = False) -> Completion:
     """`or_pop`: the value tested, which is still on the stack, stays there only when it jumps."""
 
-    def jump(machine: Machine, frame: Frame, instr: Instruction, result: bool) -> int | None:
+    def jump(machine: MachineState, frame: Frame, instr: Instruction, result: bool) -> int | None:
         if result is wanted:
             return instr.target
         if or_pop:
@@ -46,16 +39,16 @@ def jump_if(wanted: bool, or_pop: bool = False) -> Completion:
     return jump
 
 
-def push_bool(machine: Machine, frame: Frame, instr: Instruction, result: bool) -> None:
+def push_bool(machine: MachineState, frame: Frame, instr: Instruction, result: bool) -> None:
     frame.stack.append(machine.domain.from_bool(result))
 
 
-def unary(machine: Machine, frame: Frame, instr: Instruction, result: Any) -> None:
+def unary(machine: MachineState, frame: Frame, instr: Instruction, result: Any) -> None:
     """`not` asked for a truth; the others for a value."""
     frame.stack.append(machine.domain.from_bool(not result) if instr.arg == "not" else result)
 
 
-def compare(machine: Machine, frame: Frame, instr: Instruction, result: Any) -> int | None:
+def compare(machine: MachineState, frame: Frame, instr: Instruction, result: Any) -> int | None:
     """With the flag the comparison's result is asked for its truth, which comes back here as a Python bool."""
     if not instr.arg[1]:
         frame.stack.append(result)
@@ -66,7 +59,7 @@ def compare(machine: Machine, frame: Frame, instr: Instruction, result: Any) -> 
     return None
 
 
-def next_or_leave(machine: Machine, frame: Frame, instr: Instruction, result: V) -> int | None:
+def next_or_leave(machine: MachineState, frame: Frame, instr: Instruction, result: V) -> int | None:
     if result is NULL:
         frame.stack.pop()
         return instr.target
@@ -74,7 +67,9 @@ def next_or_leave(machine: Machine, frame: Frame, instr: Instruction, result: V)
     return None
 
 
-def sent(machine: Machine, frame: Frame, instr: Instruction, result: tuple[V, V]) -> int | None:
+def sent(
+    machine: MachineState, frame: Frame, instr: Instruction, result: tuple[V, V]
+) -> int | None:
     """`(yielded, NULL)` or `(NULL, returned)`; the receiver stays, or leaves when it is done (3.11)."""
     yielded, returned = result
     if yielded is not NULL:
@@ -86,14 +81,14 @@ def sent(machine: Machine, frame: Frame, instr: Instruction, result: tuple[V, V]
     return instr.target
 
 
-def load_global(machine: Machine, frame: Frame, instr: Instruction, result: V) -> None:
+def load_global(machine: MachineState, frame: Frame, instr: Instruction, result: V) -> None:
     null = instr.arg[1]
     frame.stack.extend(
         (result,) if null is None else (NULL, result) if null == "before" else (result, NULL)
     )
 
 
-def push_method(machine: Machine, frame: Frame, instr: Instruction, result: Any) -> None:
+def push_method(machine: MachineState, frame: Frame, instr: Instruction, result: Any) -> None:
     """`(function, receiver or NULL)` as a Python tuple; what comes of a callee is a plain attribute."""
     function, receiver = result if type(result) is tuple else (result, NULL)
     push_callable(frame, function, receiver)
@@ -104,26 +99,30 @@ def push_callable(frame: Frame, function: V, receiver: V) -> None:
     frame.stack.extend((NULL, function) if first else (function, receiver))
 
 
-def super_attribute(machine: Machine, frame: Frame, instr: Instruction, result: V) -> None:
+def super_attribute(machine: MachineState, frame: Frame, instr: Instruction, result: V) -> None:
     if instr.arg[1]:
         push_callable(frame, result, NULL)
     else:
         frame.stack.append(result)
 
 
-def class_deref(machine: Machine, frame: Frame, instr: Instruction, result: V) -> None:
+def class_deref(machine: MachineState, frame: Frame, instr: Instruction, result: V) -> None:
     """The mapping's item, or NULL: then the cell's content."""
     frame.stack.append(cell_content(machine, frame, instr.arg) if result is NULL else result)
 
 
-def dict_or_global(machine: Machine, frame: Frame, instr: Instruction, result: V) -> int | None:
+def dict_or_global(
+    machine: MachineState, frame: Frame, instr: Instruction, result: V
+) -> int | None:
     if result is NULL:
         return machine.finish(frame, instr, machine.domain.load_global(frame, instr.arg))
     frame.stack.append(result)
     return None
 
 
-def setup_annotations(machine: Machine, frame: Frame, instr: Instruction, result: V) -> int | None:
+def setup_annotations(
+    machine: MachineState, frame: Frame, instr: Instruction, result: V
+) -> int | None:
     if result is not NULL:
         return None
     domain = machine.domain
@@ -132,11 +131,13 @@ def setup_annotations(machine: Machine, frame: Frame, instr: Instruction, result
     )
 
 
-def raise_result(machine: Machine, frame: Frame, instr: Instruction, result: V) -> None:
+def raise_result(machine: MachineState, frame: Frame, instr: Instruction, result: V) -> None:
     raise Raised(result)
 
 
-def group_matched(machine: Machine, frame: Frame, instr: Instruction, result: tuple[V, V]) -> None:
+def group_matched(
+    machine: MachineState, frame: Frame, instr: Instruction, result: tuple[V, V]
+) -> None:
     """`(rest, match)`: a match becomes the exception being handled."""
     rest, match = result
     frame.stack.extend((rest, match))
@@ -144,7 +145,7 @@ def group_matched(machine: Machine, frame: Frame, instr: Instruction, result: tu
         frame.handled = match
 
 
-def cell_content(machine: Machine, frame: Frame, slot: int) -> V:
+def cell_content(machine: MachineState, frame: Frame, slot: int) -> V:
     if (content := machine.domain.cell_get(frame.slots[slot])) is not NULL:
         return content
     name = frame.code.slots[slot]
@@ -189,7 +190,7 @@ COMPLETIONS: dict[str, Completion] = {
 # what a callee's return value is to the frame that waits for it; other kinds are the Domain's
 
 
-def ask_domain(machine: Machine, parked: Parked, value: V) -> Result:
+def ask_domain(machine: MachineState, parked: Parked, value: V) -> Result:
     return machine.domain.complete(parked.then, value)
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stator_bytecode._codec._instruction import Instruction
-from stator_bytecode._machine._completion import COMPLETIONS, SWITCHED, THENS, Continue, sent
+from stator_bytecode._machine._completion import COMPLETIONS, THENS, sent
 from stator_bytecode._machine._domain import (
     Raised,
     Reraised,
@@ -34,15 +34,13 @@ from stator_bytecode._machine._frame import (
     Then,
 )
 from stator_bytecode._machine._outcome import Yielded
-
-if TYPE_CHECKING:
-    from stator_bytecode._machine._machine import Machine
+from stator_bytecode._machine._state import SWITCHED, Continue, MachineState
 
 CLOSE_GIVES_RESULT = sys.version_info >= (3, 13)
 """Whether `close()` gives what the generator returned on its GeneratorExit."""
 
 
-def create(machine: Machine, frame: Frame) -> V:
+def create(machine: MachineState, frame: Frame) -> V:
     """RETURN_GENERATOR: `frame` leaves the stack and becomes a generator's."""
     frame.pc += 1
     state = GeneratorState(frame)
@@ -51,7 +49,7 @@ def create(machine: Machine, frame: Frame) -> V:
     return machine.domain.make_generator(state)
 
 
-def resume(machine: Machine, request: Resume) -> None:
+def resume(machine: MachineState, request: Resume) -> None:
     """Put the generator's frame on the stack; the frame that waits for it, if any, is parked already."""
     state, domain = request.generator, machine.domain
     fresh = state.status is GeneratorStatus.CREATED
@@ -73,14 +71,14 @@ def resume(machine: Machine, request: Resume) -> None:
         )
 
 
-def _start(machine: Machine, state: GeneratorState) -> Frame:
+def _start(machine: MachineState, state: GeneratorState) -> Frame:
     machine.journal.record(state)
     state.status = GeneratorStatus.RUNNING
     machine.frames.append(state.frame)
     return state.frame
 
 
-def _resume_closed(machine: Machine, state: GeneratorState, request: Resume) -> None:
+def _resume_closed(machine: MachineState, state: GeneratorState, request: Resume) -> None:
     machine.journal.record(state)
     state.status = GeneratorStatus.CLOSED
     if request.thrown is not None and request.then.kind not in ("close", "closing"):
@@ -92,7 +90,7 @@ def _resume_closed(machine: Machine, state: GeneratorState, request: Resume) -> 
 # suspending and returning
 
 
-def suspend(machine: Machine, frame: Frame, value: V) -> int:
+def suspend(machine: MachineState, frame: Frame, value: V) -> int:
     """`frame` yields `value`, and so does each generator that passes on what it yields to a thrown exception."""
     frames = machine.frames
     while True:
@@ -111,27 +109,27 @@ def suspend(machine: Machine, frame: Frame, value: V) -> int:
         machine.unpark(frame)
 
 
-def returned(machine: Machine, frame: Frame, value: V) -> int:
+def returned(machine: MachineState, frame: Frame, value: V) -> int:
     assert frame.generator is not None
     frame.generator.status = GeneratorStatus.CLOSED
     machine.frames.pop()
     return machine.deliver(frame, value, ENDS)
 
 
-def end_stops(machine: Machine, parked: Parked, value: V) -> Result:
+def end_stops(machine: MachineState, parked: Parked, value: V) -> Result:
     domain = machine.domain
     raise Raised(domain.python_error(StopIteration, *(() if domain.is_none(value) else (value,))))
 
 
-def end_close(machine: Machine, parked: Parked, value: V) -> Result:
+def end_close(machine: MachineState, parked: Parked, value: V) -> Result:
     return value if CLOSE_GIVES_RESULT else machine.domain.constant(None)
 
 
-def end_closing(machine: Machine, parked: Parked, value: V) -> Result:
+def end_closing(machine: MachineState, parked: Parked, value: V) -> Result:
     raise Reraised(parked.then.values[0])
 
 
-def yields_to_close(machine: Machine, parked: Parked, value: V) -> Result:
+def yields_to_close(machine: MachineState, parked: Parked, value: V) -> Result:
     raise Raised(machine.domain.python_error(RuntimeError, "generator ignored GeneratorExit"))
 
 
@@ -150,7 +148,7 @@ ALL_THENS: dict[str, Continue] = {**THENS, "close": yields_to_close, "closing": 
 # throwing in
 
 
-def _throw(machine: Machine, state: GeneratorState, thrown: V) -> None:
+def _throw(machine: MachineState, state: GeneratorState, thrown: V) -> None:
     """Raise `thrown` where the generator is suspended, or first in the generator that it delegates to."""
     _note_origin(machine, thrown)
     frame = state.frame
@@ -168,13 +166,13 @@ def _throw(machine: Machine, state: GeneratorState, thrown: V) -> None:
     raise Reraised(thrown)
 
 
-def _note_origin(machine: Machine, thrown: V) -> None:
+def _note_origin(machine: MachineState, thrown: V) -> None:
     """To throw it in again makes its traceback."""
     if machine.frames and machine.domain.is_made_here(thrown):
         machine.origins.setdefault(id(thrown), (thrown, machine.save()))
 
 
-def _throw_through(machine: Machine, state: GeneratorState, thrown: V) -> None:
+def _throw_through(machine: MachineState, state: GeneratorState, thrown: V) -> None:
     _be_barrier(machine)
     frame, domain = _start(machine, state), machine.domain
     frame.pc -= 1
@@ -193,7 +191,7 @@ def _throw_through(machine: Machine, state: GeneratorState, thrown: V) -> None:
         machine.finish(frame, instr, Resume(inner_state, thrown=thrown, then=then))
 
 
-def _be_barrier(machine: Machine) -> None:
+def _be_barrier(machine: MachineState) -> None:
     """Make the waiting frame one that a break rolls back to."""
     parked = machine.frames[-1].parked if machine.frames else None
     if parked is not None and parked.coroutine is None:
@@ -209,7 +207,7 @@ def _relay() -> Generator[Any, Any, V]:
 
 
 @operation
-def _throw_foreign(machine: Machine, inner: V, thrown: V) -> Generator[Any, Any, Any]:
+def _throw_foreign(machine: MachineState, inner: V, thrown: V) -> Generator[Any, Any, Any]:
     """`(yielded, NULL)` or `(NULL, returned)`."""
     domain = machine.domain
     if (method := (yield from _method(machine, inner, "throw"))) is NULL:
@@ -221,7 +219,7 @@ def _throw_foreign(machine: Machine, inner: V, thrown: V) -> Generator[Any, Any,
 
 
 @operation
-def _close_foreign(machine: Machine, inner: V, thrown: V) -> Generator[Any, Any, Any]:
+def _close_foreign(machine: MachineState, inner: V, thrown: V) -> Generator[Any, Any, Any]:
     try:
         method = yield from _method(machine, inner, "close")
     except Raised:
@@ -231,7 +229,7 @@ def _close_foreign(machine: Machine, inner: V, thrown: V) -> Generator[Any, Any,
     raise Reraised(thrown)
 
 
-def _method(machine: Machine, value: V, name: str) -> Generator[Any, Any, V]:
+def _method(machine: MachineState, value: V, name: str) -> Generator[Any, Any, V]:
     domain = machine.domain
     try:
         return (yield from settle(domain.get_attribute(value, name)))
@@ -242,7 +240,7 @@ def _method(machine: Machine, value: V, name: str) -> Generator[Any, Any, V]:
         return NULL
 
 
-def _stop_value(machine: Machine, raised: Raised) -> V:
+def _stop_value(machine: MachineState, raised: Raised) -> V:
     domain = machine.domain
     if not domain.exception_matches(raised.value, domain.constant(StopIteration)):
         raise raised
@@ -250,7 +248,7 @@ def _stop_value(machine: Machine, raised: Raised) -> V:
 
 
 def delegated(
-    machine: Machine, frame: Frame, instr: Instruction, result: tuple[V, V]
+    machine: MachineState, frame: Frame, instr: Instruction, result: tuple[V, V]
 ) -> int | None:
     """YIELD_VALUE of `yield from` after a throw: pass on what the inner one yielded, or leave the SEND loop."""
     yielded, _ = result

@@ -3,20 +3,20 @@
 Frames are explicit, so a Python-to-Python call pushes a `Frame` and never recurses, and the whole state can be saved as
 data (`snapshot`) and given to another Machine. Start with `_step_until_switch`; what the result of an operation does is
 in `_completion.py`, where an exception goes in `_unwind.py`, and the handlers of opcodes, by family, in
-`_handlers_*.py`.
+`_handlers/`.
+
+    Machine(domain, DEFAULT).run([frame])  =>  Returned(value), Broke(snapshot, reason), Escaped(exception, snapshot)
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeAlias
 
 from stator_bytecode._codec._instruction import Code, Instruction
-from stator_bytecode._handlers._all import DEFAULT, SAFE
-from stator_bytecode._handlers._asking import Handler
 from stator_bytecode._machine import _saved
 from stator_bytecode._machine._call_site import CallSite, call_sites
-from stator_bytecode._machine._completion import SWITCHED, Continue, ask_domain
+from stator_bytecode._machine._completion import ask_domain
 from stator_bytecode._machine._domain import (
     Domain,
     Invoke,
@@ -28,49 +28,43 @@ from stator_bytecode._machine._domain import (
     chained,
     raised_as,
 )
-from stator_bytecode._machine._frame import VALUE, Frame, GeneratorState, Parked, Snapshot, Then
+from stator_bytecode._machine._frame import Frame, GeneratorState, Snapshot
 from stator_bytecode._machine._generator import ALL_COMPLETIONS, ALL_THENS, resume
 from stator_bytecode._machine._outcome import Broke, Escaped, Outcome, Returned, Yielded
 from stator_bytecode._machine._refused import REFUSED
+from stator_bytecode._machine._saved import SAFE
+from stator_bytecode._machine._state import SWITCHED, Continue, MachineState
 from stator_bytecode._machine._unwind import unwind
 from stator_bytecode.errors import InternalError, Unsupported
+
+Handler: TypeAlias = "Callable[[Machine, Frame, Instruction], int | None]"
+"""Run one instruction: the neutral index to go on at, None for the next one, or SWITCHED when the innermost frame
+changed.
+
+One that fails may leave the stack in any state, unless it is listed in SAFE (`_saved.py`).
+"""
 
 Step = tuple[Handler, Instruction, bool]
 _SUSPENDING = frozenset({Invoke, Resume, Pending})
 
 
-class Machine:
-    """One run of interpreted code at a time. Handlers reach everything through it; a Domain may ask for `snapshot()`.
+class Machine(MachineState):
+    """One run of interpreted code at a time. Handlers reach everything through it; a Domain may take `snapshot()`.
 
-    `frames` is the live stack, outermost first. `before` is the state at the start of the innermost instruction when
-    that is one that can fail.
+    `handlers` has the handler of each opcode: `DEFAULT`, or a table made from it.
     """
 
     def __init__(
         self,
         domain: Domain,
-        handlers: Mapping[str, Handler] = DEFAULT,
+        handlers: Mapping[str, Handler],
         depth_limit: int | None = None,
         native_calls: Collection[CallSite] = (),
     ) -> None:
-        self.domain = domain
+        super().__init__(domain)
         self.handlers = handlers
         self.depth_limit = depth_limit
         self.native_calls = native_calls  # calls before which a run breaks
-        self.frames: list[Frame] = []
-        self.before: _saved.Saved | None = None
-        self.handing: _saved.Handing | None = (
-            None  # the callee whose value a waiting frame is taking
-        )
-        self.outcome: Outcome | Yielded | None = None
-        self.journal = _saved.GeneratorJournal()
-        self.origins: dict[
-            int, tuple[V, tuple[Snapshot, int]]
-        ] = {}  # where exceptions made here were first raised
-        self.caught: set[int] = (
-            set()
-        )  # those of them that did not leave the instruction that was under way there
-        self.outer: Machine | None = None
         self._steps: dict[Code, dict[int, Step]] = {}
 
     def run(self, frames: list[Frame]) -> Outcome:
@@ -160,21 +154,6 @@ class Machine:
             return None
         return complete(self, frame, instr, result)
 
-    def park(
-        self, frame: Frame, instr: Instruction, then: Then = VALUE, coroutine: Any = None
-    ) -> None:
-        frame.parked = Parked(
-            instr, then, coroutine, None if self.before is None else self._begun()
-        )
-        frame.pc = instr.index
-
-    def unpark(self, frame: Frame) -> Parked:
-        parked = frame.parked
-        assert parked is not None
-        frame.parked = None
-        self.before = parked.before
-        return parked
-
     def enter(self, request: Invoke | Resume) -> None:
         """Push the frame that a parked one waits for."""
         if self.depth_limit is not None and len(self.frames) >= self.depth_limit:
@@ -219,56 +198,6 @@ class Machine:
         self.proceed(frame, target)
         self.handing = None
         return SWITCHED
-
-    def ran_since(self, begun: _saved.Saved | None) -> list[GeneratorState]:
-        """The generators that were resumed since an instruction began."""
-        return [] if begun is None else [entry[0] for entry in self.journal.entries[begun[2] :]]
-
-    def proceed(self, frame: Frame, target: int | None) -> None:
-        """Move `frame`, which was parked, on to the next instruction."""
-        if target is None:
-            frame.pc += 1
-        elif target >= 0:
-            frame.pc = target
-
-    # what the state is
-
-    def handled(self) -> V | None:
-        """The exception being handled, as `sys.exception()` has it."""
-        for frame in reversed(self.frames):
-            if frame.handled is not None:
-                return frame.handled
-        return None if self.outer is None else self.outer.handled()
-
-    def snapshot(self) -> Snapshot:
-        """The stack before the innermost instruction that can be run again; domain values are shared, not copied."""
-        return self.save()[0]
-
-    def save(self) -> tuple[Snapshot, int]:
-        """The snapshot, and the length of the generator journal that belongs to it."""
-        frame = self.frames[-1]
-        if frame.code.instructions[frame.pc].op in SAFE:
-            return _saved.save_frames(self.frames, self._now(frame))
-        return _saved.save_frames(self.frames, self._begun())
-
-    def _now(self, frame: Frame) -> _saved.Saved:
-        return frame.stack[:], self.domain.mark(), len(self.journal.entries), None
-
-    def _begun(self) -> _saved.Saved:
-        """Where the instruction under way began."""
-        assert self.before is not None
-        return (
-            self.before
-            if self.handing is None
-            else (*self.before[:3], _saved.handing_state(self.handing))
-        )
-
-    def go_back(self, saved: tuple[Snapshot, int]) -> Snapshot:
-        """Undo all that was done since `saved`."""
-        snapshot, journal = saved
-        self.journal.rollback(journal)
-        self.domain.rollback(snapshot.mark)
-        return snapshot
 
     def before_resumption(self, state: GeneratorState) -> Snapshot | None:
         """Undo all since the generator `state`, which is running, was resumed; None when a snapshot resumed it."""

@@ -26,6 +26,24 @@ Saved = tuple[list[Any], Any, int, tuple[Then, Frame] | None]
 (the frame was continued from a saved stack while it waited): the callee to put back on top, and what the frame waited
 for."""
 
+SAFE = frozenset(
+    {
+        *("NOP", "POP_TOP", "PUSH_NULL", "COPY", "SWAP", "LOAD_CONST", "JUMP"),
+        *("LOAD_FAST", "LOAD_FAST_AND_CLEAR", "STORE_FAST", "DELETE_FAST"),
+        *("MAKE_CELL", "COPY_FREE_VARS", "LOAD_CLOSURE", "LOAD_DEREF"),
+        *(
+            "PUSH_EXC_INFO",
+            "POP_EXCEPT",
+            "RETURN_VALUE",
+            "RETURN_GENERATOR",
+            "YIELD_VALUE",
+            "END_SEND",
+        ),
+        *("BUILD_TUPLE", "LIST_TO_TUPLE", "RERAISE"),
+    }
+)
+"""Instructions that leave the stack as it was when they fail, and call nothing: no checkpoint before them."""
+
 
 @attrs.define(eq=False)
 class GeneratorJournal:

@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from stator_bytecode._machine._domain import Raised, Reraised, Result, V, raised_as
 from stator_bytecode._machine._frame import NULL, Frame, GeneratorStatus, LastInstruction, Parked
 from stator_bytecode._machine._generator import ENDS
 from stator_bytecode._machine._outcome import Escaped
 from stator_bytecode._machine._saved import held_by
+from stator_bytecode._machine._state import MachineState
 from stator_bytecode.errors import Unsupported
 
-if TYPE_CHECKING:
-    from stator_bytecode._machine._machine import Machine
 
-
-def unwind(machine: Machine, raised: Raised) -> None:
+def unwind(machine: MachineState, raised: Raised) -> None:
     """Leave the innermost frame at the handler of `raised`, or the outcome at `Escaped`."""
     current: Raised | None = raised
     while current is not None:
@@ -32,12 +30,12 @@ def unwind(machine: Machine, raised: Raised) -> None:
     machine.handing = None
 
 
-def _set_context(machine: Machine, value: V) -> None:
+def _set_context(machine: MachineState, value: V) -> None:
     if (handled := machine.handled()) is not None:
         machine.domain.with_context(value, handled)
 
 
-def _propagate(machine: Machine, raised: Raised) -> Raised | None:
+def _propagate(machine: MachineState, raised: Raised) -> Raised | None:
     """None when `raised` has come to rest; else what the operation of a waiting frame raised in its place."""
     frames, value = machine.frames, raised.value
     lasti = raised.lasti if isinstance(raised, Reraised) else None
@@ -91,7 +89,7 @@ def _is_reraised_here(frame: Frame, raised: Raised) -> bool:
     return type(raised) is Reraised and op in ("RAISE_VARARGS", "RERAISE")
 
 
-def _note_caught(machine: Machine, value: V, depth: int | None = None) -> None:
+def _note_caught(machine: MachineState, value: V, depth: int | None = None) -> None:
     """A handler of the innermost of `depth` frames took the exception, or an operation: not one that is run again."""
     if (origin := machine.origins.get(id(value))) is not None and (
         depth is None or depth > len(origin[1][0].frames)
@@ -99,7 +97,7 @@ def _note_caught(machine: Machine, value: V, depth: int | None = None) -> None:
         machine.caught.add(id(value))
 
 
-def _let_go(machine: Machine, value: V, rest: Rest) -> None:
+def _let_go(machine: MachineState, value: V, rest: Rest) -> None:
     """Nothing is unwound yet: tell of the operands that this will lose, of which the frames hold none then. A traceback
     keeps what is in slots, but of frames that stand for C it has no entry; what ends a loop keeps nothing."""
     frames, left = machine.frames, machine.frames[rest.depth + 1 :]
@@ -126,7 +124,7 @@ def _unwound(frames: list[Frame], operands: int) -> Iterator[None]:
             frame.stack = stack
 
 
-def _grows_visibly(machine: Machine, raised: Raised) -> bool:
+def _grows_visibly(machine: MachineState, raised: Raised) -> bool:
     """Whether the raised exception is a real object that gets an entry of its traceback on the way: raising it natively
     adds one, and so does each frame that it leaves."""
     if not machine.domain.is_object(raised.value):
@@ -135,7 +133,7 @@ def _grows_visibly(machine: Machine, raised: Raised) -> bool:
     return type(raised) is Raised or frame.code.instructions[frame.pc].handler is None
 
 
-def _arrive_at_yield(machine: Machine, frame: Frame, value: V) -> None:
+def _arrive_at_yield(machine: MachineState, frame: Frame, value: V) -> None:
     """Thrown in: a None was sent with it, and of what is being handled only this generator's own becomes its
     context."""
     frame.stack.append(machine.domain.constant(None))
@@ -154,7 +152,7 @@ def _enter_handler(frame: Frame, value: V, lasti: int | None) -> bool:
     return True
 
 
-def _left(machine: Machine, frame: Frame, value: V) -> V:
+def _left(machine: MachineState, frame: Frame, value: V) -> V:
     """`frame` ended by `value`. Out of a generator no StopIteration comes (since 3.12 its own code sees to that)."""
     if frame.generator is None:
         return value
@@ -168,7 +166,7 @@ def _left(machine: Machine, frame: Frame, value: V) -> V:
     )
 
 
-def stop_iteration_error(machine: Machine, value: V) -> V:
+def stop_iteration_error(machine: MachineState, value: V) -> V:
     domain = machine.domain
     error = domain.exception_from(
         domain.python_error(RuntimeError, "generator raised StopIteration"), value
@@ -177,7 +175,9 @@ def stop_iteration_error(machine: Machine, value: V) -> V:
     return error
 
 
-def _answer(machine: Machine, value: V, parked: Parked, ask: Callable[[], Result]) -> Raised | None:
+def _answer(
+    machine: MachineState, value: V, parked: Parked, ask: Callable[[], Result]
+) -> Raised | None:
     """Go on in the innermost frame's operation, which took the exception; what it raises is raised by its
     instruction."""
     frame = machine.frames[-1]
@@ -204,7 +204,7 @@ class Rest(NamedTuple):
     """Whether it is the end of what is gone through there, and nothing else."""
 
 
-def _rest(machine: Machine, value: V) -> Rest | None:
+def _rest(machine: MachineState, value: V) -> Rest | None:
     """None where neither a handler nor an operation takes the exception."""
     stops = True
     for depth in reversed(range(len(machine.frames))):
@@ -220,12 +220,12 @@ def _rest(machine: Machine, value: V) -> Rest | None:
     return None
 
 
-def _matches(machine: Machine, value: V, kinds: tuple[type[BaseException], ...]) -> bool:
+def _matches(machine: MachineState, value: V, kinds: tuple[type[BaseException], ...]) -> bool:
     domain = machine.domain
     return any(domain.exception_matches(value, domain.constant(kind)) is True for kind in kinds)
 
 
-def _ended_by(machine: Machine, parked: Parked, value: V) -> Result:
+def _ended_by(machine: MachineState, parked: Parked, value: V) -> Result:
     """What is caught is to the frame that waits as the end of a generator is; StopIteration says what that gives."""
     domain, kind = machine.domain, parked.then.kind
     given = (
