@@ -19,8 +19,8 @@ PASSED_OVER = " (as importlib._bootstrap)"
 
 def passed_over(*functions: Callable[..., Any]) -> frozenset[CodeType]:
     """The codes of functions of ours that stand between two frames of the program. `warnings` and `logging` count no
-    frame whose file is named as those of the import system (`warnings._is_internal_frame` of `_warnings.c`): that is how they
-    come to the program's own with `stacklevel=2`."""
+    frame whose file is named as those of the import system (`warnings._is_internal_frame`, and in C likewise): that
+    is how they come to the program's own with `stacklevel=2`."""
     for function in functions:
         code = function.__code__
         function.__code__ = code.replace(co_filename=f"{code.co_filename}{PASSED_OVER}")
