@@ -119,6 +119,16 @@ def test_a_symbolic_seed_needs_no_further_graph() -> None:
     assert counting.count == 1  # the entry with a symbolic seed has an equal graph
 
 
+def test_a_seed_too_long_to_be_written_down_is_captured() -> None:
+    def fn(x: Tensor) -> Any:
+        return x + random.Random((1 << 80_000) - 1).random()
+
+    counting = Counting()
+    compiled = stator.compile(fn, backend=counting)
+    assert torch.equal(compiled(torch.ones(3)), fn(torch.ones(3)))
+    assert counting.count == 1
+
+
 # -- graphs that raise -------------------------------------------------------------------------------------------------
 def raising(x: Tensor, s: Any) -> Any:
     a = s.python.random()

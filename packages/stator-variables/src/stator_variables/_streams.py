@@ -14,7 +14,6 @@ it draws nothing, and after it from then on (`is_late`). Numbers that are drawn 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -25,6 +24,7 @@ from stator_guards import InstanceDictSource, ItemSource, Source
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
 from stator_variables._drawn import DrawnSource, Early, Literal, Step, is_drawn
+from stator_variables._emit import _containers
 from stator_variables._filtering import filtered
 from stator_variables._graph import Traced
 from stator_variables._tracing import Tracing
@@ -261,8 +261,8 @@ def _text(e: Any, part: Early) -> str:
         return f"({items})" if isinstance(part, tuple) else f"[{items}]"
     if isinstance(part, Literal):
         value = part.value
-        is_plain = type(value) in (int, str, bytes, bool, type(None))
-        if is_plain or (type(value) is float and math.isfinite(value)):
+        is_plain = type(value) in (int, float, str, bytes, bool, type(None))
+        if is_plain and not _containers.has_no_literal(value):
             return repr(value)
         is_dtype = isinstance(value, torch.dtype)
         hint = repr(value).removeprefix("torch.") if is_dtype else type(value).__name__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -18,6 +19,18 @@ class Context(FunctionCtx):
 
     def __getattr__(self, name: str) -> Any:
         return unknown(self, name)
+
+
+def mapped(
+    body: Callable[..., Any], in_dims: Any, out_dims: Any, randomness: str, *inputs: Any
+) -> Any:
+    """`_transform_targets.vmapped`, by the public function."""
+    count = len(in_dims)
+
+    def closed(*batched: Any) -> Any:
+        return body(*batched, *inputs[count:])
+
+    return torch.vmap(closed, in_dims, out_dims, randomness)(*inputs[:count])
 
 
 def unknown(context: Any, name: str) -> Any:

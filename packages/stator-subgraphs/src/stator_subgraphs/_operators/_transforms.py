@@ -201,6 +201,12 @@ def vmap_impl(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return unflatten(t, results, spec)
 
 
+@handlers.handles(targets.vmapped)
+def vmapped(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Trace a node of a captured graph again."""
+    return app_level(t, _applevel.mapped, args, kwargs)
+
+
 @attrs.frozen(eq=False)
 class _Call:
     """A call of a mapped function. `dims` has a dimension, or None, for each leaf of the arguments."""

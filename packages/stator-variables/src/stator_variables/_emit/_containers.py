@@ -25,7 +25,7 @@ _LITERALS = (int, float, str, bytes, bool, type(None))
 @rebuilders.handles(k.ConstantTracker)
 def constant(e: Emitter, vt: Any) -> str:
     value = vt.value
-    if type(value) in _LITERALS and not _has_no_literal(value):
+    if type(value) in _LITERALS and not has_no_literal(value):
         return repr(value)
     if type(value) is re.Match:
         return e.bind(vt, f"{e.capture(found_again)}({e.capture(value, 'Match')})")
@@ -52,7 +52,7 @@ def _placed(part: Any) -> str:
     return f"{{:{part[1]}}}" if part[1] else "{}"
 
 
-def _has_no_literal(value: Any) -> bool:
+def has_no_literal(value: Any) -> bool:
     """Infinities, and ints that the interpreter may refuse to write down."""
     if type(value) is float:
         return not math.isfinite(value)

@@ -18,7 +18,7 @@ from stator_variables._applevel import _copying as app
 from stator_variables._build import new_namespace, with_namespace
 from stator_variables._builtin._method_table import app_level
 from stator_variables._model import _dictionary
-from stator_variables._torch import _torch_calls
+from stator_variables._torch import _storages, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -111,7 +111,7 @@ def cloned(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @handlers.handles(app.storage_of)
 def storage_of(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    return k.StorageTracker(args[0])
+    return _storages.untyped_storage(t, args, kwargs)
 
 
 @handlers.handles(app.address_of)
