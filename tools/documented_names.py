@@ -26,8 +26,8 @@ from typing import TypeGuard
 
 import attrs
 
-_FENCE = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
-_BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^ *```[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"(?<!`)`([^`\n]+(?:\n[^`\n]+)?)`(?!`)")
 _PATH = re.compile(r"(?:[\w.*-]+/)*[\w.*-]+\.(?:py|md|toml|txt)")
 _OF_CPYTHON = re.compile(r"(?:\w+/)+\w+\.[ch](?::\w+)?")
@@ -95,6 +95,7 @@ class Names:
         for path in found:
             shown = path.relative_to(root)
             names.files.add(f"/{shown.as_posix()}")
+            names.modules.update(shown.parts)
             if path.suffix == ".py":
                 names._add(shown, path.read_text())
         return names

@@ -1,0 +1,84 @@
+"""The steps of each how-to work: its files are written in a copy of the packages, and its tests run there.
+
+A block that is marked with a path is that file, or a change of it where its language is ``diff``. Nothing
+else is changed, and the conformance kit of the package has to pass as well.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs" / "how-to"
+BLOCK = re.compile(r"^ *```(py|diff) (\S+)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+
+# The conformance tests of the package that a page changes.
+KITS = {
+    "add-a-backend.md": "packages/stator-backends/tests/test_conformance.py",
+    "add-a-guard-kind.md": "packages/stator-guards/tests/test_conformance.py",
+    "add-an-opcode.md": "packages/stator-bytecode/tests/test_conformance.py",
+    "add-an-operator.md": "packages/stator-subgraphs/tests/test_conformance.py",
+}
+
+
+def steps(page: str) -> list[tuple[str, str, str]]:
+    """Return the kind, the path and the text of each block with a path."""
+    found = BLOCK.findall((FOLDER / page).read_text())
+    return [(kind, path, textwrap.dedent(text)) for kind, path, text in found]
+
+
+def apply(root: pathlib.Path, kind: str, path: str, text: str) -> None:
+    """Write a new file, or replace the lines of a change, which must be there once."""
+    target = root / path
+    if kind == "py":
+        assert not target.exists(), path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+        return
+
+    lines = text.splitlines(keepends=True)
+    before = "".join(line[1:] for line in lines if line[0] in " -")
+    after = "".join(line[1:] for line in lines if line[0] in " +")
+    source = target.read_text()
+    assert source.count(before) == 1, f"{path}: {before}"
+    target.write_text(source.replace(before, after))
+
+
+def test_every_page_with_steps_is_tested() -> None:
+    assert {path.name for path in FOLDER.glob("*.md") if steps(path.name)} == set(KITS)
+
+
+@pytest.mark.parametrize("page", KITS)
+def test_steps_of_the_page_work(page: str, tmp_path: pathlib.Path) -> None:
+    hidden = shutil.ignore_patterns("__pycache__", ".*")
+    shutil.copytree(ROOT / "packages", tmp_path / "packages", ignore=hidden)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for step in steps(page):
+        apply(tmp_path, *step)
+
+    paths = {path for _, path, _ in steps(page)}
+    tests = sorted(path for path in paths if "/tests/" in path or path.startswith("integration"))
+    assert tests
+    run_tests(tmp_path, [*tests, KITS[page]])
+
+
+def run_tests(root: pathlib.Path, paths: list[str]) -> None:
+    """Run tests in a process that imports the packages of the copy."""
+    sources = [str(path) for path in root.glob("packages/*/src")]
+    found = subprocess.run(
+        [sys.executable, "-m", "pytest", "-n0", "-p", "no:cacheprovider", *paths],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sources)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
