@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._functorch import eager_transforms
 from torch.autograd.function import FunctionCtx
 
 
@@ -35,6 +36,36 @@ def mapped(
         return body(*batched, *inputs[count:])
 
     return torch.vmap(closed, in_dims, out_dims, randomness)(*inputs[:count])
+
+
+def value_and_grads(
+    body: Callable[..., Any], argnums: tuple[int, ...], count: int, *inputs: Any
+) -> Any:
+    """`_transform_targets.value_and_grads`, by the public function."""
+
+    def function(*primals: Any) -> Any:
+        value, *aux = body(*primals, *inputs[count:])
+        return value, tuple(aux)
+
+    transform = torch.func.grad_and_value(function, argnums, has_aux=True)
+    grads, (value, aux) = transform(*inputs[:count])
+    return grads, value, aux
+
+
+def pulled_back(
+    body: Callable[..., Any], argnums: tuple[int, ...], count: int, results: int, *inputs: Any
+) -> Any:
+    """`_transform_targets.pulled_back`, by the function that `torch.func.vjp` calls."""
+
+    def function(*primals: Any) -> Any:
+        found = body(*primals, *inputs[count:])
+        return found[:results], found[results:]
+
+    found: Any = eager_transforms._vjp_with_argnums(
+        function, *inputs[:count], argnums=argnums, has_aux=True
+    )
+    out, pull, aux = found
+    return out, aux, pull
 
 
 def unknown(context: Any, name: str) -> Any:

@@ -201,10 +201,16 @@ def vmap_impl(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return unflatten(t, results, spec)
 
 
-@handlers.handles(targets.vmapped)
-def vmapped(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Trace a node of a captured graph again."""
-    return app_level(t, _applevel.mapped, args, kwargs)
+@handlers.handles_each(
+    {
+        targets.vmapped: _applevel.mapped,
+        targets.value_and_grads: _applevel.value_and_grads,
+        targets.pulled_back: _applevel.pulled_back,
+    }
+)
+def transformed_again(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    """Trace a node of a captured graph again: its steps call primitives that are not traced into."""
+    return app_level(t, of, args, kwargs)
 
 
 @attrs.frozen(eq=False)
