@@ -20,7 +20,7 @@ from stator_guards import (
     State,
     TypeIs,
 )
-from stator_variables import DEFAULT_HANDLERS, Tracing
+from stator_variables import DEFAULT_HANDLERS, StandardSpace, Tracing
 
 X = ParameterSource("x")
 
@@ -42,7 +42,7 @@ class HasItem(Kind):
 def t() -> Tracing:
     """Return a trace without a graph, which guards of plain values do not need."""
     graph: Any = None
-    return Tracing(graph, DEFAULT_HANDLERS)
+    return StandardSpace(graph, DEFAULT_HANDLERS)
 
 
 def test_facts_of_a_kind_of_a_fork_are_kept(t: Tracing) -> None:
