@@ -215,6 +215,47 @@ def what_comes_back(x: Tensor, log: Log) -> Any:
     return x + 1
 
 
+class Pair(tuple[Any, ...]):
+    kept: Any = None
+
+
+def _first_of(pair: Any, log: Log) -> Any:
+    stator.graph_break()
+    pair = pair[1:]
+    log.append("taken apart")
+    return pair
+
+
+@program
+def what_a_tuple_of_a_class_holds(x: Tensor, log: Log) -> Any:
+    rest = _first_of(Pair((Loud(log), 1)), log)
+    log.append("returned")
+    return x + 1, rest
+
+
+@program
+def an_attribute_of_a_tuple_of_a_class(x: Tensor, log: Log) -> Any:
+    pair = Pair((1, 2))
+    pair.kept = Loud(log)
+    held: Any = [pair]
+    del pair
+    stator.graph_break()
+    held = _first_of(held.pop(), log)
+    log.append("end")
+    return x + 1, held
+
+
+@program
+def a_tuple_of_a_class_with_an_end(x: Tensor, log: Log) -> Any:
+    class Ending(Pair):
+        def __del__(self) -> None:
+            log.append("ended")
+
+    rest = _first_of(Ending((1, 2)), log)
+    log.append("end")
+    return x + 1, rest
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_was_made_natively_dies_where_it_does_in_plain_python(name: str) -> None:
     plain, compiled = PROGRAMS[name], stator.compile(PROGRAMS[name], backend="eager")

@@ -284,6 +284,15 @@ def rejection_sampling() -> Program:
 
 
 @program
+def sampling_from_a_circle() -> Program:
+    def fn(location: torch.Tensor) -> Any:
+        distribution: Any = torch.distributions.VonMises(location, location + 1)
+        return distribution.sample() * location
+
+    return fn, repeated(torch.ones(2))
+
+
+@program
 def initialization_in_the_region() -> Program:
     def fn(weight: torch.Tensor) -> Any:
         torch.nn.init.xavier_uniform_(weight)
@@ -611,6 +620,22 @@ def pydantic_configuration() -> Program:
         return x * m.width + len(m.names)
 
     return fn, repeated(torch.ones(3), Model())
+
+
+@program
+def pydantic_model_of_a_tensor() -> Program:
+    import pydantic
+
+    class Scaled(pydantic.BaseModel):
+        model_config = pydantic.ConfigDict(arbitrary_types_allowed=True)
+        values: torch.Tensor
+        scale: float = 2.0
+
+    def fn(x: torch.Tensor) -> Any:
+        made = Scaled(values=x * 2)
+        return made.values * made.scale
+
+    return fn, repeated(torch.ones(3))
 
 
 @dataclasses.dataclass

@@ -247,15 +247,24 @@ class _Simple:
     """A class whose instances consist of their `__dict__`."""
 
 
-def _held_by_simple_object(value: object, cls: type) -> Sequence[object] | None:
-    """Return what an object refers to that consists of its `__dict__` and runs nothing when it dies; else None."""
-    is_plain = type(cls) is type and not cls.__itemsize__ and not hasattr(cls, "__del__")
+def _held_by_simple_object(value: Any, cls: type) -> Sequence[object] | None:
+    """Return what an object refers to that consists of its `__dict__`, or is a tuple besides, and runs nothing when it
+    dies; else None."""
+    if type(cls) is not type or hasattr(cls, "__del__") or weakref.getweakrefcount(value):
+        return None
+    if issubclass(cls, tuple) and not hasattr(cls, _OF_STRUCTURES):
+        own = object.__getattribute__(value, "__dict__").values() if cls.__dictoffset__ else ()
+        return [*tuple.__iter__(value), *own]
     like = (
         cls.__basicsize__ == _Simple.__basicsize__ and cls.__dictoffset__ == _Simple.__dictoffset__
     )
-    if not is_plain or not like or weakref.getweakrefcount(value):
+    if cls.__itemsize__ or not like:
         return None
     return [*object.__getattribute__(value, "__dict__").values()]
+
+
+_OF_STRUCTURES = "n_sequence_fields"
+"""An attribute of classes whose tuples have more items than they show."""
 
 
 _FEWEST = 4
