@@ -21,7 +21,7 @@ def pytest_configure(config: object) -> None:
 
 
 def pytest_collection_finish(session: object) -> None:
-    from integration_tests.warming import warm_up
+    from integration_tests.support.warming import warm_up
 
     warm_up()
     gc.set_threshold(

@@ -60,13 +60,13 @@ def opcodes() -> str:
 
 def behaviours() -> str:
     """Each behaviour with its programs: held in one graph, or with the break that `fullgraph=True` names."""
-    from integration_tests.behaviours import catalogue, promise
+    from integration_tests.corpora.behaviours import catalogue, promise
 
     rows = [_behaviour(name, promise(name), found) for name, found in catalogue().items()]
     lead = (
-        "What must hold, as programs of `integration_tests/behaviours`: each gives what plain Python gives over four "
-        "calls with changing inputs under `fullgraph=True`, unless it is refused there for the reason given; on demand "
-        "(`-m slow`) also broken at every call, operation and instruction."
+        "What must hold, as programs of `integration_tests/corpora/behaviours`: each gives what plain "
+        "Python gives over four calls with changing inputs under `fullgraph=True`, unless it is refused there "
+        "for the reason given; on demand (`-m slow`) also broken at every call, operation and instruction."
     )
     head = ["| behaviour | module | programs | in one graph | refused |", "|---|---|---|---|---|"]
     return _page("Behaviours", lead, *head, *rows)
@@ -74,13 +74,13 @@ def behaviours() -> str:
 
 def impure_reads() -> str:
     """What no argument holds, and what is done with each."""
-    from integration_tests.impure_reads import READS
+    from integration_tests.guards_and_recompiles.impure_reads import READS
 
     lead = (
-        "Reads of what no argument holds, each a row of `integration_tests/impure_reads.py` that is tested. *guard*: "
-        "read while tracing; what the program does with it is compared by every call before its entry runs. *re-read*: "
-        "the entry, or its graph, reads it each time. *break*: it runs natively, where it stands. What is in no table "
-        "of handlers breaks."
+        "Reads of what no argument holds, each a row of `integration_tests/guards_and_recompiles/impure_reads.py` "
+        "that is tested. *guard*: read while tracing; what the program does with it is compared by every call "
+        "before its entry runs. *re-read*: the entry, or its graph, reads it each time. *break*: it runs natively, "
+        "where it stands. What is in no table of handlers breaks."
     )
     return _page(
         "Impure reads",

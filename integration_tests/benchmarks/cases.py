@@ -15,8 +15,8 @@ import stator
 import torch
 
 from integration_tests.benchmarks.interleaved import best_times
-from integration_tests.counting import Counting
-from integration_tests.models import ZOO
+from integration_tests.corpora.models import ZOO
+from integration_tests.support.counting import Counting
 
 
 @attrs.frozen
@@ -63,8 +63,8 @@ print(time.perf_counter() - start)
 
 MEMORY = """
 import torch, torch._dynamo, stator, transformers
-from integration_tests.counting import Counting
-from integration_tests.models import ZOO
+from integration_tests.support.counting import Counting
+from integration_tests.corpora.models import ZOO
 model, call, _ = ZOO["gpt2"].make()
 model(*call.args, **call.kwargs)
 def peak():  # of this process alone: ru_maxrss starts with what the parent had

@@ -72,7 +72,7 @@ def _model(name: str) -> Any:
     """A model of the zoo, or else a class of ``transformers`` in the sizes above; weights are random."""
     import transformers
 
-    from integration_tests.models import ZOO
+    from integration_tests.corpora.models import ZOO
 
     if name in ZOO:
         return ZOO[name].make()[0]
@@ -84,7 +84,7 @@ def _model(name: str) -> Any:
 
 def _zoo(name: str, training: bool = False) -> Program:
     """A model of the zoo at its full depth, with the arguments that it has there."""
-    from integration_tests.models import ZOO
+    from integration_tests.corpora.models import ZOO
 
     model, call, _ = ZOO[name].make()
     return Program(model.train(training), always(*call.args, **call.kwargs))

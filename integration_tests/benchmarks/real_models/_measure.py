@@ -18,7 +18,7 @@ import torch
 from integration_tests.benchmarks.real_models._replay import Replay
 from integration_tests.benchmarks.real_models._sides import SIDES, Side
 from integration_tests.benchmarks.real_models._workload import Figure, Program, Workload
-from integration_tests.counting import Counting
+from integration_tests.support.counting import Counting
 
 _ROUNDS = 30
 _SECONDS_PER_ROUND = 0.004

@@ -50,7 +50,7 @@ def _max_vit() -> Program:
 
 
 def _hugging_face(name: str) -> Program:
-    from integration_tests.models import ZOO
+    from integration_tests.corpora.models import ZOO
 
     model, call, _ = ZOO[name].make()
     return Program(model, always(*call.args, **call.kwargs))

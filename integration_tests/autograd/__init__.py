@@ -1,0 +1,1 @@
+"""Gradients: hooks, functions, checkpoints, inference mode."""

@@ -1,0 +1,1 @@
+"""Graphs as backends get them, AOTAutograd, plugins."""

@@ -1,0 +1,1 @@
+"""Graph breaks: their cost, their place, and what is alive over them."""

@@ -1,0 +1,1 @@
+"""Classes, attributes, descriptors and special methods."""

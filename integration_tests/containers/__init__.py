@@ -1,0 +1,1 @@
+"""Lists, dicts, sets, deques and heaps: contents, order, keys, copies."""

@@ -1,0 +1,1 @@
+"""Large collections of programs, each with the test that runs it."""

@@ -1,0 +1,1 @@
+"""Functions of other people's libraries, compared on random arguments."""

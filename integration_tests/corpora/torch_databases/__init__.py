@@ -1,0 +1,1 @@
+"""The operators and modules of torch's own tests."""

@@ -1,1 +1,0 @@
-"""CPython's own test methods under `stator.compile`: `python -m integration_tests.cpython --help`."""

@@ -1,0 +1,1 @@
+"""Reads that are guarded, changes between calls, and the number of compilations."""

@@ -1,0 +1,1 @@
+"""Statements, names, functions and builtins of the language itself."""

@@ -1,0 +1,1 @@
+"""Lifetime of objects: finalizers, weak references, suspended generators."""

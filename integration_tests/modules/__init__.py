@@ -1,0 +1,1 @@
+"""`nn.Module` and scripted modules, and methods of them that are compiled."""

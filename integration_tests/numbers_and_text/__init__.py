@@ -1,0 +1,1 @@
+"""Numbers, strings, regular expressions and paths."""

@@ -1,0 +1,1 @@
+"""NumPy arrays and numbers."""

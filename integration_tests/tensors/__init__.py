@@ -1,0 +1,1 @@
+"""Tensors and their subclasses, views and memory, random streams, distributed tensors."""

@@ -1,0 +1,171 @@
+"""Functional collectives over gloo: captured in one graph by each of two processes, and equal to plain Python's."""
+
+from __future__ import annotations
+
+import pathlib
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import stator
+import torch
+import torch.distributed as dist
+import torch.multiprocessing
+from torch import Tensor
+from torch.distributed.tensor import Replicate, Shard, experimental
+from torch.utils import _pytree as pytree
+
+from integration_tests.support.counting import Counting
+
+SPLIT, WHOLE = [Shard(0)], [Replicate()]
+local_map: Any = experimental.local_map  # torch leaves it without types
+
+
+def world() -> Any:
+    return dist.group.WORLD
+
+
+def all_reduced(x: Tensor) -> Any:
+    import torch.distributed._functional_collectives as collectives
+
+    return collectives.all_reduce(x * 2, "sum", world()) + dist.get_rank()
+
+
+def all_gathered(x: Tensor) -> Any:
+    import torch.distributed._functional_collectives as collectives
+
+    return collectives.all_gather_tensor(x * 2, 0, world()) + dist.get_world_size()
+
+
+def reduced_and_scattered(x: Tensor) -> Any:
+    import torch.distributed._functional_collectives as collectives
+
+    return collectives.reduce_scatter_tensor(x * 2, "sum", 0, world()) + 1
+
+
+def broadcast(x: Tensor) -> Any:
+    import torch.distributed._functional_collectives as collectives
+
+    return collectives.broadcast(x * 2, 1, world()) + 1
+
+
+def gathered_with_gradients(x: Tensor) -> Any:
+    import torch.distributed._functional_collectives as collectives
+
+    return collectives.all_gather_tensor_autograd(x * 2, 0, world()).sin()
+
+
+@torch.no_grad()
+def reduced_in_place(x: Tensor) -> Any:
+    y = x * 2
+    given = dist.all_reduce(y), dist.all_reduce(y[:2], op=dist.ReduceOp.MAX, group=world())
+    return y, given, y.sum() + dist.get_rank()
+
+
+@torch.no_grad()
+def gathered_into_others(x: Tensor) -> Any:
+    together, apart = x.new_zeros(8), [x.new_zeros(4) for _ in range(2)]
+    dist.all_gather_into_tensor(together, x * 2)
+    dist.all_gather(apart, x + 1)
+    return together, apart
+
+
+@torch.no_grad()
+def scattered_and_exchanged(x: Tensor) -> Any:
+    part, exchanged = x.new_zeros(2), torch.zeros_like(x)
+    dist.reduce_scatter_tensor(part, x * 3)
+    dist.all_to_all_single(exchanged, x * 5)
+    return part, exchanged + 1
+
+
+@torch.no_grad()
+def reduced_argument(x: Tensor) -> Any:
+    x = x.detach()
+    dist.all_reduce(x, async_op=False)
+    return x + 1
+
+
+IN_PLACE: tuple[Callable[[Tensor], Any], ...] = (
+    reduced_in_place,
+    gathered_into_others,
+    scattered_and_exchanged,
+    reduced_argument,
+)
+
+
+def mapped_over_local_parts(x: Tensor) -> Any:
+    scale = x * 2
+    multiplied = local_map(lambda a, n: (a * n + scale, a.sum()), (SPLIT, WHOLE), (SPLIT, None))
+    total, part = multiplied(x.sin(), 3)
+    return total + part
+
+
+def waited_for_later(x: Tensor) -> Any:
+    y = x.detach() * 2
+    work: Any = dist.all_reduce(y, async_op=True)
+    work.wait()
+    return y + 1
+
+
+def with_gradients(x: Tensor) -> Any:
+    y = x * 2
+    dist.all_reduce(y)
+    return y + 1
+
+
+PROGRAMS: tuple[Callable[[Tensor], Any], ...] = (
+    all_reduced,
+    all_gathered,
+    reduced_and_scattered,
+    broadcast,
+    gathered_with_gradients,
+    mapped_over_local_parts,
+)
+
+
+def test_two_processes_capture_collectives(tmp_path: pathlib.Path) -> None:
+    multiprocessing: Any = torch.multiprocessing  # not typed
+    multiprocessing.spawn(_process, (f"file://{tmp_path}/meeting",), nprocs=2)
+
+
+def _process(rank: int, meeting: str) -> None:
+    warnings.simplefilter("ignore")  # the names that users call are deprecated ones
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
+    for program in PROGRAMS:
+        counting = Counting()
+        for backend in (counting, "aot_eager"):
+            x = (torch.arange(4.0) + rank).requires_grad_()
+            y = x.detach().clone().requires_grad_()
+            expected, actual = (
+                program(x),
+                stator.compile(program, backend=backend, fullgraph=True)(y),
+            )
+            assert torch.equal(expected, actual), program.__name__
+            if program is broadcast and backend == "aot_eager":
+                continue  # torch has no formula for its gradient, and AOT stops there
+            expected.sum().backward()
+            actual.sum().backward()
+            assert x.grad is not None
+            assert y.grad is not None
+            assert torch.equal(x.grad, y.grad), program.__name__
+        assert counting.count == 1
+    for program in IN_PLACE:
+        for backend in ("eager", "aot_eager"):
+            assert_alike(program, stator.compile(program, backend=backend, fullgraph=True), rank)
+    for program in (waited_for_later, with_gradients):
+        compiled = stator.compile(program, backend="eager")
+        assert_alike(program, compiled, rank)
+        assert compiled.report.breaks, program.__name__
+    dist.destroy_process_group()
+
+
+def assert_alike(program: Any, compiled: Any, rank: int) -> None:
+    x, y = ((torch.arange(4.0) + rank).requires_grad_() for _ in range(2))
+    expected, actual = (
+        pytree.tree_leaves(fn(given)) for fn, given in ((program, x), (compiled, y))
+    )
+    assert len(expected) == len(actual), program.__name__
+    assert all(
+        torch.equal(*pair) for pair in zip(expected, actual, strict=True) if pair[0] is not None
+    ), program.__name__
+    assert torch.equal(x, y), program.__name__

@@ -1,0 +1,1 @@
+"""Threads that compile and call at the same time."""

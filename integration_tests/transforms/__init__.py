@@ -1,0 +1,1 @@
+"""The transforms of `torch.func`, higher-order and custom operators."""
