@@ -1,8 +1,8 @@
 """The operators and modules of torch's own tests (OpInfo, ModuleInfo) with their samples, compiled beside plain Python.
 
 ``python -m integration_tests.corpora.torch_databases.comparison`` runs all samples of one dtype in one process and
-appends a line of JSON per entry to ``--output``; a run that was interrupted continues there. ``--page`` writes the figures of a finished file
-to ``docs/reference/torch-databases.md``.
+appends a line of JSON per entry to ``--output``; a run that was interrupted continues there. ``--page`` writes the
+figures of a finished file to ``docs/reference/torch-databases.md``.
 """
 
 from __future__ import annotations
