@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from stator_subgraphs import add_fake_kernels
 from stator_subgraphs._fake import new_fake_mode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
@@ -20,6 +21,7 @@ def layouts(tensors: Any) -> list[Any]:
 
 def fakes(env: ShapeEnv, *tensors: torch.Tensor) -> list[Any]:
     mode = new_fake_mode(env)
+    add_fake_kernels(mode)
     return [mode.from_tensor(tensor, static_shapes=True) for tensor in tensors]
 
 

@@ -6,7 +6,7 @@ Start at `OutputGraph`: it implements the `GraphRecorder` of `stator_variables`.
 from stator_subgraphs._captured import Body, CapturedGraph, GraphInput, ShapeFact
 from stator_subgraphs._check import check_graph
 from stator_subgraphs._fake import is_mode_call
-from stator_subgraphs._fake_kernel import add_fake_kernels
+from stator_subgraphs._fake_kernel import add_fake_kernels, needs_fake_kernels
 from stator_subgraphs._heard import Warned
 from stator_subgraphs._mutation import storage_of
 from stator_subgraphs._operators._all import OPERATORS
@@ -23,6 +23,7 @@ __all__ += [
     "is_mode_call",
     "is_of_torch",
     "may_draw",
+    "needs_fake_kernels",
     "node_may_draw",
     "storage_of",
 ]

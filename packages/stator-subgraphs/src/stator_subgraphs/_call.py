@@ -16,6 +16,7 @@ from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings
 from stator_subgraphs._boundary import Foreign
 from stator_subgraphs._captured import Body
 from stator_subgraphs._fake import MODE_CALLS, has_body, refuse_wrappers, run
+from stator_subgraphs._fake_kernel import CALLERS, add_fake_kernels
 from stator_subgraphs._heard import Hearing, Warned
 from stator_subgraphs._mutation import Target, Watched, called, may_write, overloads_of, storage_of
 from stator_subgraphs._picky import may_raise, name_of
@@ -49,6 +50,8 @@ def record_call(
         target, examples, example_kwargs, tensors, state.root.placeholders, called(target)
     )
     refuse(operation)
+    if target in CALLERS:
+        add_fake_kernels(state.mode)
     if body is not None or has_body(examples):
         refuse_wrappers(operation.inputs)
     watched = Watched.of(tensors, may_write(target, kwargs))

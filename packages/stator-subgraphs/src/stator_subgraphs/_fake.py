@@ -27,7 +27,6 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv, StatefulSymbolicCont
 from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from stator_subgraphs._fake_kernel import add_fake_kernels
 from stator_subgraphs._inference_views import as_views
 from stator_subgraphs._mutation import Target, called
 from stator_subgraphs._structure import tensors_in
@@ -49,9 +48,7 @@ def _import_what_it_needs() -> None:
 def new_fake_mode(shape_env: ShapeEnv) -> FakeTensorMode:
     """A mode whose tensors never hand out a data pointer: an address read while tracing would be baked in."""
     with NO_POINTERS:
-        mode = FakeTensorMode(shape_env=shape_env)
-    add_fake_kernels(mode)
-    return mode
+        return FakeTensorMode(shape_env=shape_env)
 
 
 class World:

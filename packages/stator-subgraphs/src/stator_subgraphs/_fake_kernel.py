@@ -12,17 +12,24 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import GraphModule
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, _constrain_range_for_size
 
 aten = torch.ops.aten
 
 
 def add_fake_kernels(mode: FakeTensorMode) -> None:
-    """Let a mode use the kernels of this module.
+    """Let a mode use the kernels of this module, from the first call on that may need one (`CALLERS`).
 
     A subclass would not do: operators with bodies find what to do for a mode by its exact class.
     """
     setattr(mode, "_dispatch_impl", partial(_dispatch, weakref.ref(mode)))
+
+
+def needs_fake_kernels(module: torch.nn.Module) -> bool:
+    """Return True if a graph, or one inside of it, calls a function that needs these kernels."""
+    graphs = (each.graph for each in module.modules() if isinstance(each, GraphModule))
+    return any(node.target in CALLERS for graph in graphs for node in graph.nodes)
 
 
 def _dispatch(
@@ -96,3 +103,7 @@ KERNELS: dict[Any, Callable[..., Any]] = {
     aten._ctc_loss_backward.Tensor: _ctc_gradient,
     aten.linalg_lstsq.default: _lstsq,
 }
+CALLERS = frozenset(
+    (torch.ctc_loss, torch._ctc_loss, torch.nn.functional.ctc_loss, torch.linalg.lstsq, *KERNELS)
+)
+"""Functions that reach one of these operators."""

@@ -175,7 +175,7 @@ def _lowered_once(
 def _lowered(
     traced: Traced, options: Options, ambient: AmbientState, effects: GraphEffects
 ) -> Lowered:
-    from stator_subgraphs import add_fake_kernels
+    from stator_subgraphs import add_fake_kernels, needs_fake_kernels
 
     captured, fake_mode = traced.captured, traced.emitter.t.graph.fake_mode
     calls, as_it_is = None, CATCHES_FOREIGN if effects.catches_foreign else ""
@@ -184,6 +184,7 @@ def _lowered(
     elif traced.emitter.t.modes:
         calls = _take_out_setters(captured.module)
         as_it_is = SEVERAL if calls is None else ""
+    kernels = add_fake_kernels if needs_fake_kernels(captured.module) else None
     symbols = getattr(fake_mode.shape_env, "backed_var_to_val", ())
     has_floats = _are_floats(symbols)  # also what a rollback left
     try:
@@ -195,7 +196,7 @@ def _lowered(
                 ambient=ambient,
                 keeps_history=captured.keeps_history,
                 as_it_is=as_it_is,
-                add_fake_kernels=add_fake_kernels,
+                add_fake_kernels=kernels,
             )
     except BackendFailed:
         drawn = any(item.kind != "tensor" and is_drawn(item.source) for item in captured.inputs)
