@@ -1,6 +1,7 @@
 """Every operator and every module that torch's own tests know, with their samples of arguments, beside plain Python.
 
-One sample each in the default tier; the slow tier takes more of them, and other dtypes.
+One sample of every third operator and of every module in the default tier; the slow tier has the other operators, takes
+more samples, and other dtypes.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ OPERATORS = {
     if op.name not in (*UNDEFINED, *NOT_COPIED, *WARNING)
     and any(op.supports_dtype(dtype, "cpu") for dtype in DTYPES)
 }
+SAMPLED = [
+    pytest.param(name, marks=[pytest.mark.slow] if at % 3 else [])
+    for at, name in enumerate(OPERATORS)
+]
 MODULES = {info.name: info for info in module_db}
 
 
@@ -86,7 +91,7 @@ def check_module(info: Any, training: bool, count: int) -> None:
         assert_same(plain, compiled, partial(copy.copy, given), calls=2, owners=(plain, other))
 
 
-@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("name", SAMPLED)
 def test_operator(name: str) -> None:
     op = OPERATORS[name]
     dtype = next(dtype for dtype in DTYPES if op.supports_dtype(dtype, "cpu"))
