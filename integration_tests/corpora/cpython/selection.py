@@ -34,17 +34,10 @@ GROUPS = {
             "test_except_star",
         ),
     ),
+    "values": ("test_bool", "test_slice", "test_contains", "test_range", "test_int"),
     "numbers": (
-        *(
-            "test_bool",
-            "test_int",
-            "test_float",
-            "test_complex",
-            "test_range",
-            "test_slice",
-            "test_enumerate",
-        ),
-        *("test_contains", "test_compare", "test_math", "test_cmath", "test_operator"),
+        *("test_float", "test_complex", "test_enumerate"),
+        *("test_compare", "test_math", "test_cmath", "test_operator"),
     ),
     "containers": (
         *(
@@ -86,6 +79,9 @@ GROUPS = {
     ),
 }
 """Run a process for each group: the modules of `cpython_selection.LANGUAGE`, and the library's."""
+
+NIGHTLY = {"numbers", "texts", "draws", "dataclasses", "enums", "typing"}
+"""Groups of the nightly tier; decision 27 has the reason."""
 
 MODULES = (
     *LANGUAGE,

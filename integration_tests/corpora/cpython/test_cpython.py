@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from integration_tests.corpora.cpython.record import Record, read
-from integration_tests.corpora.cpython.selection import EXCLUDED, GROUPS, MODULES
+from integration_tests.corpora.cpython.selection import EXCLUDED, GROUPS, MODULES, NIGHTLY
 
 if (
     importlib.util.find_spec("test.test_list") is None
@@ -38,7 +38,13 @@ def _records(folder: pathlib.Path, *modules: str) -> dict[str, list[Record]]:
     return {module: read(folder / f"{module}.json") for module in modules}
 
 
-@pytest.mark.parametrize("modules", GROUPS.values(), ids=GROUPS)
+CHOSEN = [
+    pytest.param(modules, id=name, marks=[pytest.mark.slow] if name in NIGHTLY else [])
+    for name, modules in GROUPS.items()
+]
+
+
+@pytest.mark.parametrize("modules", CHOSEN)
 def test_modules_end_as_they_do_plainly(modules: tuple[str, ...], tmp_path: pathlib.Path) -> None:
     records = _records(tmp_path, *modules)
     assert all(records.values()), "a module without methods"
