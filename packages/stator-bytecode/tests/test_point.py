@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import attrs
 import pytest
-from stator_bytecode._breaks._layout import Parts
+from stator_bytecode._breaks._layout import Virtualized
 from stator_bytecode._breaks._plain import plain
 from stator_bytecode._breaks._point import layout_of
 from stator_bytecode._concrete._interpreter import ConcreteDomain
@@ -202,15 +202,18 @@ class Pair:
 def test_an_object_that_holds_a_generator_is_carried_in_parts() -> None:
     fn = subscript_of_held
     snapshot, domain = stop_at("CONTAINS_OP", fn, 3)
-    taken: dict[int, Parts] = {}
+    taken: dict[int, Virtualized] = {}
 
     def virtual(value: Any) -> Any:
         if type(value) is list and any(domain.generator_state(item) is not None for item in value):
-            return taken.setdefault(id(value), Parts(Pair(), tuple(value)))
+            return taken.setdefault(id(value), Virtualized(Pair(), tuple(value)))
         return domain.generator_state(value)
 
     point, values = layout_of(snapshot, virtual, lambda state: state.globals)
-    assert [type(layout).__name__ for layout in point.carried] == ["FrameLayout", "PartsLayout"]
+    assert [type(layout).__name__ for layout in point.carried] == [
+        "FrameLayout",
+        "VirtualizedLayout",
+    ]
     assert len(set(point.parameters)) == len(values) == point.count
     (frame,) = point.frames_from(values, lambda state: ("generator", state))
     held = frame.slots[fn.__code__.co_varnames.index("held")]
@@ -222,7 +225,7 @@ def test_an_object_that_holds_a_generator_is_carried_in_parts() -> None:
 
 def test_what_the_instruction_works_on_is_never_taken_apart() -> None:
     snapshot, _ = stop_at("CONTAINS_OP", subscript_of_held, 3)
-    parts = Parts(Pair(), ())
+    parts = Virtualized(Pair(), ())
     for value, carried in ((3, 0), ("found", 1)):
         slots = ("found", *snapshot.frames[0].slots[1:])
         state = attrs.evolve(snapshot.frames[0], slots=slots, stack=(3, 3))

@@ -1,7 +1,7 @@
 """CPython bytecode as a neutral instruction stream, an abstract interpreter over it, and continuations."""
 
 from stator_bytecode._breaks._exit import State
-from stator_bytecode._breaks._layout import Parts, Recipe
+from stator_bytecode._breaks._layout import Virtualized, VirtualizedRecipe
 from stator_bytecode._breaks._plain import plain
 from stator_bytecode._breaks._point import Point, layout_of, layout_of_generator
 from stator_bytecode._breaks._raised import TracebackEntry, TracebackFactory
@@ -52,7 +52,7 @@ from stator_bytecode._machine._machine import Handler as OpcodeHandler
 from stator_bytecode._machine._machine import Machine
 from stator_bytecode._machine._outcome import Broke, Escaped, Outcome, Returned, Yielded
 from stator_bytecode._machine._refused import REFUSED
-from stator_bytecode._machine._saved import SAFE, held_by, restore_frames
+from stator_bytecode._machine._saved import SAFE, frame_values, restore_frames
 from stator_bytecode._machine._state import SWITCHED
 from stator_bytecode.errors import (
     InternalError,
@@ -67,7 +67,7 @@ from stator_bytecode.errors import (
 __all__ = ["DEFAULT", "SAFE", "SWITCHED", "Machine", "OpcodeHandler"]
 __all__ += ["Broke", "Escaped", "Outcome", "Returned", "Snapshot", "Yielded"]
 __all__ += ["NULL", "Frame", "GeneratorState", "GeneratorStatus", "LastInstruction", "PreviousExc"]
-__all__ += ["BindingError", "bind_arguments", "check_frame", "held_by", "new_frame"]
+__all__ += ["BindingError", "bind_arguments", "check_frame", "frame_values", "new_frame"]
 __all__ += ["CallSite", "call_sites", "names_in_handlers", "observes_close"]
 # what a Domain is, and what its operations give
 __all__ += ["OPERATOR_NAMES", "ConcreteDomain", "Domain", "interpret"]
@@ -90,12 +90,12 @@ __all__ += [
     "NO_STEP",
     "Dispatch",
     "Goto",
-    "Parts",
     "Point",
-    "Recipe",
     "Rest",
     "Site",
     "State",
+    "Virtualized",
+    "VirtualizedRecipe",
     "drive",
     "plain",
 ]

@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import attrs
-from stator_bytecode import Parts
+from stator_bytecode import Virtualized
 
 from stator_variables import _kinds as k
 from stator_variables._emit._itertools import made_real
@@ -55,13 +55,15 @@ class Family:
     build: Callable[[ObjectRecipe, Sequence[Any]], Any]
 
 
-def parts_of(vt: Any) -> Parts | None:
+def parts_of(vt: Any) -> Virtualized | None:
     """A new object taken apart; None for what is no such object. Makes nobody look at an unread value."""
     if (family := _FAMILIES.get(type(vt))) is None or vt.source is not None:
         return None
     split = family.split(vt)
     return (
-        None if split is None else Parts(ObjectRecipe(type(vt), vt.cls, split[0]), tuple(split[1]))
+        None
+        if split is None
+        else Virtualized(ObjectRecipe(type(vt), vt.cls, split[0]), tuple(split[1]))
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import attrs
-from stator_bytecode import NULL, GeneratorState, Parts, Snapshot, operands
+from stator_bytecode import NULL, GeneratorState, Snapshot, Virtualized, operands
 from stator_variables import (
     Emitter,
     generator_state,
@@ -51,11 +51,11 @@ class Carried:
     in_frames: frozenset[int] = frozenset()  # identities of what the frames hold
     nothing: bool = False
     states: list[GeneratorState] = attrs.field(factory=list)
-    _parts: dict[int, tuple[Any, Parts | None]] = attrs.field(
+    _parts: dict[int, tuple[Any, Virtualized | None]] = attrs.field(
         factory=dict
     )  # by the identity of a tracker, kept alive
 
-    def __call__(self, value: Any) -> GeneratorState | Parts | None:
+    def __call__(self, value: Any) -> GeneratorState | Virtualized | None:
         if self.nothing:
             return None
         if (state := generator_state(value)) is None:
@@ -76,7 +76,7 @@ class Carried:
             if parts is not None and not is_identity(value) and emitter.has_made(value)
         ]
 
-    def _in_parts(self, value: Any) -> Parts | None:
+    def _in_parts(self, value: Any) -> Virtualized | None:
         if id(value) not in self._parts:
             if (parts := parts_of(value)) is None:
                 return None
@@ -84,7 +84,7 @@ class Carried:
             self._parts[id(value)] = (value, self._taken_apart(value, parts))
         return self._parts[id(value)][1]
 
-    def _taken_apart(self, value: Any, parts: Parts) -> Parts | None:
+    def _taken_apart(self, value: Any, parts: Virtualized) -> Virtualized | None:
         if any(value is known for known in self.objects):
             return None
         if is_identity(value):
@@ -96,7 +96,7 @@ class Carried:
         wanted = is_opaque(value) or self._holds_generator(parts)
         return parts if wanted and not _holds_itself(value, parts) else None
 
-    def _holds_generator(self, parts: Parts) -> bool:
+    def _holds_generator(self, parts: Virtualized) -> bool:
         for part in parts.values:
             if (state := generator_state(part)) is None and self._in_parts(part) is not None:
                 return True
@@ -105,7 +105,7 @@ class Carried:
         return False
 
 
-def _holds_itself(value: Any, parts: Parts) -> bool:
+def _holds_itself(value: Any, parts: Virtualized) -> bool:
     """Whether an object can be reached from itself, through what would be carried."""
     return any(part is value for part in walk(parts.values, _held))
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from stator_bytecode._breaks._layout import NO_PREVIOUS, FrameLayout, Places, RaisedAt
+from stator_bytecode._breaks._layout import NO_PREVIOUS, FlatIndices, FrameLayout, RaisedAt
 from stator_bytecode._breaks._native_frame import GeneratorPlace, NativeFrame, moved
 from stator_bytecode._codec._raw import disassemble
 from stator_bytecode._codec._raw_instruction import Raw
@@ -21,7 +21,7 @@ class Body:
     """The code being written. `raws` is the original, to be jumped into."""
 
     def __init__(
-        self, layout: FrameLayout, places: Places, generator_place: GeneratorPlace
+        self, layout: FrameLayout, places: FlatIndices, generator_place: GeneratorPlace
     ) -> None:
         self.layout = layout
         self.frame = NativeFrame(layout, places, generator_place)

@@ -133,7 +133,7 @@ def write_instance(completion: Completion) -> None:
     fine = glue.jump_if("NONE")
     glue.call_on_top(_init_returned)
     glue.emit("RAISE_VARARGS", 1)
-    glue.land(fine)
+    glue.bind(fine)
     glue.emit("POP_TOP")
 
 
@@ -177,7 +177,7 @@ def _finish_truth(completion: Completion) -> None:
     if "JUMP" in instr.op:
         jump = glue.jump_if("TRUE" if "TRUE" in instr.op else "FALSE")
         completion.leave(False, popped=int(instr.op.endswith("_OR_POP")))
-        glue.land(jump)
+        glue.bind(jump)
         completion.leave(True)
     else:
         if instr.op == "UNARY_OP":

@@ -11,12 +11,12 @@ from typing import Any
 
 import attrs
 
-from stator_bytecode._breaks._layout import VALUE, CarriedAt, Kind, PartsLayout
+from stator_bytecode._breaks._layout import VALUE, CarriedAt, SlotKind, VirtualizedLayout
 from stator_bytecode._breaks._point import Point
 from stator_bytecode._breaks._rebuild import GeneratorFactory, closed_generator
 
 State = tuple[Any, ...]
-Cell = tuple[Kind, "int | None"]
+Cell = tuple[SlotKind, "int | None"]
 """What one slot or stack position has: its kind, and where its value is (if it carries one)."""
 
 
@@ -126,15 +126,15 @@ class _ExitBuilder:
         slots, stack = (
             tuple(self._kind(kind) for kind, _ in cells) for cells in (part.slots, part.stack)
         )
-        if isinstance(part.layout, PartsLayout):
-            return PartsLayout(part.layout.recipe, slots)
+        if isinstance(part.layout, VirtualizedLayout):
+            return VirtualizedLayout(part.layout.recipe, slots)
         return attrs.evolve(part.layout, slots=slots, stack=stack, handled=part.handled is not None)
 
     def _is_state(self, kind: CarriedAt) -> bool:
         """Whether it is a suspended generator that stays one."""
         return not kind.running and kind.index not in self.objects
 
-    def _kind(self, kind: Kind) -> Kind:
+    def _kind(self, kind: SlotKind) -> SlotKind:
         if not isinstance(kind, CarriedAt):
             return kind
         if self._is_state(kind):

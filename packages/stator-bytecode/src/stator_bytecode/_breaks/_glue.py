@@ -39,7 +39,7 @@ class Glue:
         self._unplaced = []
         return raw
 
-    def land(self, *jumps: Raw) -> None:
+    def bind(self, *jumps: Raw) -> None:
         """The next instruction is the target of `jumps`."""
         self._unplaced.extend(jumps)
 
@@ -83,6 +83,6 @@ class Glue:
 
     def end_loop(self, loop: Raw) -> None:
         """Comes before the code that an exhausted FOR_ITER goes on with."""
-        self.land(loop)
+        self.bind(loop)
         for name in _END_FOR:
             self.emit(name)

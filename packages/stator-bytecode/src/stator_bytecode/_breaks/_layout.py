@@ -50,12 +50,12 @@ class CarriedAt:
     running: bool
 
 
-Kind: TypeAlias = Holder | RaisedAt | CarriedAt
+SlotKind: TypeAlias = Holder | RaisedAt | CarriedAt
 
 VALUE, CELL, NULL_KIND = Holder.VALUE, Holder.CELL, Holder.NULL
 """NULL_KIND is an empty stack slot, and a local without a value, as the interpreter has it."""
 PREVIOUS, NO_PREVIOUS = Holder.PREVIOUS, Holder.NO_PREVIOUS
-CARRYING: frozenset[Kind] = frozenset({VALUE, CELL, PREVIOUS})
+CARRYING: frozenset[SlotKind] = frozenset({VALUE, CELL, PREVIOUS})
 """Kinds that have a value in the flat state."""
 
 
@@ -77,8 +77,8 @@ class FrameLayout:
 
     code: Code
     pc: int
-    slots: tuple[Kind, ...]
-    stack: tuple[Kind, ...]
+    slots: tuple[SlotKind, ...]
+    stack: tuple[SlotKind, ...]
     globals: dict[str, Any] = attrs.field(eq=id, repr=False)
     handled: bool = False
     then: ThenLayout | None = None
@@ -100,7 +100,7 @@ class FrameLayout:
         return "" if self.then is None else self.then.kind
 
 
-class Recipe(Protocol):
+class VirtualizedRecipe(Protocol):
     """How an object that is carried in parts is made of them again: static, compared by value."""
 
     def build(self, parts: Sequence[Any]) -> Any:
@@ -108,30 +108,30 @@ class Recipe(Protocol):
 
 
 @attrs.frozen
-class Parts:
+class Virtualized:
     """An object that nothing but the frames can see, taken apart so that a generator in it can be frame state."""
 
-    recipe: Recipe
+    recipe: VirtualizedRecipe
     values: tuple[Any, ...]
 
 
 @attrs.frozen
-class PartsLayout:
+class VirtualizedLayout:
     """An object carried in parts: `slots` has their kinds. Laid out like a frame that has nothing else."""
 
-    recipe: Recipe
-    slots: tuple[Kind, ...]
-    stack: tuple[Kind, ...] = ()
+    recipe: VirtualizedRecipe
+    slots: tuple[SlotKind, ...]
+    stack: tuple[SlotKind, ...] = ()
     handled: ClassVar[bool] = False
     has_names: ClassVar[bool] = False
     then: ClassVar[None] = None
 
 
-Layout: TypeAlias = FrameLayout | PartsLayout
+Layout: TypeAlias = FrameLayout | VirtualizedLayout
 
 
 @attrs.frozen
-class Places:
+class FlatIndices:
     """Where in the flat state the values of one frame are; None for what carries none."""
 
     slots: tuple[int | None, ...]
@@ -143,7 +143,7 @@ class Places:
     stop: int
 
 
-def places_of(layout: Layout, start: int) -> Places:
+def flat_indices_of(layout: Layout, start: int) -> FlatIndices:
     positions = count(start)
 
     def take(carried: bool) -> int | None:
@@ -153,4 +153,4 @@ def places_of(layout: Layout, start: int) -> Places:
     stack = tuple(take(kind in CARRYING) for kind in layout.stack)
     handled, names = take(layout.handled), take(layout.has_names)
     then = () if layout.then is None else tuple(islice(positions, layout.then.count))
-    return Places(slots, stack, handled, names, then, start, next(positions))
+    return FlatIndices(slots, stack, handled, names, then, start, next(positions))

@@ -18,7 +18,7 @@ from typing import Any
 import attrs
 
 from stator_bytecode._breaks._glue import Glue
-from stator_bytecode._breaks._layout import NULL_KIND, CarriedAt, FrameLayout, Kind, Places
+from stator_bytecode._breaks._layout import NULL_KIND, CarriedAt, FlatIndices, FrameLayout, SlotKind
 from stator_bytecode._codec._raw import assemble
 from stator_bytecode._codec._raw_instruction import Raw, RawHandler
 
@@ -96,7 +96,7 @@ class NativeFrame:
     def __init__(
         self,
         layout: FrameLayout,
-        places: Places,
+        places: FlatIndices,
         generator_place: GeneratorPlace = lambda kind: None,
     ) -> None:
         self.layout = layout
@@ -182,7 +182,7 @@ class NativeFrame:
             return
         self.glue.emit("STORE_FAST", slot + self.shape.extra_slot)
 
-    def _place(self, kind: Kind, place: int | None) -> int | None:
+    def _place(self, kind: SlotKind, place: int | None) -> int | None:
         return self.generator_place(kind) if isinstance(kind, CarriedAt) else place
 
     def handle(self, place: int) -> None:

@@ -22,7 +22,7 @@ from stator_bytecode._codec._instruction import Code
 from stator_bytecode._machine import _frame
 
 V = Any
-Virtual = Callable[[V], "_frame.GeneratorState | layouts.Parts | None"]
+Virtual = Callable[[V], "_frame.GeneratorState | layouts.Virtualized | None"]
 _PROLOGUE = frozenset({"COPY_FREE_VARS", "MAKE_CELL"})
 
 
@@ -40,7 +40,7 @@ class Point:
         return (*self.frames, *self.carried)
 
     @cached_property
-    def places(self) -> tuple[layouts.Places, ...]:
+    def places(self) -> tuple[layouts.FlatIndices, ...]:
         """Where the values of each layout are in the flat state."""
         return tuple(_all_places(self.laid_out))
 
@@ -100,7 +100,7 @@ class _Splitting:
     virtual: Virtual
     globals_of: Callable[[_frame.Frame], dict[str, Any]]
     values: list[V] = attrs.field(factory=list)
-    carried: list[_frame.GeneratorState | layouts.Parts] = attrs.field(factory=list)
+    carried: list[_frame.GeneratorState | layouts.Virtualized] = attrs.field(factory=list)
     operands: set[int] = attrs.field(init=False)
 
     @operands.default
@@ -124,10 +124,10 @@ class _Splitting:
         )  # which grows: each may hold others
         return Point(frames, layouts), self.values
 
-    def _layout(self, carried: _frame.GeneratorState | layouts.Parts) -> layouts.Layout:
-        if isinstance(carried, layouts.Parts):
+    def _layout(self, carried: _frame.GeneratorState | layouts.Virtualized) -> layouts.Layout:
+        if isinstance(carried, layouts.Virtualized):
             kinds = tuple(self._kind(value, layouts.VALUE) for value in carried.values)
-            return layouts.PartsLayout(carried.recipe, kinds)
+            return layouts.VirtualizedLayout(carried.recipe, kinds)
         return self.frame(_generator_state(carried), carried.status)
 
     def frame(
@@ -164,7 +164,7 @@ class _Splitting:
         self.values += then.values
         return layouts.ThenLayout(then.kind, len(then.values), then.name)
 
-    def _kind(self, value: V, plain: layouts.Kind) -> layouts.Kind:
+    def _kind(self, value: V, plain: layouts.SlotKind) -> layouts.SlotKind:
         if value is _frame.NULL:
             return layouts.NULL_KIND
         if type(value) is _frame.PreviousExc:
@@ -175,12 +175,14 @@ class _Splitting:
         if type(value) is _frame.LastInstruction:
             return layouts.RaisedAt(value.index)
         carried = self.virtual(value)
-        if carried is None or (isinstance(carried, layouts.Parts) and id(value) in self.operands):
+        if carried is None or (
+            isinstance(carried, layouts.Virtualized) and id(value) in self.operands
+        ):
             self.values.append(value)
             return plain
         return self._carried(carried)
 
-    def _carried(self, carried: _frame.GeneratorState | layouts.Parts) -> layouts.CarriedAt:
+    def _carried(self, carried: _frame.GeneratorState | layouts.Virtualized) -> layouts.CarriedAt:
         for index, state in enumerate(self.snapshot.frames):
             if state.generator is carried:
                 return layouts.CarriedAt(index, True)
@@ -206,10 +208,10 @@ def prologue_length(code: Code) -> int:
     )
 
 
-def _all_places(carrying: tuple[layouts.Layout, ...]) -> Iterator[layouts.Places]:
+def _all_places(carrying: tuple[layouts.Layout, ...]) -> Iterator[layouts.FlatIndices]:
     start = 0
     for layout in carrying:
-        places = layouts.places_of(layout, start)
+        places = layouts.flat_indices_of(layout, start)
         start = places.stop
         yield places
 
@@ -221,7 +223,7 @@ def _names(point: Point) -> Iterator[str]:
     for index, layout in enumerate(point.frames):
         yield from _names_of(layout, f"f{index}_" if index else "")
     for index, carried in enumerate(point.carried):
-        if isinstance(carried, layouts.PartsLayout):
+        if isinstance(carried, layouts.VirtualizedLayout):
             parts = enumerate(carried.slots)
             yield from (
                 f"o{index}_part{number}" for number, kind in parts if kind in layouts.CARRYING
@@ -313,7 +315,7 @@ class _Restoring:
         frame.names = next(values) if layout.has_names else None
         frame.wait(None if layout.then is None else layout.then.restore(values))
 
-    def _value(self, kind: layouts.Kind, values: Iterator[V]) -> Any:
+    def _value(self, kind: layouts.SlotKind, values: Iterator[V]) -> Any:
         if kind in layouts.CARRYING:
             return _frame.PreviousExc(next(values)) if kind is layouts.PREVIOUS else next(values)
         if isinstance(kind, layouts.CarriedAt):
@@ -325,7 +327,7 @@ class _Restoring:
     def _carried(self, number: int) -> V:
         """A generator, which is there already, or an object in parts, which is made when it is first asked for."""
         layout = self.point.laid_out[number]
-        if number not in self.made and isinstance(layout, layouts.PartsLayout):
+        if number not in self.made and isinstance(layout, layouts.VirtualizedLayout):
             values = self._values_of(number)
             self.made[number] = self.make_object(
                 layout.recipe, [self._value(kind, values) for kind in layout.slots]

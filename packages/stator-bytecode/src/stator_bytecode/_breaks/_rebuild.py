@@ -14,7 +14,13 @@ from typing import Any
 import attrs
 
 from stator_bytecode._breaks._body import Body
-from stator_bytecode._breaks._layout import NULL_KIND, CarriedAt, FrameLayout, PartsLayout, Places
+from stator_bytecode._breaks._layout import (
+    NULL_KIND,
+    CarriedAt,
+    FlatIndices,
+    FrameLayout,
+    VirtualizedLayout,
+)
 from stator_bytecode._breaks._native_frame import GeneratorPlace
 from stator_bytecode._breaks._point import Point
 from stator_bytecode._machine._frame import GeneratorStatus
@@ -78,7 +84,7 @@ class Rebuilder:
         for kind in (*layout.slots, *layout.stack):
             if isinstance(kind, CarriedAt) and not kind.running and kind.index != number:
                 self.fill(full, kind.index)
-        if isinstance(layout, PartsLayout):
+        if isinstance(layout, VirtualizedLayout):
             full[place] = self._object(full, layout, self._places(number))
             return
         if number not in self.functions:
@@ -89,10 +95,10 @@ class Rebuilder:
         elif layout.generator is GeneratorStatus.CLOSED:
             generator.close()
 
-    def _places(self, number: int) -> Places:
+    def _places(self, number: int) -> FlatIndices:
         return self.point.places[len(self.point.frames) + number]
 
-    def _object(self, full: list[Any], layout: PartsLayout, places: Places) -> Any:
+    def _object(self, full: list[Any], layout: VirtualizedLayout, places: FlatIndices) -> Any:
         at = [
             self.place(kind) if isinstance(kind, CarriedAt) else place
             for kind, place in zip(layout.slots, places.slots, strict=True)
@@ -101,7 +107,7 @@ class Rebuilder:
 
 
 def generator_function(
-    layout: FrameLayout, places: Places, place: GeneratorPlace
+    layout: FrameLayout, places: FlatIndices, place: GeneratorPlace
 ) -> Callable[[Any], AnyGenerator]:
     if layout.generator is GeneratorStatus.SUSPENDED:
         return _suspended(Body(layout, places, place))

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 import attrs
 
-from stator_bytecode._breaks._layout import NULL_KIND, FrameLayout, Places, RaisedAt
+from stator_bytecode._breaks._layout import NULL_KIND, FlatIndices, FrameLayout, RaisedAt
 from stator_bytecode._breaks._native_frame import NativeFrame, moved
 from stator_bytecode._breaks._shape import UNCHANGED, Shapes, pushes_null, shapes_of
 from stator_bytecode._codec._instruction import Code
@@ -53,7 +53,7 @@ _NAME_SHIFTS = {
 """Flags below the index of the name, since 3.12."""
 
 
-def step_stub(layout: FrameLayout, places: Places, handled: int | None) -> Stub:
+def step_stub(layout: FrameLayout, places: FlatIndices, handled: int | None) -> Stub:
     """`handled` is where the exception being handled is, if one is to be re-entered."""
     frame = NativeFrame(layout, places)
     return _StepWriter(frame, frame, handled, raws_of(layout)).write()
@@ -61,9 +61,9 @@ def step_stub(layout: FrameLayout, places: Places, handled: int | None) -> Stub:
 
 def merged_step_stub(
     visible: FrameLayout,
-    visible_places: Places,
+    visible_places: FlatIndices,
     hidden: FrameLayout,
-    hidden_places: Places,
+    hidden_places: FlatIndices,
     handled: int | None,
 ) -> Stub:
     """The instruction of a hidden frame, run in the frame of the user's code that it works for."""
@@ -157,7 +157,7 @@ class _StepWriter:
             glue.emit("COPY", 1)
             unmatched = glue.jump_if("NONE")
             self._write_exit(1, lowest, 0, shapes.made[0])
-            glue.land(unmatched)
+            glue.bind(unmatched)
             self._write_exit(0, lowest, 0, shapes.made[0])
             return
         self._write_exit(0, lowest, shapes.kept[0], shapes.made[0])
@@ -166,7 +166,7 @@ class _StepWriter:
         if op == "FOR_ITER":
             glue.end_loop(jump)
         else:
-            glue.land(jump)
+            glue.bind(jump)
         self._write_exit(1, lowest, shapes.kept[1], shapes.made[1])
 
     def _write_exit(self, number: int, lowest: int, kept: int, made: int) -> None:
@@ -188,7 +188,7 @@ def leave(frame: NativeFrame, handled: int | None) -> None:
     frame.glue.emit("RETURN_VALUE")
 
 
-def call_stub(layout: FrameLayout, places: Places, inner: Stub) -> Stub:
+def call_stub(layout: FrameLayout, places: FlatIndices, inner: Stub) -> Stub:
     """An outer frame: it calls the next stub where it called the user's function."""
     frame = NativeFrame(layout, places)
     begin = frame.open(places.handled)
@@ -199,7 +199,7 @@ def call_stub(layout: FrameLayout, places: Places, inner: Stub) -> Stub:
     return frame.function()
 
 
-def return_stub(layout: FrameLayout, places: Places) -> Stub:
+def return_stub(layout: FrameLayout, places: FlatIndices) -> Stub:
     """The innermost frame at its RETURN_VALUE."""
     frame = NativeFrame(layout, places)
     frame.open(None)
@@ -209,7 +209,7 @@ def return_stub(layout: FrameLayout, places: Places) -> Stub:
     return frame.function()
 
 
-def raise_stub(layout: FrameLayout, places: Places, handled: int | None, error: int) -> Stub:
+def raise_stub(layout: FrameLayout, places: FlatIndices, handled: int | None, error: int) -> Stub:
     """A frame that raises the exception at place `error` of the state where it stands.
 
     RAISE_VARARGS keeps the traceback that the exception has, behind the entries of the frames that it leaves, and

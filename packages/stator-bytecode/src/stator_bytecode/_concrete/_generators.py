@@ -40,7 +40,7 @@ class Generators(ConcreteOperations):
     def drop(self, value: Any, holders: list[Frame], kept: Any = None) -> None:
         """The objects are real, and die by themselves."""
 
-    def abandon(self, ran: list[GeneratorState], lost: list[Any], holders: list[Any]) -> None:
+    def abandon(self, ran: list[GeneratorState], released: list[Any], holders: list[Any]) -> None:
         """See `drop`."""
 
     def _resumable(self, value: GeneratorType[Any, Any, Any]) -> GeneratorState | None:

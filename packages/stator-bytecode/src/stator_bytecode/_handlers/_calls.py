@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import CodeType
 
 from stator_bytecode._codec._instruction import Instruction
-from stator_bytecode._handlers._asking import asking
+from stator_bytecode._handlers._domain_handler import domain_handlers
 from stator_bytecode._machine._domain import Domain, Result, V
 from stator_bytecode._machine._frame import NULL, Frame
 from stator_bytecode._machine._machine import Machine
@@ -24,7 +24,7 @@ def call_function_ex(domain: Domain, frame: Frame, has_kwargs: bool) -> Result:
     return domain.call_spread(upper if frame.code.null_first else lower, args, kwargs)
 
 
-call_ops = asking(
+call_ops = domain_handlers(
     {
         "CALL_FUNCTION_EX": call_function_ex,
         "LOAD_BUILD_CLASS": lambda domain, frame, _: domain.build_class(frame),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stator_bytecode._codec._instruction import Instruction
-from stator_bytecode._handlers._asking import asking
+from stator_bytecode._handlers._domain_handler import domain_handlers
 from stator_bytecode._machine._domain import Domain, Raised, Reraised, Result, V, after
 from stator_bytecode._machine._frame import Frame, LastInstruction, PreviousExc
 from stator_bytecode._machine._machine import Machine
@@ -29,7 +29,7 @@ def with_except_start(domain: Domain, frame: Frame, _: None) -> Result:
     )
 
 
-exception_ops = asking(
+exception_ops = domain_handlers(
     {
         "BEFORE_WITH": before_with,
         "WITH_EXCEPT_START": with_except_start,

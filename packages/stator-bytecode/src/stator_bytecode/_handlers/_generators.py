@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from stator_bytecode._codec._instruction import Instruction
-from stator_bytecode._handlers._asking import asking
+from stator_bytecode._handlers._domain_handler import domain_handlers
 from stator_bytecode._machine import _generator
 from stator_bytecode._machine._domain import Reraised, Resume
 from stator_bytecode._machine._frame import Frame, Then
 from stator_bytecode._machine._machine import Machine
 
-generator_ops = asking(
+generator_ops = domain_handlers(
     {"GET_YIELD_FROM_ITER": lambda domain, frame, _: domain.yield_from_iterator(frame.stack.pop())}
 )
 

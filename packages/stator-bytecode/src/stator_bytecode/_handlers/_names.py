@@ -1,6 +1,6 @@
 """Opcodes of names that live in mappings: globals, class bodies, imports, and of attributes."""
 
-from stator_bytecode._handlers._asking import asking
+from stator_bytecode._handlers._domain_handler import domain_handlers
 from stator_bytecode._machine._domain import Domain, Result
 from stator_bytecode._machine._frame import Frame
 
@@ -10,7 +10,7 @@ def load_super(domain: Domain, frame: Frame, arg: tuple[str, bool, bool]) -> Res
     return domain.load_super(frame, super_fn, cls, receiver, arg[0])
 
 
-name_ops = asking(
+name_ops = domain_handlers(
     {
         "LOAD_GLOBAL": lambda domain, frame, arg: domain.load_global(frame, arg[0]),
         "STORE_GLOBAL": lambda domain, frame, name: domain.store_global(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._codec._rules import CONVERTERS
 from stator_bytecode._handler_table import HandlerTable
-from stator_bytecode._handlers._asking import Ask, asking
+from stator_bytecode._handlers._domain_handler import DomainCall, domain_handlers
 from stator_bytecode._machine._domain import Domain, Result
 from stator_bytecode._machine._frame import Frame
 from stator_bytecode._machine._machine import Handler, Machine
@@ -36,7 +36,7 @@ def match_class(domain: Domain, frame: Frame, count: int) -> Result:
     return domain.match_class(subject, cls, count, names)
 
 
-_QUESTIONS: dict[str, Ask] = {
+_DOMAIN_CALLS: dict[str, DomainCall] = {
     "UNARY_OP": unary_op,
     "BINARY_OP": lambda domain, frame, symbol: domain.binary(symbol, *frame.popn(2)),
     "COMPARE_OP": lambda domain, frame, arg: domain.compare(arg[0], *frame.popn(2)),
@@ -67,7 +67,7 @@ _QUESTIONS: dict[str, Ask] = {
     "MATCH_KEYS": lambda domain, frame, _: domain.match_keys(*frame.stack[-2:]),
     "GET_LEN": lambda domain, frame, _: domain.length(frame.stack[-1]),
 }
-operator_ops: HandlerTable[str, Handler] = asking(_QUESTIONS)
+operator_ops: HandlerTable[str, Handler] = domain_handlers(_DOMAIN_CALLS)
 
 
 @operator_ops.handles_each({"POP_JUMP_IF_NONE": True, "POP_JUMP_IF_NOT_NONE": False})
@@ -101,7 +101,7 @@ def convert_value(domain: Domain, frame: Frame, conversion: str) -> Result:
     return domain.call(domain.constant(CONVERTERS[conversion]), [frame.stack.pop()], {})
 
 
-building_ops = asking(
+building_ops = domain_handlers(
     {
         "BUILD_LIST": lambda domain, frame, count: domain.build_list(frame.popn(count)),
         "BUILD_SET": lambda domain, frame, count: domain.build_set(frame.popn(count)),

@@ -190,7 +190,7 @@ COMPLETIONS: dict[str, Completion] = {
 # what a callee's return value is to the frame that waits for it; other kinds are the Domain's
 
 
-def ask_domain(machine: MachineState, parked: Parked, value: V) -> Result:
+def complete_in_domain(machine: MachineState, parked: Parked, value: V) -> Result:
     return machine.domain.complete(parked.then, value)
 
 

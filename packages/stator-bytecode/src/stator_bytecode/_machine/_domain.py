@@ -201,8 +201,8 @@ class Domain(Protocol):
     def drop(self, value: V, holders: list[Frame], kept: V | None = None) -> None:
         """A frame lets go of a value (it may be NULL or a marker); `holders` may still have it, or what is `kept`."""
 
-    def abandon(self, ran: list[GeneratorState], lost: list[V], holders: list[V]) -> None:
-        """An instruction that resumed the generators `ran` is done, with the values `lost`; the frames have only
+    def abandon(self, ran: list[GeneratorState], released: list[V], holders: list[V]) -> None:
+        """An instruction that resumed the generators `ran` is done, with the values `released`; the frames have only
         `holders`. (There may be NULL and markers among the values.)"""
 
     def send(self, receiver: V, value: V) -> Result:

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from stator_bytecode._codec._instruction import Code, Instruction
 from stator_bytecode._machine import _saved
 from stator_bytecode._machine._call_site import CallSite, call_sites
-from stator_bytecode._machine._completion import ask_domain
+from stator_bytecode._machine._completion import complete_in_domain
 from stator_bytecode._machine._domain import (
     Domain,
     Invoke,
@@ -188,12 +188,12 @@ class Machine(MachineState):
             # Continued from a saved stack: how the instruction began is not known, so its callee will return once more.
             self.before, self.handing = self._now(frame), (callee, value, parked)
         # While this can raise the frame still waits: an exception goes through its coroutine first.
-        result = thens.get(parked.then.kind, ask_domain)(self, parked, value)
+        result = thens.get(parked.then.kind, complete_in_domain)(self, parked, value)
         begun, frame.parked = self.before, None
         target = self.finish(frame, parked.instruction, result, parked.coroutine)
         if callee.generator is not None and target != SWITCHED:
             self.domain.abandon(
-                [callee.generator, *self.ran_since(begun)], [], _saved.held_by(self.frames)
+                [callee.generator, *self.ran_since(begun)], [], _saved.frame_values(self.frames)
             )
         self.proceed(frame, target)
         self.handing = None

@@ -73,7 +73,7 @@ class GeneratorJournal:
             )
 
 
-def held_by(frames: list[Frame]) -> list[Any]:
+def frame_values(frames: list[Frame]) -> list[Any]:
     """What frames have, the innermost's last. An operation under way has its operands; a called function owns them."""
     held: list[Any] = []
     for frame in frames:

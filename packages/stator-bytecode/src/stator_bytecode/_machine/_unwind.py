@@ -8,6 +8,7 @@ there natively, it gets the traceback that it would have.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from stator_bytecode._machine._domain import Raised, Reraised, Result, V, raised
 from stator_bytecode._machine._frame import NULL, Frame, GeneratorStatus, LastInstruction, Parked
 from stator_bytecode._machine._generator import ENDS
 from stator_bytecode._machine._outcome import Escaped
-from stator_bytecode._machine._saved import held_by
+from stator_bytecode._machine._saved import frame_values
 from stator_bytecode._machine._state import MachineState
 from stator_bytecode.errors import Unsupported
 
@@ -39,14 +40,14 @@ def _propagate(machine: MachineState, raised: Raised) -> Raised | None:
     """None when `raised` has come to rest; else what the operation of a waiting frame raised in its place."""
     frames, value = machine.frames, raised.value
     lasti = raised.lasti if isinstance(raised, Reraised) else None
-    rest = _rest(machine, value)
-    saved = machine.save() if rest is None else None
-    if rest is not None:
+    site = _handler_site(machine, value)
+    saved = machine.save() if site is None else None
+    if site is not None:
         if _grows_visibly(machine, raised):
             raise Unsupported(
                 "exception-object", "an exception of the program's own on its way to its handler"
             )
-        _let_go(machine, value, rest)
+        _release_operands(machine, value, site)
     if type(raised) is Raised and machine.domain.is_made_here(value):
         machine.origins.setdefault(id(value), (value, saved or machine.save()))
     gets_entry = not _is_reraised_here(frames[-1], raised)
@@ -55,14 +56,11 @@ def _propagate(machine: MachineState, raised: Raised) -> Raised | None:
         if frame.parked is not None:
             parked = machine.unpark(frame)
             if _matches(machine, value, CAUGHT.get(parked.then.kind, ())):
-                return _answer(machine, value, parked, lambda: _ended_by(machine, parked, value))  # noqa: B023
+                end = functools.partial(_ended_by, machine, parked, value)
+                return _complete_by(machine, value, parked, end)
             if parked.coroutine is not None:
-                return _answer(
-                    machine,
-                    value,
-                    parked,
-                    lambda: parked.coroutine.throw(Reraised(value)),  # noqa: B023
-                )
+                throw = functools.partial(parked.coroutine.throw, Reraised(value))
+                return _complete_by(machine, value, parked, throw)
         if gets_entry and machine.domain.is_made_here(value):
             machine.domain.extend_traceback(value, frame)
         gets_entry = True
@@ -97,17 +95,17 @@ def _note_caught(machine: MachineState, value: V, depth: int | None = None) -> N
         machine.caught.add(id(value))
 
 
-def _let_go(machine: MachineState, value: V, rest: Rest) -> None:
+def _release_operands(machine: MachineState, value: V, site: HandlerSite) -> None:
     """Nothing is unwound yet: tell of the operands that this will lose, of which the frames hold none then. A traceback
     keeps what is in slots, but of frames that stand for C it has no entry; what ends a loop keeps nothing."""
-    frames, left = machine.frames, machine.frames[rest.depth + 1 :]
-    lost, kept = frames[rest.depth].stack[rest.operands :], [value]
+    frames, left = machine.frames, machine.frames[site.depth + 1 :]
+    released, kept = frames[site.depth].stack[site.operands :], [value]
     for frame in left:
-        lost += frame.stack
-        (lost if rest.ends or frame.hidden else kept).extend(frame.slots)
-    with _unwound(frames[rest.depth :], rest.operands):
-        holders = [*held_by(frames[: rest.depth + 1]), *kept]
-        machine.domain.abandon(machine.ran_since(machine.before), lost, holders)
+        released += frame.stack
+        (released if site.ends or frame.hidden else kept).extend(frame.slots)
+    with _unwound(frames[site.depth :], site.operands):
+        holders = [*frame_values(frames[: site.depth + 1]), *kept]
+        machine.domain.abandon(machine.ran_since(machine.before), released, holders)
 
 
 @contextlib.contextmanager
@@ -175,15 +173,15 @@ def stop_iteration_error(machine: MachineState, value: V) -> V:
     return error
 
 
-def _answer(
-    machine: MachineState, value: V, parked: Parked, ask: Callable[[], Result]
+def _complete_by(
+    machine: MachineState, value: V, parked: Parked, complete: Callable[[], Result]
 ) -> Raised | None:
     """Go on in the innermost frame's operation, which took the exception; what it raises is raised by its
     instruction."""
     frame = machine.frames[-1]
     try:
         try:
-            result, coroutine = ask(), parked.coroutine
+            result, coroutine = complete(), parked.coroutine
         except StopIteration as stop:
             result, coroutine = stop.value, None
         _note_caught(machine, value)
@@ -193,7 +191,7 @@ def _answer(
     return None
 
 
-class Rest(NamedTuple):
+class HandlerSite(NamedTuple):
     """Where an exception stops first, wherever it is raised from next."""
 
     depth: int
@@ -204,7 +202,7 @@ class Rest(NamedTuple):
     """Whether it is the end of what is gone through there, and nothing else."""
 
 
-def _rest(machine: MachineState, value: V) -> Rest | None:
+def _handler_site(machine: MachineState, value: V) -> HandlerSite | None:
     """None where neither a handler nor an operation takes the exception."""
     stops = True
     for depth in reversed(range(len(machine.frames))):
@@ -212,9 +210,9 @@ def _rest(machine: MachineState, value: V) -> Rest | None:
         if (parked := frame.parked) is not None:
             ends = stops and _matches(machine, value, CAUGHT.get(parked.then.kind, ()))
             if ends or parked.coroutine is not None:
-                return Rest(depth, len(frame.stack), ends)
+                return HandlerSite(depth, len(frame.stack), ends)
         if (handler := frame.code.instructions[frame.pc].handler) is not None:
-            return Rest(depth, handler.depth, ends=False)
+            return HandlerSite(depth, handler.depth, ends=False)
         if frame.generator is not None and _matches(machine, value, (StopIteration,)):
             stops = False
     return None

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterable
 from typing import Any
 
-from stator_bytecode import NULL, Frame, GeneratorState, held_by, is_suspended
+from stator_bytecode import NULL, Frame, GeneratorState, frame_values, is_suspended
 
 from stator_variables._lifetime._closing import has_clean_up
 from stator_variables._lifetime._reachability import (
@@ -30,7 +30,7 @@ def drop(t: Tracing, value: Any, holders: list[Frame], kept: Any = None) -> None
     """Release a value of a frame. What acts when it dies does so when nothing refers to it any more: a break."""
     dying = cleaning_up(t, value) if may_hold(value) and value.source is None else []
     if dying:
-        abandon(t, dying, [], [kept, *held_by(holders)])
+        abandon(t, dying, [], [kept, *frame_values(holders)])
     others = (other for frame in holders for other in (*frame.slots, *frame.stack))
     _end_alone(t, value, itertools.chain([kept], others))
 
@@ -39,7 +39,7 @@ def emptied(t: Tracing, held: list[GeneratorState], result: Any) -> Any:
     """Return `result`, of an operation that made containers release `held` and `t.released`."""
     if not (held or t.released) or is_suspended(result):
         return result
-    holders = [result, *held_by(t.machine.frames)]
+    holders = [result, *frame_values(t.machine.frames)]
     lost = [value for value in t.released if not is_new_leaf(value)]
     abandon(t, held, [], holders)
     t.released = []
@@ -70,7 +70,7 @@ def release_temporaries(t: Tracing) -> None:
     slots = [value for frame in t.machine.frames for value in frame.slots]
     in_slots = set(map(id, slots))
     t.stack_only = [value for value in t.stack_only if id(value) not in in_slots]
-    holders = held_by(t.machine.frames) if t.stack_only else []
+    holders = frame_values(t.machine.frames) if t.stack_only else []
     on_stack = {id(value): value for value in holders if id(value) not in in_slots}
     known, changed = t.paths, t.changed
     lost = [
@@ -104,7 +104,7 @@ def cleaning_up(t: Tracing, holder: Any, stays: bool = False) -> list[GeneratorS
     found = [vt.state for vt in t.cleaning_up if has_clean_up(vt.state)]
 
     def seen(state: Any) -> bool:
-        return stays and is_near(held_by(t.machine.frames), state, holder)
+        return stays and is_near(frame_values(t.machine.frames), state, holder)
 
     return [
         s for s in found if reaches([holder], s, t.changed, otherwise=functools.partial(seen, s))
