@@ -26,7 +26,7 @@ def descriptions_of(
         yield from _of_frame(frame)
 
     for layout in carried:
-        if isinstance(layout, layouts.PartsLayout):
+        if isinstance(layout, layouts.VirtualizedLayout):
             kinds = [kind for kind in layout.slots if kind in layouts.CARRYING]
             yield from ("a part of an object on the stack" for _ in kinds)
         else:
