@@ -1,4 +1,4 @@
-"""Arguments whose names are keywords of Python, which only `**` can pass: `tensor.uniform_(**{"from": 0, "to": 1})`."""
+"""Arguments with unusual names: keywords of Python, which only `**` can pass, and `self`."""
 
 from __future__ import annotations
 
@@ -110,3 +110,22 @@ def test_a_returned_partial_has_the_arguments_it_was_made_with(name: str) -> Non
     made = stator.compile(fn, backend="eager", fullgraph=True)(torch.ones(2))
     assert list(made.keywords) == [name]
     assert torch.equal(made()[name], torch.full((2,), 2.0))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_tensor_parameter_named_self(backend: str) -> None:
+    def fn(self: Tensor, other: Tensor) -> Tensor:
+        return torch.where(other > 0, self, other) * 2
+
+    x, y = torch.ones(3), torch.tensor([-1.0, 0.0, 1.0])
+    compiled = stator.compile(fn, backend=backend, fullgraph=True)
+    assert torch.equal(compiled(x, y), fn(x, y))
+    assert torch.equal(compiled(other=x, self=y), fn(y, x))
+
+
+@pytest.mark.parametrize("operator", [torch.ops.aten.sin, torch.ops.aten.sin.default, torch.sin])
+def test_an_operator_is_compiled_as_a_call_of_it(operator: Any) -> None:
+    counting = Counting()
+    compiled = stator.compile(operator, backend=counting, fullgraph=True)
+    assert torch.equal(compiled(torch.ones(3)), torch.ones(3).sin())
+    assert counting.count == 1

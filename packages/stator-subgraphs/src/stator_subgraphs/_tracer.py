@@ -349,6 +349,8 @@ _PLACE = ("stack_trace", "nn_module_stack")
 
 def _identifier(hint: str) -> str:
     text = re.sub(r"[^0-9A-Za-z]", "_", hint) or "input"
+    if text == "self":  # the graph's module has this name
+        return "self_"
     return f"_{text}" if text[0].isdigit() else text
 
 

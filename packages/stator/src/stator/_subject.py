@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._ops import OperatorBase, OpOverloadPacket
 
 from stator._control import REGIONS, call_name, is_disabled, python_call
 from stator._module import CompiledModule, InPlace, compiled_module, put_in_place
@@ -129,7 +130,7 @@ def _partial(partial: functools.partial[Any], options: Options) -> Any:
 
 
 def _caller(function: Any) -> Any:
-    """A function written in C: what is compiled is a function that calls it."""
+    """Return a function that calls one in C, or an operator: that is what can be traced."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
@@ -139,6 +140,8 @@ def _caller(function: Any) -> Any:
 
 _KINDS: tuple[tuple[type, Callable[[Any, Options], Any]], ...] = (
     (torch.nn.Module, _module),
+    (OperatorBase, lambda subject, options: compiled_function(_caller(subject), options)),
+    (OpOverloadPacket, lambda subject, options: compiled_function(_caller(subject), options)),
     (types.FunctionType, compiled_function),
     (types.MethodType, _method),
     (staticmethod, lambda subject, options: staticmethod(compiled(subject.__func__, options))),
