@@ -1,7 +1,7 @@
 """Keeping stator's own frames out of tracebacks.
 
-A frame gets its entry when an exception comes into it, so a frame that catches, takes its entry off and raises again
-with a bare `raise` (which adds none) is never seen:
+A frame gets its entry when an exception comes into it, so a frame that catches, takes its entry off
+and raises again with a bare `raise` (which adds none) is never seen:
 
     except BaseException as error:
         hide(error, own_codes)
@@ -18,9 +18,9 @@ PASSED_OVER = " (as importlib._bootstrap)"
 
 
 def passed_over(*functions: Callable[..., Any]) -> frozenset[CodeType]:
-    """The codes of functions of ours that stand between two frames of the program. `warnings` and `logging` count no
-    frame whose file is named as those of the import system (`is_internal_frame` of `_warnings.c`): that is how they
-    come to the program's own with `stacklevel=2`."""
+    """The codes of functions of ours that stand between two frames of the program. `warnings` and
+    `logging` count no frame whose file is named as those of the import system (`is_internal_frame`
+    of `_warnings.c`): that is how they come to the program's own with `stacklevel=2`."""
     for function in functions:
         code = function.__code__
         function.__code__ = code.replace(co_filename=f"{code.co_filename}{PASSED_OVER}")
@@ -28,7 +28,8 @@ def passed_over(*functions: Callable[..., Any]) -> frozenset[CodeType]:
 
 
 def hide(error: BaseException, own: Container[CodeType]) -> None:
-    """Drop the outermost entries of `error`'s traceback, as long as they are those of `own` codes."""
+    """Drop the outermost entries of `error`'s traceback, as long as they are those of `own`
+    codes."""
     entry = exception_field(error, "__traceback__")
     while entry is not None and entry.tb_frame.f_code in own:
         entry = entry.tb_next
