@@ -1,7 +1,8 @@
 """The stack operands and results of a native step: the layout of a step stub.
 
-FOR_ITER   uses [iterator]; goes on with it kept and one value made; jumps with nothing kept,
-nothing made LIST_APPEND 3   uses the list (deep in the stack) and the item; keeps the list
+FOR_ITER        uses [iterator]; goes on with it kept and one value made;
+                jumps with nothing kept, nothing made
+LIST_APPEND 3   uses the list (deep in the stack) and the item; keeps the list
 """
 
 import attrs
