@@ -1,4 +1,5 @@
-"""CPython bytecode as a neutral instruction stream, an abstract interpreter over it, and continuations."""
+"""CPython bytecode as a neutral instruction stream, an abstract interpreter over it, and
+continuations."""
 
 from stator_bytecode._breaks._exit import State
 from stator_bytecode._breaks._layout import Virtualized, VirtualizedRecipe

@@ -1,10 +1,11 @@
-"""What Python keeps on an exception, read and set as C does it: past what its class says of attributes."""
+"""Fields of exceptions, read and set as C does it: past the attributes of the class."""
 
 from typing import Any
 
 
 def exception_field(error: BaseException, name: str) -> Any:
-    """`__traceback__`, `__context__`, `__cause__` or `args`, as `Objects/exceptions.c` keeps them."""
+    """`__traceback__`, `__context__`, `__cause__` or `args`, as `Objects/exceptions.c` keeps
+    them."""
     return vars(BaseException)[name].__get__(error)
 
 

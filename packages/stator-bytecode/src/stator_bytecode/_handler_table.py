@@ -1,7 +1,8 @@
 """Handlers by key, registered once and read many times.
 
-A table is a value: the module that makes it fills it with `handles`, everyone else reads it or derives another from it.
-A key claimed twice, and an override of nothing, are errors that name the handlers.
+A table is a value: the module that makes it fills it with `handles`, everyone else reads it or
+derives another from it. A key claimed twice, and an override of nothing, are errors that name the
+handlers.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class HandlerTable(Mapping[K, H], Generic[K, H]):
         return register
 
     def handles_each(self, family: Iterable[K] | Mapping[K, Any]) -> Callable[[F], F]:
-        """One handler for a family of keys; `of` tells it which: the key, or what a mapping has for that."""
+        """One handler for a family of keys; `of` tells it which: the key, or what a mapping has for
+        that."""
         facts = family if isinstance(family, Mapping) else {key: key for key in family}
 
         def register(handler: F) -> F:

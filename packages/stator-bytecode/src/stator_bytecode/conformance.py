@@ -40,7 +40,7 @@ class Conformance:
 
 
 class DomainConformance(Conformance):
-    """What any Domain and the Machine that runs over it must hold to."""
+    """The requirements on a Domain and the Machine that runs over it."""
 
     deepest = 5000  # calls inside each other
 

@@ -1,7 +1,8 @@
 """The errors of every layer, data first.
 
-`Unsupported` is a fine program that cannot be captured (it becomes a graph break); `InvalidUse` a mistake of the
-caller; `InternalError` a fault of ours. Layers that call foreign code add their own under `StatorError`.
+`Unsupported` is a fine program that cannot be captured (it becomes a graph break); `InvalidUse` a
+mistake of the caller; `InternalError` a fault of ours. Layers that call foreign code add their own
+under `StatorError`.
 """
 
 from types import CodeType
@@ -18,7 +19,8 @@ Positions: TypeAlias = tuple[int | None, int | None, int | None, int | None]
 
 @attrs.frozen
 class SourceSpan:
-    """A place in the user's program: file name, function name, line (from 1), its end and columns if known."""
+    """A location in the user's program: file name, function name, line (from 1), its end and
+    columns if known."""
 
     filename: str
     function: str
@@ -29,7 +31,8 @@ class SourceSpan:
 
     @classmethod
     def of(cls, code: CodeType, positions: Positions = (None, None, None, None)) -> "SourceSpan":
-        """The place of an instruction of `code` with these positions; without a line of its own, the first line."""
+        """The place of an instruction of `code` with these positions; without a line of its own,
+        the first line."""
         line, *rest = positions
         return cls(code.co_filename, code.co_qualname, line or code.co_firstlineno, *rest)
 
@@ -48,8 +51,9 @@ class StatorError(Exception):
 class Unsupported(StatorError):
     """A program that is fine, but has an operation that cannot be captured.
 
-    `reason` is a slug of docs/reference/unsupported; `detail` says what was met; `hint` what to try. `once`: running
-    the operation natively removes the cause, so the next trace will not meet it.
+    `reason` is a slug of docs/reference/unsupported; `detail` says what was met; `hint` what to
+    try. `once`: running the operation natively removes the cause, so the next trace will not meet
+    it.
     """
 
     reason: str

@@ -1,8 +1,10 @@
-"""A function's original code, entered in its middle: the body of native continuations and of rebuilt generators.
+"""A function's original code, entered in its middle: the body of native continuations and of
+rebuilt generators.
 
     <prologue: the frame as it was>; JUMP_FORWARD → instruction `pc`; <all of the original code>
 
-The entry is written first and jumps forward, so every jump and every handler of the original stays as it is.
+The entry is written first and jumps forward, so every jump and every handler of the original stays
+as it is.
 """
 
 import dis
@@ -30,7 +32,8 @@ class Body:
         self.blamed: list[tuple[int, Raw]] = []
 
     def restore_stack(self) -> None:
-        """The whole stack, and the exception being handled. Markers are plain objects to POP_EXCEPT."""
+        """The whole stack, and the exception being handled. Markers are plain objects to
+        POP_EXCEPT."""
         for depth, kind in enumerate(self.layout.stack):
             if kind is NO_PREVIOUS:
                 self._push_previous(depth)
@@ -43,7 +46,8 @@ class Body:
             self.glue.emit("POP_TOP")
 
     def _push_previous(self, depth: int) -> None:
-        """What was being handled when this frame was called: PUSH_EXC_INFO shows it, POP_EXCEPT puts it back."""
+        """Push the exception that was handled at the call: PUSH_EXC_INFO shows it, POP_EXCEPT
+        restores it."""
         first = self.layout.stack.index(NO_PREVIOUS)
         if depth > first:
             self.glue.emit("COPY", depth - first)
@@ -88,7 +92,7 @@ class Body:
         self.glue.emit("JUMP_FORWARD", target=self.raws[start])
 
     def _write_second_half(self, pc: int, raw: Raw) -> None:
-        """Of a superinstruction the first half has run; nothing can jump into its middle."""
+        """Write the second half of a superinstruction whose first half has run."""
         instr = self.layout.code.instructions[pc]
         self.glue.add(Raw(dis.opmap[instr.op], instr.arg or 0, None, raw.positions, raw.handler))
 

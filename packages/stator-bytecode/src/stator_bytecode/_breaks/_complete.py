@@ -1,9 +1,10 @@
-"""Native code for what a callee's result does to the instruction that waits: the twin of `_machine/_completion.py`.
+"""Native code for what a callee's result does to the instruction that waits: the twin of
+`_machine/_completion.py`.
 
-`write_completion` emits the call of the inner function, then the completion by `Then` kind and by instruction, and
-says at each way out how to go on (`Leave`). Where CPython checks a result in C (`__bool__`, `__len__`, `__iter__`,
-`__next__`), so does this code: the state is made an object whose method is the inner function, and the checking
-instruction runs on that.
+`write_completion` emits the call of the inner function, then the completion by `Then` kind and by
+instruction, and says at each way out how to go on (`Leave`). Where CPython checks a result in C
+(`__bool__`, `__len__`, `__iter__`, `__next__`), so does this code: the state is made an object
+whose method is the inner function, and the checking instruction runs on that.
 
     parked at POP_JUMP_IF_TRUE, then "truth":   Answer(state); UNARY_NOT; UNARY_NOT; POP_JUMP_IF_TRUE
 """
@@ -28,8 +29,9 @@ Inner = Callable[[Any], Any]
 
 class Leave(Protocol):
     def __call__(self, jump: bool, popped: int = 0, made: int = 0, null: str | None = None) -> None:
-        """Emit the way on: to the jump target or the next instruction, with `popped` positions gone from the stack that
-        the frame waited with, `made` values on top of it (at most one), and a NULL `before` or `after` that one."""
+        """Emit the way on: to the jump target or the next instruction, with `popped` positions gone
+        from the stack that the frame waited with, `made` values on top of it (at most one), and a
+        NULL `before` or `after` that one."""
 
 
 @attrs.define(eq=False)
@@ -75,7 +77,8 @@ def write_completion(completion: Completion) -> None:
 
 
 ThenWriter = Callable[[Completion], None]
-"""Emits the call and what the Then does to its result: a value, or a bool for the instruction to test."""
+"""Emits the call and what the Then does to its result: a value, or a bool for the instruction to
+test."""
 
 then_writers: HandlerTable[str, ThenWriter] = HandlerTable("then")
 
@@ -109,13 +112,13 @@ def _noting(inner: Inner, place: int, name: str) -> Inner:
 
 
 def note(error: BaseException, obj: object, name: str) -> None:
-    """What CPython does with an error that leaves `PyObject_GetAttr`, for its suggestions."""
+    """Note object and name on an AttributeError as `PyObject_GetAttr` does, for suggestions."""
     if isinstance(error, AttributeError) and error.name is None and error.obj is None:
         error.name, error.obj = name, obj
 
 
 def forget_note(error: BaseException, obj: object, name: str) -> None:
-    """What the LOAD_METHOD of 3.11 leaves undone where a descriptor raises: it is not asked by `PyObject_GetAttr`."""
+    """Undo `note` where the LOAD_METHOD of 3.11 makes none: a descriptor raised."""
     if isinstance(error, AttributeError) and error.obj is obj and error.name == name:
         spaces = [vars(base) for base in type.__dict__["__mro__"].__get__(type(obj))]
         first = next(space for space in spaces if "__getattribute__" in space)
@@ -157,7 +160,8 @@ def write_iter(completion: Completion) -> None:
 
 
 def _write_next(completion: Completion) -> None:
-    """FOR_ITER over an iterator whose `__next__` is a frame: StopIteration ends the loop, as always."""
+    """FOR_ITER over an iterator whose `__next__` is a frame: StopIteration ends the loop, as
+    always."""
     glue = completion.glue
     completion.answer("__next__")
     loop = glue.emit("FOR_ITER")

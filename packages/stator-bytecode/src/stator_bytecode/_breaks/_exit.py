@@ -1,4 +1,5 @@
-"""Exits: the Point after a step, and how its flat state is made of the one before and what the step gave.
+"""Exits: the Point after a step, and how its flat state is made of the one before and what the step
+gave.
 
 state before (x, y, stack0, stack1) + results (sum,)   =>   pick 0, 1, 4   =>   (x, y, stack0)
 """
@@ -17,17 +18,19 @@ from stator_bytecode._breaks._rebuild import GeneratorFactory, closed_generator
 
 State = tuple[Any, ...]
 Cell = tuple[SlotKind, "int | None"]
-"""What one slot or stack position has: its kind, and where its value is (if it carries one)."""
+"""The kind of one slot or stack position, and the place of its value (if it carries one)."""
 
 
 @attrs.frozen(eq=False)
 class Exit:
-    """`pick` takes the old state, the results, and one object for each of `closed`, in that order."""
+    """`pick` takes the old state, the results, and one object for each of `closed`, in that
+    order."""
 
     point: Point
     pick: Callable[[State], State]
     closed: tuple[GeneratorFactory, ...] = ()
-    """Makers of running generators that ended and can still be seen: they are objects then, after the results."""
+    """Makers of running generators that ended and can still be seen: they are objects then, after
+    the results."""
     dropped: tuple[int, ...] = ()
     """Suspended generators, and objects in parts, that nothing can see any more."""
     ends_generators: bool = attrs.field(init=False)
@@ -39,8 +42,9 @@ class Exit:
 
 @attrs.define(eq=False)
 class Draft:
-    """Frame `index` of a Point, or what it carries under a number that goes on from there, with the places of what it
-    has; to be edited where it is the innermost frame after a step. Places from `Point.count` on are results."""
+    """Frame `index` of a Point, or what it carries under a number that goes on from there, with the
+    places of what it has; to be edited where it is the innermost frame after a step. Places from
+    `Point.count` on are results."""
 
     point: Point
     index: int
@@ -60,7 +64,7 @@ class Draft:
 
     @classmethod
     def after(cls, point: Point, index: int, pc: int | None = None) -> Draft:
-        """Of the innermost frame before its next instruction, or that at `pc`."""
+        """The draft of the innermost frame before its next instruction, or that at `pc`."""
         draft = cls.of(point, index)
         draft.go_to(draft.layout.pc + 1 if pc is None else pc)
         draft.then = ()
@@ -79,12 +83,14 @@ class Draft:
 
 
 def exit_to(draft: Draft, results: int) -> Exit:
-    """The exit with `draft` as the innermost frame from now on; `results` values follow the state."""
+    """The exit with `draft` as the innermost frame from now on; `results` values follow the
+    state."""
     return _ExitBuilder(draft, results, ()).build()
 
 
 def materialized(point: Point, generators: tuple[int, ...]) -> Exit:
-    """The same place with these suspended generators as objects; the objects follow the state, in that order."""
+    """The same place with these suspended generators as objects; the objects follow the state, in
+    that order."""
     return _ExitBuilder(Draft.of(point, len(point.frames) - 1), len(generators), generators).build()
 
 
@@ -93,7 +99,7 @@ class _ExitBuilder:
         self.point = draft.point
         self.index = draft.index
         self.parts = [*(Draft.of(draft.point, outer) for outer in range(draft.index)), draft]
-        """What stays: the frames, then what they refer to."""
+        """The parts that stay: the frames, then the objects they refer to."""
         self.next_place = self.point.count + results
         self.closed: dict[int, int] = {}
         self.objects = {number: self.point.count + order for order, number in enumerate(objects)}
@@ -111,7 +117,8 @@ class _ExitBuilder:
         return Exit(after, picker(sources), closed, tuple(sorted(gone)))
 
     def _add_reachable(self) -> None:
-        """The suspended generators that the parts refer to, and those that they refer to; numbers them."""
+        """The suspended generators that the parts refer to, and those that they refer to; numbers
+        them."""
         for part in self.parts:  # which grows under this loop
             for kind, _ in (*part.slots, *part.stack):
                 if (
@@ -131,7 +138,7 @@ class _ExitBuilder:
         return attrs.evolve(part.layout, slots=slots, stack=stack, handled=part.handled is not None)
 
     def _is_state(self, kind: CarriedAt) -> bool:
-        """Whether it is a suspended generator that stays one."""
+        """Return True for a suspended generator that stays one."""
         return not kind.running and kind.index not in self.objects
 
     def _kind(self, kind: SlotKind) -> SlotKind:

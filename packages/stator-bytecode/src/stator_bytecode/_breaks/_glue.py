@@ -1,7 +1,8 @@
-"""Writing new raw instructions around copied ones: the few that stubs and continuations are joined with.
+"""Writing new raw instructions around copied ones: the few that stubs and continuations are joined
+with.
 
-`Glue` collects raw instructions at one source position, and the constants they need. It is the only place that knows
-how a version spells a call, a truth test, or what follows a loop.
+`Glue` collects raw instructions at one source position, and the constants they need. It is the only
+place that knows how a version spells a call, a truth test, or what follows a loop.
 """
 
 import dis
@@ -77,7 +78,8 @@ class Glue:
             self.emit(name)
 
     def jump_if(self, condition: str) -> Raw:
-        """A forward jump that pops a bool ("TRUE", "FALSE") or any value ("NONE", "NOT_NONE"); `land` it later."""
+        """A forward jump that pops a bool ("TRUE", "FALSE") or any value ("NONE", "NOT_NONE");
+        `bind` it later."""
         name = f"POP_JUMP_IF_{condition}"
         return self.emit(name if name in dis.opmap else f"POP_JUMP_FORWARD_IF_{condition}")
 

@@ -1,8 +1,9 @@
 """The layout of a frame stack: what a `Point` knows of it without its values.
 
-Every slot and stack position has a kind. Most carry one value of the flat state (`VALUE`, `CELL`, `PREVIOUS`); the
-others carry none, and are made again from their kind alone. Equal layouts share compiled continuations, so layouts are
-compared by value, with codes and globals dictionaries by identity.
+Every slot and stack position has a kind. Most carry one value of the flat state (`VALUE`, `CELL`,
+`PREVIOUS`); the others carry none, and are made again from their kind alone. Equal layouts share
+compiled continuations, so layouts are compared by value, with codes and globals dictionaries by
+identity.
 """
 
 from __future__ import annotations
@@ -37,14 +38,16 @@ class Holder(enum.Enum):
 
 @attrs.frozen
 class RaisedAt:
-    """The stack position that a handler with `lasti` gets: the neutral index of the instruction that raised."""
+    """The stack position that a handler with `lasti` gets: the neutral index of the instruction
+    that raised."""
 
     index: int
 
 
 @attrs.frozen
 class CarriedAt:
-    """A generator or object carried as frame state: `Point.carried[index]`, or a running `Point.frames[index]`."""
+    """A generator or object carried as frame state: `Point.carried[index]`, or a running
+    `Point.frames[index]`."""
 
     index: int
     running: bool
@@ -73,7 +76,8 @@ class ThenLayout:
 
 @attrs.frozen(cache_hash=True)
 class FrameLayout:
-    """One frame of a Point. Its values, in order: slots, stack, the exception being handled, names, those of `then`."""
+    """One frame of a Point. Its values, in order: slots, stack, the exception being handled, names,
+    those of `then`."""
 
     code: Code
     pc: int
@@ -101,7 +105,7 @@ class FrameLayout:
 
 
 class VirtualizedRecipe(Protocol):
-    """How an object that is carried in parts is made of them again: static, compared by value."""
+    """The way to rebuild a virtualized object from its parts: static, compared by value."""
 
     def build(self, parts: Sequence[Any]) -> Any:
         """The real object."""
@@ -109,7 +113,8 @@ class VirtualizedRecipe(Protocol):
 
 @attrs.frozen
 class Virtualized:
-    """An object that nothing but the frames can see, taken apart so that a generator in it can be frame state."""
+    """An object that nothing but the frames can see, taken apart so that a generator in it can be
+    frame state."""
 
     recipe: VirtualizedRecipe
     values: tuple[Any, ...]
@@ -117,7 +122,8 @@ class Virtualized:
 
 @attrs.frozen
 class VirtualizedLayout:
-    """An object carried in parts: `slots` has their kinds. Laid out like a frame that has nothing else."""
+    """An object carried in parts: `slots` has their kinds. Laid out like a frame that has nothing
+    else."""
 
     recipe: VirtualizedRecipe
     slots: tuple[SlotKind, ...]
@@ -132,7 +138,7 @@ Layout: TypeAlias = FrameLayout | VirtualizedLayout
 
 @attrs.frozen
 class FlatIndices:
-    """Where in the flat state the values of one frame are; None for what carries none."""
+    """The positions of one frame's values in the flat state; None for a slot without a value."""
 
     slots: tuple[int | None, ...]
     stack: tuple[int | None, ...]

@@ -1,8 +1,9 @@
-"""Native frames that stand for frames of the Machine: the code shape and the prologue of every stub and continuation.
+"""Native frames that stand for frames of the Machine: the code shape and the prologue of every stub
+and continuation.
 
-The code has the user's name, file, lines, globals and *the same local slots*, so `locals()`, zero-argument `super()`
-and tracebacks see what they would have seen. Its one argument is the flat state, in slot 0, which the prologue
-unpacks:
+The code has the user's name, file, lines, globals and *the same local slots*, so `locals()`,
+zero-argument `super()` and tracebacks see what they would have seen. Its one argument is the flat
+state, in slot 0, which the prologue unpacks:
 
     slot 0  state           =>  every slot as it was; cells are the very cells
     stack                   =>  [operands, or the whole stack], with `sys.exc_info()` as it was
@@ -28,12 +29,13 @@ GeneratorPlace = Callable[[CarriedAt], "int | None"]
 VARIADIC = 0x04 | 0x08
 """CO_VARARGS, CO_VARKEYWORDS."""
 SUSPENDING = 0x20 | 0x80 | 0x200
-"""CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR. Not CO_ITERABLE_COROUTINE: it allows `yield from` a coroutine."""
+"""CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR. Not CO_ITERABLE_COROUTINE: it allows `yield from`
+a coroutine."""
 
 
 @attrs.frozen
 class Shape:
-    """What the native code object has where it differs from the user's: at least one argument, in slot 0."""
+    """The fields in which the native code object differs from the user's: an argument in slot 0."""
 
     replacements: dict[str, Any]
     cells: tuple[int, ...]
@@ -43,7 +45,7 @@ class Shape:
 
 
 def has_extra_slot(code: CodeType) -> bool:
-    """Whether slot 0 is the state's alone: of a function that has free variables at most."""
+    """Return True if slot 0 is the state's alone: of a function that has free variables at most."""
     return not (code.co_varnames or code.co_cellvars)
 
 
@@ -115,7 +117,8 @@ class NativeFrame:
             self.glue.emit("RESUME")
 
     def open(self, handled: int | None) -> int:
-        """The frame as it was, but for its stack and slot 0. Gives the number of the first instruction of its own."""
+        """The frame as it was, but for its stack and slot 0. Gives the number of the first
+        instruction of its own."""
         self.start()
         self.restore_slots()
         if handled is not None:
@@ -123,7 +126,8 @@ class NativeFrame:
         return len(self.glue.raws)
 
     def start_cells(self) -> None:
-        """`locals()` wants to find that MAKE_CELL has run, so it does, although the cells are put back afterwards."""
+        """`locals()` wants to find that MAKE_CELL has run, so it does, although the cells are put
+        back afterwards."""
         if self.shape.n_free:
             self.glue.emit("COPY_FREE_VARS", self.shape.n_free)
         for slot in self.shape.cells:
@@ -144,7 +148,8 @@ class NativeFrame:
         self.glue.emit("BINARY_SUBSCR")
 
     def restore_slots(self) -> None:
-        """All but native slot 0, which has the state. Values follow each other there as in the frame."""
+        """All but native slot 0, which has the state. Values follow each other there as in the
+        frame."""
         slots = range(1 - self.shape.extra_slot, len(self.layout.slots))
         places = {slot: place for slot in slots if (place := self.places.slots[slot]) is not None}
         if places:
@@ -186,13 +191,15 @@ class NativeFrame:
         return self.generator_place(kind) if isinstance(kind, CarriedAt) else place
 
     def handle(self, place: int) -> None:
-        """Enter the handling of the exception at `place`: leaves the previous one on the stack, for POP_EXCEPT."""
+        """Enter the handling of the exception at `place`: leaves the previous one on the stack, for
+        POP_EXCEPT."""
         self.load(place)
         self.glue.emit("PUSH_EXC_INFO")
         self.glue.emit("POP_TOP")
 
     def push(self, depth: int) -> None:
-        """What the stack has at `depth`; markers natively mean nothing but to POP_EXCEPT and RERAISE."""
+        """Push the value of the stack at `depth`; markers natively mean nothing but to POP_EXCEPT
+        and RERAISE."""
         kind = self.layout.stack[depth]
         place = self._place(kind, self.places.stack[depth])
         if kind is NULL_KIND:
@@ -210,7 +217,8 @@ class NativeFrame:
     # epilogue
 
     def clean_up(self, handled: int | None, guarded: Sequence[Raw]) -> None:
-        """An exception out of `guarded`, which runs with one previous exception under it, leaves its handling first."""
+        """An exception out of `guarded`, which runs with one previous exception under it, leaves
+        its handling first."""
         if handled is None:
             return
         glue = self.glue
@@ -223,7 +231,8 @@ class NativeFrame:
             raw.handler = handler
 
     def function(self, generator: bool = False) -> Callable[[Any], Any]:
-        """The function of one argument, the state. Its cells are placeholders: the prologue puts in the real ones."""
+        """The function of one argument, the state. Its cells are placeholders: the prologue puts in
+        the real ones."""
         layout, shape = self.layout, self.shape
         held: dict[str, Any] = {
             "co_consts": tuple(self.glue.consts),

@@ -1,8 +1,10 @@
-"""The natively visible stack of a step: one stub per visible frame, nested, and the exits of the innermost one.
+"""The natively visible stack of a step: one stub per visible frame, nested, and the exits of the
+innermost one.
 
     F0 call stub  →  F1 call stub  →  F2 step stub        (hidden frames have none)
 
-At RETURN_VALUE the innermost stub returns, and its caller's stub completes the instruction that waits for the value.
+At RETURN_VALUE the innermost stub returns, and its caller's stub completes the instruction that
+waits for the value.
 """
 
 from collections.abc import Callable
@@ -26,9 +28,11 @@ from stator_bytecode._breaks._stub import (
 
 
 class NativeStack:
-    """`run(state)` gives the results and the number of the exit. `innermost` is the frame that goes on, or raises.
+    """`run(state)` gives the results and the number of the exit. `innermost` is the frame that goes
+    on, or raises.
 
-    With `rest`, a function of the state that runs the frames from number `first` on, `innermost` is their caller.
+    With `rest`, a function of the state that runs the frames from number `first` on, `innermost` is
+    their caller.
     """
 
     def __init__(self, point: Point, rest: Stub | None = None, first: int = 0) -> None:
@@ -100,7 +104,8 @@ class NativeStack:
         return len(self.exits) - 1
 
     def _completing(self, inner: Stub) -> Stub:
-        """`inner` gives its value to the frame that waits, which does with it what its instruction does."""
+        """`inner` gives its value to the frame that waits, which does with it what its instruction
+        does."""
         point = self.point
         callee, layout = point.frames[self.innermost + 1], point.frames[self.innermost]
         frame = NativeFrame(layout, point.places[self.innermost])
@@ -125,7 +130,8 @@ class NativeStack:
 
 
 class ThrowingStack:
-    """`run(state + (error,))` raises `error` in the innermost frame that plain Python shows there."""
+    """`run(state + (error,))` raises `error` in the innermost frame that plain Python shows
+    there."""
 
     def __init__(self, point: Point) -> None:
         last = len(point.frames) - 1
@@ -142,7 +148,8 @@ class ThrowingStack:
 
 
 def _handled_in(point: Point, outer: int, inner: int) -> int | None:
-    """The place of the exception that frame `inner`, which runs natively in frame `outer`, is handling."""
+    """The place of the exception that frame `inner`, which runs natively in frame `outer`, is
+    handling."""
     handled = [
         places.handled for places in point.places[outer : inner + 1] if places.handled is not None
     ]
@@ -167,7 +174,7 @@ def _push_made(draft: Draft, made: int, null: str | None) -> None:
 
 
 def _raise_end(frame: NativeFrame, callee: FrameLayout, inner: Stub) -> None:
-    """What a generator's end is to a call of `next` or `send`, and what its yield is to one of `close`."""
+    """Raise what the end of a generator is to `next` or `send`, and its yield to `close`."""
     glue = frame.glue
     glue.call(inner, frame.hand_on)
     glue.call_on_top(_stop if callee.instruction.op == "RETURN_VALUE" else _ignored_exit)

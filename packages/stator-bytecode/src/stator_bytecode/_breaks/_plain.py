@@ -1,10 +1,12 @@
-"""The native continuation of a whole frame stack: original code entered at its middle, in every frame.
+"""The native continuation of a whole frame stack: original code entered at its middle, in every
+frame.
 
     F0 at its parked call: <prologue>; call F1; <what the result does>; JUMP → after the call, in F0's own code
     F1 at its instruction: <prologue>; JUMP → instruction `pc`, in F1's own code
 
-Outer frames run their own exception regions around the call, so every handler, `finally` and `with` is met as always.
-A running generator is made a generator object that goes on in the middle when its parent asks for the next value.
+Outer frames run their own exception regions around the call, so every handler, `finally` and `with`
+is met as always. A running generator is made a generator object that goes on in the middle when its
+parent asks for the next value.
 """
 
 from __future__ import annotations
@@ -24,12 +26,14 @@ from stator_bytecode.errors import Unsupported
 
 
 def plain(point: Point) -> Plain:
-    """A function of the flat state that runs the rest of the program natively: it returns the first frame's value."""
+    """A function of the flat state that runs the rest of the program natively: it returns the first
+    frame's value."""
     return Plain(point)
 
 
 def rest_of(point: Point, first: int) -> Callable[[Any], Any]:
-    """A function of the flat state that runs the frames from number `first` on: it returns what that one returns.
+    """A function of the flat state that runs the frames from number `first` on: it returns what
+    that one returns.
 
     Raises Unsupported for generators, which are entered when they are resumed.
     """
@@ -57,7 +61,8 @@ class Plain:
             self.functions.insert(0, inner)
 
     def __call__(self, *state: Any) -> Any:
-        """The flat state in, the outermost frame's value out. The caller keeps alive what it passes; see `consume`."""
+        """The flat state in, the outermost frame's value out. The caller keeps alive what it
+        passes; see `consume`."""
         try:
             return self.consume(list(state))
         except BaseException as error:
@@ -65,7 +70,8 @@ class Plain:
             raise
 
     def consume(self, state: list[Any]) -> Any:
-        """The same, and the state is taken out of the list: objects die when the program lets go of them."""
+        """The same, and the state is taken out of the list: objects die when the program lets go of
+        them."""
         try:
             full = [self._extended(state)]
             state.clear()
@@ -75,7 +81,8 @@ class Plain:
             raise
 
     def _extended(self, state: Sequence[Any]) -> list[Any]:
-        """The state with objects for the generators, running ones first: those take what they hold when they go on."""
+        """The state with objects for the generators, running ones first: those take what they hold
+        when they go on."""
         full = [*self.generators.extended(state), *[None] * len(self.running)]
         for order, index in enumerate(self.running):
             full[self.first_running + order] = generator = self.functions[index](full)
@@ -110,7 +117,8 @@ class Plain:
         write_completion(Completion(body.frame, inner, body.leave))
 
     def _write_resumption(self, body: Body, generator: CarriedAt) -> None:
-        """The instruction that waits for a generator is run again, on a generator that goes on where it was."""
+        """The instruction that waits for a generator is run again, on a generator that goes on
+        where it was."""
         layout, frame, glue = body.layout, body.frame, body.glue
         kind = layout.waits_with
         place = self.generators.place(generator)
@@ -134,7 +142,8 @@ class Plain:
 
 
 def _prime(body: Body) -> None:
-    """A new generator takes no value, so it is run to here first. Whatever is sent or thrown next has been before."""
+    """A new generator takes no value, so it is run to here first. Whatever is sent or thrown next
+    has been before."""
     glue = body.glue
     glue.constant(None)
     priming = glue.emit("YIELD_VALUE")

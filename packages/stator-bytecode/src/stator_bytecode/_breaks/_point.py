@@ -1,8 +1,8 @@
 """A Point: a place in a running program, as data, and the flat state that belongs to it.
 
-`layout_of` takes a Snapshot apart into the Point (static, hashable: the key of a continuation) and the values (what
-differs each time); `frames_from` puts the frames together again, so that a Machine goes on with the whole stack.
-Values are opaque: the same code serves trackers and real objects.
+`layout_of` takes a Snapshot apart into the Point (static, hashable: the key of a continuation) and
+the values (what differs each time); `frames_from` puts the frames together again, so that a Machine
+goes on with the whole stack. Values are opaque: the same code serves trackers and real objects.
 
     frames  f(x) parked at `g(x) + 1`, g(y) before `y * 2`  =>  Point of two layouts, ("x", "f1_y", "f1_stack0", …)
 """
@@ -28,20 +28,20 @@ _PROLOGUE = frozenset({"COPY_FREE_VARS", "MAKE_CELL"})
 
 @attrs.frozen(cache_hash=True, slots=False)
 class Point:
-    """The frame stack, outermost first, the innermost before its instruction `pc`; then what is carried as state:
-    suspended generators, and objects in parts that hold some."""
+    """The frame stack, outermost first, the innermost before its instruction `pc`; then what is
+    carried as state: suspended generators, and objects in parts that hold some."""
 
     frames: tuple[layouts.FrameLayout, ...]
     carried: tuple[layouts.Layout, ...] = ()
 
     @cached_property
     def laid_out(self) -> tuple[Any, ...]:
-        """Of the frames; what is carried follows."""
+        """The layouts of the frames, then of the carried objects."""
         return (*self.frames, *self.carried)
 
     @cached_property
     def places(self) -> tuple[layouts.FlatIndices, ...]:
-        """Where the values of each layout are in the flat state."""
+        """The positions of each layout's values in the flat state."""
         return tuple(_all_places(self.laid_out))
 
     @property
@@ -65,7 +65,8 @@ class Point:
         wrap: Callable[[Any], V] = lambda static: static,
         make_object: Callable[[Any, list[V]], V] = lambda recipe, parts: recipe.build(parts),
     ) -> list[_frame.Frame]:
-        """The frames again, for `Machine.run`. `wrap` makes a value of a globals or builtins dictionary."""
+        """The frames again, for `Machine.run`. `wrap` makes a value of a globals or builtins
+        dictionary."""
         return _Restoring(self, list(values), make_generator, wrap, make_object).frames()
 
 
@@ -76,9 +77,9 @@ def layout_of(
 ) -> tuple[Point, list[V]]:
     """Split `snapshot` into its Point and the flat list of values.
 
-    `virtual` tells which values are generators that nothing but these frames can see: they are carried as state, and
-    so are the objects that hold them, in parts. It is asked for locals, for stack positions and for parts. What the
-    innermost instruction works on is never taken apart.
+    `virtual` tells which values are generators that nothing but these frames can see: they are
+    carried as state, and so are the objects that hold them, in parts. It is asked for locals, for
+    stack positions and for parts. What the innermost instruction works on is never taken apart.
     """
     return _Splitting(snapshot, virtual, globals_of).split()
 
@@ -86,7 +87,8 @@ def layout_of(
 def layout_of_generator(
     generator: _frame.GeneratorState, globals_of: Callable[[_frame.Frame], dict[str, Any]]
 ) -> tuple[layouts.FrameLayout, list[V]]:
-    """The frame of one suspended generator, for `GeneratorFactory`; other generators it holds are plain values."""
+    """The frame of one suspended generator, for `GeneratorFactory`; other generators it holds are
+    plain values."""
     splitting = _Splitting(_frame.Snapshot((), None), lambda value: None, globals_of)
     return splitting.frame(_generator_state(generator), generator.status), splitting.values
 
@@ -277,7 +279,8 @@ class _Restoring:
     )  # generators and objects, by the number of their layout
 
     def frames(self) -> list[_frame.Frame]:
-        """Frames first without contents, so that generators can be linked whatever refers to them."""
+        """Frames first without contents, so that generators can be linked whatever refers to
+        them."""
         numbered = [
             (n, layout)
             for n, layout in enumerate(self.point.laid_out)
@@ -325,7 +328,8 @@ class _Restoring:
         return _frame.PreviousExc(None) if kind is layouts.NO_PREVIOUS else _frame.NULL
 
     def _carried(self, number: int) -> V:
-        """A generator, which is there already, or an object in parts, which is made when it is first asked for."""
+        """A generator, which is there already, or an object in parts, which is made when it is
+        first asked for."""
         layout = self.point.laid_out[number]
         if number not in self.made and isinstance(layout, layouts.VirtualizedLayout):
             values = self._values_of(number)

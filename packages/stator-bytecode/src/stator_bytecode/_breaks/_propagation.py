@@ -1,7 +1,8 @@
 """Propagation of an exception out of the native stack of a step: where plain Python would go on.
 
-From the raising frame outwards: an exception region of a frame, or an instruction that waits for this exception (the
-end of an iteration). Without either the exception leaves, and its traceback has the entries of the user's frames only.
+From the raising frame outwards: an exception region of a frame, or an instruction that waits for
+this exception (the end of an iteration). Without either the exception leaves, and its traceback has
+the entries of the user's frames only.
 
     frames F0, F1; F1 raised; F0 parked inside `try:`   =>   (Point of F0 at its handler, (…, error))
 """
@@ -31,7 +32,8 @@ def take(rebuilder: Rebuilder, exit: Exit, state: State, results: State) -> Step
 
 
 def finalize(rebuilder: Rebuilder, exit: Exit, state: State) -> None:
-    """Close generators that nothing can see any more as Python closes them: their `finally` blocks run."""
+    """Close generators that nothing can see any more as Python closes them: their `finally` blocks
+    run."""
     if exit.dropped:
         rebuilder.rebuild(state, exit.dropped)
 
@@ -40,7 +42,8 @@ def finalize(rebuilder: Rebuilder, exit: Exit, state: State) -> None:
 class Propagation:
     """The handlers of one native stack; exits are made when first taken.
 
-    `innermost` is the frame that raises, `visible` are the frames that have an entry in the traceback.
+    `innermost` is the frame that raises, `visible` are the frames that have an entry in the
+    traceback.
     """
 
     point: Point
@@ -53,8 +56,8 @@ class Propagation:
     def go_on(self, error: BaseException, handed_on: list[Any]) -> Step:
         """The handler of `error` and the state there; raises it again when there is none.
 
-        `handed_on` is a list with the state. What it holds in the end lives as long as the traceback: the generators
-        that the frames left suspended.
+        `handed_on` is a list with the state. What it holds in the end lives as long as the
+        traceback: the generators that the frames left suspended.
         """
         state = handed_on.pop()
         frames = self.point.frames
@@ -86,7 +89,8 @@ class Propagation:
             note(error, state[self.point.places[index].then[0]], then.name)
 
     def _stop_iteration_error(self, error: StopIteration, index: int) -> RuntimeError:
-        """The error that CPython 3.11 makes of a StopIteration that leaves a generator; later its own code does it."""
+        """The error that CPython 3.11 makes of a StopIteration that leaves a generator; later its
+        own code does it."""
         outer = self.visible_before(index)
         replaced = RuntimeError("generator raised StopIteration")
         traceback = exception_field(error, "__traceback__")
@@ -109,7 +113,8 @@ class Propagation:
         return self.handlers[index]
 
     def _answer(self, index: int, error: BaseException) -> tuple[Exit, State] | None:
-        """The exit and result if `error` is an answer to frame `index`, which waits: the end of an iteration."""
+        """The exit and result if `error` is an answer to frame `index`, which waits: the end of an
+        iteration."""
         kind = self.point.frames[index].waits_with
         if not isinstance(error, CAUGHT.get(kind, ())):
             return None

@@ -4,8 +4,8 @@
         try: g()
         except ValueError as error: return error
 
-Each entry gets a frame with the name, file, line and columns of the place: that of a copy of the code that does nothing
-but call the next one, or raise, there. These frames have no locals.
+Each entry gets a frame with the name, file, line and columns of the place: that of a copy of the
+code that does nothing but call the next one, or raise, there. These frames have no locals.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from stator_bytecode._codec._raw import assemble
 
 @attrs.frozen(eq=False)
 class TracebackEntry:
-    """A place that an exception came through: the instruction at the neutral `index` of `code`."""
+    """A point that an exception passed: the instruction at the neutral `index` of `code`."""
 
     code: CodeType
     index: int
@@ -75,7 +75,8 @@ def _nothing() -> None:
 
 
 def _frame_at(entry: TracebackEntry, inner: Callable[[], None] | None) -> Callable[[], None]:
-    """A function that looks like the code of the entry, and calls `inner`, or raises, at that place."""
+    """A function that looks like the code of the entry, and calls `inner`, or raises, at that
+    place."""
     glue = Glue(entry.code, decode(entry.code).instructions[entry.index].positions)
     glue.emit("RESUME")
     if inner is None:

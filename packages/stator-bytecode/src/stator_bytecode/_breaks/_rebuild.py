@@ -1,9 +1,9 @@
 """Generators carried as frame state, made into generator objects again.
 
-A suspended one runs up to its own YIELD_VALUE, entered with the stack it had, so that the object stands exactly where
-the frame stood: `send`, `throw`, `close`, `gi_frame.f_lineno` and `gi_yieldfrom` find what they would have found. The
-value of that extra yield is dropped. One that has not started gets its arguments before it becomes a generator, and
-is not run.
+A suspended one runs up to its own YIELD_VALUE, entered with the stack it had, so that the object
+stands exactly where the frame stood: `send`, `throw`, `close`, `gi_frame.f_lineno` and
+`gi_yieldfrom` find what they would have found. The value of that extra yield is dropped. One that
+has not started gets its arguments before it becomes a generator, and is not run.
 """
 
 from __future__ import annotations
@@ -30,9 +30,11 @@ AnyGenerator = Generator[Any, Any, Any]
 
 
 class GeneratorFactory:
-    """Makes the generator that `layout` describes, from a flat state of this frame alone. It may hold no others.
+    """Makes the generator that `layout` describes, from a flat state of this frame alone. It may
+    hold no others.
 
-    An entry that has to give on a generator object captures one: the code is assembled by the first call.
+    An entry that has to give on a generator object captures one: the code is assembled by the first
+    call.
     """
 
     def __init__(self, layout: FrameLayout) -> None:
@@ -49,10 +51,11 @@ class GeneratorFactory:
 
 
 class Rebuilder:
-    """Makes what one Point carries: suspended generators and objects in parts, with what these hold.
+    """Makes what one Point carries: suspended generators and objects in parts, with what these
+    hold.
 
-    It lives as long as its Point is used, and assembles the code of a generator once. The extended state has an object
-    for each after the flat state.
+    It lives as long as its Point is used, and assembles the code of a generator once. The extended
+    state has an object for each after the flat state.
     """
 
     def __init__(
@@ -132,7 +135,8 @@ def _suspended(body: Body) -> Callable[[Any], AnyGenerator]:
 
 
 def _created(body: Body) -> Callable[[Any], AnyGenerator]:
-    """Restored before it becomes a generator. The stack is that of a new one: the interpreter makes it."""
+    """Restored before it becomes a generator. The stack is that of a new one: the interpreter makes
+    it."""
     frame, layout = body.frame, body.layout
     frame.start_cells()
     frame.restore_slots()

@@ -1,11 +1,12 @@
-"""The innermost frames of a Point, run natively to their end: a call that was traced up to here is finished by Python.
+"""The innermost frames of a Point, run natively to their end: a call that was traced up to here is
+finished by Python.
 
     frames F0 parked at `g()`, F1 of g, F2 before its instruction;  first = 1
     =>  stub of F0: calls F1, which calls F2, each entered at its middle;  (F0 after the call, its state)
 
-The frames outside of `first` are stubs, as in a step, and go on as data. Those from `first` on are functions of the
-original code, as in a native continuation, and take their values out of the state: objects die when the program drops
-them.
+The frames outside of `first` are stubs, as in a step, and go on as data. Those from `first` on are
+functions of the original code, as in a native continuation, and take their values out of the state:
+objects die when the program drops them.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Rest:
         self.propagation = Propagation(inner, stack.innermost, stack.visible, self.rebuilder)
 
     def consume(self, state: list[Any]) -> Goto:
-        """Run the frames, and return where their caller goes on. The state is taken out of the list."""
+        """Run the frames, and return where their caller goes on. The state is taken out of the
+        list."""
         full = [self.enter.pick((*state, *self.carrier.rebuild(state, self.carried)))]
         state.clear()
         outer = full[0][: self.kept]

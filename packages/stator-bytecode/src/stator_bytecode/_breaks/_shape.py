@@ -1,6 +1,7 @@
-"""What a native step takes from the stack and leaves there: how a step stub is laid out.
+"""The stack operands and results of a native step: the layout of a step stub.
 
-FOR_ITER   uses [iterator]; goes on with it kept and one value made; jumps with nothing kept, nothing made
+FOR_ITER        uses [iterator]; goes on with it kept and one value made;
+                jumps with nothing kept, nothing made
 LIST_APPEND 3   uses the list (deep in the stack) and the item; keeps the list
 """
 
@@ -13,7 +14,8 @@ from stator_bytecode._codec._stack_effect import operands, results
 UNCHANGED = frozenset(
     {"LIST_APPEND", "SET_ADD", "MAP_ADD", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE"}
 )
-"""They change the container they look at, which lies anywhere below. The stub has it next to what is added."""
+"""They change the container they look at, which lies anywhere below. The stub has it next to what
+is added."""
 
 _LOOKS_AT_ONE = (
     "FOR_ITER",
@@ -28,12 +30,13 @@ _KEPT: dict[str, tuple[int, int]] = {
     **{"MATCH_KEYS": (2, 0), "WITH_EXCEPT_START": (4, 0)},
     **dict.fromkeys(("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP"), (0, 1)),
 }
-"""How many of the lowest operands stay as they were, when the instruction goes on and when it jumps."""
+"""The number of lowest operands that stay as they were, when the instruction goes on and when it
+jumps."""
 
 
 @attrs.frozen
 class Shapes:
-    """What a native step takes and leaves: top operands used, how many of them are kept, and values made, per exit."""
+    """Operands used by a native step, how many are kept, and values made, per exit."""
 
     used: tuple[int, ...]
     """Depths from the top (1 is the top) of the operands pushed, lowest first."""
@@ -61,7 +64,8 @@ def shapes_of(instr: Instruction) -> Shapes:
 
 
 def values_made(instr: Instruction) -> int:
-    """Without the NULL that the instruction pushes besides: the stub leaves it away, since it cannot be returned."""
+    """Without the NULL that the instruction pushes besides: the stub leaves it away, since it
+    cannot be returned."""
     return results(instr, False) - pushes_null(instr)
 
 

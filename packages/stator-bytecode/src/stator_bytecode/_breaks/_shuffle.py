@@ -1,6 +1,8 @@
-"""Instructions that only move values about: a step over one is an edit of the flat state, nothing runs natively.
+"""Instructions that only move values about: a step over one is an edit of the flat state, nothing
+runs natively.
 
-They never break on their own account; a Site stands on one when something else asks for it, such as a test.
+They never break on their own account; a Site stands on one when something else asks for it, such as
+a test.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +24,8 @@ from stator_bytecode._handler_table import HandlerTable
 State = tuple[Any, ...]
 Make = Callable[[State], Any]
 Shuffle = Callable[[Draft, Instruction], "Make | None"]
-"""Edits the draft. One that makes a value, its only result, gives the function that makes it of the state."""
+"""Edits the draft. One that makes a value, its only result, gives the function that makes it of the
+state."""
 
 shuffles: HandlerTable[str, Shuffle] = HandlerTable("shuffle")
 
@@ -116,7 +119,8 @@ def pop_except(draft: Draft, instr: Instruction) -> None:
 
 
 def raises(layout: FrameLayout) -> bool:
-    """Whether its instruction does more than move values: it reads or deletes an unbound local."""
+    """Return True if its instruction does more than move values: it reads or deletes an unbound
+    local."""
     instr = layout.instruction
     return (
         instr.op in ("LOAD_FAST", "DELETE_FAST", "LOAD_CLOSURE")

@@ -1,9 +1,9 @@
 """Sites: the places of breaks, where one instruction runs natively.
 
-`Site(point).step(*state)` runs the instruction that the innermost frame stands before, in stubs that look like the
-user's frames (`_stub.py`), and gives the Point after it with its flat state. An exception is taken to the handler
-that would have got it; without one it leaves, with the user's traceback entries only. `drive` is the loop that goes
-on from there.
+`Site(point).step(*state)` runs the instruction that the innermost frame stands before, in stubs
+that look like the user's frames (`_stub.py`), and gives the Point after it with its flat state. An
+exception is taken to the handler that would have got it; without one it leaves, with the user's
+traceback entries only. `drive` is the loop that goes on from there.
 
     point: f parked at g(), g before LOAD_ATTR      state: (x, f1_y, f1_stack0)
     => (point: …, g after LOAD_ATTR, (x, f1_y, attribute)), or f's `except` clause, with g gone
@@ -26,7 +26,8 @@ from stator_bytecode.errors import Unsupported
 
 
 class Site:
-    """The place of a break. Stateless but for the code that it makes at its first step; safe to share."""
+    """The place of a break. Stateless but for the code that it makes at its first step; safe to
+    share."""
 
     def __init__(self, point: Point) -> None:
         self.point = point
@@ -55,10 +56,11 @@ class Site:
             state = ()  # it may hold an exception whose traceback holds this frame
 
     def throw(self, error: BaseException, *state: Any) -> Step:
-        """Raise `error` where the instruction stands, instead of running it: the Point of its handler, and its state.
+        """Raise `error` where the instruction stands, instead of running it: the Point of its
+        handler, and its state.
 
-        The traceback that `error` has becomes the tail of the entries of the user's frames. Without a handler the
-        exception leaves, with these entries only.
+        The traceback that `error` has becomes the tail of the entries of the user's frames. Without
+        a handler the exception leaves, with these entries only.
         """
         try:
             if (throw := self._throw) is None:
@@ -85,7 +87,7 @@ def _refuse(point: Point) -> None:
 
 
 def _leaves(point: Point, op: str) -> bool:
-    """Whether the frame's value makes its caller's instruction do more: then there is something to run natively."""
+    """Return True if completing the caller's instruction runs something natively."""
     if len(point.frames) < 2:
         return False
     kind = point.frames[-2].waits_with
@@ -96,7 +98,8 @@ def _leaves(point: Point, op: str) -> bool:
 
 @attrs.frozen(eq=False)
 class Arrival:
-    """The site of a state that is at its Point already: nothing is to be run before the continuation."""
+    """The site of a state that is at its Point already: nothing is to be run before the
+    continuation."""
 
     point: Point
 
@@ -112,18 +115,20 @@ class Goto:
     state: Sequence[Any]
 
     def take(self) -> Sequence[Any]:
-        """The state, kept here no longer: frames that hold a Goto are held by every exception that passes them."""
+        """The state, kept here no longer: frames that hold a Goto are held by every exception that
+        passes them."""
         state, self.state = self.state, ()
         return state
 
 
 Dispatch = Callable[[Point, list[Any]], Any]
-"""Runs the continuation of a Point: gives a `Goto`, when it broke again, or the final value. The list is its own: what
-it takes out of it dies when the program lets go of it."""
+"""Runs the continuation of a Point: gives a `Goto`, when it broke again, or the final value. The
+list is its own: what it takes out of it dies when the program lets go of it."""
 
 
 def drive(site: Site | Arrival, state: Sequence[Any], dispatch: Dispatch) -> Any:
-    """Step, continuation, step … until a continuation gives a value. One Python frame, however many breaks there are.
+    """Step, continuation, step … until a continuation gives a value. One Python frame, however many
+    breaks there are.
 
     A state that is a list is emptied, so that nothing of it is kept alive here or by the caller.
     """

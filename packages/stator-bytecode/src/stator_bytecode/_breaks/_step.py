@@ -28,7 +28,8 @@ Throw = Callable[[BaseException, State], Step]
 
 
 def prepare(point: Point) -> Take:
-    """The step at `point`: a method, since calling one pushes a Python frame and calling an object runs C first."""
+    """The step at `point`: a method, since calling one pushes a Python frame and calling an object
+    runs C first."""
     layout = point.frames[-1]
     instr = layout.instruction
     if instr.op in shuffles and not raises(layout):
@@ -110,7 +111,8 @@ class NativeStep:
         return taken.point, taken.pick(state + result)
 
     def _raised(self, error: BaseException, handed_on: list[Any]) -> Step:
-        """Go on at the handler of `error`. `handed_on` is a list with the state, which is taken out."""
+        """Go on at the handler of `error`. `handed_on` is a list with the state, which is taken
+        out."""
         hide(error, OWN_CODES)
         if self.stack.shows_hidden:
             drop_at(error, len(self.stack.visible))

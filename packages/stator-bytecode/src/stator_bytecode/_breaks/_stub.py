@@ -1,8 +1,9 @@
 """Stubs: native functions that run one instruction in frames that look like the user's.
 
-A *step stub* restores locals and cells, re-enters the handled exception, pushes the operands of its instruction, runs
-it (the raw instruction itself, at its own position) and returns what it gave, with the number of the exit taken last.
-A *call stub* stands for an outer frame: it calls the next stub at the position of the call that frame is parked at.
+A *step stub* restores locals and cells, re-enters the handled exception, pushes the operands of its
+instruction, runs it (the raw instruction itself, at its own position) and returns what it gave,
+with the number of the exit taken last. A *call stub* stands for an outer frame: it calls the next
+stub at the position of the call that frame is parked at.
 
     def f(state):                       # name, file, line, globals, slots of the user's f
         x, y = state[0], state[1]
@@ -40,7 +41,8 @@ FRAME_BOUND = frozenset(
         *("MAKE_FUNCTION", "IMPORT_NAME", "LOAD_BUILD_CLASS", "RAISE_VARARGS", "RERAISE"),
     }
 )
-"""Instructions of a hidden frame that need its locals, cells or globals: they run in a native frame of its own."""
+"""Instructions of a hidden frame that need its locals, cells or globals: they run in a native frame
+of its own."""
 
 _ENDING = frozenset({"RAISE_VARARGS", "RERAISE"})
 _JUMPING = frozenset(dis.hasjrel)
@@ -115,7 +117,8 @@ class _StepWriter:
     def write(self) -> Stub:
         frame, glue, instr = self.frame, self.frame.glue, self.operands.layout.instruction
         shapes = shapes_of(instr)
-        # Guarded from here: for an exception out of a called frame 3.13 looks up the instruction before.
+        # Guarded from here: for an exception out of a called frame 3.13 looks up the instruction
+        # before.
         begin = frame.open(self.handled)
         for depth in shapes.used:
             self._push(len(self.operands.layout.stack) - depth)
@@ -212,8 +215,9 @@ def return_stub(layout: FrameLayout, places: FlatIndices) -> Stub:
 def raise_stub(layout: FrameLayout, places: FlatIndices, handled: int | None, error: int) -> Stub:
     """A frame that raises the exception at place `error` of the state where it stands.
 
-    RAISE_VARARGS keeps the traceback that the exception has, behind the entries of the frames that it leaves, and
-    makes the exception being handled its context: as an instruction in C that raises it does.
+    RAISE_VARARGS keeps the traceback that the exception has, behind the entries of the frames that
+    it leaves, and makes the exception being handled its context: as an instruction in C that raises
+    it does.
     """
     frame = NativeFrame(layout, places)
     begin = frame.open(handled)

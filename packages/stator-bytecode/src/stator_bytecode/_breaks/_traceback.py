@@ -1,7 +1,7 @@
 """Keeping stator's own frames out of tracebacks.
 
-A frame gets its entry when an exception comes into it, so a frame that catches, takes its entry off and raises again
-with a bare `raise` (which adds none) is never seen:
+A frame gets its entry when an exception comes into it, so a frame that catches, takes its entry off
+and raises again with a bare `raise` (which adds none) is never seen:
 
     except BaseException as error:
         hide(error, own_codes)
@@ -30,7 +30,8 @@ def passed_over(*functions: Callable[..., Any]) -> frozenset[CodeType]:
 
 
 def hide(error: BaseException, own: Container[CodeType]) -> None:
-    """Drop the outermost entries of `error`'s traceback, as long as they are those of `own` codes."""
+    """Drop the outermost entries of `error`'s traceback, as long as they are those of `own`
+    codes."""
     entry = exception_field(error, "__traceback__")
     while entry is not None and entry.tb_frame.f_code in own:
         entry = entry.tb_next

@@ -1,1 +1,2 @@
-"""Code objects to neutral instructions and back, without loss; all that differs between CPythons."""
+"""Code objects to neutral instructions and back, without loss; all that differs between
+CPythons."""

@@ -1,7 +1,8 @@
 """Code objects to the neutral instruction stream.
 
-One pass over the raw instructions applies the dialect's rules; a second resolves jump targets and handlers, which are
-then neutral indices. A code object is decoded once while its `Code` is in use, or was among the last few thousand.
+One pass over the raw instructions applies the dialect's rules; a second resolves jump targets and
+handlers, which are then neutral indices. A code object is decoded once while its `Code` is in use,
+or was among the last few thousand.
 
     KW_NAMES 2, PRECALL 3, CALL 3      =>  CALL (3, ("key",))            CPython 3.11
     LOAD_CONST ("key",), CALL_KW 3     =>  CALL (3, ("key",))            CPython 3.13
@@ -20,8 +21,9 @@ from stator_bytecode._codec._raw_instruction import Raw, RawHandler
 from stator_bytecode._codec._tables import OPCODES
 from stator_bytecode.errors import Unsupported
 
-# Keyed by id, since code objects compare by value. A Code keeps its code object alive, so as long as the entry is there
-# the id is taken; holding codes weakly instead would keep every entry alive through its own `Code.raw`.
+# Keyed by id, since code objects compare by value. A Code keeps its code object alive, so as long
+# as the entry is there the id is taken; holding codes weakly instead would keep every entry alive
+# through its own `Code.raw`.
 _decoded: WeakValueDictionary[int, Code] = WeakValueDictionary()
 _recent: deque[Code] = deque(maxlen=4096)
 
@@ -38,7 +40,8 @@ def _decode(code: CodeType) -> Code:
     raws = disassemble(code)
     slots = slot_names(code)
     if cells := cell_slots(code, slots):
-        # Without those that an inlined comprehension takes over: they hold a cell or a value, at different times.
+        # Without those that an inlined comprehension takes over: they hold a cell or a value, at
+        # different times.
         cells = cells.difference(raw.arg for raw in raws if raw.name == "LOAD_FAST_AND_CLEAR")
     scope = Scope(code.co_names, code.co_consts, cells)
     drafts, starts = _apply_rules(raws, scope)
@@ -71,7 +74,8 @@ _Draft = tuple[str, Any, int, int, int]
 
 
 def _apply_rules(raws: list[Raw], scope: Scope) -> tuple[list[_Draft], list[int]]:
-    """Neutral instructions without targets, and the neutral index that each raw one starts at (-1: in the middle)."""
+    """Neutral instructions without targets, and the neutral index that each raw one starts at (-1:
+    in the middle)."""
     drafts: list[_Draft] = []
     starts: list[int] = []
     rules = OPCODES.rules

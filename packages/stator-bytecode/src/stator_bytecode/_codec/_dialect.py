@@ -1,8 +1,8 @@
-"""What tells one CPython's bytecode from another's, as data.
+"""The differences between the bytecodes of CPython versions, as data.
 
-A `Dialect` knows opcodes by name only, so the tables of every version (`_tables_311.py` and so on) can be read and
-tested under any Python; `_tables.py` picks the one of the running interpreter, the only place that asks for the
-version. A raw opcode has one of two kinds of rule:
+A `Dialect` has opcodes by name only, so the tables of every version (`_tables_311.py` and so on)
+can be read and tested under any Python; `_tables.py` picks the one of the running interpreter, the
+only place that reads the version. A raw opcode has one of two kinds of rule:
 
 - a tuple of `Emit`s: the neutral instructions it stands for, each with a resolver of its argument (none: it vanishes);
 - a `Fuse`: a function that reads the raw instructions after it too, where several are one neutral instruction.
@@ -18,7 +18,7 @@ from stator_bytecode._codec._raw_instruction import Raw
 
 @attrs.define(eq=False)
 class Scope:
-    """What the arguments of one code object's instructions refer to."""
+    """The tables that the arguments of one code object's instructions refer to."""
 
     names: tuple[str, ...]
     consts: tuple[Any, ...]
@@ -27,8 +27,9 @@ class Scope:
 
 
 Fused: TypeAlias = tuple[int, int, str | None, Any]
-"""`(stop, lead, op, arg)`: the raw instructions up to `stop` are this one neutral instruction, or none if `op` is None.
-The raw instruction at `lead` gives position, target and handler. A plain tuple, since decoding makes many."""
+"""`(stop, lead, op, arg)`: the raw instructions up to `stop` are this one neutral instruction, or
+none if `op` is None. The raw instruction at `lead` gives position, target and handler. A plain
+tuple, since decoding makes many."""
 
 Resolve: TypeAlias = Callable[[Scope, int], Any]
 """The neutral argument, from the raw one."""
@@ -52,12 +53,14 @@ class Dialect:
     argument_from: int
     """The lowest opcode that takes an argument."""
     merges_locations: bool
-    """Whether equal neighbouring positions share an entry of the location table."""
+    """True if equal neighbouring positions share an entry of the location table."""
     sent_value_on_entry: bool
-    """Whether a generator's stack size starts with the value sent, instead of RETURN_GENERATOR counting it."""
+    """True if a generator's stack size starts with the value sent, instead of RETURN_GENERATOR
+    counting it."""
     null_first: bool
     rules: Mapping[str, Rule]
     parts: frozenset[str]
     """Raw opcodes that are met only inside a `Fuse`, or that disassembly consumes."""
     refused: Mapping[str, str]
-    """Raw opcodes that no function's code holds, with the reason; REFUSED adds the neutral operations."""
+    """Raw opcodes that no function's code holds, with the reason; REFUSED adds the neutral
+    operations."""

@@ -1,7 +1,9 @@
-"""The exception table: ranges of code units and where their exceptions go, as variable-length integers.
+"""The exception table: ranges of code units and where their exceptions go, as variable-length
+integers.
 
-An entry is four numbers: start, length, target, and depth and lasti in one; six bits a byte, most significant first,
-bit 6 set when more follow, bit 7 set on the first byte of an entry so that CPython can search the table by halves.
+An entry is four numbers: start, length, target, and depth and lasti in one; six bits a byte, most
+significant first, bit 6 set when more follow, bit 7 set on the first byte of an entry so that
+CPython can search the table by halves.
 """
 
 from collections.abc import Iterator

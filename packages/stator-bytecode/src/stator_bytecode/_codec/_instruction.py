@@ -1,8 +1,8 @@
-"""The neutral instruction: what every layer above the codec knows of CPython bytecode.
+"""The neutral instruction: the form of CPython bytecode above the codec.
 
-`Code` is one decoded code object, `Instruction` one neutral operation, `Handler` where an exception raised by it goes.
-The vocabulary of `Instruction.op` and the meaning of its `arg` are in docs/explanation/architecture.md, section 1;
-start with `decode` in `_decode.py`.
+`Code` is one decoded code object, `Instruction` one neutral operation, `Handler` where an exception
+raised by it goes. The vocabulary of `Instruction.op` and the meaning of its `arg` are in
+docs/explanation/architecture.md, section 1; start with `decode` in `_decode.py`.
 
     x = a + 1     =>     LOAD_FAST 0, LOAD_CONST 1, BINARY_OP "+", STORE_FAST 1
 """
@@ -17,8 +17,8 @@ from stator_bytecode.errors import Positions, SourceSpan
 
 @attrs.frozen(eq=False)
 class Handler:
-    """Where an exception goes: the stack is cut to `depth`, then the raising instruction (if `lasti`) and the exception
-    are pushed, and execution goes on at the neutral index `target`."""
+    """The target of an exception: the stack is cut to `depth`, then the raising instruction (if
+    `lasti`) and the exception are pushed, and execution goes on at the neutral index `target`."""
 
     target: int
     depth: int
@@ -27,7 +27,8 @@ class Handler:
 
 @attrs.frozen(eq=False)
 class Instruction:
-    """One neutral operation. `arg` is resolved; `target` and `handler.target` are neutral indices."""
+    """One neutral operation. `arg` is resolved; `target` and `handler.target` are neutral
+    indices."""
 
     op: str
     arg: Any
@@ -36,8 +37,8 @@ class Instruction:
     handler: Handler | None
     positions: Positions
     raw: tuple[int, int]
-    """[start, stop) in `disassemble(code)`. Ranges go up, and leave gaps where raw instructions vanish (`RESUME`); the
-    two halves of a superinstruction have the same range."""
+    """[start, stop) in `disassemble(code)`. Ranges go up, and leave gaps where raw instructions
+    vanish (`RESUME`); the two halves of a superinstruction have the same range."""
 
 
 @attrs.frozen(eq=False)
@@ -47,14 +48,16 @@ class Code:
     raw: CodeType
     instructions: tuple[Instruction, ...]
     slots: tuple[str, ...]
-    """Unified local names: variables, then cells that are not variables too, then free variables."""
+    """Unified local names: variables, then cells that are not variables too, then free
+    variables."""
     n_free: int
     null_first: bool
     """Call layout: `[NULL|method, fn|self, args]` when true, else `[fn, NULL|self, args]`."""
     _spans: dict[int, SourceSpan] = attrs.field(factory=dict, init=False, repr=False)
 
     def span(self, index: int) -> SourceSpan:
-        """The place in the user's program of the instruction at `index`. Kept: nodes and guards ask by the thousand."""
+        """The place in the user's program of the instruction at `index`. Cached for nodes and
+        guards."""
         if (found := self._spans.get(index)) is None:
             found = self._spans[index] = SourceSpan.of(self.raw, self.instructions[index].positions)
         return found

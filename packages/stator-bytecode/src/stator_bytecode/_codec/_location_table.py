@@ -1,7 +1,9 @@
-"""The location table: for each run of up to 8 code units, its line and columns, in the shortest of five forms.
+"""The location table: for each run of up to 8 code units, its line and columns, in the shortest of
+five forms.
 
-An entry starts with a byte of bit 7, four bits of form and three of length; lines are differences to the entry before.
-The choice of forms is CPython's own (Objects/locations.md): tables come out byte for byte as its compiler writes them.
+An entry starts with a byte of bit 7, four bits of form and three of length; lines are differences
+to the entry before. The choice of forms is CPython's own (Objects/locations.md): tables come out
+byte for byte as its compiler writes them.
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,8 @@
 """Code objects to lists of raw instructions and back, without loss.
 
-`assemble(disassemble(code), code)` is byte for byte the same code object: instructions, locations and exception table.
-In between, instructions may be added, removed, copied and re-targeted; sizes, offsets, jump directions, EXTENDED_ARGs,
-ranges of handlers and the stack size follow by themselves.
+`assemble(disassemble(code), code)` is byte for byte the same code object: instructions, locations
+and exception table. In between, instructions may be added, removed, copied and re-targeted; sizes,
+offsets, jump directions, EXTENDED_ARGs, ranges of handlers and the stack size follow by themselves.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,8 @@ def disassemble(code: CodeType) -> list[Raw]:
 
 
 def _read_units(code: CodeType, raws: list[Raw], at: list[Raw | None]) -> list[tuple[Raw, int]]:
-    """Fills `raws`, and `at` with the instruction that each code unit belongs to (caches: None); gives the jumps."""
+    """Fills `raws`, and `at` with the instruction that each code unit belongs to (caches: None);
+    gives the jumps."""
     units = code.co_code
     end = len(units) // 2
     positions = list(code.co_positions())
@@ -59,7 +60,8 @@ def _read_units(code: CodeType, raws: list[Raw], at: list[Raw | None]) -> list[t
         direction = directions[opcode]
         if extended:
             at[unit - extended : unit] = [raw] * extended
-            # A jump may keep prefixes that a shorter way made superfluous; elsewhere they follow from the argument.
+            # A jump may keep prefixes that a shorter way made superfluous; elsewhere they follow
+            # from the argument.
             raw.extended = extended if direction or extended > _prefixes(arg) else 0
             prefix = extended = 0
         unit += 1 + caches[opcode]
@@ -79,9 +81,10 @@ def _starting_at(at: list[Raw | None], unit: int) -> Raw:
 def assemble(raws: Sequence[Raw], like: CodeType, **replacements: Any) -> CodeType:
     """A code object like `like` with these instructions; `replacements` go to `code.replace`.
 
-    Every target must be in `raws`, which must hold each instruction once. Jumps that exist in both directions are
-    turned round as needed. Unless `co_stacksize` is among the replacements it is what the instructions need, and at
-    least that of `like`: compilers count handlers that nothing raises into, too.
+    Every target must be in `raws`, which must hold each instruction once. Jumps that exist in both
+    directions are turned round as needed. Unless `co_stacksize` is among the replacements it is
+    what the instructions need, and at least that of `like`: compilers count handlers that nothing
+    raises into, too.
     """
     _number(raws)
     opcodes = [_directed(raw, raws) if raw.target is not None else raw.opcode for raw in raws]
@@ -126,7 +129,8 @@ def _place(raw: Raw | None, raws: Sequence[Raw]) -> int:
 
 
 def _lay_out(raws: Sequence[Raw], opcodes: list[int]) -> tuple[list[int], list[int], list[int]]:
-    """For each instruction its number of prefixes, its first unit and its argument. `starts` has the end, too."""
+    """Return for each instruction its number of prefixes, its first unit and its argument. `starts`
+    has the end, too."""
     args = [0 if raw.target is not None else raw.arg for raw in raws]
     extended = [
         max(raw.extended, _prefixes(arg)) if arg > 255 or raw.extended else 0
@@ -143,7 +147,8 @@ def _lay_out(raws: Sequence[Raw], opcodes: list[int]) -> tuple[list[int], list[i
 def _measure_jumps(
     jumps: list[tuple[int, int]], starts: list[int], args: list[int], extended: list[int]
 ) -> bool:
-    """Sets the arguments of jumps. True when one needs more prefixes, so that everything after it moves."""
+    """Sets the arguments of jumps. True when one needs more prefixes, so that everything after it
+    moves."""
     grew = False
     for index, target in jumps:
         args[index] = distance = abs(starts[target] - starts[index + 1])

@@ -1,7 +1,9 @@
-"""The raw instruction: one opcode of the running interpreter, ready to be moved, copied and changed.
+"""The raw instruction: one opcode of the running interpreter, ready to be moved, copied and
+changed.
 
-Jump targets and handlers are references to other instructions, not offsets, so a list of them may be edited freely.
-`EXTENDED_ARG` and caches are not in the list: they follow from argument and opcode.
+Jump targets and handlers are references to other instructions, not offsets, so a list of them may
+be edited freely. `EXTENDED_ARG` and caches are not in the list: they follow from argument and
+opcode.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ NO_POSITIONS: Positions = (None, None, None, None)
 
 @attrs.frozen(cache_hash=True)
 class RawHandler:
-    """Where an exception goes: stack cut to `depth`, then the offset (if `lasti`) and the exception pushed."""
+    """The target of an exception: stack cut to `depth`, then the offset (if `lasti`) and the
+    exception pushed."""
 
     target: Raw
     depth: int
@@ -34,7 +37,8 @@ class Raw:
     positions: Positions = NO_POSITIONS
     handler: RawHandler | None = None
     extended: int = 0
-    """The least number of EXTENDED_ARG units before it. Compilers leave some that are not needed."""
+    """The least number of EXTENDED_ARG units before it. Compilers leave some that are not
+    needed."""
     index: int = -1
     """Scratch of the assembler: its place in the list that was assembled last."""
 

@@ -1,6 +1,7 @@
-"""How raw arguments become neutral ones, and the rules that hold in every supported CPython.
+"""Conversions of raw arguments to neutral ones, and the rules that hold in every supported CPython.
 
-Each version's table starts from `SHARED` and adds what is its own. Regular families are made from tables of names.
+Each version's table starts from `SHARED` and adds what is its own. Regular families are made from
+tables of names.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,12 +14,13 @@ from stator_bytecode.errors import Unsupported
 OPERATORS = ("+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^")
 _NAMES = "add and floordiv lshift matmul mul mod or pow rshift sub truediv xor".split()
 OPERATOR_NAMES = dict(zip(OPERATORS, _NAMES, strict=True))
-"""The methods and the functions of `operator` that an operator's name is part of: `__add__`, `__radd__`, `__iadd__`."""
+"""The methods and the functions of `operator` that an operator's name is part of: `__add__`,
+`__radd__`, `__iadd__`."""
 BINARY = OPERATORS + tuple(operator + "=" for operator in OPERATORS)
 COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
 CONVERTERS: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}
 CONVERSIONS = ("", *CONVERTERS)
-"""How FORMAT_VALUE and CONVERT_VALUE spell the conversion of a replacement field: none, !s, !r, !a."""
+"""Conversions of a replacement field, for FORMAT_VALUE and CONVERT_VALUE: none, !s, !r, !a."""
 
 VANISHES: Rule = ()
 
@@ -79,7 +81,7 @@ def followed_by(raws: Sequence[Raw], index: int, *names: str) -> None:
 
 
 def loop_end(*after: str) -> Fuse:
-    """What an exhausted FOR_ITER skips. Nothing else ever reaches it."""
+    """The instructions that an exhausted FOR_ITER skips. Nothing else ever reaches it."""
 
     def fuse(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
         followed_by(raws, index, *after)
@@ -89,7 +91,8 @@ def loop_end(*after: str) -> Fuse:
 
 
 def call(*after: str, named: bool = False) -> Fuse:
-    """The last of several instructions calls; the first, if `named`, has the names of keyword arguments."""
+    """The last of several instructions calls; the first, if `named`, has the names of keyword
+    arguments."""
 
     def fuse(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
         followed_by(raws, index, *after)
@@ -160,4 +163,4 @@ UNTIL_312: dict[str, Rule] = {
     ),
     "FORMAT_VALUE": one("FORMAT_VALUE", lambda scope, arg: (CONVERSIONS[arg & 3], bool(arg & 4))),
 }
-"""What CPython 3.13 changed."""
+"""Changes of CPython 3.13."""

@@ -1,7 +1,8 @@
-"""What each neutral operation takes from the stack and leaves there, for the native layout.
+"""The stack operands and results of each neutral operation, for the native layout.
 
-`operands` counts what an instruction consumes *and* what it looks at: it needs that many slots on the stack. `results`
-counts what it leaves in their place. Drawn for a CALL with two arguments, in either layout:
+`operands` counts what an instruction consumes *and* what it looks at: it needs that many slots on
+the stack. `results` counts what it leaves in their place. Drawn for a CALL with two arguments, in
+either layout:
 
     ... [NULL, fn, a, b]   operands 4   =>   ... [value]   results 1   stack_effect -3
 """
@@ -19,7 +20,7 @@ class Effect(NamedTuple):
     operands: Count
     results: Count
     jump_results: Count = 0
-    """What is left when the instruction jumps; for no other."""
+    """Results of an instruction that jumps."""
 
 
 def _number(arg: int) -> int:
@@ -100,7 +101,8 @@ EFFECTS: Mapping[str, Effect] = {
         "DICT_UPDATE",
     ),
     "MAP_ADD": Effect(_plus(2), _number),
-    # The error message of DICT_MERGE names the callable, which lies under the positional arguments (and a NULL).
+    # The error message of DICT_MERGE names the callable, which lies under the positional arguments
+    # (and a NULL).
     "DICT_MERGE": Effect(_plus(4), _plus(3)),
     "LIST_TO_TUPLE": Effect(1, 1),
     "UNPACK_SEQUENCE": Effect(1, _number),
@@ -157,12 +159,14 @@ EFFECTS: Mapping[str, Effect] = {
 
 
 def operands(instr: Instruction) -> int:
-    """How many top stack slots the instruction consumes or looks at, NULLs included."""
+    """Return the number of top stack slots that the instruction consumes or looks at, NULLs
+    included."""
     return _count(EFFECTS[instr.op].operands, instr.arg)
 
 
 def results(instr: Instruction, jump: bool) -> int:
-    """How many slots it leaves in the place of its operands, when it jumps or when it goes on."""
+    """Return the number of slots it leaves in the place of its operands, when it jumps or when it
+    goes on."""
     effect = EFFECTS[instr.op]
     return _count(effect.jump_results if jump else effect.results, instr.arg)
 

@@ -1,4 +1,5 @@
-"""The stack a list of raw instructions needs, by following every path once at each depth it is reached with."""
+"""The stack a list of raw instructions needs, by following every path once at each depth it is
+reached with."""
 
 import dis
 from collections.abc import Sequence
@@ -33,7 +34,8 @@ def stack_size(raws: Sequence[Raw], flags: int) -> int:
 def _follow(
     raws: Sequence[Raw], start: int, depth: int, reached: list[int], paths: list[tuple[int, int]]
 ) -> int:
-    """Goes down one path until it ends or has been followed, adds the paths that leave it; the deepest it got."""
+    """Goes down one path until it ends or has been followed, adds the paths that leave it; the
+    deepest it got."""
     deepest = depth
     handler: RawHandler | None = None
     no_fall_through = OPCODES.no_fall_through

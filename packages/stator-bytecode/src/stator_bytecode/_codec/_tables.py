@@ -1,4 +1,5 @@
-"""The table of the running interpreter, bound to its opcode numbers. The only place that asks for the version."""
+"""The table of the running interpreter, bound to its opcode numbers. The only place that reads the
+version."""
 
 import dis
 import opcode

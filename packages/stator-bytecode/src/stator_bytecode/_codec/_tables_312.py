@@ -60,7 +60,8 @@ SINCE_312: dict[str, Rule] = {
     "CALL_INTRINSIC_2": _intrinsic_2,
     "CALL": rules.one("CALL", lambda scope, arg: (arg, ())),
 }
-"""The rules that this one brought and 3.13 kept: intrinsics, undirected jumps, merged attribute loads."""
+"""The rules that this one brought and 3.13 kept: intrinsics, undirected jumps, merged attribute
+loads."""
 
 
 _RULES: dict[str, Rule] = {

@@ -17,7 +17,8 @@ def _constant_or_call_with_names(raws: Sequence[Raw], index: int, scope: Scope) 
 
 
 def _function_with_parts(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
-    """One operation, so that nobody ever sees a function that still waits for its closure: to call it is a crash."""
+    """One operation, so that nobody ever sees a function that still waits for its closure: to call
+    it is a crash."""
     stop, flags = index + 1, 0
     while stop < len(raws) and raws[stop].name == "SET_FUNCTION_ATTRIBUTE":
         flags |= raws[stop].arg

@@ -1,7 +1,7 @@
 """Calls and functions of the concrete domain.
 
-A Python function becomes a frame. Builtins that look at the frame that calls them (`locals`, `super`, `sys.exc_info`)
-are in `FRAME_AWARE`: natively they would see the Machine's own frames.
+A Python function becomes a frame. Builtins that look at the frame that calls them (`locals`,
+`super`, `sys.exc_info`) are in `FRAME_AWARE`: natively they would see the Machine's own frames.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OURS = __name__.partition("._")[0] + "._"
 
 
 def is_internal(names: dict[str, Any]) -> bool:
-    """Whether these globals are those of a module of the interpreter itself, which is never interpreted."""
+    """Return True for the globals of the interpreter's own modules, which are never interpreted."""
     return str(names.get("__name__")).startswith(_OURS)
 
 
@@ -93,7 +93,8 @@ class Calls(ConcreteOperations):
         )
 
     def _instance(self, cls: type, args: Sequence[Any], kwargs: dict[str, Any]) -> Invoke | None:
-        """What `type.__call__` does when `__init__` is a Python function and the object a plain one."""
+        """Act as `type.__call__` when `__init__` is a Python function and the object a plain
+        one."""
         initializer: Any = getattr(cls, "__init__")
         plain = getattr(cls, "__new__") is object.__new__ and type(cls).__call__ is type.__call__
         if (
@@ -139,7 +140,8 @@ def _set_part(function: FunctionType, part: str, value: Any) -> None:
 
 
 def local_variables(frame: Frame) -> Any:
-    """What `locals()` gives: the namespace of a class or module, a new dictionary for a function."""
+    """Return the result of `locals()`: the namespace of a class or module, a new dictionary for a
+    function."""
     if frame.names is not None or not frame.code.raw.co_flags & inspect.CO_OPTIMIZED:
         return namespace(frame)
     raw = frame.code.raw

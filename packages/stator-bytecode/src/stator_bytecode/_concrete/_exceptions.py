@@ -48,7 +48,7 @@ class Exceptions(ConcreteOperations):
         """Do nothing: exceptions that are objects have the traceback of the native frames."""
 
     def exception_matches(self, exception: BaseException, pattern: Any) -> bool:
-        """By the real inheritance: `except` does not ask `__subclasscheck__`."""
+        """Match by the real inheritance: `except` does not call `__subclasscheck__`."""
         if type(pattern) is type or isinstance(pattern, type):
             if BaseException in pattern.__mro__:
                 return pattern in type(exception).__mro__
@@ -110,7 +110,8 @@ class Exceptions(ConcreteOperations):
     def prepare_reraise(
         self, original: BaseException, remaining: list[BaseException | None]
     ) -> Any:
-        """What leaves an `except*` statement: what no clause took, and what the clauses raised themselves."""
+        """Return what leaves an `except*` statement: exceptions no clause took, and those clauses
+        raised."""
         if not remaining:
             return None
         if not isinstance(original, BaseExceptionGroup):
@@ -164,7 +165,7 @@ _METADATA = ("__traceback__", "__cause__", "__context__")
 
 
 def _is_part_of(error: BaseException, group: BaseExceptionGroup[Any]) -> bool:
-    """Whether `error` came out of splitting `group`: then it has the very same metadata."""
+    """Return True if `error` came out of splitting `group`: then it has the very same metadata."""
     return (
         isinstance(error, BaseExceptionGroup)
         and getattr(error, "__notes__", None) is getattr(group, "__notes__", None)
@@ -188,9 +189,9 @@ def _leaves(error: BaseException) -> list[BaseException]:
 
 # A traceback entry that shows where an interpreted frame stands.
 #
-# An entry needs a native frame object; the one made here is that of a tiny function with the name, file and line of
-# the user's. Only the frame that raises gets one: the frames that the exception passes through on its way out are not
-# shown.
+# An entry needs a native frame object; the one made here is that of a tiny function with the name,
+# file and line of the user's. Only the frame that raises gets one: the frames that the exception
+# passes through on its way out are not shown.
 
 
 def traceback_at(frame: Frame, rest: TracebackType | None) -> TracebackType:

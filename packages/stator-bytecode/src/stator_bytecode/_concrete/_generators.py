@@ -1,7 +1,8 @@
 """Generators of the concrete domain: real generator objects around a frame of the Machine.
 
-Native code that iterates one runs `_drive`, which runs the frame in a nested Machine; interpreted code finds the
-`GeneratorState` in the local variables of `_drive` and resumes the frame on its own stack.
+Native code that iterates one runs `_drive`, which runs the frame in a nested Machine; interpreted
+code finds the `GeneratorState` in the local variables of `_drive` and resumes the frame on its own
+stack.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ class Generators(ConcreteOperations):
         """The objects are real, and die by themselves."""
 
     def abandon(self, ran: list[GeneratorState], released: list[Any], holders: list[Any]) -> None:
-        """See `drop`."""
+        """Do nothing: see `drop`."""
 
     def _resumable(self, value: GeneratorType[Any, Any, Any]) -> GeneratorState | None:
-        """The state of a generator that the Machine is about to resume behind the back of its driver."""
+        """The state of a generator that the Machine is about to resume without its driver."""
         state = self.generator_state(value)
         if state is not None and inspect.getgeneratorstate(value) == inspect.GEN_CREATED:
             state.value = _PRIMING
@@ -113,9 +114,10 @@ def _exception(value: Any) -> BaseException | None:
 
 
 def _drive(domain: ConcreteOperations, state: GeneratorState) -> Generator[Any, Any, Any]:
-    """When the Machine resumes the frame first, this is primed: brought to a yield, so that it refuses no value as new.
+    """Run the frame. Primed (brought to a yield) if the Machine resumes it first, to accept any
+    value.
 
-    The yield has its `try` here: a helper behind `yield from` would keep to itself what `close` throws.
+    The yield has its `try` here: a helper behind `yield from` would intercept what `close` throws.
     """
     request = None if state.value is _PRIMING else Resume(state)
     value = state.value = None
@@ -133,7 +135,7 @@ def _drive(domain: ConcreteOperations, state: GeneratorState) -> Generator[Any, 
 
 
 def value_of(outcome: Outcome | Yielded) -> Any:
-    """What a run gave, natively: its value, or the exception."""
+    """Return the value of a run, or raise its exception."""
     if isinstance(outcome, Escaped):
         raise_kept(outcome.exception)
     if isinstance(outcome, Broke):

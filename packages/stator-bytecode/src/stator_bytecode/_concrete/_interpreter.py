@@ -1,7 +1,9 @@
-"""The concrete domain: values are the objects themselves, so the Machine is a plain Python interpreter.
+"""The concrete domain: values are the objects themselves, so the Machine is a plain Python
+interpreter.
 
-Python functions called from interpreted frames become frames; whatever C code calls (`sorted(key=f)`, an operator's
-method) runs natively. Start with `interpret`; the operations are in the `_concrete_*.py` files, one per family.
+Python functions called from interpreted frames become frames; whatever C code calls
+(`sorted(key=f)`, an operator's method) runs natively. Start with `interpret`; the operations are in
+the `_concrete_*.py` files, one per family.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ DEPTH_LIMIT = 20_000
 class ConcreteDomain(Names, Values, Calls, Generators, Exceptions, Matching):
     """Nothing is journaled: a program either runs, or stops at an instruction that no Machine runs.
 
-    `interprets` says which Python functions become frames; the others are called natively.
+    `interprets` selects which Python functions become frames; the others are called natively.
     """
 
     def __init__(
@@ -57,8 +59,8 @@ class ConcreteDomain(Names, Values, Calls, Generators, Exceptions, Matching):
         return None
 
     def as_raised(self, error: BaseException) -> Raised | None:
-        """What an operation, or code that it called, raised is the program's; what the Machine raised is a fault of
-        ours."""
+        """Return what an operation, or code that it called, raised; None for a fault of the
+        Machine."""
         traceback = exception_field(error, "__traceback__")
         if isinstance(error, StatorError) or _is_ours(traceback):
             return None
@@ -88,7 +90,7 @@ _OPERATIONS = frozenset(
 
 
 def _is_ours(traceback: TracebackType | None) -> bool:
-    """Whether it was raised in this package itself, outside the operations."""
+    """Return True if it was raised in this package itself, outside the operations."""
     frames = [frame for frame, _ in walk_tb(traceback)]
     names = frames[-1].f_globals if frames else {}
     return is_internal(names) and names["__name__"] not in _OPERATIONS

@@ -1,4 +1,5 @@
-"""`match` statements and unpacking of the concrete domain: Python itself does it, in statements of their own.
+"""`match` statements and unpacking of the concrete domain: Python itself does it, in statements of
+their own.
 
 So rules and error texts are CPython's own.
 """
@@ -52,7 +53,8 @@ def _matched(pattern: str, count: int, **given: Any) -> Any:
 
 
 def _run(statement: str, **given: Any) -> Any:
-    """What it leaves in `found`. Its frame is one of this module's, which no traceback shows."""
+    """Run it and return what it leaves in `found`. Its frame is one of this module's, which no
+    traceback shows."""
     names = {"__name__": __name__, **given}
     exec(_compiled(statement), names)
     return names["found"]

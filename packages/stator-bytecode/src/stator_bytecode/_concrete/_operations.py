@@ -2,7 +2,8 @@
 
     class ConcreteDomain(Names, Values, Calls, Generators, Exceptions, Matching)
 
-A family that uses another extends `ConcreteOperations` and imports neither the other nor the domain.
+A family that uses another extends `ConcreteOperations` and imports neither the other nor the
+domain.
 """
 
 from __future__ import annotations
@@ -19,14 +20,16 @@ from stator_bytecode._machine._outcome import Outcome, Yielded
 
 
 class ConcreteOperations(ABC):
-    """`active` is the Machine that runs now; `interprets` selects the Python functions that become frames."""
+    """`active` is the Machine that runs now; `interprets` selects the Python functions that become
+    frames."""
 
     active: Machine
     interprets: Callable[[FunctionType], bool]
 
     @abstractmethod
     def run(self, start: list[Frame] | Resume) -> Outcome | Yielded:
-        """Run frames, or a generator, while another Machine of this domain may be in the middle of a call."""
+        """Run frames, or a generator, while another Machine of this domain may be in the middle of
+        a call."""
 
     @abstractmethod
     def call(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result: ...
@@ -46,7 +49,8 @@ class ConcreteOperations(ABC):
     def call_generator_method(
         self, method: Any, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> Result:
-        """Call `send`, `throw`, `close` or `__next__` of a generator; anything else, and odd arguments, natively."""
+        """Call `send`, `throw`, `close` or `__next__` of a generator; anything else, and odd
+        arguments, natively."""
 
     @abstractmethod
     def call_next(self, args: list[Any]) -> Result:
@@ -54,4 +58,5 @@ class ConcreteOperations(ABC):
 
     @abstractmethod
     def generator_attribute(self, generator: GeneratorType[Any, Any, Any], name: str) -> Any:
-        """Return a `gi_*` attribute of the generator's frame instead of its driver's, but for `gi_frame`."""
+        """Return a `gi_*` attribute of the generator's frame instead of its driver's, but for
+        `gi_frame`."""

@@ -22,8 +22,8 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def natively(function: Callable[..., Any]) -> Callable[..., Any]:
-    """An operation that is a function of C. It runs in a frame of the operations', since what it raises is the
-    program's."""
+    """An operation that is a function of C. It runs in a frame of the operations', since what it
+    raises is the program's."""
 
     def operation(self: object, *args: Any) -> Any:
         return function(*args)
@@ -124,7 +124,7 @@ def is_iterable(value: Any) -> bool:
 
 
 def shown(function: Any) -> str:
-    """How CPython's errors of calls name a function."""
+    """Return the name of a function as CPython's errors of calls spell it."""
     if (qualname := getattr(function, "__qualname__", None)) is None:
         return str(function)
     module = getattr(function, "__module__", None)

@@ -1,1 +1,1 @@
-"""What each opcode does, by family."""
+"""Handlers of the opcodes, by family."""

@@ -1,4 +1,5 @@
-"""Handlers that pass their operands to one operation of the Domain, as tables: those of most opcodes.
+"""Handlers that pass their operands to one operation of the Domain, as tables: those of most
+opcodes.
 
     domain_handlers({"BINARY_OP": lambda domain, frame, arg: domain.binary(arg, *frame.popn(2))})
 

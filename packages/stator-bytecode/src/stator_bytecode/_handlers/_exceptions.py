@@ -22,7 +22,8 @@ def before_with(domain: Domain, frame: Frame, _: None) -> Result:
 
 
 def with_except_start(domain: Domain, frame: Frame, _: None) -> Result:
-    """`[exit, lasti, previous, exception]`, and the result of `exit(type, exception, traceback)` on top."""
+    """`[exit, lasti, previous, exception]`, and the result of `exit(type, exception, traceback)` on
+    top."""
     exit_method, value = frame.stack[-4], frame.stack[-1]
     return domain.call(
         exit_method, [domain.exception_type(value), value, domain.exception_traceback(value)], {}
@@ -56,7 +57,8 @@ def raise_varargs(machine: Machine, frame: Frame, instr: Instruction) -> int | N
 
 @exception_ops.handles("RERAISE")
 def reraise(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    """With an argument, the traceback goes on at the instruction whose index lies that deep (under the exception)."""
+    """With an argument, the traceback goes on at the instruction whose index lies that deep (under
+    the exception)."""
     marker = frame.stack[-1 - instr.arg] if instr.arg else None
     raise Reraised(frame.stack[-1], marker.index if isinstance(marker, LastInstruction) else None)
 

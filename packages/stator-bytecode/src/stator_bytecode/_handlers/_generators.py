@@ -18,7 +18,8 @@ _SEND = Then("send")
 
 @generator_ops.handles("RETURN_VALUE")
 def return_value(machine: Machine, frame: Frame, instr: Instruction) -> int:
-    """The value stays on the callee's stack: if its caller cannot take it, the callee returns once more, natively."""
+    """The value stays on the callee's stack: if its caller cannot take it, the callee returns once
+    more, natively."""
     value = frame.stack[-1]
     if frame.generator is not None:
         return _generator.returned(machine, frame, value)
@@ -57,7 +58,8 @@ def end_send(machine: Machine, frame: Frame, instr: Instruction) -> None:
 
 @generator_ops.handles("CLEANUP_THROW")
 def cleanup_throw(machine: Machine, frame: Frame, instr: Instruction) -> None:
-    """`[receiver, last sent, exception]` => `[None, value]` for a StopIteration; any other goes on."""
+    """`[receiver, last sent, exception]` => `[None, value]` for a StopIteration; any other goes
+    on."""
     value, domain = frame.stack[-1], machine.domain
     if not domain.exception_matches(value, domain.constant(StopIteration)):
         raise Reraised(value)

@@ -1,4 +1,5 @@
-"""Opcodes of operators, items, branches, iteration and `match` statements; those that build containers and strings."""
+"""Opcodes of operators, items, branches, iteration and `match` statements; those that build
+containers and strings."""
 
 from __future__ import annotations
 
@@ -75,7 +76,7 @@ def pop_jump_if_none(machine: Machine, frame: Frame, instr: Instruction, of: boo
     return instr.target if machine.domain.is_none(frame.stack.pop()) is of else None
 
 
-# -- building ---------------------------------------------------------------------------------------------------------
+# -- building --------------------------------------------------------------------------------------
 # Opcodes that build containers and strings, add to them, and take them apart.
 
 

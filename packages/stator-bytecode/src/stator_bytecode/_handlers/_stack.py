@@ -28,7 +28,8 @@ stack_ops: HandlerTable[str, Handler] = HandlerTable(
 
 @stack_ops.handles("NOP", "COPY_FREE_VARS")
 def nop(machine: Machine, frame: Frame, instr: Instruction) -> None:
-    """`new_frame` has put the free variables' cells into their slots, so that any state of a frame shows them."""
+    """`new_frame` has put the free variables' cells into their slots, so that any state of a frame
+    shows them."""
     return None
 
 

@@ -1,1 +1,1 @@
-"""The abstract interpreter: frames, unwinding, generators, and the Domain that it asks about values."""
+"""The abstract interpreter: frames, unwinding, generators, and the Domain of its values."""

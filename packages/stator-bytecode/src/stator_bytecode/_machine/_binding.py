@@ -1,7 +1,9 @@
-"""From the arguments of a call to the slots of a frame, as CPython binds them, over values that are not looked into.
+"""From the arguments of a call to the slots of a frame, as CPython binds them, over values that are
+not looked into.
 
-`bind_arguments` gives one value per parameter in slot order (positional, keyword-only, `*args`, `**kwargs`), or raises
-`BindingError` with CPython's own text; `new_frame` puts them, and the cells of the closure, into a frame.
+`bind_arguments` gives one value per parameter in slot order (positional, keyword-only, `*args`,
+`**kwargs`), or raises `BindingError` with CPython's own text; `new_frame` puts them, and the cells
+of the closure, into a frame.
 """
 
 import contextlib
@@ -37,7 +39,8 @@ def bind_arguments(  # the parts of a call, in its own order
     pack_args: Callable[[list[V]], V] = tuple,
     pack_kwargs: Callable[[dict[str, V]], V] = dict,
 ) -> list[V]:
-    """The parameters' values. `name` is the function's qualified name; the packers build `*args` and `**kwargs`."""
+    """The parameters' values. `name` is the function's qualified name; the packers build `*args`
+    and `**kwargs`."""
     count, given = code.co_argcount, len(args)
     total = count + code.co_kwonlyargcount
     flags = code.co_flags
@@ -142,9 +145,11 @@ def new_frame(  # the parts of a function, then of a frame
     names: V = None,
     hidden: bool = False,
 ) -> Frame:
-    """A frame before its first instruction. `arguments` are `bind_arguments`'s, `closure` the function's cells.
+    """A frame before its first instruction. `arguments` are `bind_arguments`'s, `closure` the
+    function's cells.
 
-    Cells of its own are made by the frame's MAKE_CELL instructions; those of the closure are in place from the start.
+    Cells of its own are made by the frame's MAKE_CELL instructions; those of the closure are in
+    place from the start.
     """
     decoded = decode(code)
     free = len(decoded.slots) - len(arguments) - len(closure)

@@ -1,7 +1,7 @@
 """`check_frame`: the faults of a frame's state. Tests run it before each instruction.
 
-The depth of the stack is known statically, from `stack_effect` along every way through the code; a marker that a
-handler pushed must be where that handler expects it.
+The depth of the stack is known statically, from `stack_effect` along every way through the code; a
+marker that a handler pushed must be where that handler expects it.
 """
 
 from weakref import WeakKeyDictionary
@@ -17,7 +17,7 @@ _depths: WeakKeyDictionary[Code, list[int | None]] = WeakKeyDictionary()
 
 
 def check_frame(frame: Frame) -> list[str]:
-    """What is wrong with `frame`, standing before its instruction `pc`; empty when nothing is."""
+    """Return the faults of `frame`, standing before its instruction `pc`; empty when nothing is."""
     code = frame.code
     if not 0 <= frame.pc < len(code.instructions):
         return [f"pc {frame.pc} is outside the code"]

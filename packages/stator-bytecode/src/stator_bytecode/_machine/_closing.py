@@ -1,13 +1,14 @@
-"""Return whether a suspended generator would observe its `close`: the GeneratorExit that is raised at its `yield`.
+"""Return whether a suspended generator would observe its `close`: the GeneratorExit that is raised
+at its `yield`.
 
     try:                        close() raises GeneratorExit here. `except IndexError` does not match it, and the
         yield self[i]           exception leaves the frame without a further instruction of the program: nobody can
     except IndexError:          tell a generator that was closed from one that was forgotten.
         return
 
-A `finally`, a `with`, a bare `except` and `except BaseException` do observe it. Handlers are followed as the
-interpreter would follow them, from one RERAISE to the next; whatever is not a test against a known class counts as
-observing.
+A `finally`, a `with`, a bare `except` and `except BaseException` do observe it. Handlers are
+followed as the interpreter would follow them, from one RERAISE to the next; whatever is not a test
+against a known class counts as observing.
 """
 
 from collections.abc import Mapping
@@ -16,8 +17,8 @@ from typing import Any
 from stator_bytecode._codec._instruction import Code, Handler, Instruction
 
 _PASSIVE = frozenset({"NOP", "PUSH_EXC_INFO", "COPY", "POP_EXCEPT", "STOPITERATION_ERROR"})
-"""Operations of a handler that neither run code of the program nor catch GeneratorExit. STOPITERATION_ERROR replaces
-StopIteration only."""
+"""Operations of a handler that neither run code of the program nor catch GeneratorExit.
+STOPITERATION_ERROR replaces StopIteration only."""
 
 
 def observes_close(code: Code, pc: int, names: Mapping[str, Any]) -> bool:
@@ -35,7 +36,8 @@ def observes_close(code: Code, pc: int, names: Mapping[str, Any]) -> bool:
 
 
 def _reraised_at(code: Code, handler: Handler, names: Mapping[str, Any]) -> Instruction | None:
-    """The RERAISE by which GeneratorExit leaves a handler, or None where it may be caught or seen."""
+    """The RERAISE by which GeneratorExit leaves a handler, or None where it may be caught or
+    seen."""
     pc = handler.target
     tested: list[Any] = []
     for _ in code.instructions:  # a bound: handlers have no loops before the first match
@@ -60,13 +62,15 @@ def _reraised_at(code: Code, handler: Handler, names: Mapping[str, Any]) -> Inst
 
 
 def _passes(cls: Any) -> bool:
-    """Return whether `except cls` lets GeneratorExit pass. The interpreter calls no `__subclasscheck__` here."""
+    """Return whether `except cls` lets GeneratorExit pass. The interpreter calls no
+    `__subclasscheck__` here."""
     is_exception = issubclass(type(cls), type) and issubclass(cls, BaseException)
     return is_exception and all(cls is not base for base in GeneratorExit.__mro__)
 
 
 def names_in_handlers(code: Code) -> frozenset[str]:
-    """Return the names of the module that the `except` clauses of `code` test exceptions against."""
+    """Return the names of the module that the `except` clauses of `code` test exceptions
+    against."""
     found: set[str] = set()
     loaded: list[str] = []
     for instr in code.instructions:

@@ -1,9 +1,12 @@
-"""What a result does: per instruction (`COMPLETIONS`), and per `Then` kind of a callee's return value (`THENS`).
+"""Effects of a result: per instruction (`COMPLETIONS`), and per `Then` kind of a callee's return
+value (`THENS`).
 
-An operation's result and a callee's return value complete an instruction through the same functions, so that a frame
-that was saved while it waited goes on as if it had never stopped. An instruction without an entry pushes its result.
+An operation's result and a callee's return value complete an instruction through the same
+functions, so that a frame that was saved while it waited goes on as if it had never stopped. An
+instruction without an entry pushes its result.
 
-A `Then` may be met by a result that needs further frames ("length": the `__index__` of one): it gives any `Result`.
+A `Then` may be met by a result that needs further frames ("length": the `__index__` of one): it
+gives any `Result`.
 """
 
 from __future__ import annotations
@@ -44,12 +47,13 @@ def push_bool(machine: MachineState, frame: Frame, instr: Instruction, result: b
 
 
 def unary(machine: MachineState, frame: Frame, instr: Instruction, result: Any) -> None:
-    """`not` asked for a truth; the others for a value."""
+    """Push a bool for `not`, the value for the others."""
     frame.stack.append(machine.domain.from_bool(not result) if instr.arg == "not" else result)
 
 
 def compare(machine: MachineState, frame: Frame, instr: Instruction, result: Any) -> int | None:
-    """With the flag the comparison's result is asked for its truth, which comes back here as a Python bool."""
+    """With the flag the comparison's result is asked for its truth, which comes back here as a
+    Python bool."""
     if not instr.arg[1]:
         frame.stack.append(result)
     elif result is True or result is False:
@@ -70,7 +74,8 @@ def next_or_leave(machine: MachineState, frame: Frame, instr: Instruction, resul
 def sent(
     machine: MachineState, frame: Frame, instr: Instruction, result: tuple[V, V]
 ) -> int | None:
-    """`(yielded, NULL)` or `(NULL, returned)`; the receiver stays, or leaves when it is done (3.11)."""
+    """`(yielded, NULL)` or `(NULL, returned)`; the receiver stays, or leaves when it is done
+    (3.11)."""
     yielded, returned = result
     if yielded is not NULL:
         frame.stack.append(yielded)
@@ -89,7 +94,8 @@ def load_global(machine: MachineState, frame: Frame, instr: Instruction, result:
 
 
 def push_method(machine: MachineState, frame: Frame, instr: Instruction, result: Any) -> None:
-    """`(function, receiver or NULL)` as a Python tuple; what comes of a callee is a plain attribute."""
+    """`(function, receiver or NULL)` as a Python tuple; what comes of a callee is a plain
+    attribute."""
     function, receiver = result if type(result) is tuple else (result, NULL)
     push_callable(frame, function, receiver)
 

@@ -1,8 +1,8 @@
-"""The Domain protocol: everything the Machine asks about the values it cannot see into.
+"""The Domain protocol: the operations of the Machine on opaque values.
 
-An operation gives back a value, an `Invoke` (a tail call: run this frame, its result completes the instruction), or a
-`Pending` coroutine (see `operation`). It raises `Raised` for an exception of the interpreted program, `Unsupported` for
-what it cannot capture.
+An operation gives back a value, an `Invoke` (a tail call: run this frame, its result completes the
+instruction), or a `Pending` coroutine (see `operation`). It raises `Raised` for an exception of the
+interpreted program, `Unsupported` for what it cannot capture.
 """
 
 import functools
@@ -28,8 +28,8 @@ class Raised(BaseException):
 
 
 class Reraised(Raised):
-    """An exception on its way out again: it gets no new context. `lasti`: the instruction that it counts as raised
-    by."""
+    """An exception on its way out again: it gets no new context. `lasti`: the instruction that it
+    counts as raised by."""
 
     def __init__(self, value: V, lasti: int | None = None) -> None:
         super().__init__(value)
@@ -48,9 +48,9 @@ class Invoke:
 class Resume:
     """Go on in a generator: send `sent` in, or throw `thrown`. Completes with what it yields.
 
-    When it returns instead, `then` says what that is: "next" (`next_value` gives this): NULL, exhausted; "value" (a
-    call of `next`, `send`, `throw`): StopIteration is raised; "close": the call's None.
-    A `sent` of None stands for the program's None.
+    When it returns instead, `then` says what that is: "next" (`next_value` gives this): NULL,
+    exhausted; "value" (a call of `next`, `send`, `throw`): StopIteration is raised; "close": the
+    call's None. A `sent` of None stands for the program's None.
     """
 
     generator: GeneratorState
@@ -70,7 +70,8 @@ Result = Any  # V | Invoke | Resume | Pending
 
 
 def operation(method: Callable[P, Generator[Any, Any, V]]) -> Callable[P, Pending]:
-    """Make a generator function a Domain operation. It yields `Invoke`/`Resume` and is sent the results."""
+    """Make a generator function a Domain operation. It yields `Invoke`/`Resume` and is sent the
+    results."""
 
     @functools.wraps(method)
     def start(*args: P.args, **kwargs: P.kwargs) -> Pending:
@@ -80,12 +81,13 @@ def operation(method: Callable[P, Generator[Any, Any, V]]) -> Callable[P, Pendin
 
 
 def is_suspended(result: Result) -> bool:
-    """Whether frames have to run before the value is there."""
+    """Return True if frames have to run before the value is there."""
     return type(result) in (Pending, Resume, Invoke)
 
 
 def settle(result: Result) -> Generator[Any, Any, V]:
-    """`yield from settle(op(...))` inside an operation: the value of another operation, whatever it gave back."""
+    """`yield from settle(op(...))` inside an operation: the value of another operation, whatever it
+    gave back."""
     if type(result) is Pending:
         value = yield from result.coroutine
         return (yield from settle(value)) if is_suspended(value) else value
@@ -93,7 +95,8 @@ def settle(result: Result) -> Generator[Any, Any, V]:
 
 
 def after(result: Result, go_on: Callable[[V], Result]) -> Result:
-    """What `go_on(value)` gives for the value of another operation: at once where that is there already."""
+    """Return `go_on(value)` for the value of another operation: at once where that is there
+    already."""
     return _gone_on(result, go_on) if is_suspended(result) else go_on(result)
 
 
@@ -119,14 +122,15 @@ def chained(outer: Generator[Any, Any, V], inner: Generator[Any, Any, V]) -> Gen
 
 
 class Domain(Protocol):
-    """What values mean. `frame` is the running frame; names and counts come straight from the instruction."""
+    """The meaning of values. `frame` is the running frame; names and counts come straight from the
+    instruction."""
 
     # bookkeeping
     def mark(self) -> Any: ...
     def rollback(self, mark: Any) -> None: ...
     def as_raised(self, error: BaseException) -> Raised | None: ...
     def at(self, frame: Frame, instruction: Instruction) -> None:
-        """Told before each instruction that can break or call: where the program is."""
+        """Record where the program is; called before each instruction that can break or call."""
 
     # constants, names, imports
     def constant(self, value: object) -> V: ...
@@ -152,11 +156,11 @@ class Domain(Protocol):
 
     # results of called frames
     def complete(self, then: Then, value: V) -> Result:
-        """What `value`, returned by an Invoke's frame, makes of the operation. Asked for every kind of Then but
-        "value", "attribute", "next" and "send", which the Machine knows itself.
+        """Complete the operation with `value`, returned by an Invoke's frame. Called for every kind
+        of Then but "value", "attribute", "next" and "send", which the Machine completes itself.
 
-        "instance": `then.values[0]`, or TypeError; "truth", "length": a Python bool; "iter": `value`, if it is an
-        iterator.
+        "instance": `then.values[0]`, or TypeError; "truth", "length": a Python bool; "iter":
+        `value`, if it is an iterator.
         """
 
     # operators
@@ -166,8 +170,8 @@ class Domain(Protocol):
     def contains(self, container: V, item: V, invert: bool) -> Result: ...
     def identical(self, left: V, right: V, invert: bool) -> Result: ...
     def truth(self, value: V) -> Result:
-        """A Python bool (not a V), an Invoke with a "truth" or "length" Then, or a Pending that ends in a Python
-        bool."""
+        """A Python bool (not a V), an Invoke with a "truth" or "length" Then, or a Pending that
+        ends in a Python bool."""
 
     def from_bool(self, value: bool) -> V: ...
     def is_none(self, value: V) -> bool: ...
@@ -175,8 +179,8 @@ class Domain(Protocol):
     # attributes and items
     def get_attribute(self, value: V, name: str) -> Result: ...
     def load_method(self, value: V, name: str) -> Result:
-        """`(function, receiver)` when an unbound function can be called with the receiver first, else `(attribute,
-        NULL)`."""
+        """`(function, receiver)` when an unbound function can be called with the receiver first,
+        else `(attribute, NULL)`."""
 
     def load_super(self, frame: Frame, super_fn: V, cls: V, receiver: V, name: str) -> Result: ...
     def set_attribute(self, value: V, name: str, new: V) -> Result: ...
@@ -189,7 +193,8 @@ class Domain(Protocol):
     def call(self, function: V, args: Sequence[V], kwargs: dict[str, V]) -> Result: ...
     def call_spread(self, function: V, args: V, kwargs: V | None) -> Result: ...
     def make_function(self, frame: Frame, code: CodeType, parts: dict[str, V]) -> V:
-        """`parts` has any of defaults (tuple), kwdefaults (dict), annotations, closure (tuple of cells)."""
+        """`parts` has any of defaults (tuple), kwdefaults (dict), annotations, closure (tuple of
+        cells)."""
 
     # iteration and generators
     def get_iterator(self, value: V) -> Result: ...
@@ -199,14 +204,16 @@ class Domain(Protocol):
     def make_generator(self, state: GeneratorState) -> V: ...
     def generator_state(self, value: V) -> GeneratorState | None: ...
     def drop(self, value: V, holders: list[Frame], kept: V | None = None) -> None:
-        """A frame lets go of a value (it may be NULL or a marker); `holders` may still have it, or what is `kept`."""
+        """Drop a value from a frame (it may be NULL or a marker); `holders` may still have it, or
+        what is `kept`."""
 
     def abandon(self, ran: list[GeneratorState], released: list[V], holders: list[V]) -> None:
-        """An instruction that resumed the generators `ran` is done, with the values `released`; the frames have only
-        `holders`. (There may be NULL and markers among the values.)"""
+        """An instruction that resumed the generators `ran` is done, with the values `released`; the
+        frames have only `holders`. (There may be NULL and markers among the values.)"""
 
     def send(self, receiver: V, value: V) -> Result:
-        """SEND to something that is no generator of ours: `(yielded, NULL)` or `(NULL, returned)`."""
+        """SEND to something that is no generator of ours: `(yielded, NULL)` or `(NULL,
+        returned)`."""
 
     def yield_from_iterator(self, value: V) -> Result: ...
 
@@ -239,20 +246,23 @@ class Domain(Protocol):
         """RAISE_VARARGS: the exception instance (class instantiated, cause set), not yet raised."""
 
     def is_made_here(self, exception: V) -> bool:
-        """Whether the exception is known to the domain alone, so that it has no traceback yet."""
+        """Return True if the exception exists in the domain alone, so that it has no traceback
+        yet."""
 
     def extend_traceback(self, exception: V, frame: Frame) -> None:
-        """Add an entry for the instruction that `frame` is at to the traceback of an exception that was made here."""
+        """Add an entry for the instruction that `frame` is at to the traceback of an exception that
+        was made here."""
 
     def is_object(self, exception: V) -> bool:
-        """Whether the exception is an object of the native program, whose traceback the Machine cannot extend: it is
-        raised natively where something here catches it."""
+        """Return True if the exception is an object of the native program, whose traceback the
+        Machine cannot extend: it is raised natively where something here catches it."""
 
     def exception_matches(self, exception: V, pattern: V) -> Result:
         """A Python bool."""
 
     def with_context(self, exception: V, handled: V) -> None:
-        """Set `__context__` as CPython does when `exception` is raised while `handled` is being handled."""
+        """Set `__context__` as CPython does when `exception` is raised while `handled` is being
+        handled."""
 
     def python_error(self, kind: type[BaseException], *args: object) -> V:
         """An exception the Machine itself raises, such as UnboundLocalError."""
@@ -263,7 +273,8 @@ class Domain(Protocol):
 
     # with statements
     def enter_context(self, manager: V) -> Result:
-        """`(exit, entered)`: the bound `__exit__`, and the Result of calling `__enter__`. May be Pending."""
+        """`(exit, entered)`: the bound `__exit__`, and the Result of calling `__enter__`. May be
+        Pending."""
 
     # match statements
     def match_class(self, subject: V, cls: V, count: int, names: V) -> Result: ...

@@ -1,7 +1,8 @@
-"""Frames as data: what one activation of a function holds, and what a callee's result will do to it.
+"""Frames as data: what one activation of a function holds, and what a callee's result will do to
+it.
 
-A frame's slots and stack mirror the interpreter's own layout, NULLs included, so any state of it can be turned into a
-native frame (`_stub.py`) or saved as data and continued later (`_point.py`).
+A frame's slots and stack mirror the interpreter's own layout, NULLs included, so any state of it
+can be turned into a native frame (`_stub.py`) or saved as data and continued later (`_point.py`).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class PreviousExc:
 
 @attrs.frozen
 class LastInstruction:
-    """Pushed for handlers that want it: the neutral index of the instruction that raised."""
+    """Pushed for handlers with `lasti`: the neutral index of the instruction that raised."""
 
     index: int
 
@@ -51,7 +52,8 @@ class GeneratorStatus(enum.Enum):
 
 @attrs.define(eq=False)
 class GeneratorState:
-    """A generator: its one frame, and whether that frame is running. `value` is the object that Domain made for it."""
+    """A generator: its one frame, and whether that frame is running. `value` is the object that
+    Domain made for it."""
 
     frame: Frame
     status: GeneratorStatus = GeneratorStatus.CREATED
@@ -60,13 +62,15 @@ class GeneratorState:
 
 @attrs.frozen(eq=False)
 class Then:
-    """What the result of a called frame does for the instruction that called. Data, so that it survives a break.
+    """The effect of a callee's result on the instruction that called. Data, so that it survives a
+    break.
 
-    Kinds: "value" (the instruction's result is the frame's), "instance" (the result must be None, the instruction's
-    result is `values[0]`), "truth" (the result of `__bool__`), "length" (the result of `__len__`, tested for truth),
-    "next" (StopIteration ends the iteration), "iter" (must be an iterator), "attribute" (the same as "value", and an
-    AttributeError that leaves the frame notes that `name` of `values[0]` was looked for). Of a generator, besides:
-    "close" (a call of `close`), "send" (SEND), "delegated" and "closing" (a YIELD_VALUE of `yield from`, while
+    Kinds: "value" (the instruction's result is the frame's), "instance" (the result must be None,
+    the instruction's result is `values[0]`), "truth" (the result of `__bool__`), "length" (the
+    result of `__len__`, tested for truth), "next" (StopIteration ends the iteration), "iter" (must
+    be an iterator), "attribute" (the same as "value", and an AttributeError that leaves the frame
+    notes that `name` of `values[0]` was looked for). Of a generator, besides: "close" (a call of
+    `close`), "send" (SEND), "delegated" and "closing" (a YIELD_VALUE of `yield from`, while
     something is thrown into the inner generator).
     """
 
@@ -92,7 +96,8 @@ class Parked:
 
 @attrs.define(eq=False)
 class Frame:
-    """One activation. `pc` is the neutral index of the next instruction to run (of the running one while parked)."""
+    """One activation. `pc` is the neutral index of the next instruction to run (of the running one
+    while parked)."""
 
     code: Code
     globals: Any
@@ -109,11 +114,11 @@ class Frame:
 
     @property
     def then(self) -> Then | None:
-        """What it waits for; None for the innermost frame."""
+        """The `Then` it waits with; None for the innermost frame."""
         return None if self.parked is None else self.parked.then
 
     def wait(self, then: Then | None) -> None:
-        """As if its instruction had just called."""
+        """Park it as if its instruction had just called."""
         self.parked = None if then is None else Parked(self.code.instructions[self.pc], then)
 
     def copy(self) -> Frame:
@@ -141,7 +146,8 @@ class Frame:
 
 @attrs.frozen(eq=False)
 class Snapshot:
-    """A whole frame stack, outermost first; the innermost stands before the instruction `frames[-1].pc`.
+    """A whole frame stack, outermost first; the innermost stands before the instruction
+    `frames[-1].pc`.
 
     The frames are copies that nobody runs or changes; their values are the domain's.
     """

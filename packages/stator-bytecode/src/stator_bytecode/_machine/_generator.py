@@ -1,8 +1,10 @@
-"""Generators: one frame each, put on the Machine's stack while it runs and taken off while it is suspended.
+"""Generators: one frame each, put on the Machine's stack while it runs and taken off while it is
+suspended.
 
-A frame waits for a generator as it waits for a call, parked with a `Then`; only the kinds that suspend again are here.
-Throwing into a generator that delegates (`yield from`) goes to the inner one first; the caller is a barrier then,
-because no state of the outer generator says "an exception is on its way in".
+A frame waits for a generator as it waits for a call, parked with a `Then`; only the kinds that
+suspend again are here. Throwing into a generator that delegates (`yield from`) goes to the inner
+one first; the caller is a barrier then, because no state of the outer generator says "an exception
+is on its way in".
 
     YIELD_VALUE of `yield from` is the instruction after SEND; the receiver lies on top of the stack while suspended.
 """
@@ -37,7 +39,7 @@ from stator_bytecode._machine._outcome import Yielded
 from stator_bytecode._machine._state import SWITCHED, Continue, MachineState
 
 CLOSE_GIVES_RESULT = sys.version_info >= (3, 13)
-"""Whether `close()` gives what the generator returned on its GeneratorExit."""
+"""True if `close()` returns what the generator returned on its GeneratorExit."""
 
 
 def create(machine: MachineState, frame: Frame) -> V:
@@ -50,7 +52,8 @@ def create(machine: MachineState, frame: Frame) -> V:
 
 
 def resume(machine: MachineState, request: Resume) -> None:
-    """Put the generator's frame on the stack; the frame that waits for it, if any, is parked already."""
+    """Put the generator's frame on the stack; the frame that waits for it, if any, is parked
+    already."""
     state, domain = request.generator, machine.domain
     fresh = state.status is GeneratorStatus.CREATED
     if state.status is GeneratorStatus.RUNNING:
@@ -91,7 +94,8 @@ def _resume_closed(machine: MachineState, state: GeneratorState, request: Resume
 
 
 def suspend(machine: MachineState, frame: Frame, value: V) -> int:
-    """`frame` yields `value`, and so does each generator that passes on what it yields to a thrown exception."""
+    """`frame` yields `value`, and so does each generator that passes on what it yields to a thrown
+    exception."""
     frames = machine.frames
     while True:
         assert frame.generator is not None
@@ -140,7 +144,7 @@ ENDS: dict[str, Continue] = {
     "close": end_close,
     "closing": end_closing,
 }
-"""What the end of a generator is to the frame that waits for it."""
+"""Effects of a generator's end on the frame that waits for it."""
 
 ALL_THENS: dict[str, Continue] = {**THENS, "close": yields_to_close, "closing": yields_to_close}
 
@@ -149,7 +153,8 @@ ALL_THENS: dict[str, Continue] = {**THENS, "close": yields_to_close, "closing": 
 
 
 def _throw(machine: MachineState, state: GeneratorState, thrown: V) -> None:
-    """Raise `thrown` where the generator is suspended, or first in the generator that it delegates to."""
+    """Raise `thrown` where the generator is suspended, or first in the generator that it delegates
+    to."""
     _note_origin(machine, thrown)
     frame = state.frame
     instructions = frame.code.instructions
@@ -158,7 +163,8 @@ def _throw(machine: MachineState, state: GeneratorState, thrown: V) -> None:
         _throw_through(machine, state, thrown)
         return
     if instructions[frame.pc - 1].handler is None:
-        # It ends here. Raised at the caller, whose instruction can be run again; this frame's yield cannot.
+        # It ends here. Raised at the caller, whose instruction can be run again; this frame's yield
+        # cannot.
         machine.journal.record(state)
         state.status = GeneratorStatus.CLOSED
         raise Reraised(thrown)
@@ -250,7 +256,8 @@ def _stop_value(machine: MachineState, raised: Raised) -> V:
 def delegated(
     machine: MachineState, frame: Frame, instr: Instruction, result: tuple[V, V]
 ) -> int | None:
-    """YIELD_VALUE of `yield from` after a throw: pass on what the inner one yielded, or leave the SEND loop."""
+    """YIELD_VALUE of `yield from` after a throw: pass on what the inner one yielded, or leave the
+    SEND loop."""
     yielded, _ = result
     if yielded is not NULL:
         return suspend(machine, frame, yielded)

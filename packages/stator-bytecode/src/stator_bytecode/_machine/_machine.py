@@ -1,9 +1,9 @@
 """The Machine: runs neutral instructions over values that only its Domain understands.
 
-Frames are explicit, so a Python-to-Python call pushes a `Frame` and never recurses, and the whole state can be saved as
-data (`snapshot`) and given to another Machine. Start with `_step_until_switch`; what the result of an operation does is
-in `_completion.py`, where an exception goes in `_unwind.py`, and the handlers of opcodes, by family, in
-`_handlers/`.
+Frames are explicit, so a Python-to-Python call pushes a `Frame` and never recurses, and the whole
+state can be saved as data (`snapshot`) and given to another Machine. Start with
+`_step_until_switch`; what the result of an operation does is in `_completion.py`, where an
+exception goes in `_unwind.py`, and the handlers of opcodes, by family, in `_handlers/`.
 
     Machine(domain, DEFAULT).run([frame])  =>  Returned(value), Broke(snapshot, reason), Escaped(exception, snapshot)
 """
@@ -38,8 +38,8 @@ from stator_bytecode._machine._unwind import unwind
 from stator_bytecode.errors import InternalError, Unsupported
 
 Handler: TypeAlias = "Callable[[Machine, Frame, Instruction], int | None]"
-"""Run one instruction: the neutral index to go on at, None for the next one, or SWITCHED when the innermost frame
-changed.
+"""Run one instruction: the neutral index to go on at, None for the next one, or SWITCHED when the
+innermost frame changed.
 
 One that fails may leave the stack in any state, unless it is listed in SAFE (`_saved.py`).
 """
@@ -49,7 +49,8 @@ _SUSPENDING = frozenset({Invoke, Resume, Pending})
 
 
 class Machine(MachineState):
-    """One run of interpreted code at a time. Handlers reach everything through it; a Domain may take `snapshot()`.
+    """One run of interpreted code at a time. Handlers reach everything through it; a Domain may
+    take `snapshot()`.
 
     `handlers` has the handler of each opcode: `DEFAULT`, or a table made from it.
     """
@@ -68,7 +69,8 @@ class Machine(MachineState):
         self._steps: dict[Code, dict[int, Step]] = {}
 
     def run(self, frames: list[Frame]) -> Outcome:
-        """Run until the outermost of `frames` returns. Frames but the last must be parked without a coroutine."""
+        """Run until the outermost of `frames` returns. Frames but the last must be parked without a
+        coroutine."""
         self.frames, self.outcome = frames, None
         if isinstance(outcome := self._run(), Yielded):
             raise InternalError("a generator frame was run, not resumed")
@@ -86,7 +88,8 @@ class Machine(MachineState):
         return self._run()
 
     def nested(self) -> Machine:
-        """Another Machine over the same domain, for what foreign code calls while this one is under way."""
+        """Another Machine over the same domain, for what foreign code calls while this one is under
+        way."""
         machine = Machine(self.domain, self.handlers, self.depth_limit, self.native_calls)
         machine.outer, machine._steps = self, self._steps
         return machine
@@ -126,7 +129,8 @@ class Machine(MachineState):
                 return
 
     def _prepare(self, steps: dict[int, Step], frame: Frame) -> Step:
-        """An instruction that is reached for the first time: of a long function a continuation may run a few alone."""
+        """An instruction that is reached for the first time: of a long function a continuation may
+        run a few alone."""
         instr = frame.code.instructions[frame.pc]
         step = steps[frame.pc] = (self.handlers.get(instr.op, _refuse), instr, instr.op not in SAFE)
         return step
@@ -136,7 +140,8 @@ class Machine(MachineState):
     def finish(
         self, frame: Frame, instr: Instruction, result: Result, coroutine: Any = None
     ) -> int | None:
-        """Complete `instr` with what an operation gave back: at once, or when the frames that it asks for have run."""
+        """Complete `instr` with what an operation gave back: at once, or when the frames that it
+        asks for have run."""
         while type(result) in _SUSPENDING or coroutine is not None:
             if type(result) is Pending:
                 coroutine = (
@@ -176,7 +181,8 @@ class Machine(MachineState):
                 raise Unsupported("native-call", f"{name}, in which no graph gained an operation")
 
     def deliver(self, callee: Frame, value: V, thens: Mapping[str, Continue] = ALL_THENS) -> int:
-        """`callee`, no longer on the stack, gives `value` to the frame that waits for it; the outermost, to `run`."""
+        """`callee`, no longer on the stack, gives `value` to the frame that waits for it; the
+        outermost, to `run`."""
         if not self.frames:
             self.outcome = Returned(value)
             return SWITCHED
@@ -185,7 +191,8 @@ class Machine(MachineState):
         assert parked is not None
         self.before = parked.before
         if parked.before is None:
-            # Continued from a saved stack: how the instruction began is not known, so its callee will return once more.
+            # Continued from a saved stack: how the instruction began is not known, so its callee
+            # will return once more.
             self.before, self.handing = self._now(frame), (callee, value, parked)
         # While this can raise the frame still waits: an exception goes through its coroutine first.
         result = thens.get(parked.then.kind, complete_in_domain)(self, parked, value)
@@ -200,13 +207,15 @@ class Machine(MachineState):
         return SWITCHED
 
     def before_resumption(self, state: GeneratorState) -> Snapshot | None:
-        """Undo all since the generator `state`, which is running, was resumed; None when a snapshot resumed it."""
+        """Undo all since the generator `state`, which is running, was resumed; None when a snapshot
+        resumed it."""
         return self.before_call(
             next((i for i, frame in enumerate(self.frames) if frame.generator is state), 0)
         )
 
     def before_call(self, depth: int) -> Snapshot | None:
-        """Undo all since frame `depth` was called or resumed; None when that is where this run began."""
+        """Undo all since frame `depth` was called or resumed; None when that is where this run
+        began."""
         parked = self.frames[depth - 1].parked if depth else None
         if parked is None or parked.before is None:
             return None
@@ -222,8 +231,8 @@ class Machine(MachineState):
 
 
 def _told(frames: list[Frame], reason: Unsupported) -> Unsupported:
-    """End the operations that wait, innermost first: each puts back what it holds, and may say the reason in its own
-    words."""
+    """End the operations that wait, innermost first: each puts back what it holds, and may say the
+    reason in its own words."""
     for frame in reversed(frames):
         coroutine = None if frame.parked is None else frame.parked.coroutine
         if coroutine is not None:

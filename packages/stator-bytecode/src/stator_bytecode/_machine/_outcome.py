@@ -1,4 +1,4 @@
-"""How a run of the Machine ends."""
+"""Outcomes of a run of the Machine."""
 
 from typing import Any
 
@@ -25,8 +25,9 @@ class Broke:
 
 @attrs.frozen(eq=False)
 class Escaped:
-    """An exception left the outermost frame; `snapshot` stands before the instruction that raised it. It may not leave
-    that one natively, where it was caught inside of it and raised again later: then `leaves` is False."""
+    """An exception left the outermost frame; `snapshot` stands before the instruction that raised
+    it. It may not leave that one natively, where it was caught inside of it and raised again later:
+    then `leaves` is False."""
 
     exception: Any
     snapshot: Snapshot

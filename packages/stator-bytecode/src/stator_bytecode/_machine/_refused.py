@@ -1,5 +1,5 @@
-"""Neutral operations that no Machine runs, with the reason. They decode, so that a code object is refused only where it
-reaches one."""
+"""Neutral operations that no Machine runs, with the reason. They decode, so that a code object is
+refused only where it reaches one."""
 
 from collections.abc import Mapping
 

@@ -1,8 +1,8 @@
 """Saving the state of a Machine: what a break is emitted from.
 
-A frame that waits for a coroutine (a barrier) cannot be saved in its middle, so the state saved is that before the
-instruction of the outermost barrier. Generators that ran since then are put back by the `GeneratorJournal`; what the
-Domain changed, by its own `rollback(mark)`.
+A frame that waits for a coroutine (a barrier) cannot be saved in its middle, so the state saved is
+that before the instruction of the outermost barrier. Generators that ran since then are put back by
+the `GeneratorJournal`; what the Domain changed, by its own `rollback(mark)`.
 """
 
 from typing import Any
@@ -22,9 +22,9 @@ from stator_bytecode.errors import NOWHERE, SourceSpan
 Handing = tuple[Frame, Any, Parked]
 """A callee that gave a value, the value, and what the frame under it waits for."""
 Saved = tuple[list[Any], Any, int, tuple[Then, Frame] | None]
-"""How an instruction began: the stack, the domain's mark, the length of the generator journal. If that is not known
-(the frame was continued from a saved stack while it waited): the callee to put back on top, and what the frame waited
-for."""
+"""The state at which an instruction began: the stack, the domain's mark, the length of the
+generator journal. If that is not known (the frame was continued from a saved stack while it
+waited): the callee to put back on top, and what the frame waited for."""
 
 SAFE = frozenset(
     {
@@ -42,13 +42,15 @@ SAFE = frozenset(
         *("BUILD_TUPLE", "LIST_TO_TUPLE", "RERAISE"),
     }
 )
-"""Instructions that leave the stack as it was when they fail, and call nothing: no checkpoint before them."""
+"""Instructions that leave the stack as it was when they fail, and call nothing: no checkpoint
+before them."""
 
 
 @attrs.define(eq=False)
 class GeneratorJournal:
-    """What generators were before they ran on. Kept to the end: the instruction that let one run on may be run again,
-    natively, long after, when the exception that it raised has to become an object."""
+    """The states of generators before they ran on. Kept to the end: the instruction that let one
+    run on may be run again, natively, long after, when the exception that it raised has to become
+    an object."""
 
     entries: list[tuple[GeneratorState, GeneratorStatus, int, list[Any], list[Any], Any]] = (
         attrs.field(factory=list)
@@ -74,7 +76,8 @@ class GeneratorJournal:
 
 
 def frame_values(frames: list[Frame]) -> list[Any]:
-    """What frames have, the innermost's last. An operation under way has its operands; a called function owns them."""
+    """Return the values of frames, the innermost's last. An operation under way has its operands; a
+    called function owns them."""
     held: list[Any] = []
     for frame in frames:
         parked = frame.parked
@@ -85,8 +88,8 @@ def frame_values(frames: list[Frame]) -> list[Any]:
 
 
 def save_frames(frames: list[Frame], begun: Saved) -> tuple[Snapshot, int]:
-    """The snapshot of the innermost place that can be run again, and the journal's length there; `begun` is how the
-    innermost instruction began."""
+    """The snapshot of the innermost place that can be run again, and the journal's length there;
+    `begun` is how the innermost instruction began."""
     for depth, frame in enumerate(frames):
         if (parked := frame.parked) is not None and parked.coroutine is not None:
             return _save(frames[: depth + 1], parked.before)
@@ -103,7 +106,8 @@ def _save(frames: list[Frame], begun: Saved) -> tuple[Snapshot, int]:
 
 
 def handing_state(handing: Handing) -> tuple[Then, Frame]:
-    """The callee before the instruction that gave its value: a return left it there, a yield moved on."""
+    """The callee before the instruction that gave its value: a return left it there, a yield moved
+    on."""
     callee, value, parked = handing
     before = callee.copy()
     if callee.generator is not None and callee.generator.status is GeneratorStatus.SUSPENDED:
@@ -121,8 +125,8 @@ def span_of(snapshot: Snapshot) -> SourceSpan:
 
 
 def restore_frames(snapshot: Snapshot) -> list[Frame]:
-    """Live frames that go on from `snapshot`; its values are shared. Generators that run in it run in these frames
-    now."""
+    """Live frames that go on from `snapshot`; its values are shared. Generators that run in it run
+    in these frames now."""
     return [_restore(state) for state in snapshot.frames]
 
 

@@ -1,7 +1,8 @@
-"""The state of a Machine, as opcode handlers, completions, generators and unwinding read and change it.
+"""The state of a Machine, as opcode handlers, completions, generators and unwinding read and change
+it.
 
-`Machine` (`_machine.py`) extends it by the loop that runs instructions. Modules below the loop import this one, so that
-none of them imports the loop that calls them.
+`Machine` (`_machine.py`) extends it by the loop that runs instructions. Modules below the loop
+import this one, so that none of them imports the loop that calls them.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ Continue: TypeAlias = "Callable[[MachineState, Parked, Any], Result]"
 
 
 class MachineState(ABC):
-    """`frames` is the live stack, outermost first. `before` is the state at the start of the innermost instruction when
-    that is one that can fail.
+    """`frames` is the live stack, outermost first. `before` is the state at the start of the
+    innermost instruction when that is one that can fail.
     """
 
     def __init__(self, domain: Domain) -> None:
@@ -49,13 +50,13 @@ class MachineState(ABC):
     def finish(
         self, frame: Frame, instr: Instruction, result: Result, coroutine: Any = None
     ) -> int | None:
-        """Complete `instr` with the result of its operation: at once, or when the frames that the result needs have
-        run."""
+        """Complete `instr` with the result of its operation: at once, or when the frames that the
+        result needs have run."""
 
     @abstractmethod
     def deliver(self, callee: Frame, value: V, thens: Mapping[str, Continue] = ...) -> int:
-        """Give `value`, of `callee`, which is no longer on the stack, to the frame that waits for it; that of the
-        outermost frame is the outcome."""
+        """Give `value`, of `callee`, which is no longer on the stack, to the frame that waits for
+        it; that of the outermost frame is the outcome."""
 
     # waiting frames
 
@@ -94,7 +95,8 @@ class MachineState(ABC):
     # saving and going back
 
     def snapshot(self) -> Snapshot:
-        """The stack before the innermost instruction that can be run again; domain values are shared, not copied."""
+        """The stack before the innermost instruction that can be run again; domain values are
+        shared, not copied."""
         return self.save()[0]
 
     def save(self) -> tuple[Snapshot, int]:

@@ -1,8 +1,10 @@
-"""Where an exception goes: the handler of the instruction, else out through the frames that wait.
+"""Propagation of an exception: to the handler of the instruction, else out through the frames that
+wait.
 
-A snapshot for `Escaped` is taken only when nothing can catch the exception any more, before the first frame is dropped.
-An exception that exists only in the interpreter (`Domain.is_made_here`) escapes from where it was first raised: raised
-there natively, it gets the traceback that it would have.
+A snapshot for `Escaped` is taken only when nothing can catch the exception any more, before the
+first frame is dropped. An exception that exists only in the interpreter (`Domain.is_made_here`)
+escapes from where it was first raised: raised there natively, it gets the traceback that it would
+have.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ def _set_context(machine: MachineState, value: V) -> None:
 
 
 def _propagate(machine: MachineState, raised: Raised) -> Raised | None:
-    """None when `raised` has come to rest; else what the operation of a waiting frame raised in its place."""
+    """Propagate `raised`; return None when it is handled or has escaped, else what the operation of
+    a waiting frame raised in its place."""
     frames, value = machine.frames, raised.value
     lasti = raised.lasti if isinstance(raised, Reraised) else None
     site = _handler_site(machine, value)
@@ -82,13 +85,15 @@ def _propagate(machine: MachineState, raised: Raised) -> Raised | None:
 
 
 def _is_reraised_here(frame: Frame, raised: Raised) -> bool:
-    """Return True for `raise` without an argument and the end of a `finally`: the frame has its entry already."""
+    """Return True for `raise` without an argument and the end of a `finally`: the frame has its
+    entry already."""
     op = frame.code.instructions[frame.pc].op
     return type(raised) is Reraised and op in ("RAISE_VARARGS", "RERAISE")
 
 
 def _note_caught(machine: MachineState, value: V, depth: int | None = None) -> None:
-    """A handler of the innermost of `depth` frames took the exception, or an operation: not one that is run again."""
+    """A handler of the innermost of `depth` frames took the exception, or an operation: not one
+    that is run again."""
     if (origin := machine.origins.get(id(value))) is not None and (
         depth is None or depth > len(origin[1][0].frames)
     ):
@@ -96,8 +101,9 @@ def _note_caught(machine: MachineState, value: V, depth: int | None = None) -> N
 
 
 def _release_operands(machine: MachineState, value: V, site: HandlerSite) -> None:
-    """Nothing is unwound yet: tell of the operands that this will lose, of which the frames hold none then. A traceback
-    keeps what is in slots, but of frames that stand for C it has no entry; what ends a loop keeps nothing."""
+    """Report the operands that unwinding will release to the Domain, before any is unwound. A
+    traceback keeps what is in slots, but of frames that stand for C it has no entry; what ends a
+    loop keeps nothing."""
     frames, left = machine.frames, machine.frames[site.depth + 1 :]
     released, kept = frames[site.depth].stack[site.operands :], [value]
     for frame in left:
@@ -123,8 +129,8 @@ def _unwound(frames: list[Frame], operands: int) -> Iterator[None]:
 
 
 def _grows_visibly(machine: MachineState, raised: Raised) -> bool:
-    """Whether the raised exception is a real object that gets an entry of its traceback on the way: raising it natively
-    adds one, and so does each frame that it leaves."""
+    """Return True if the raised exception is a real object that gets an entry of its traceback on
+    the way: raising it natively adds one, and so does each frame that it leaves."""
     if not machine.domain.is_object(raised.value):
         return False
     frame = machine.frames[-1]
@@ -132,8 +138,8 @@ def _grows_visibly(machine: MachineState, raised: Raised) -> bool:
 
 
 def _arrive_at_yield(machine: MachineState, frame: Frame, value: V) -> None:
-    """Thrown in: a None was sent with it, and of what is being handled only this generator's own becomes its
-    context."""
+    """Thrown in: a None was sent with it, and of what is being handled only this generator's own
+    becomes its context."""
     frame.stack.append(machine.domain.constant(None))
     if frame.handled is not None:
         machine.domain.with_context(value, frame.handled)
@@ -151,7 +157,8 @@ def _enter_handler(frame: Frame, value: V, lasti: int | None) -> bool:
 
 
 def _left(machine: MachineState, frame: Frame, value: V) -> V:
-    """`frame` ended by `value`. Out of a generator no StopIteration comes (since 3.12 its own code sees to that)."""
+    """`frame` ended by `value`. Out of a generator no StopIteration comes (since 3.12 its own code
+    sees to that)."""
     if frame.generator is None:
         return value
     frame.generator.status = GeneratorStatus.CLOSED
@@ -176,8 +183,8 @@ def stop_iteration_error(machine: MachineState, value: V) -> V:
 def _complete_by(
     machine: MachineState, value: V, parked: Parked, complete: Callable[[], Result]
 ) -> Raised | None:
-    """Go on in the innermost frame's operation, which took the exception; what it raises is raised by its
-    instruction."""
+    """Go on in the innermost frame's operation, which took the exception; what it raises is raised
+    by its instruction."""
     frame = machine.frames[-1]
     try:
         try:
@@ -192,18 +199,18 @@ def _complete_by(
 
 
 class HandlerSite(NamedTuple):
-    """Where an exception stops first, wherever it is raised from next."""
+    """The handler or operation that takes an exception first."""
 
     depth: int
-    """Of the frame that has the handler, or whose operation takes it."""
+    """The depth of the frame that has the handler, or whose operation takes it."""
     operands: int
-    """How many of that frame's stay."""
+    """The number of that frame's operands that stay."""
     ends: bool
-    """Whether it is the end of what is gone through there, and nothing else."""
+    """True if the exception only ends an iteration there."""
 
 
 def _handler_site(machine: MachineState, value: V) -> HandlerSite | None:
-    """None where neither a handler nor an operation takes the exception."""
+    """Find where the exception is taken; None if neither a handler nor an operation does."""
     stops = True
     for depth in reversed(range(len(machine.frames))):
         frame = machine.frames[depth]
@@ -224,7 +231,7 @@ def _matches(machine: MachineState, value: V, kinds: tuple[type[BaseException], 
 
 
 def _ended_by(machine: MachineState, parked: Parked, value: V) -> Result:
-    """What is caught is to the frame that waits as the end of a generator is; StopIteration says what that gives."""
+    """Complete the waiting operation as the end of a generator does, with StopIteration's value."""
     domain, kind = machine.domain, parked.then.kind
     given = (
         domain.stop_iteration_value(value)
