@@ -11,7 +11,7 @@ import stator
 import torch
 from stator_bytecode import HandlerTable
 from stator_subgraphs import OPERATORS
-from stator_variables import Tracing, from_traced
+from stator_variables import Space, from_traced
 from torch import nn
 
 from integration_tests.support.counting import Counting
@@ -140,7 +140,7 @@ planted: HandlerTable[Any, Any] = HandlerTable("faults")
 
 
 @planted.handles(placed_nowhere)
-def without_line(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def without_line(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     traced = t.graph.call(torch.neg, (args[0].traced,), {})
     del traced.node.meta["stack_trace"]
     return from_traced(t, traced)

@@ -37,10 +37,10 @@ from stator_variables import (
     Dim,
     Emitter,
     RaisedBefore,
+    Space,
     StandardSpace,
     SymbolicDomain,
     Traced,
-    Tracing,
     emit_effects,
     function_frame,
     generator_state,
@@ -184,7 +184,7 @@ class Compiled:
         return run
 
     def _frames(
-        self, t: Tracing, domain: SymbolicDomain, point: Point | None, trackers: list[Any]
+        self, t: Space, domain: SymbolicDomain, point: Point | None, trackers: list[Any]
     ) -> list[Any]:
         if point is None:
             return [function_frame(t, wrap(t, self.fn, CapturedSource("fn", self.fn)), trackers)]
@@ -194,7 +194,7 @@ class Compiled:
 
 
 def _written(
-    t: Tracing, graph: TinyGraph, outcome: Any, machine: Machine, names: Sequence[str]
+    t: Space, graph: TinyGraph, outcome: Any, machine: Machine, names: Sequence[str]
 ) -> tuple[Any, Any, str]:
     while True:
         try:
@@ -206,7 +206,7 @@ def _written(
             )
 
 
-def _entry(t: Tracing, graph: TinyGraph, outcome: Any, names: Sequence[str]) -> tuple[Any, str]:
+def _entry(t: Space, graph: TinyGraph, outcome: Any, names: Sequence[str]) -> tuple[Any, str]:
     emitter = Emitter(t)
     if isinstance(outcome, Returned):
         ending = f"return {emitter.expr(outcome.value)}"

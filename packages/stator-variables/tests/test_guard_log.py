@@ -20,7 +20,7 @@ from stator_guards import (
     State,
     TypeIs,
 )
-from stator_variables import DEFAULT_HANDLERS, StandardSpace, Tracing
+from stator_variables import DEFAULT_HANDLERS, Space, StandardSpace
 
 X = ParameterSource("x")
 
@@ -39,13 +39,13 @@ class HasItem(Kind):
 
 
 @pytest.fixture
-def t() -> Tracing:
+def t() -> Space:
     """Return a trace without a graph, which guards of plain values do not need."""
     graph: Any = None
     return StandardSpace(graph, DEFAULT_HANDLERS)
 
 
-def test_facts_of_a_kind_of_a_fork_are_kept(t: Tracing) -> None:
+def test_facts_of_a_kind_of_a_fork_are_kept(t: Space) -> None:
     table = CapturedSource("table", {})
     t.guard(X, HasItem(1))
     t.guard(X, HasItem(2))
@@ -57,7 +57,7 @@ def test_facts_of_a_kind_of_a_fork_are_kept(t: Tracing) -> None:
     ]
 
 
-def test_equal_facts_are_kept_once(t: Tracing) -> None:
+def test_equal_facts_are_kept_once(t: Space) -> None:
     for _ in range(3):
         t.guard(X, HasItem(1))
         t.guard(X, TypeIs(dict))
@@ -66,7 +66,7 @@ def test_equal_facts_are_kept_once(t: Tracing) -> None:
     assert len(t.finish_guards()) == 4
 
 
-def test_captured_object_needs_guards_on_its_contents_only(t: Tracing) -> None:
+def test_captured_object_needs_guards_on_its_contents_only(t: Space) -> None:
     table = {"a": 1}
     source = CapturedSource("table", table)
     t.guard(source, TypeIs(dict))
@@ -76,7 +76,7 @@ def test_captured_object_needs_guards_on_its_contents_only(t: Tracing) -> None:
     assert t.finish_guards() == [Guard(source, KeyPresent("a"))]
 
 
-def test_known_length_replaces_a_bound(t: Tracing) -> None:
+def test_known_length_replaces_a_bound(t: Space) -> None:
     t.need_length(X, 2)
     t.need_length(X, 3)
     assert t.finish_guards() == [Guard(X, LongerThan(2))]

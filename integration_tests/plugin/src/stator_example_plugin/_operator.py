@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stator_bytecode import HandlerTable
-from stator_variables import Tracing, wrapped
+from stator_variables import Space, wrapped
 
 __all__ = ["ENTERED", "operators", "region"]
 
@@ -25,7 +25,7 @@ def region(function: Callable[..., Any], *args: Any, label: str = "region") -> A
 
 
 @operators.handles(region)
-def trace_region(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def trace_region(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Any result, any effect: the body runs exactly once where the program calls it."""
     label = kwargs["label"].constant() if "label" in kwargs else "region"
     return wrapped(t, region, "region_body", args[0], args[1:], {}, label=label)

@@ -58,6 +58,7 @@ from stator_variables._runtime._support import (
     is_new_in_each_call,
 )
 from stator_variables._runtime._warnings import filtered
+from stator_variables._space import Space, real_of, source_of
 from stator_variables._standard_space import StandardSpace
 from stator_variables._tensors._history import UNTOLD, history_of
 from stator_variables._tensors._hooks import pass_hooks, passes_hooks
@@ -78,7 +79,6 @@ from stator_variables._trace._graph import (
 )
 from stator_variables._trace._journal import Journal
 from stator_variables._trace._policy import Policy, Stop
-from stator_variables._tracing import Tracing, real_of, source_of
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
 
 # a trace
@@ -88,10 +88,10 @@ __all__ = [
     "Place",
     "Places",
     "Policy",
+    "Space",
     "StandardSpace",
     "Stop",
     "SymbolicDomain",
-    "Tracing",
 ]
 __all__ += ["REPLACEABLE", "filtered", "globals_tracker", "restore_modes"]
 __all__ += ["STATE_SETTERS", "Setter", "give_warning", "sets_state_of_kernels"]

@@ -37,19 +37,19 @@ from stator_variables._objects._wrapping import (
 from stator_variables._pure import NUMPY, TRUTHS, is_number_of_numpy
 from stator_variables._runtime._contents import item_owner, stored
 from stator_variables._runtime._support import plain_tensor, tensor_of
+from stator_variables._space import Space
 from stator_variables._tensors import _jagged, _wrappers
 from stator_variables._tensors._history import history_of, is_behind
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
 
-Builder = Callable[[Tracing, Any, guards.Source], VariableTracker]
+Builder = Callable[[Space, Any, guards.Source], VariableTracker]
 
 
-def _field(t: Tracing, real: Any, name: str, source: guards.Source) -> Any:
+def _field(t: Space, real: Any, name: str, source: guards.Source) -> Any:
     return t.wrap(getattr(real, name), guards.AttrSource(source, name))
 
 
-def build(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+def build(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     """The tracker of an existing value, its class guarded."""
     tracker = _builder_for(type(real))(t, real, source)
     tracker.source = source
@@ -68,7 +68,7 @@ def _builder_for(cls: type) -> Builder:
     )
 
 
-def build_value(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+def build_value(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     if type(real) is slice and not all(
         type(part) in ATOMS for part in (real.start, real.stop, real.step)
     ):
@@ -87,7 +87,7 @@ def build_value(t: Tracing, real: Any, source: guards.Source) -> VariableTracker
 def _by_identity(kind: Callable[[Any], VariableTracker]) -> Builder:
     """What is known once it is known which object it is."""
 
-    def build(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+    def build(t: Space, real: Any, source: guards.Source) -> VariableTracker:
         t.guard(source, guards.Is(real))
         return kind(real)
 
@@ -99,7 +99,7 @@ build_by_identity = _by_identity(k.BuiltinTracker)
 build_class = _by_identity(k.ClassTracker)
 
 
-def build_path(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+def build_path(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     cls, text = type(real), str(real)
     same = guards.Custom(
         "{fn}({value})", lambda path: type(path) is cls and str(path) == text, repr(real)
@@ -108,11 +108,11 @@ def build_path(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     return k.ConstantTracker(real)
 
 
-def build_enum(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+def build_enum(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     return with_namespace(t, build_singleton(t, real, source), real, source)
 
 
-def build_tensor(t: Tracing, real: Any, source: guards.Source) -> Any:
+def build_tensor(t: Space, real: Any, source: guards.Source) -> Any:
     if type(real) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
         return build_subclass(t, real, source)
     if real.is_nested or real.is_mkldnn:  # the one has no sizes, the fake of the other is strided
@@ -145,7 +145,7 @@ def build_tensor(t: Tracing, real: Any, source: guards.Source) -> Any:
     return vt
 
 
-def build_subclass(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+def build_subclass(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     """A tensor of a class that only Python knows as a plain one over its memory."""
     if type(real) is NestedTensor:
         jagged: VariableTracker = _jagged.build(t, real, source)
@@ -164,7 +164,7 @@ def build_subclass(t: Tracing, real: Any, source: guards.Source) -> VariableTrac
     return with_namespace(t, k.SubclassTracker(vt, type(real)), real, source)
 
 
-def build_array(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+def build_array(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     """An array as a tensor over its memory; what no tensor can be over is an object of which nothing is known."""
     if (tensor := tensor_of(real)) is None:
         return build_object(t, real, source)
@@ -180,7 +180,7 @@ def _is_symbolic(size: Any) -> bool:
     return isinstance(size, torch.SymInt)
 
 
-def build_sequence(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+def build_sequence(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
     if issubclass(type(real), tuple):
         return with_namespace(t, k.TupleTracker(_items(t, real, source), type(real)), real, source)
@@ -192,7 +192,7 @@ def build_sequence(t: Tracing, real: Any, source: guards.Source) -> VariableTrac
     return with_namespace(t, tracker, real, source)
 
 
-def _items(t: Tracing, real: Any, source: guards.Source) -> list[Any]:
+def _items(t: Space, real: Any, source: guards.Source) -> list[Any]:
     base = next(base for base in (tuple, list, collections.deque) if issubclass(type(real), base))
     t.allow_length(base.__len__(real), type(real))
     items = stored(base, real)  # in one step: other threads may change it
@@ -202,7 +202,7 @@ def _items(t: Tracing, real: Any, source: guards.Source) -> list[Any]:
     return [t.wrap(item, guards.ItemSource(source, i, owner)) for i, item in enumerate(items)]
 
 
-def build_dict(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+def build_dict(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
     tracker = k.DictTracker(type(real), complete=False)
     if issubclass(type(real), collections.defaultdict):
@@ -210,23 +210,23 @@ def build_dict(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     return with_namespace(t, tracker, real, source)
 
 
-def build_mappingproxy(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+def build_mappingproxy(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(types.MappingProxyType))
     return k.ProxyTracker(t.wrap(behind_proxy(real), guards.CallSource(behind_proxy, source)))
 
 
-def build_set(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+def build_set(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
     tracker = k.SetTracker(type(real))
     tracker.unread = lambda vt: _read_set(t, vt, real, source)
     return with_namespace(t, tracker, real, source)
 
 
-def _read_set(t: Tracing, vt: k.SetTracker, real: Any, source: guards.Source) -> None:
+def _read_set(t: Space, vt: k.SetTracker, real: Any, source: guards.Source) -> None:
     _set_members.read(t, vt, real, source)
 
 
-def build_function(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+def build_function(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(types.FunctionType))
     t.guard(guards.FunctionPartSource(source, "code"), guards.Is(real.__code__))
     cells = guards.FunctionPartSource(source, "closure")
@@ -240,12 +240,12 @@ def build_function(t: Tracing, real: Any, source: guards.Source) -> VariableTrac
     return with_namespace(t, function, real, source)
 
 
-def build_method(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+def build_method(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(types.MethodType))
     return k.MethodTracker(_field(t, real, "__func__", source), _field(t, real, "__self__", source))
 
 
-def build_builtin_function(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+def build_builtin_function(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     """A C function; one bound to an object (`some_list.append`) is a method of that object."""
     owner = getattr(real, "__self__", None)
     of_none = (
@@ -263,7 +263,7 @@ def build_builtin_function(t: Tracing, real: Any, source: guards.Source) -> Vari
     )
 
 
-def build_method_wrapper(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+def build_method_wrapper(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     """A slot of a C class bound to an object (`some_object.__setattr__`): a method of that object."""
     descriptor = vars(real.__objclass__).get(real.__name__)
     if not isinstance(descriptor, types.WrapperDescriptorType) or isinstance(
@@ -289,13 +289,13 @@ def _descriptor_of(cls: type, real: Any) -> Any:
     return None
 
 
-def build_super(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+def build_super(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     return k.SuperTracker(
         _field(t, real, "__thisclass__", source), _field(t, real, "__self__", source)
     )
 
 
-def build_cell(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+def build_cell(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     if real == _EMPTY_CELL:
         t.guard(source, _IS_EMPTY)
         return k.CellTracker(NULL)
@@ -306,7 +306,7 @@ _EMPTY_CELL = types.CellType()
 _IS_EMPTY = guards.Custom("{fn}({value})", lambda cell: cell == _EMPTY_CELL, "an empty cell")
 
 
-def build_partial(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+def build_partial(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
     function = _field(t, real, "func", source)
     args = wrap_items(t, real.args, guards.AttrSource(source, "args"))
@@ -319,7 +319,7 @@ def build_partial(t: Tracing, real: Any, source: guards.Source) -> VariableTrack
     return with_namespace(t, k.PartialTracker(type(real), function, args, kwargs), real, source)
 
 
-def build_exception(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+def build_exception(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
     args = wrap_items(
         t, exception_field(real, "args"), guards.SlotSource(source, BaseException, "args")
@@ -327,7 +327,7 @@ def build_exception(t: Tracing, real: Any, source: guards.Source) -> VariableTra
     return with_namespace(t, k.ExceptionTracker(type(real), args, real), real, source)
 
 
-def build_object(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+def build_object(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
     return with_namespace(t, k.ObjectTracker(type(real), real), real, source)
 
@@ -341,7 +341,7 @@ def recipe_of(real: Any) -> tuple[tuple[Any, ...], tuple[tuple[str, Any], ...]]:
     return args, ()
 
 
-def build_recipe(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+def build_recipe(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     """An `operator.itemgetter` and its kin, by the constants it was made with."""
     t.guard(source, guards.TypeIs(type(real)))
     args, kwargs = recipe_of(real)
@@ -352,7 +352,7 @@ def build_recipe(t: Tracing, real: Any, source: guards.Source) -> VariableTracke
     return k.RecipeTracker(type(real), [k.ConstantTracker(value) for value in args], named)
 
 
-def build_iterator(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+def build_iterator(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     found: VariableTracker = _iterators.build(t, real, source)
     return found
 

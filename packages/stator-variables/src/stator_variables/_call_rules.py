@@ -11,15 +11,15 @@ from stator_variables._library import _functools
 from stator_variables._objects import _inlining
 from stator_variables._objects._arity import signature_arity
 from stator_variables._protocols import _calls
+from stator_variables._space import Space
 from stator_variables._tensors import _marked, _subclasses, _torch_calls, _torch_functions
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
-CallRule = Callable[[Tracing, Any, Sequence[Any], dict[str, Any]], Any]
+CallRule = Callable[[Space, Any, Sequence[Any], dict[str, Any]], Any]
 """From a call to its result; MISSING where the rule does not apply."""
 
 
-def call_by_rule(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def call_by_rule(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Apply the first rule that fits; MISSING where the function is to be interpreted."""
     for rule in RULES:
         if (found := rule(t, function, args, kwargs)) is not MISSING:
@@ -27,7 +27,7 @@ def call_by_rule(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[st
     return MISSING
 
 
-def _by_handler(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _by_handler(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     handler = t.handlers.get(function.real)
     if handler is None or not _accepts(function.real, args, kwargs):
         return MISSING
@@ -40,11 +40,11 @@ def _accepts(function: types.FunctionType, args: Sequence[Any], kwargs: dict[str
     return signature_arity(function).accepts(args, kwargs)
 
 
-def _by_subclass(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _by_subclass(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     return _subclasses.call(t, function.real, args, kwargs)
 
 
-def _recorded(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _recorded(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Record a function of torch as one operator."""
     if not _torch_calls.is_recorded(function.real):
         return MISSING
@@ -66,24 +66,20 @@ def _recorded(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, 
 _ON_DATA = ("data-dependent-output", "data-dependent-shape", "data-dependent-guard")
 
 
-def _marked_by_torch(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _marked_by_torch(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Call what `nonstrict_trace` or `leaf_function` marks."""
     if not _marked.has_mark(function.real, _marked.NONSTRICT, _marked.LEAF):
         return MISSING
     return _marked.call_marked(t, function, args, kwargs)
 
 
-def _allowed_in_graph(
-    t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
+def _allowed_in_graph(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if not _inlining.is_allowed_in_graph(function.real):
         return MISSING
     return _torch_calls.record(t, function.real, list(args), kwargs)
 
 
-def _assumed_constant(
-    t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
+def _assumed_constant(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Call what the user marked as constant, on what is known of the arguments, and keep the result."""
     real = function.real
     if not _inlining.is_assumed_constant(real):
@@ -94,7 +90,7 @@ def _assumed_constant(
     return t.wrap(result, guards.CapturedSource(f"result of {real.__name__}", result))
 
 
-def _known(t: Tracing, vt: Any) -> Any:
+def _known(t: Space, vt: Any) -> Any:
     if (constant := vt.constant()) is MISSING and vt.real is MISSING:
         raise t.unsupported(
             "assumed-constant", "an argument of a function marked constant that is not known yet"
@@ -102,13 +98,13 @@ def _known(t: Tracing, vt: Any) -> Any:
     return vt.real if constant is MISSING else constant
 
 
-def _single_dispatch(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _single_dispatch(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if function.code is not _functools.DISPATCH_CODE:
         return MISSING
     return _functools.dispatch(t, function, list(args))
 
 
-def _by_name(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _by_name(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     answer = _torch_functions.answer_by_name(t, function.real, args)
     return MISSING if answer is None else answer
 

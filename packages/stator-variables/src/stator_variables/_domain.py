@@ -30,8 +30,8 @@ from stator_variables._protocols import (
     _matching,
     _operators,
 )
+from stator_variables._space import Space
 from stator_variables._trace._policy import Stop
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 _IMPORT = builtins.__import__
@@ -98,9 +98,9 @@ def _receiver_in_c(called: Any) -> Any:
 
 
 class SymbolicDomain:
-    """See `stator_bytecode.Domain`. Owns nothing: all state is in its `Tracing`."""
+    """See `stator_bytecode.Domain`. Owns nothing: all state is in its `Space`."""
 
-    def __init__(self, tracing: Tracing) -> None:
+    def __init__(self, tracing: Space) -> None:
         self.t = tracing
 
     # -- bookkeeping --------------------------------------------------------------------------------------------------

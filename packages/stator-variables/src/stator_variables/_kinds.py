@@ -270,7 +270,7 @@ class ObjectTracker(VariableTracker):
 
 
 class HandleTracker(ObjectTracker):
-    """The handle of a hook, made after the graph by a call of `Tracing.hooks`. Its `id` is an `IdTracker`: a number
+    """The handle of a hook, made after the graph by a call of `Space.hooks`. Its `id` is an `IdTracker`: a number
     that no other handle has. `is_of_tensor`: the dictionary that it is for is not known."""
 
     def __init__(self, is_of_tensor: bool) -> None:

@@ -1,16 +1,16 @@
-"""The object space of all packages: the operations that `Tracing` declares, joined from the modules that have them."""
+"""The object space of all packages: the operations that `Space` declares, joined from the modules that have them."""
 
 import attrs
 
 from stator_variables import _builders, _call_rules
 from stator_variables._objects import _dictionary, _hashing, _wrapping
 from stator_variables._protocols import _attributes, _calls, _folding, _iteration, _operators
+from stator_variables._space import Space
 from stator_variables._tensors import _generators
-from stator_variables._tracing import Tracing
 
 
 @attrs.define(eq=False)
-class StandardSpace(Tracing):
+class StandardSpace(Space):
     """State and operations of one trace."""
 
     wrap = _wrapping.wrap

@@ -23,14 +23,7 @@ import attrs
 import torch
 from stator_bytecode import HandlerTable
 from stator_guards import AttrSource, CallSource, Is
-from stator_variables import (
-    SymbolicDomain,
-    Tracing,
-    VariableTracker,
-    get_attribute,
-    source_of,
-    wrap,
-)
+from stator_variables import Space, SymbolicDomain, VariableTracker, get_attribute, source_of, wrap
 
 
 class CompiledModule:
@@ -154,7 +147,7 @@ def put_in_place(module: torch.nn.Module, call: Any) -> None:
 
 
 @handlers.handles(InPlace.__call__)
-def inlined(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def inlined(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Traced code goes on inside: the weak reference is read while tracing, and the object that has it is guarded."""
     in_place: VariableTracker = args[0]
     real: InPlace = in_place.real
@@ -166,7 +159,7 @@ def inlined(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(_CompiledForward.__get__)
-def forward_of_the_model(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def forward_of_the_model(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Traced code goes on in the `forward` of the original."""
     compiled: VariableTracker = args[1]
     model = compiled.real._stator_model

@@ -20,7 +20,7 @@ from stator_bytecode import NULL, Broke, Frame, Instruction, Machine, Outcome, o
 CALLS = frozenset({"CALL", "CALL_FUNCTION_EX"})
 
 
-def before_loop(outcome: Outcome, machine: Machine, tracing: variables.Tracing) -> Outcome:
+def before_loop(outcome: Outcome, machine: Machine, tracing: variables.Space) -> Outcome:
     """Go back to the call of a function that has a long loop, or one that only data ends."""
     reason = outcome.reason.reason if isinstance(outcome, Broke) else ""
     if reason == "long-container":

@@ -12,7 +12,7 @@ import attrs
 from stator_backends import Backend, configure, lookup
 from stator_bytecode import DEFAULT, HandlerTable, OpcodeHandler
 from stator_guards import Guard, GuardSet, compile_guards
-from stator_variables import DEFAULT_HANDLERS, SymbolicDomain, Tracing
+from stator_variables import DEFAULT_HANDLERS, Space, SymbolicDomain
 
 from stator import _module
 from stator._stress import MODES, is_mode, stressed
@@ -68,7 +68,7 @@ class Stack:
 
     guards: Callable[[list[Guard], tuple[str, ...]], GuardSet] = compile_guards
     graph: Callable[..., Any] = output_graph
-    domain: Callable[[Tracing], Any] = SymbolicDomain
+    domain: Callable[[Space], Any] = SymbolicDomain
     handlers: Mapping[Any, Any] = DEFAULT_HANDLERS.merged_with(_module.handlers)
     operators: Callable[[], Mapping[Any, Any]] = installed_operators
     _all: list[Mapping[Any, Any]] = attrs.field(factory=list, init=False, eq=False, repr=False)

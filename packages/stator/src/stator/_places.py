@@ -8,7 +8,7 @@ import attrs
 import torch
 from stator_bytecode import CallSite, Frame, Instruction, Machine
 from stator_guards import Source
-from stator_variables import Place, Tracing, real_of, source_of
+from stator_variables import Place, Space, real_of, source_of
 
 from stator._call_history import visible_calls
 
@@ -25,7 +25,7 @@ class MachinePlaces:
     """Reads the frame stack of the Machine that traces."""
 
     machine: Machine | None = None
-    tracing: Tracing | None = None
+    tracing: Space | None = None
     _known: dict[Any, Any] = attrs.field(factory=dict)
     _calls: dict[int, list[CallSite]] = attrs.field(factory=dict)
     """The calls that were under way, by the number of the instruction; see `Place.began`."""

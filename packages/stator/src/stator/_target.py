@@ -15,8 +15,8 @@ import attrs
 from stator_bytecode import Frame, Point, plain
 from stator_guards import CapturedSource, ParameterSource
 from stator_variables import (
+    Space,
     SymbolicDomain,
-    Tracing,
     function_frame,
     globals_tracker,
     may_have_observable_end,
@@ -50,9 +50,7 @@ class Root:
             self.code
         )
 
-    def frames(
-        self, tracing: Tracing, domain: SymbolicDomain, state: tuple[Any, ...]
-    ) -> list[Frame]:
+    def frames(self, tracing: Space, domain: SymbolicDomain, state: tuple[Any, ...]) -> list[Frame]:
         function = wrap(tracing, self.fn, CapturedSource(self.fn.__name__, self.fn))
         names = parameters_of(self.code)
         trackers = wrap_state(tracing, self.parameters, state, lambda: names)
@@ -115,9 +113,7 @@ class Continuation:
         line = frame.instruction.positions[0]
         return f"{frame.code.raw.co_qualname} from line {line}"
 
-    def frames(
-        self, tracing: Tracing, domain: SymbolicDomain, state: tuple[Any, ...]
-    ) -> list[Frame]:
+    def frames(self, tracing: Space, domain: SymbolicDomain, state: tuple[Any, ...]) -> list[Frame]:
         ending = observed_ends(state, range(len(state)), WHILE_TRACED)
         tracing.observable = {id(state[place]) for place in ending}
         tracing.local_places = {id(value): place for place, value in enumerate(state)}
@@ -172,7 +168,7 @@ def entry_names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def wrap_state(
-    tracing: Tracing,
+    tracing: Space,
     parameters: tuple[str, ...],
     state: tuple[Any, ...],
     descriptions: Callable[[], tuple[str, ...]],

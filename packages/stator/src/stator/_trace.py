@@ -137,7 +137,7 @@ def _without_library(outcome: Broke, machine: Machine, domain: Any) -> Broke:
 
 
 @contextmanager
-def _own_faults(tracing: variables.Tracing) -> Iterator[None]:
+def _own_faults(tracing: variables.Space) -> Iterator[None]:
     """What the program raises is a value to the Machine, so anything else that is raised here is a fault of ours."""
     try:
         yield
@@ -179,7 +179,7 @@ def _refuse_deep(outcome: Outcome) -> None:
 
 
 def _written_down(
-    outcome: Outcome, machine: Machine, tracing: variables.Tracing, graph: Any, started: float
+    outcome: Outcome, machine: Machine, tracing: variables.Space, graph: Any, started: float
 ) -> Traced:
     _refuse_deep(outcome)
     ends = isinstance(outcome, Escaped)  # which is the program's own way to end, and no break
@@ -234,7 +234,7 @@ def _broken_at_resumption(
 
 
 def _emitted(
-    outcome: Outcome, tracing: variables.Tracing
+    outcome: Outcome, tracing: variables.Space
 ) -> tuple[variables.Emitter, Point | None, list[str], str]:
     """The text of the entry. A generator that only the frames see is carried as state; one that something else can
     reach has to be an object, which shows when that something is written: then it is written again."""

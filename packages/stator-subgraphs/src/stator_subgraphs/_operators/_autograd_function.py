@@ -33,7 +33,7 @@ Part = Callable[[variables.BodyTrace], Gradients]
 
 
 @handlers.handles(_applevel.unknown)
-def unknown(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def unknown(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     name = args[1].value
     if hasattr(BackwardCFunction, name):
         raise t.unsupported("autograd-function", f"{name} of the context of an autograd.Function")
@@ -42,7 +42,7 @@ def unknown(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> An
 
 @handlers.handles(Function.apply.__func__)  # type: ignore[attr-defined]  # a classmethod
 @operation
-def apply(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def apply(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if variables.passes_hooks(getattr(args[0], "value", None)):
         return variables.pass_hooks(t, args[1:])
     applying = Applying(t, args[0], args[1:])
@@ -57,7 +57,7 @@ def apply(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @handlers.handles(targets.applied)
 @operation
-def applied_again(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def applied_again(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """In a graph that is traced again: its bodies are, and what they take and give is as it was planned."""
     holder, forward, backward = variables.known_value(t, args[0]), args[1], args[2]
     tensors, lifted = (count.constant() for count in args[3].items)
@@ -87,7 +87,7 @@ def applied_again(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any])
 class Applying:
     """One call: its arguments, what forward gave and left on the context, and the graphs."""
 
-    t: variables.Tracing
+    t: variables.Space
     owner: Any
     args: list[Any]
     context: Any = None

@@ -28,7 +28,7 @@ OPTIONS = ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", 
 
 @handlers.handles(checkpointing.checkpoint)
 @operation
-def checkpoint(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def checkpoint(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     options = {name: kwargs.pop(name).constant() for name in OPTIONS if name in kwargs}
     if (
         not args
@@ -83,7 +83,7 @@ def _let_operators_pass() -> None:
 
 
 @handlers.handles(checkpointed)
-def checkpoint_again(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def checkpoint_again(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """In a graph that is traced again."""
     policy = getattr(variables.real_of(args[0]), "meta", {}).get("_checkpoint_context_fn")
     named = (
@@ -96,7 +96,7 @@ def checkpoint_again(t: variables.Tracing, args: list[Any], kwargs: dict[str, An
 
 # -- reentrant --------------------------------------------------------------------------------------------------------
 def _reentrant(
-    t: variables.Tracing,
+    t: variables.Space,
     function: Any,
     args: list[Any],
     options: dict[str, Any],
@@ -146,16 +146,16 @@ def _is_like_an_output(example: torch.Tensor) -> bool:
     return example.requires_grad or not (example.is_floating_point() or example.is_complex())
 
 
-def _detached(t: variables.Tracing, body: variables.BodyTrace, vt: Any) -> Any:
+def _detached(t: variables.Space, body: variables.BodyTrace, vt: Any) -> Any:
     with t.graph.fake_mode:
         return body.argument(vt.example.detach().requires_grad_(vt.example.requires_grad))
 
 
 @contextmanager
-def _blind(t: variables.Tracing) -> Iterator[None]:
+def _blind(t: variables.Space) -> Iterator[None]:
     """Nobody asks for grad mode meanwhile."""
 
-    def refuse(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def refuse(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
         raise t.unsupported(
             "higher-order-operator", "reentrant checkpoint of a function that asks for grad mode"
         )
@@ -183,7 +183,7 @@ def checkpointed_reentrantly(
 
 @handlers.handles(checkpointed_reentrantly)
 @operation
-def reentrant_again(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def reentrant_again(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """In a graph that is traced again; what it uses besides its arguments follows them."""
     body, count, *inputs = args
     options, start = {name: vt.constant() for name, vt in kwargs.items()}, count.constant()

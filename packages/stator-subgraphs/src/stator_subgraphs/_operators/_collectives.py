@@ -12,8 +12,8 @@ from stator_guards import CapturedSource
 from stator_variables import (
     NONE,
     ConstantTracker,
+    Space,
     TensorTracker,
-    Tracing,
     call,
     flatten,
     is_none,
@@ -37,7 +37,7 @@ FUNCTIONAL = {
 @handlers.handles_each(
     [getattr(distributed, name) for name in FUNCTIONAL] if distributed.is_available() else ()
 )
-def collective(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def collective(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     named = _bound(t, of, args, kwargs)
     from torch.distributed import _functional_collectives as functional
 
@@ -54,7 +54,7 @@ def collective(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> 
     )
 
 
-def _bound(t: Tracing, function: Any, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _bound(t: Space, function: Any, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
     try:
         named = inspect.signature(function).bind(*args, **kwargs).arguments
     except TypeError:
@@ -68,7 +68,7 @@ def _bound(t: Tracing, function: Any, args: list[Any], kwargs: dict[str, Any]) -
     return {key: value for key, value in named.items() if not is_none(value)}
 
 
-def _check(t: Tracing, function: Any, tensors: list[TensorTracker]) -> None:
+def _check(t: Space, function: Any, tensors: list[TensorTracker]) -> None:
     examples = [vt.example for vt in tensors]
     if torch.is_grad_enabled() and any(example.requires_grad for example in examples):
         raise t.unsupported(

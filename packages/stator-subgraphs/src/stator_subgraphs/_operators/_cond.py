@@ -11,10 +11,10 @@ from stator_variables import (
     ConstantTracker,
     NumberTracker,
     Permits,
+    Space,
     Spec,
     TensorTracker,
     Traced,
-    Tracing,
     call,
     flatten,
     from_traced,
@@ -28,7 +28,7 @@ handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 
 @handlers.handles(torch.ops.higher_order.cond, torch.cond)
 @operation
-def cond(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def cond(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A predicate that is a Python value chooses the branch now, as it does in plain Python. Operands may be numbers,
     as they may in torch when it compiles."""
     pred, true_fn, false_fn, operands = _bound(t, *args, **kwargs)
@@ -39,7 +39,7 @@ def cond(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def _chosen(
-    t: Tracing, pred: Any, true_fn: Any, false_fn: Any, operands: list[Any]
+    t: Space, pred: Any, true_fn: Any, false_fn: Any, operands: list[Any]
 ) -> Generator[Any, Any, Any]:
     true, spec = yield from _branch(t, "cond_true", true_fn, operands)
     false, other = yield from _branch(t, "cond_false", false_fn, operands)
@@ -60,7 +60,7 @@ def _chosen(
 
 
 def _bound(
-    t: Tracing, pred: Any, true_fn: Any, false_fn: Any, operands: Any = None
+    t: Space, pred: Any, true_fn: Any, false_fn: Any, operands: Any = None
 ) -> tuple[Any, Any, Any, list[Any]]:
     items = [] if operands is None else getattr(operands, "items", None)
     if not isinstance(items, list):
@@ -70,7 +70,7 @@ def _bound(
     return pred, true_fn, false_fn, items
 
 
-def _check(t: Tracing, pred: Any, operands: list[Any]) -> None:
+def _check(t: Space, pred: Any, operands: list[Any]) -> None:
     if isinstance(pred, TensorTracker):
         fits = pred.example.numel() == 1 and pred.example.dtype is torch.bool
     else:
@@ -87,7 +87,7 @@ def _check(t: Tracing, pred: Any, operands: list[Any]) -> None:
             )
 
 
-def refuse_overlap(t: Tracing, bodies: Sequence[BodyGraph], operands: Sequence[Traced]) -> None:
+def refuse_overlap(t: Space, bodies: Sequence[BodyGraph], operands: Sequence[Traced]) -> None:
     """What a body writes to is not seen by another name: compilers take operands for tensors of their own."""
     storages = [
         storage_of(traced.example)
@@ -99,7 +99,7 @@ def refuse_overlap(t: Tracing, bodies: Sequence[BodyGraph], operands: Sequence[T
 
 
 def _branch(
-    t: Tracing, name: str, function: Any, operands: list[Any]
+    t: Space, name: str, function: Any, operands: list[Any]
 ) -> Generator[Any, Any, tuple[BodyGraph, Spec]]:
     with BodyTrace(t, name, Permits(writes=not (torch.is_grad_enabled() or t.touched))) as body:
         result = yield from body.run(function, operands, {})

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from stator_bytecode import HandlerTable, operation
-from stator_variables import BodyGraph, BodyTrace, Permits, Tracing, argument, from_traced
+from stator_variables import BodyGraph, BodyTrace, Permits, Space, argument, from_traced
 from torch._higher_order_ops.flex_attention import flex_attention as flex_attention_op
 from torch.overrides import TorchFunctionMode
 
@@ -34,7 +34,7 @@ class IndexedByTensors(TorchFunctionMode):
 
 @handlers.handles(flex_attention_op)
 @operation
-def record(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def record(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     query, key, value, score_mod, block_mask, *options = args
     *blocks, mask_mod = block_mask.items
     score = yield from _body(t, "score_mod", score_mod, query, scored=True)
@@ -51,7 +51,7 @@ def record(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def _body(
-    t: Tracing, name: str, function: Any, query: Any, *, scored: bool
+    t: Space, name: str, function: Any, query: Any, *, scored: bool
 ) -> Generator[Any, Any, BodyGraph]:
     """Its inputs are a score, and where it is: batch, head, query, key."""
     example = query.example

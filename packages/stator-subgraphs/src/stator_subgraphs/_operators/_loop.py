@@ -18,10 +18,10 @@ from stator_variables import (
     ConstantTracker,
     NumberTracker,
     Permits,
+    Space,
     Spec,
     TensorTracker,
     Traced,
-    Tracing,
     frame_for,
     from_traced,
     leaf_of,
@@ -55,7 +55,7 @@ handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
     )
 )
 @operation
-def as_a_whole(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def as_a_whole(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """A function of torch that leads to an operator: it is interpreted, and breaks at its call."""
     known = wrap(t, of, CapturedSource(of.__name__, of))
     return (yield Invoke(frame_for(t, known, args, kwargs)))
@@ -63,7 +63,7 @@ def as_a_whole(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> 
 
 @handlers.handles(while_loop_op)
 @operation
-def record_while_loop(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def record_while_loop(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     test, step, carried, *rest = args[0], args[1], args[2].items, *_additional(args[3:])
     examples = [_next_round(t, value) for value in carried]
     with BodyTrace(t, "cond_fn") as inner:
@@ -91,20 +91,20 @@ def record_while_loop(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> An
 
 
 @handlers.handles(map_impl)
-def record_map(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def record_map(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     function, mapped, *rest = args
     return _repeated(t, map_impl, "map_body", function, _first(t, mapped.items), [mapped], rest)
 
 
 @handlers.handles(scan_op)
-def record_scan(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def record_scan(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     combine, init, scanned, *rest = args
     examples = [*_again(t, init.items), *_first(t, scanned.items)]
     return _repeated(t, scan_op, "scan_combine_fn", combine, examples, [init, scanned], rest)
 
 
 @handlers.handles(associative_scan_op)
-def record_associative_scan(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def record_associative_scan(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     combine, scanned, *rest = args
     examples = [*_first(t, scanned.items), *_first(t, scanned.items)]
     return _repeated(
@@ -114,7 +114,7 @@ def record_associative_scan(t: Tracing, args: list[Any], kwargs: dict[str, Any])
 
 @operation
 def _repeated(
-    t: Tracing,
+    t: Space,
     target: Any,
     name: str,
     function: Any,
@@ -136,7 +136,7 @@ def _additional(args: Sequence[Any]) -> list[Any]:
 
 
 def _body(
-    t: Tracing,
+    t: Space,
     name: str,
     function: Any,
     examples: Sequence[Any],
@@ -149,7 +149,7 @@ def _body(
 
 
 def _record(
-    t: Tracing,
+    t: Space,
     target: Any,
     args: tuple[Any, ...],
     spec: Spec,
@@ -161,7 +161,7 @@ def _record(
     )
 
 
-def _apart(t: Tracing, args: tuple[Any, ...]) -> tuple[Any, ...]:
+def _apart(t: Space, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """No two operands in the same memory, as compilers want it: nothing is written to, so a copy is as good."""
     seen: set[int] = set()
 
@@ -179,14 +179,14 @@ def _apart(t: Tracing, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 # -- what a body is traced with ---------------------------------------------------------------------------------------
-def _again(t: Tracing, values: Sequence[Any]) -> list[Any]:
+def _again(t: Space, values: Sequence[Any]) -> list[Any]:
     """As the values themselves, in memory of their own: a write to one is not a write to the other."""
     return [
         _copy(t, vt.example) if isinstance(vt, TensorTracker) else leaf_of(t, vt) for vt in values
     ]
 
 
-def _first(t: Tracing, values: Sequence[Any]) -> list[Any]:
+def _first(t: Space, values: Sequence[Any]) -> list[Any]:
     """The first of the slices."""
     if not all(isinstance(vt, TensorTracker) for vt in values):
         raise t.unsupported("higher-order-operator", "a scanned value that is no tensor")
@@ -194,7 +194,7 @@ def _first(t: Tracing, values: Sequence[Any]) -> list[Any]:
         return [_copy(t, vt.example.select(0, 0)) for vt in values]
 
 
-def _next_round(t: Tracing, vt: Any) -> Any:
+def _next_round(t: Space, vt: Any) -> Any:
     """A number that changes from round to round is not known in any."""
     if isinstance(vt, TensorTracker):
         return _copy(t, vt.example)
@@ -204,6 +204,6 @@ def _next_round(t: Tracing, vt: Any) -> Any:
     raise t.unsupported("higher-order-operator", f"a loop that carries a {vt.cls.__qualname__}")
 
 
-def _copy(t: Tracing, example: torch.Tensor) -> torch.Tensor:
+def _copy(t: Space, example: torch.Tensor) -> torch.Tensor:
     with t.graph.fake_mode:
         return example.clone()

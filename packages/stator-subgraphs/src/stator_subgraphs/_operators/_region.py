@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 from stator_bytecode import HandlerTable, operation
-from stator_variables import BodyTrace, Permits, Traced, Tracing, from_traced, record_wrapping
+from stator_variables import BodyTrace, Permits, Space, Traced, from_traced, record_wrapping
 from torch._guards import TracingContext
 from torch._higher_order_ops.invoke_subgraph import invoke_subgraph, invoke_subgraph_placeholder
 
@@ -16,7 +16,7 @@ handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 
 @handlers.handles(invoke_subgraph_placeholder)
 @operation
-def region(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def region(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Plainly it is a call, so effects are kept; writes are where no gradient has to know of them."""
     call, known = Call.of(t, args[0], args[1:], kwargs), t.shared.setdefault(Region, [])
     for before in known if call is not None else ():
@@ -40,13 +40,13 @@ MANY = 8
 """So many are compared with."""
 
 
-def _remember(t: Tracing, known: list[Any], region: Region | None) -> None:
+def _remember(t: Space, known: list[Any], region: Region | None) -> None:
     if region is not None:
         known.append(region)
         t.journal.record(lambda: known.remove(region))
 
 
-def _again(t: Tracing, region: Region, operands: list[Any]) -> Any:
+def _again(t: Space, region: Region, operands: list[Any]) -> Any:
     held = t.graph.install("subgraph", region.body.module)
     inputs = tuple(getattr(vt, "traced", vt) for vt in operands)
     traced = t.graph.call(nested_region, _named(held, inputs), {}, example=region.example(t))
@@ -67,7 +67,7 @@ def nested_region(subgraph: torch.fx.GraphModule, name: str, *operands: Any) -> 
 
 
 @handlers.handles(nested_region)
-def region_again(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def region_again(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """In a graph that is traced again; the name of the module is a new one."""
     return region(t, [args[0], *args[2:]], kwargs)
 

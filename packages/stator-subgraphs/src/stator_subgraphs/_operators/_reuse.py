@@ -31,13 +31,13 @@ Place = tuple[str, Any]
 class Call:
     """Of a region: its function, the leaves of its arguments, and what two calls must have in common."""
 
-    t: variables.Tracing
+    t: variables.Space
     leaves: list[Any]
     outline: Any
 
     @classmethod
     def of(
-        cls, t: variables.Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
+        cls, t: variables.Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> Call | None:
         """None for one whose body cannot serve another call, nor the other way round."""
         if variables.real_of(function) is variables.MISSING or t.changed:
@@ -166,7 +166,7 @@ class Region:
             found if all(kind_of(value.example) == kind_of(had) for value, had in pairs) else None
         )
 
-    def example(self, t: variables.Tracing) -> tuple[Any, ...]:
+    def example(self, t: variables.Space) -> tuple[Any, ...]:
         """What the body gives on fakes, in memory of its own."""
         with t.graph.fake_mode:
             return tuple(
@@ -174,7 +174,7 @@ class Region:
                 for value in self.body.outputs
             )
 
-    def given(self, t: variables.Tracing, operands: Sequence[Any], outputs: Sequence[Any]) -> Any:
+    def given(self, t: variables.Space, operands: Sequence[Any], outputs: Sequence[Any]) -> Any:
         values = {"input": operands, "output": outputs}
         leaves = [
             where if kind == "constant" else values[kind][where] for kind, where in self.results

@@ -25,10 +25,10 @@ from stator_variables import (
     ConstantTracker,
     GraphFunction,
     Permits,
+    Space,
     Spec,
     TensorTracker,
     Traced,
-    Tracing,
     TupleTracker,
     app_level,
     broadcast,
@@ -73,7 +73,7 @@ class Transformed:
     """A transform under way: `outer` are its inputs, `inner` what the body was given for them; `results` and `others`
     what the function gave, and gave besides, with their structures."""
 
-    t: Tracing
+    t: Space
     name: str
     body: BodyTrace
     outer: list[Any] = attrs.field(factory=list)
@@ -86,7 +86,7 @@ class Transformed:
     graph: Any = None
 
     @classmethod
-    def of(cls, t: Tracing, name: str, permits: Permits = CALLED_ONCE) -> Transformed:
+    def of(cls, t: Space, name: str, permits: Permits = CALLED_ONCE) -> Transformed:
         return cls(t, name, BodyTrace(t, f"{name}_body", permits))
 
     def refuse(self, why: str) -> Exception:
@@ -173,7 +173,7 @@ class Transformed:
         ]
 
 
-def options(t: Tracing, *vts: Any) -> list[Any]:
+def options(t: Space, *vts: Any) -> list[Any]:
     """What is not traced: it has to be known."""
     values = [vt.constant() for vt in vts]
     if any(value is MISSING for value in values):
@@ -188,7 +188,7 @@ def pair(*items: Any) -> Any:
 # -- vmap -------------------------------------------------------------------------------------------------------------
 @handlers.handles(vmap.vmap_impl)
 @operation
-def vmap_impl(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def vmap_impl(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`vmap_impl(function, in_dims, out_dims, randomness, chunk_size, *args, **kwargs)`"""
     function, in_dims, out_dims, randomness, chunk_size, *positional = args
     mode, chunk = options(t, randomness, chunk_size)
@@ -208,7 +208,7 @@ def vmap_impl(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
         targets.pulled_back: _applevel.pulled_back,
     }
 )
-def transformed_again(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def transformed_again(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """Trace a node of a captured graph again: its steps call primitives that are not traced into."""
     return app_level(t, of, args, kwargs)
 
@@ -226,7 +226,7 @@ class _Call:
 
 
 def _mapped(
-    t: Tracing, call: _Call, leaves: list[Any]
+    t: Space, call: _Call, leaves: list[Any]
 ) -> Generator[Any, Any, tuple[list[Any], Spec, list[int | None]]]:
     transformed = Transformed.of(t, "vmap")
     with transformed.body:
@@ -250,7 +250,7 @@ def _mapped(
     return transformed.parts(traced, transformed.results), spec, placed
 
 
-def _dims(t: Tracing, vt: Any, spec: Spec) -> list[int | None]:
+def _dims(t: Space, vt: Any, spec: Spec) -> list[int | None]:
     if (found := broadcast(t, vt, spec)) is None:
         raise t.unsupported("transform", "vmap with dimensions of another structure")
     dims = options(t, *found)
@@ -260,7 +260,7 @@ def _dims(t: Tracing, vt: Any, spec: Spec) -> list[int | None]:
 
 
 def _in_chunks(
-    t: Tracing, call: _Call, leaves: list[Any], size: int
+    t: Space, call: _Call, leaves: list[Any], size: int
 ) -> Generator[Any, Any, tuple[list[Any], Spec]]:
     """The function is called once for each chunk, as it is natively."""
     lengths = {
@@ -283,20 +283,20 @@ def _in_chunks(
     ], spec
 
 
-def _length(t: Tracing, leaf: Any, dim: int) -> Any:
+def _length(t: Space, leaf: Any, dim: int) -> Any:
     if not isinstance(leaf, TensorTracker) or not -leaf.example.dim() <= dim < leaf.example.dim():
         raise t.unsupported("transform", f"vmap over dimension {dim} of a {leaf.cls.__name__}")
     return leaf.example.shape[dim]
 
 
-def _fixed(t: Tracing, leaf: Any, dim: int) -> int:
+def _fixed(t: Space, leaf: Any, dim: int) -> int:
     """How many chunks there are is a matter of the program."""
     if isinstance(length := _length(t, leaf, dim), int):
         return length
     return t.graph.constant_of(t.graph.call("size", [leaf.traced, dim], {}))  # type: ignore[no-any-return]
 
 
-def _part(t: Tracing, leaf: Any, dim: int | None, part: tuple[int, int]) -> Any:
+def _part(t: Space, leaf: Any, dim: int | None, part: tuple[int, int]) -> Any:
     return (
         leaf
         if dim is None
@@ -304,7 +304,7 @@ def _part(t: Tracing, leaf: Any, dim: int | None, part: tuple[int, int]) -> Any:
     )
 
 
-def _joined(t: Tracing, parts: Sequence[Any], dim: int | None) -> Any:
+def _joined(t: Space, parts: Sequence[Any], dim: int | None) -> Any:
     if dim is None:
         raise t.unsupported("transform", "vmap in chunks with a result that has no batch dimension")
     return record(t, torch.cat, [pair(*parts), ConstantTracker(dim)], {})
@@ -353,7 +353,7 @@ def _all_tensors(transformed: Transformed, vt: Any) -> Spec:
 # -- grad -------------------------------------------------------------------------------------------------------------
 @handlers.handles(eager_transforms.grad_and_value_impl)
 @operation
-def grad_and_value_impl(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def grad_and_value_impl(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`grad_and_value_impl(function, argnums, has_aux, args, kwargs)`"""
     function, argnums, aux_flag, positional, named = args
     (has_aux,) = options(t, aux_flag)
@@ -379,7 +379,7 @@ def grad_and_value_impl(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> 
 # -- vjp --------------------------------------------------------------------------------------------------------------
 @handlers.handles(eager_transforms._vjp_with_argnums)
 @operation
-def vjp_with_argnums(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def vjp_with_argnums(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`_vjp_with_argnums(function, *primals, argnums=None, has_aux=False)`"""
     function, *primals = args
     (has_aux,) = options(t, kwargs.get("has_aux", ConstantTracker(False)))
@@ -406,7 +406,7 @@ def _call_later(
     made: Traced,
     taken: Spec,
     given: Spec,
-    t: Tracing,
+    t: Space,
     args: list[Any],
     kwargs: dict[str, Any],
 ) -> Any:
@@ -423,7 +423,7 @@ def _call_later(
 # -- jvp --------------------------------------------------------------------------------------------------------------
 @handlers.handles(eager_transforms._jvp_with_argnums)
 @operation
-def jvp_with_argnums(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def jvp_with_argnums(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`_jvp_with_argnums(function, primals, tangents, argnums, *, strict=False, has_aux)`"""
     function, primals, tangents, *rest = args
     argnums = rest[0] if rest else kwargs["argnums"]
@@ -454,7 +454,7 @@ def _same_structure(tangents: Spec, primals: Spec) -> bool:
 # -- linearize --------------------------------------------------------------------------------------------------------
 @handlers.handles(eager_transforms.linearize)
 @operation
-def linearize(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def linearize(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`linearize(function, *primals)`: natively the function is called twice, without gradients of what it gives."""
     function, *primals = args
     begun, transformed = t.machine.save(), Transformed.of(t, "linearize", Permits(aliases=True))
@@ -475,7 +475,7 @@ def linearize(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(targets.linearized)
-def linearize_again(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def linearize_again(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """In a graph that is traced again."""
     return app_level(t, _applevel.linearized, args, kwargs)
 
@@ -483,7 +483,7 @@ def linearize_again(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 # -- functional_call --------------------------------------------------------------------------------------------------
 @handlers.handles(stateless._untie_named_tensors_map)
 @operation
-def untie_named_tensors(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def untie_named_tensors(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     try:
         return (yield from settle(app_level(t, _applevel.untie_named_tensors, args, kwargs)))
     except Raised:

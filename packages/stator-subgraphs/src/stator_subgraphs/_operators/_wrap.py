@@ -19,7 +19,7 @@ handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 
 
 @handlers.handles(torch.ops.higher_order.wrap)
-def wrap(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def wrap(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return variables.wrapped(t, torch.ops.higher_order.wrap, "wrap_body", args[0], args[1:], kwargs)
 
 
@@ -55,7 +55,7 @@ def _passed(value: Any, sizes: set[Any]) -> tuple[tuple[Any, ...], Callable[[Ite
 
 @handlers.handles(hints_wrapper, hinted)
 @operation
-def hints(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def hints(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`hints_wrapper(body, args, {}, hints=...)`."""
     named = dict(zip(("body_fn", "args", "kwargs", "hints"), args, strict=False)) | kwargs
     told = _constants(t, named["hints"])
@@ -78,7 +78,7 @@ def hints(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @handlers.handles(strict_mode_op)
 @handlers.handles(strict_mode)
-def strict(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def strict(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     named = dict(zip(("callable", "operands"), args, strict=False)) | kwargs
     operands = named["operands"].items
     return variables.wrapped(
@@ -103,7 +103,7 @@ for _name in list(_higher_order_ops):
     [operator for operator in _higher_order_ops.values() if isinstance(operator, BaseHOP)]
 )
 @operation
-def base(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any], of: BaseHOP) -> Any:
+def base(t: variables.Space, args: list[Any], kwargs: dict[str, Any], of: BaseHOP) -> Any:
     """An operator with torch's base: `operator(body, *operands, **options)`, the options constants or records of
     constants."""
     options = {}
@@ -126,14 +126,14 @@ def base(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any], of: Base
     return result
 
 
-def _has_gradients(t: variables.Tracing, result: Any) -> bool:
+def _has_gradients(t: variables.Space, result: Any) -> bool:
     return any(
         isinstance(vt, variables.TensorTracker) and vt.example.requires_grad
         for vt in variables.flatten(t, result)[0]
     )
 
 
-def _record(t: variables.Tracing, vt: Any) -> Generator[Any, Any, Any]:
+def _record(t: variables.Space, vt: Any) -> Generator[Any, Any, Any]:
     """A dataclass is made anew by the graph, as `fx` writes one."""
     values = {}
     for field in fields(vt.cls):
@@ -143,13 +143,13 @@ def _record(t: variables.Tracing, vt: Any) -> Generator[Any, Any, Any]:
     return t.graph.call(vt.cls, (), values, example=vt.cls(**values))
 
 
-def _constant(t: variables.Tracing, vt: Any) -> Any:
+def _constant(t: variables.Space, vt: Any) -> Any:
     if (value := vt.constant()) is variables.MISSING:
         raise t.unsupported("higher-order-operator", f"an option that is a {vt.cls.__qualname__}")
     return value
 
 
-def _constants(t: variables.Tracing, vt: Any) -> Any:
+def _constants(t: variables.Space, vt: Any) -> Any:
     """A dict of constants."""
     leaves, spec = variables.flatten(t, vt)
     return dict(zip(spec.keys, [_constant(t, leaf) for leaf in leaves], strict=True))

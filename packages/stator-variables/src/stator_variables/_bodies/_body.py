@@ -27,9 +27,9 @@ from stator_variables import _kinds as k
 from stator_variables._bodies._pytree import LEAF, Spec, flatten
 from stator_variables._lifetime._reachability import reachable
 from stator_variables._objects._dictionary import forget_undone
+from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._trace._graph import BodyGraph, BodyRecorder, Traced
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import VariableTracker, is_pending
 
 
@@ -56,7 +56,7 @@ EVERYTHING = Permits(effects=True, writes=True, aliases=True)
 class BodyTrace:
     """One body under way; `name` is what its module will be called, and what a refusal names."""
 
-    t: Tracing
+    t: Space
     name: str
     permits: Permits = NOTHING
     recorder: BodyRecorder = attrs.field(init=False)
@@ -234,7 +234,7 @@ def _is_tracker(value: Any) -> bool:
     return is_pending(value) or isinstance(value, VariableTracker)
 
 
-def leaf_of(t: Tracing, leaf: Any) -> Any:
+def leaf_of(t: Space, leaf: Any) -> Any:
     """A result of a flat body as the graph takes it."""
     if isinstance(leaf, _IN_GRAPH):
         return leaf.traced
@@ -244,7 +244,7 @@ def leaf_of(t: Tracing, leaf: Any) -> Any:
 
 
 def record_wrapping(
-    t: Tracing,
+    t: Space,
     target: Any,
     graph: BodyGraph,
     name: str,
@@ -264,7 +264,7 @@ def record_wrapping(
 
 @operation
 def wrapped(
-    t: Tracing,
+    t: Space,
     target: Any,
     name: str,
     function: Any,

@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 from stator_variables import _kinds as k
 from stator_variables._objects import _dictionary, _new_values
 from stator_variables._runtime._contents import has_member
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 
 
 @attrs.frozen
@@ -45,7 +45,7 @@ class Spec:
 LEAF = Spec()
 
 
-def flatten(t: Tracing, vt: Any) -> tuple[list[Any], Spec]:
+def flatten(t: Space, vt: Any) -> tuple[list[Any], Spec]:
     """The leaves from left to right, and the structure. Raises Unsupported for classes that say themselves how."""
     if isinstance(vt, k.SequenceTracker) and (
         vt.cls in (list, tuple, torch.Size) or has_member(vt.cls, "_fields")
@@ -62,7 +62,7 @@ def flatten(t: Tracing, vt: Any) -> tuple[list[Any], Spec]:
 
 
 def _joined(
-    t: Tracing, cls: type, keys: tuple[Any, ...], items: Sequence[Any]
+    t: Space, cls: type, keys: tuple[Any, ...], items: Sequence[Any]
 ) -> tuple[list[Any], Spec]:
     parts = [flatten(t, item) for item in items]
     return [leaf for leaves, _ in parts for leaf in leaves], Spec(
@@ -70,12 +70,12 @@ def _joined(
     )
 
 
-def unflatten(t: Tracing, leaves: Sequence[Any], spec: Spec) -> Any:
+def unflatten(t: Space, leaves: Sequence[Any], spec: Spec) -> Any:
     """A new structure around these leaves."""
     return _built(t, iter(leaves), spec)
 
 
-def _built(t: Tracing, leaves: Iterator[Any], spec: Spec) -> Any:
+def _built(t: Space, leaves: Iterator[Any], spec: Spec) -> Any:
     if spec.cls is None:
         return next(leaves)
     items = [_built(t, leaves, child) for child in spec.children]
@@ -89,7 +89,7 @@ def _built(t: Tracing, leaves: Iterator[Any], spec: Spec) -> Any:
     return made
 
 
-def broadcast(t: Tracing, prefix: Any, spec: Spec) -> list[Any] | None:
+def broadcast(t: Space, prefix: Any, spec: Spec) -> list[Any] | None:
     """The leaf of `prefix` above each leaf of `spec`; None when it is no prefix of that."""
     leaves, outline = flatten(t, prefix)
     found: list[Any] = []

@@ -11,13 +11,13 @@ from stator_variables._objects._lookup import plain_lookup
 from stator_variables._objects._method_table import MethodTable, then
 from stator_variables._objects._raising import absent, attempt, complain, throw
 from stator_variables._protocols import _attribute_writes, _attributes, _calls
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 methods = MethodTable("builtin")
 
 
-def _name(t: Tracing, vt: Any) -> str:
+def _name(t: Space, vt: Any) -> str:
     if not isinstance(name := vt.constant(), str):
         if issubclass(vt.cls, str):
             raise t.unsupported(
@@ -28,31 +28,31 @@ def _name(t: Tracing, vt: Any) -> str:
 
 
 @methods.handles(getattr, takes=(2, 3))
-def handle_getattr(t: Tracing, vt: Any, name: Any, default: Any = None) -> Any:
+def handle_getattr(t: Space, vt: Any, name: Any, default: Any = None) -> Any:
     if default is None:
         return t.get_attribute(vt, _name(t, name))
     return _getattr_default(t, vt, _name(t, name), default)
 
 
 @operation
-def _getattr_default(t: Tracing, vt: Any, name: str, default: Any) -> Any:
+def _getattr_default(t: Space, vt: Any, name: str, default: Any) -> Any:
     return (yield from attempt(t, AttributeError, default, t.get_attribute, vt, name))
 
 
 @methods.handles(hasattr)
 @operation
-def handle_hasattr(t: Tracing, vt: Any, name: Any) -> Any:
+def handle_hasattr(t: Space, vt: Any, name: Any) -> Any:
     found = yield from settle(_getattr_default(t, vt, _name(t, name), MISSING))
     return k.ConstantTracker(found is not MISSING)
 
 
 @methods.handles(setattr, delattr)
-def write(t: Tracing, vt: Any, name: Any, new: Any = MISSING) -> Any:
+def write(t: Space, vt: Any, name: Any, new: Any = MISSING) -> Any:
     return then(_attribute_writes.set_attribute(t, vt, _name(t, name), new))
 
 
 @methods.handles(object.__getattribute__, type.__getattribute__, types.ModuleType.__getattribute__)
-def own_attribute(t: Tracing, vt: Any, name: Any) -> Any:
+def own_attribute(t: Space, vt: Any, name: Any) -> Any:
     text = _name(t, name)
     if (found := _attributes.own_attribute(t, vt, text)) is MISSING:
         absent(t, vt, text)
@@ -60,7 +60,7 @@ def own_attribute(t: Tracing, vt: Any, name: Any) -> Any:
 
 
 @methods.handles(object.__setattr__, object.__delattr__)
-def write_to_object(t: Tracing, vt: Any, name: Any, new: Any = MISSING) -> Any:
+def write_to_object(t: Space, vt: Any, name: Any, new: Any = MISSING) -> Any:
     text = _name(t, name)
     if isinstance(vt, k.ClassTracker):
         raise t.unsupported("bad-arguments", "object's way to set attributes, of a class")
@@ -68,7 +68,7 @@ def write_to_object(t: Tracing, vt: Any, name: Any, new: Any = MISSING) -> Any:
 
 
 @methods.handles(type.__setattr__, type.__delattr__)
-def write_to_class(t: Tracing, vt: Any, name: Any, new: Any = MISSING) -> Any:
+def write_to_class(t: Space, vt: Any, name: Any, new: Any = MISSING) -> Any:
     return then(_attribute_writes.generic_set(t, vt, _name(t, name), new))
 
 
@@ -78,7 +78,7 @@ _NO_INSTANCES = (
 
 
 @methods.handles(object.__new__, takes=(1, ANY_COUNT), named=None)
-def object_new(t: Tracing, made_of: Any, /, *args: Any, **kwargs: Any) -> Any:
+def object_new(t: Space, made_of: Any, /, *args: Any, **kwargs: Any) -> Any:
     """What it takes besides the class, another `__init__` may want (object_new)."""
     if not isinstance(made_of, k.ClassTracker):
         raise t.unsupported("bad-arguments", "object.__new__ of something that is no class")
@@ -94,7 +94,7 @@ def object_new(t: Tracing, made_of: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 @methods.handles(object.__init__, takes=(0, ANY_COUNT), named=None)
-def object_init(t: Tracing, vt: Any, /, *args: Any, **kwargs: Any) -> None:
+def object_init(t: Space, vt: Any, /, *args: Any, **kwargs: Any) -> None:
     """What it takes besides the instance, another `__new__` may have wanted (object_init)."""
     if args or kwargs:
         cls = vt.cls
@@ -113,5 +113,5 @@ def object_init(t: Tracing, vt: Any, /, *args: Any, **kwargs: Any) -> None:
 
 
 @methods.handles(object.__init_subclass__, vars(object)["__init_subclass__"], takes=(0, 1))
-def init_subclass(t: Tracing, *cls: Any) -> Any:
+def init_subclass(t: Space, *cls: Any) -> Any:
     return k.NONE

@@ -18,8 +18,8 @@ from stator_variables._objects._lookup import defines
 from stator_variables._objects._method_table import MethodTable, app_level, as_constant, folded
 from stator_variables._objects._raising import complain
 from stator_variables._protocols import _containers, _folding
+from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 methods = MethodTable("builtin")
@@ -30,7 +30,7 @@ def _replace(real: Any, function: Any) -> None:
     takes = _TAKES.get(real)
 
     @methods.handles(real, takes=takes, named=("key", "default") if takes == (1, ANY_COUNT) else ())
-    def run(t: Tracing, *given: Any, **kwargs: Any) -> Any:
+    def run(t: Space, *given: Any, **kwargs: Any) -> Any:
         args = [_in_any_order(t, real, given[0], kwargs)] if len(given) == 1 else list(given)
         folded = t.fold(real, args, kwargs)
         if (
@@ -55,7 +55,7 @@ def _are_ints(vts: list[Any]) -> bool:
     return all(isinstance(vt, k.NumberTracker | k.ConstantTracker) and vt.cls is int for vt in vts)
 
 
-def _in_any_order(t: Tracing, real: Any, iterable: Any, kwargs: dict[str, Any]) -> Any:
+def _in_any_order(t: Space, real: Any, iterable: Any, kwargs: dict[str, Any]) -> Any:
     """A set of strings or ints as a tuple, for functions that give the same whatever the order is."""
     if not kwargs and has_total_order(t, iterable):
         values = list(iterable.entries.values())
@@ -73,7 +73,7 @@ methods.handles(len)(_containers.length)
 
 
 @methods.handles(bool, takes=(0, 1))
-def handle_bool(t: Tracing, vt: Any = _FALSE) -> Any:
+def handle_bool(t: Space, vt: Any = _FALSE) -> Any:
     if isinstance(vt, k.NumberTracker) and vt.cls is bool:
         return vt
     if isinstance(vt, k.NumberTracker):
@@ -84,7 +84,7 @@ def handle_bool(t: Tracing, vt: Any = _FALSE) -> Any:
 
 
 @methods.handles(torch.Tensor.tolist, takes=0)
-def tensor_to_list(t: Tracing, vt: Any) -> Any:
+def tensor_to_list(t: Space, vt: Any) -> Any:
     if not t.policy.capture_data:  # one break, not one for each number
         raise t.unsupported(
             "data-access",
@@ -95,7 +95,7 @@ def tensor_to_list(t: Tracing, vt: Any) -> Any:
 
 
 @methods.handles(torch.Tensor.type, takes=(0, 2), named=("dtype", "non_blocking"))
-def tensor_type(t: Tracing, vt: Any, dtype: Any = k.NONE, non_blocking: Any = _FALSE) -> Any:
+def tensor_type(t: Space, vt: Any, dtype: Any = k.NONE, non_blocking: Any = _FALSE) -> Any:
     """The name of the old class for this dtype and device; or a conversion, whose node names an old class."""
     if k.is_none(dtype):
         return k.ConstantTracker(vt.example.type())
@@ -105,16 +105,16 @@ def tensor_type(t: Tracing, vt: Any, dtype: Any = k.NONE, non_blocking: Any = _F
 
 
 @methods.handles(int, takes=(0, 2), named=("base",))
-def handle_int(t: Tracing, *args: Any, **base: Any) -> Any:
+def handle_int(t: Space, *args: Any, **base: Any) -> Any:
     return _number(t, int, "__int__", args, base)
 
 
 @methods.handles(float)
-def handle_float(t: Tracing, *args: Any) -> Any:
+def handle_float(t: Space, *args: Any) -> Any:
     return _number(t, float, "__float__", args, {})
 
 
-def _number(t: Tracing, cls: type, method: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _number(t: Space, cls: type, method: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if (folded := t.fold(cls, list(args), kwargs)) is not MISSING:
         return folded
     if len(args) != 1 or kwargs:
@@ -148,7 +148,7 @@ def _number(t: Tracing, cls: type, method: str, args: Sequence[Any], kwargs: dic
     return after(t.call(bound, [], {}), lambda found: _exactly(t, cls, found))
 
 
-def _exactly(t: Tracing, cls: type, found: Any) -> Any:
+def _exactly(t: Space, cls: type, found: Any) -> Any:
     """What `__int__` or `__float__` gave; of anything but an int or a float C warns, or complains."""
     if found.cls is not cls:
         raise t.unsupported(
@@ -158,7 +158,7 @@ def _exactly(t: Tracing, cls: type, found: Any) -> Any:
 
 
 @methods.handles(str, takes=(0, 3), named=("object", "encoding", "errors"))
-def handle_str(t: Tracing, *args: Any, **kwargs: Any) -> Any:
+def handle_str(t: Space, *args: Any, **kwargs: Any) -> Any:
     return (
         convert(t, args[0], "s")
         if len(args) == 1 and not kwargs
@@ -167,17 +167,17 @@ def handle_str(t: Tracing, *args: Any, **kwargs: Any) -> Any:
 
 
 @methods.handles(repr)
-def handle_repr(t: Tracing, vt: Any) -> Any:
+def handle_repr(t: Space, vt: Any) -> Any:
     return convert(t, vt, "r")
 
 
 @methods.handles(ascii)
-def handle_ascii(t: Tracing, vt: Any) -> Any:
+def handle_ascii(t: Space, vt: Any) -> Any:
     return convert(t, vt, "a")
 
 
 @methods.handles(abs)
-def handle_abs(t: Tracing, vt: Any) -> Any:
+def handle_abs(t: Space, vt: Any) -> Any:
     if _torch_calls.is_in_graph(t, vt) and vt.cls is not bool:
         return _torch_calls.record(t, operator.abs, [vt], {})
     if (folded := _folding.fold_numbers(t, abs, [vt], {})) is not MISSING:

@@ -26,7 +26,7 @@ from stator_variables._objects._classes import adopt, here, make, run, step
 from stator_variables._objects._wrapping import wrap_present
 from stator_variables._protocols import _attributes, _calls, _operators
 from stator_variables._runtime._support import new_named_tuple
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("class function")
@@ -44,19 +44,19 @@ _PARTS_OF_PROPERTY = ("fget", "fset", "fdel", "doc")
 
 
 @handlers.handles_each((property, classmethod, staticmethod))
-def describe(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def describe(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     return k.RecipeTracker(of, args, kwargs)
 
 
 @handlers.handles(property.__init__)
-def initialise(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def initialise(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if type(args[0]) is not k.ObjectTracker or args[0].real is not MISSING:
         raise t.unsupported("construction", "a property that is initialised again")
     return k.NONE
 
 
 @handlers.handles_each({property.getter: "fget", property.setter: "fset", property.deleter: "fdel"})
-def replace(t: Tracing, args: Args, kwargs: Kwargs, of: str) -> Any:
+def replace(t: Space, args: Args, kwargs: Kwargs, of: str) -> Any:
     """`@value.setter`: a property like this one, with another function."""
     known, function = args
     if not isinstance(known, k.RecipeTracker) or known.cls is not property:
@@ -66,7 +66,7 @@ def replace(t: Tracing, args: Args, kwargs: Kwargs, of: str) -> Any:
 
 
 @handlers.handles_each(DECORATORS)
-def decorate(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def decorate(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     made, *rest = args
     if not isinstance(made, k.MadeClass) or kwargs:
         raise t.unsupported("class-definition", f"{of.__qualname__}() of a class from outside")
@@ -89,14 +89,14 @@ _IN_C = {
 
 
 @handlers.handles_each(_IN_C)
-def call_of_typing(t: Tracing, args: Args, kwargs: Kwargs, of: str) -> Any:
+def call_of_typing(t: Space, args: Args, kwargs: Kwargs, of: str) -> Any:
     """What `Generic` does in C since 3.12: it calls a function of `typing`."""
     function = getattr(typing, of)
     return t.call(t.wrap(function, CapturedSource(of, function)), args, kwargs)
 
 
 @handlers.handles(collections.namedtuple)
-def named_tuple(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def named_tuple(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if len(args) != 2:
         raise t.unsupported("bad-arguments", "namedtuple() of other than a name and fields")
     return make(t, new_named_tuple, [*args, _new_values.new_dict({"module": here(t), **kwargs})])
@@ -113,7 +113,7 @@ _BOUND = {
 
 
 @handlers.handles(*(vars(cls)["__get__"] for cls in _BOUND))
-def bind(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def bind(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if k.is_none(args[1]) and (len(args) < 3 or k.is_none(args[2])):
         raise t.unsupported("bad-arguments", "a call of __get__ that it does not accept")
     function, receiver = args[:2]
@@ -129,7 +129,7 @@ def bind(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(type.__call__)
-def call_class(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def call_class(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """What a metaclass reaches with `super().__call__`."""
     cls, *rest = args
     if not isinstance(cls, k.ClassTracker) or cls.value is type:
@@ -141,7 +141,7 @@ _UNIONS = (vars(cls)[name] for cls in (type, types.UnionType) for name in ("__or
 
 
 @handlers.handles_each(_UNIONS)
-def union(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def union(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """`int | None`."""
     args = args if of.__name__ == "__or__" else args[::-1]
     sides = [vt.value if isinstance(vt, k.ClassTracker) else vt.constant() for vt in args]
@@ -161,7 +161,7 @@ _CALLABLE = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperTyp
 @handlers.handles_each(
     {**{cls.__eq__: True for cls in _CALLABLE}, **{cls.__ne__: False for cls in _CALLABLE}}
 )
-def compare(t: Tracing, args: Args, kwargs: Kwargs, of: bool) -> Any:
+def compare(t: Space, args: Args, kwargs: Kwargs, of: bool) -> Any:
     """Two methods are equal when the receiver is one object and the functions are equal."""
     left, right = args
     if left.cls is not right.cls:
@@ -183,7 +183,7 @@ def context_value(variable: Any) -> Any:
 
 
 @handlers.handles(contextvars.ContextVar.get)
-def get_context(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def get_context(t: Space, args: Args, kwargs: Kwargs) -> Any:
     vt = args[0]
     value = MISSING if vt.source is None or kwargs else context_value(vt.real)
     if value is MISSING:  # its default decides: CPython's own

@@ -17,7 +17,7 @@ from stator_variables._protocols._containers import (
     needed_index,
     replace_items,
 )
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 methods = MethodTable("deque method")
@@ -33,12 +33,12 @@ def new_deque(cls: type, items: list[Any], maxlen: int | None) -> k.ListTracker:
 
 
 @methods.handles(deque.__new__, takes=(1, 3), named=("iterable", "maxlen"))
-def new(t: Tracing, cls: Any, *args: Any, **kwargs: Any) -> Any:
+def new(t: Space, cls: Any, *args: Any, **kwargs: Any) -> Any:
     return new_deque(cls.value, [], None)
 
 
 @methods.handles(deque.__init__, takes=(0, 2), named=("iterable", "maxlen"))
-def init(t: Tracing, vt: Any, iterable: Any = None, maxlen: Any = k.NONE) -> Any:
+def init(t: Space, vt: Any, iterable: Any = None, maxlen: Any = k.NONE) -> Any:
     limit = None if k.is_none(maxlen) else _limit(t, maxlen)
     if vt.source is not None:
         raise t.unsupported("bad-arguments", "__init__ of a deque that exists already")
@@ -47,7 +47,7 @@ def init(t: Tracing, vt: Any, iterable: Any = None, maxlen: Any = k.NONE) -> Any
     return k.NONE if iterable is None else extend(t, vt, iterable)
 
 
-def _limit(t: Tracing, maxlen: Any) -> int:
+def _limit(t: Space, maxlen: Any) -> int:
     if (found := index_of(t, maxlen)) is None:
         throw(TypeError, "an integer is required")
     if found < 0:
@@ -56,24 +56,24 @@ def _limit(t: Tracing, maxlen: Any) -> int:
 
 
 @methods.handles(deque.appendleft, takes=1)
-def appendleft(t: Tracing, vt: Any, item: Any) -> None:
+def appendleft(t: Space, vt: Any, item: Any) -> None:
     replace_items(t, vt, [item, *vt.items][: vt.maxlen])
 
 
 @methods.handles(deque.extend, takes=1)
-def extend(t: Tracing, vt: Any, iterable: Any) -> Any:
+def extend(t: Space, vt: Any, iterable: Any) -> Any:
     iterable = k.ListTracker(vt.items, list) if iterable is vt else iterable
     return t.for_each(iterable, lambda item: _containers.append(t, vt, item))
 
 
 @methods.handles(deque.extendleft, takes=1)
-def extendleft(t: Tracing, vt: Any, iterable: Any) -> Any:
+def extendleft(t: Space, vt: Any, iterable: Any) -> Any:
     iterable = k.ListTracker(vt.items, list) if iterable is vt else iterable
     return t.for_each(iterable, lambda item: appendleft(t, vt, item))
 
 
 @methods.handles(deque.pop, takes=0)
-def pop(t: Tracing, vt: Any, index: int = -1) -> Any:
+def pop(t: Space, vt: Any, index: int = -1) -> Any:
     if (item := _list_ends.take(t, vt, index)) is not MISSING:
         return item
     if not vt.items:
@@ -82,44 +82,44 @@ def pop(t: Tracing, vt: Any, index: int = -1) -> Any:
 
 
 @methods.handles(deque.popleft, takes=0)
-def popleft(t: Tracing, vt: Any) -> Any:
+def popleft(t: Space, vt: Any) -> Any:
     return pop(t, vt, 0)
 
 
 @methods.handles(deque.insert, takes=2)
-def insert(t: Tracing, vt: Any, where: Any, item: Any) -> Any:
+def insert(t: Space, vt: Any, where: Any, item: Any) -> Any:
     if vt.maxlen is not None and len(vt.items) >= vt.maxlen:
         throw(IndexError, "deque already at its maximum size")
     return _sequences.insert(t, vt, where, item)
 
 
 @methods.handles(deque.rotate, takes=(0, 1))
-def rotate(t: Tracing, vt: Any, steps: Any = _ONE) -> None:
+def rotate(t: Space, vt: Any, steps: Any = _ONE) -> None:
     rotated = deque(vt.items)
     rotated.rotate(needed_index(t, steps))
     replace_items(t, vt, list(rotated))
 
 
 @methods.handles(deque.copy, deque.__copy__, takes=0)
-def copy(t: Tracing, vt: Any) -> Any:
+def copy(t: Space, vt: Any) -> Any:
     if vt.cls is not deque:
         raise t.unsupported("container-subclass", "a copy of a subclass of deque")
     return new_deque(deque, list(vt.items), vt.maxlen)
 
 
 @methods.handles(deque.maxlen, takes=0)
-def maxlen(t: Tracing, vt: Any) -> Any:
+def maxlen(t: Space, vt: Any) -> Any:
     return k.ConstantTracker(vt.maxlen)
 
 
 @methods.handles(deque.__getitem__)
-def getitem(t: Tracing, vt: Any, key: Any) -> Any:
+def getitem(t: Space, vt: Any, key: Any) -> Any:
     if (item := _list_ends.at_end(t, vt, key)) is not MISSING:
         return item
     return vt.items[_at(t, vt, key)]
 
 
-def _at(t: Tracing, vt: Any, key: Any) -> int:
+def _at(t: Space, vt: Any, key: Any) -> int:
     refuse_asked(t, vt, "__len__")  # where the index is negative
     if (found := index_of(t, key)) is None:
         complain(t, TypeError, "sequence index must be integer, not '", key.cls, "'")
@@ -127,26 +127,26 @@ def _at(t: Tracing, vt: Any, key: Any) -> int:
 
 
 @methods.handles(deque.__setitem__)
-def setitem(t: Tracing, vt: Any, key: Any, value: Any) -> None:
+def setitem(t: Space, vt: Any, key: Any, value: Any) -> None:
     at = _at(t, vt, key)
     change_items(t, vt, lambda items: items.__setitem__(at, value), structural=False)
 
 
 @methods.handles(deque.__delitem__)
-def delitem(t: Tracing, vt: Any, key: Any) -> None:
+def delitem(t: Space, vt: Any, key: Any) -> None:
     at = _at(t, vt, key)
     change_items(t, vt, lambda items: items.pop(at))
 
 
 @methods.handles(deque.__reversed__, takes=0)
-def reversed_(t: Tracing, vt: Any) -> Any:
+def reversed_(t: Space, vt: Any) -> Any:
     return k.IteratorTracker(
         type(reversed(deque())), "deque reversed", [vt, len(vt.items), vt.structure]
     )
 
 
 @methods.handles(deque.__add__)
-def add(t: Tracing, left: Any, right: Any) -> Any:
+def add(t: Space, left: Any, right: Any) -> Any:
     if not isinstance(right, k.ListTracker) or not issubclass(right.cls, deque):
         complain(t, TypeError, 'can only concatenate deque (not "', right.cls, '") to deque')
     refuse_asked(t, right, "__iter__")
@@ -157,23 +157,23 @@ def add(t: Tracing, left: Any, right: Any) -> Any:
 
 
 @methods.handles(deque.__iadd__)
-def iadd(t: Tracing, vt: Any, iterable: Any) -> Any:
+def iadd(t: Space, vt: Any, iterable: Any) -> Any:
     return then(extend(t, vt, iterable), vt)
 
 
 @methods.handles(deque.__mul__, deque.__rmul__)
-def mul(t: Tracing, vt: Any, factor: Any) -> Any:
+def mul(t: Space, vt: Any, factor: Any) -> Any:
     made = copy(t, vt)
     made.items = _repeated(t, made, factor)
     return made
 
 
 @methods.handles(deque.__imul__)
-def imul(t: Tracing, vt: Any, factor: Any) -> Any:
+def imul(t: Space, vt: Any, factor: Any) -> Any:
     replace_items(t, vt, _repeated(t, vt, factor))
     return vt
 
 
-def _repeated(t: Tracing, vt: Any, factor: Any) -> list[Any]:
+def _repeated(t: Space, vt: Any, factor: Any) -> list[Any]:
     items = list(vt.items) * _sequences.times(t, vt, factor)
     return items if vt.maxlen is None else items[max(len(items) - vt.maxlen, 0) :]

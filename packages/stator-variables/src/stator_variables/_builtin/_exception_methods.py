@@ -17,7 +17,7 @@ from stator_variables._objects._made_exceptions import class_of_error
 from stator_variables._objects._raising import complain, name_of, throw
 from stator_variables._objects._wrapping import new_namespace
 from stator_variables._protocols import _calls, _containers
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("exception method")
@@ -36,7 +36,7 @@ _PLAIN = tuple(
 
 
 @handlers.handles(*(vars(cls)["__init__"] for cls in _PLAIN))
-def init(t: Tracing, args: Args, kwargs: Kwargs) -> None:
+def init(t: Space, args: Args, kwargs: Kwargs) -> None:
     vt = args[0]
     if kwargs or vt.source is not None:
         raise t.unsupported(
@@ -46,7 +46,7 @@ def init(t: Tracing, args: Args, kwargs: Kwargs) -> None:
 
 
 # -- fields -----------------------------------------------------------------------------------------------------------
-def _args(t: Tracing, vt: Any) -> Any:
+def _args(t: Space, vt: Any) -> Any:
     """One tuple, however often it is asked for."""
     if vt.args_tuple is None or vt.args_tuple.items is not vt.args:
         vt.args_tuple = k.TupleTracker([], tuple)
@@ -58,18 +58,18 @@ def _link(name: str) -> Any:
     return lambda t, vt: k.NONE if getattr(vt, name) is None else getattr(vt, name)
 
 
-def _value(t: Tracing, vt: Any) -> Any:
+def _value(t: Space, vt: Any) -> Any:
     """`StopIteration.value`, `SystemExit.code`: what `__init__` was given."""
     if issubclass(vt.cls, SystemExit) and len(vt.made_of or ()) > 1:
         return _args(t, vt)
     return vt.made_of[0] if vt.made_of else k.NONE
 
 
-def _message(t: Tracing, vt: Any) -> Any:
+def _message(t: Space, vt: Any) -> Any:
     return vt.made_of[0] if len(vt.made_of or ()) == 1 else k.NONE
 
 
-_FIELDS: dict[Any, Callable[[Tracing, Any], Any]] = {
+_FIELDS: dict[Any, Callable[[Space, Any], Any]] = {
     BaseException.__dict__["args"]: _args,
     BaseException.__dict__["__cause__"]: _link("cause"),
     BaseException.__dict__["__context__"]: _link("context"),
@@ -96,7 +96,7 @@ _DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
     for name, value in vars(cls).items()
     if isinstance(value, _DESCRIPTORS) and name not in ("__dict__", "__weakref__")
 )
-def read(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def read(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     vt = args[0]
     if of in vt.members:
         return vt.members[of]
@@ -125,21 +125,21 @@ _TRACEBACK_FIELDS = {
 
 
 @handlers.handles_each(_TRACEBACK_FIELDS)
-def read_traceback(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def read_traceback(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """The fields that need none of the frames; an existing traceback has its own."""
     return of(t, args[0]) if isinstance(args[0], _exceptions.TracebackTracker) else MISSING
 
 
 # -- methods ----------------------------------------------------------------------------------------------------------
 @handlers.handles(BaseException.with_traceback)
-def with_traceback(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def with_traceback(t: Space, args: Args, kwargs: Kwargs) -> Any:
     vt, traceback = args
     _exceptions.set_traceback(t, vt, traceback)
     return vt
 
 
 @handlers.handles(BaseException.add_note)
-def add_note(t: Tracing, args: Args, kwargs: Kwargs) -> None:
+def add_note(t: Space, args: Args, kwargs: Kwargs) -> None:
     vt, note = args
     if not issubclass(note.cls, str):
         complain(t, TypeError, "note must be a str, not '", note.cls, "'")
@@ -160,7 +160,7 @@ def add_note(t: Tracing, args: Args, kwargs: Kwargs) -> None:
 @handlers.handles(
     *(vars(cls)["__str__"] for cls in (BaseException, AttributeError, NameError, ImportError))
 )
-def str_(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def str_(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if not (parts := args[0].args):
         return k.ConstantTracker("")
     return convert(t, parts[0] if len(parts) == 1 else k.TupleTracker(parts, tuple), "s")
@@ -168,7 +168,7 @@ def str_(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(OSError.__str__)
 @operation
-def os_error_str(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def os_error_str(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """`OSError_str`."""
     vt = args[0]
     if vt.source is not None:
@@ -189,13 +189,13 @@ _OF_TEXT = ("errno", "strerror", "filename", "filename2")
 
 
 @handlers.handles(KeyError.__str__)
-def key_error_str(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def key_error_str(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return convert(t, args[0].args[0], "r") if len(args[0].args) == 1 else str_(t, args, kwargs)
 
 
 @handlers.handles(BaseException.__repr__)
 @operation
-def repr_(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def repr_(t: Space, args: Args, kwargs: Kwargs) -> Any:
     vt = args[0]
     shown = vt.args[0] if len(vt.args) == 1 else k.TupleTracker(vt.args, tuple)
     text = (yield from settle(convert(t, shown, "r"))).value
@@ -204,7 +204,7 @@ def repr_(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(BaseExceptionGroup.__str__)
-def group_str(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def group_str(t: Space, args: Args, kwargs: Kwargs) -> Any:
     message, found = args[0].args[0].constant(), args[0].members.get(k.GROUPED)
     if not isinstance(message, str) or found is None:
         raise t.unsupported("string-of-unknown", "str() of an exception group")
@@ -213,7 +213,7 @@ def group_str(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(BaseExceptionGroup, ExceptionGroup)
-def make_group(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def make_group(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """A group of exceptions, where C would accept it; errors are C's own."""
     fits = (
         len(args) == 2
@@ -237,7 +237,7 @@ def make_group(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(OSError)
-def make_os_error(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def make_os_error(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """With an errno the class of the new object depends on it."""
     if kwargs or (cls := class_of_error(args)) is None:
         raise t.unsupported("construction", "an OSError with an errno that is not known")

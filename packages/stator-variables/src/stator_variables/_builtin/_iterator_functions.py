@@ -24,7 +24,7 @@ from stator_variables._objects._method_table import folded, settle_all
 from stator_variables._objects._raising import attempt, complain, new_exception, throw
 from stator_variables._objects._sorting import sorted_list
 from stator_variables._protocols import _containers, _folding, _iteration
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
@@ -32,7 +32,7 @@ _CONSTANTS = (str, bytes, range)
 
 
 @handlers.handles(iter)
-def handle_iter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def handle_iter(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if len(args) == 2:
         if not defines(t, args[0].cls, "__call__"):
             return _folding.folded(t, iter, None, None)  # raises, in the words of this CPython
@@ -41,7 +41,7 @@ def handle_iter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(*(cls.__iter__ for cls in _CONSTANTS))
-def iterate_constant(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def iterate_constant(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if args[0].cls not in _CONSTANTS:
         raise t.unsupported(
             "builtin", f"the iterator of a builtin class over a {args[0].cls.__name__}"
@@ -50,19 +50,19 @@ def iterate_constant(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(range.__reversed__)
-def iterate_backwards(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def iterate_backwards(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return make_reversed(t, args, kwargs)
 
 
 @handlers.handles(next)
-def handle_next(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def handle_next(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if isinstance(args[0], k.GeneratorTracker) and len(args) == 1:
         return Resume(args[0].state, k.NONE)
     return _next(t, args[0], args[1] if len(args) > 1 else None)
 
 
 @operation
-def _next(t: Tracing, it: Any, default: Any) -> Any:
+def _next(t: Space, it: Any, default: Any) -> Any:
     try:
         value = yield from settle(_iteration.next_or_raise(t, it))
     except Raised as raised:
@@ -78,31 +78,31 @@ def _next(t: Tracing, it: Any, default: Any) -> Any:
 
 @handlers.handles(range)
 @operation
-def make_range(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def make_range(t: Space, args: Args, kwargs: Kwargs) -> Any:
     found = yield from settle_all(_containers.as_index(t, arg) for arg in args)
     return folded(t, range, [_symbolic_numbers.as_constant(t, vt) for vt in found], kwargs)
 
 
 @handlers.handles(zip)
-def make_zip(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def make_zip(t: Space, args: Args, kwargs: Kwargs) -> Any:
     strict = kwargs["strict"].constant() if "strict" in kwargs else False
     return _iterators(t, args, lambda found: k.IteratorTracker(zip, "zip", [found, bool(strict)]))
 
 
 @handlers.handles(map)
-def make_map(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def make_map(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return _iterators(t, args[1:], lambda found: k.IteratorTracker(map, "map", [args[0], found]))
 
 
 @handlers.handles(filter)
-def make_filter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def make_filter(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return _iterators(
         t, args[1:], lambda found: k.IteratorTracker(filter, "filter", [args[0], found[0]])
     )
 
 
 @handlers.handles(enumerate)
-def make_enumerate(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def make_enumerate(t: Space, args: Args, kwargs: Kwargs) -> Any:
     start = args[1] if len(args) > 1 else kwargs.get("start", k.ConstantTracker(0))
     if not issubclass(start.cls, int):
         raise t.unsupported("bad-arguments", f"enumerate() from a {start.cls.__name__} on")
@@ -119,12 +119,12 @@ def make_enumerate(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 @operation
-def _iterators(t: Tracing, iterables: Args, make: Any) -> Any:
+def _iterators(t: Space, iterables: Args, make: Any) -> Any:
     return make((yield from settle_all(t.get_iterator(iterable) for iterable in iterables)))
 
 
 @handlers.handles(reversed)
-def make_reversed(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def make_reversed(t: Space, args: Args, kwargs: Kwargs) -> Any:
     vt = args[0]
     bound = t.special(vt, "__reversed__")
     if isinstance(bound, k.MethodTracker) and isinstance(bound.function, k.FunctionTracker):
@@ -151,7 +151,7 @@ def make_reversed(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 @operation
-def _reversed_protocol(t: Tracing, vt: Any) -> Any:
+def _reversed_protocol(t: Space, vt: Any) -> Any:
     """`reversed` of an object with `__len__` and `__getitem__`: a real one would ask for the length again."""
     length, changed = yield from observed(t, settle(_containers.length(t, vt)), (vt,))
     if changed:
@@ -166,7 +166,7 @@ def _reversed_protocol(t: Tracing, vt: Any) -> Any:
 
 @handlers.handles(sorted)
 @operation
-def handle_sorted(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def handle_sorted(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if k.is_none(kwargs.get("key", k.NONE)) and has_total_order(
         t, args[0]
     ):  # else equal keys stay in hash order
@@ -176,7 +176,7 @@ def handle_sorted(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return (yield from settle(sorted_list(t, items, kwargs.get("key"), kwargs.get("reverse"))))
 
 
-def has_total_order(t: Tracing, vt: Any) -> bool:
+def has_total_order(t: Space, vt: Any) -> bool:
     """Whether this is a set of strings, of ints…, that C goes through by itself."""
     if not isinstance(vt, k.SetTracker) or any(
         overrides(t, vt.cls, name) for name in ("__iter__", "__len__")
@@ -199,21 +199,21 @@ _ITERATOR_TYPES: tuple[Any, ...] = (*_OVER_CONTAINERS, *_OF_ITERTOOLS, zip, map,
 
 
 @handlers.handles(*[cls.__next__ for cls in _ITERATOR_TYPES], types.GeneratorType.__next__)
-def iterator_next(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def iterator_next(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if not isinstance(args[0], k.IteratorTracker | k.GeneratorTracker):
         raise t.unsupported("foreign-iterator", f"a step of an existing {args[0].cls.__name__}")
     return handle_next(t, args[:1], {})
 
 
 @handlers.handles(*[cls.__iter__ for cls in _ITERATOR_TYPES], types.GeneratorType.__iter__)
-def iterator_iter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def iterator_iter(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return args[0]
 
 
 # Handlers of the methods of generators.
 
 
-def _state_of(t: Tracing, vt: Any) -> Any:
+def _state_of(t: Space, vt: Any) -> Any:
     """The state of a generator that was made while tracing; one that existed before has a native frame."""
     if not isinstance(vt, k.GeneratorTracker):
         raise t.unsupported("foreign-iterator", f"a step of an existing {vt.cls.__name__}")
@@ -221,13 +221,13 @@ def _state_of(t: Tracing, vt: Any) -> Any:
 
 
 @handlers.handles(types.GeneratorType.send)
-def generator_send(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def generator_send(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return Resume(_state_of(t, args[0]), args[1])
 
 
 @handlers.handles(types.GeneratorType.throw)
 @operation
-def generator_throw(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def generator_throw(t: Space, args: Args, kwargs: Kwargs) -> Any:
     state = _state_of(t, args[0])
     thrown = yield from settle(
         _exceptions.thrown_from(t, args[1], args[2] if len(args) > 2 else k.NONE)
@@ -243,7 +243,7 @@ def generator_throw(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(types.GeneratorType.close)
 @operation
-def generator_close(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def generator_close(t: Space, args: Args, kwargs: Kwargs) -> Any:
     state = _state_of(t, args[0])
     if state.status is GeneratorStatus.CLOSED:
         return k.NONE

@@ -31,7 +31,7 @@ from stator_variables._runtime._support import (
     standing,
     unasked,
 )
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
 
 _DICTS: tuple[dict[Any, Any], ...] = ({}, collections.OrderedDict())
@@ -42,7 +42,7 @@ VIEWS = {cls: part for part, classes in k.VIEW_CLASSES.items() for cls in classe
 
 
 # -- reading existing ones --------------------------------------------------------------------------------------------
-def build(t: Tracing, real: Any, source: Source) -> Any:
+def build(t: Space, real: Any, source: Source) -> Any:
     t.guard(source, TypeIs(type(real)))
     if type(real) in VIEWS:
         return k.ViewTracker(
@@ -92,7 +92,7 @@ def ahead(iterator: Any) -> Any:
 _BASES: tuple[Any, ...] = (list, tuple, str, bytes, range)
 
 
-def _positioned(t: Tracing, real: Any, source: Source) -> Any:
+def _positioned(t: Space, real: Any, source: Source) -> Any:
     """Where it stands is not guarded, but what of its next items is asked for."""
     over = referent(real) if type(real) in _OF_TABLES else operands(real)[0]
     if type(real) is reversed:
@@ -111,7 +111,7 @@ def _positioned(t: Tracing, real: Any, source: Source) -> Any:
     return k.IteratorTracker(type(real), "existing", [id(over), CallSource(ahead, source), left])
 
 
-def _nested(t: Tracing, real: Any, source: Source) -> Any:
+def _nested(t: Space, real: Any, source: Source) -> Any:
     parts, whole = operands(real), CallSource(operands, source)
     t.guard(whole, Length(len(parts)))
     vts = [t.wrap(part, ItemSource(whole, i)) for i, part in enumerate(parts)]

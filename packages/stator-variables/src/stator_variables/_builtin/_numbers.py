@@ -8,7 +8,7 @@ from stator_bytecode import HandlerTable
 from stator_variables import _kinds as k
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._protocols import _folding, _operators
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 table: HandlerTable[Any, Any] = HandlerTable("number")
@@ -36,7 +36,7 @@ def _methods(classes: Sequence[type], names: Sequence[str]) -> Iterator[Any]:
 
 
 @table.handles_each(_methods((*_NUMBERS, bool), [f"__{name}__" for name in _BINARY]))
-def operate(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def operate(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     cls = of.__objclass__
     if issubclass(args[0].cls, cls) and len(args) == 2:
         accepted = _NUMBERS[: _NUMBERS.index(cls) + 1] if cls in _NUMBERS else int
@@ -48,7 +48,7 @@ def operate(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     raise t.unsupported("bad-arguments", f"a call of {of.__qualname__} that it does not accept")
 
 
-def _with_other(t: Tracing, name: str, left: Any, right: Any) -> Any:
+def _with_other(t: Space, name: str, left: Any, right: Any) -> Any:
     left, right = _plain(left), _plain(right)
     known = all(isinstance(vt, k.NumberTracker | k.ConstantTracker) for vt in (left, right))
     if known and (isinstance(left, k.NumberTracker) or isinstance(right, k.NumberTracker)):
@@ -85,7 +85,7 @@ _SYMBOLS |= {name.strip("_"): symbol for symbol, (name, *_) in _operators.COMPAR
         [name for name, *_ in _operators.COMPARISONS.values()],
     )
 )
-def compare(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def compare(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if of.__objclass__ is slice and all(isinstance(vt, k.SliceTracker) for vt in args):
         sides = [k.TupleTracker(vt.parts, tuple) for vt in args]
         return t.compare(_SYMBOLS[of.__name__.strip("_")], *sides)
@@ -96,7 +96,7 @@ def compare(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
 
 # -- builtin functions ------------------------------------------------------------------------------------------------
 @table.handles(divmod)
-def handle_divmod(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def handle_divmod(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if all(
         vt.cls in (bool, int, float) and isinstance(vt, k.NumberTracker | k.ConstantTracker)
         for vt in args
@@ -106,7 +106,7 @@ def handle_divmod(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 @table.handles(round)
-def handle_round(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def handle_round(t: Space, args: Args, kwargs: Kwargs) -> Any:
     digits = args[1] if len(args) > 1 else kwargs.get("ndigits", k.NONE)
     number = args[0] if args else kwargs["number"]
     given = [] if k.is_none(digits) else [digits]
@@ -114,7 +114,7 @@ def handle_round(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 @table.handles(pow)
-def handle_pow(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def handle_pow(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if len(args) == 2 and not kwargs:
         return t.binary("**", args[0], args[1])
     if (folded := _folding.fold_numbers(t, pow, args, kwargs)) is not MISSING:

@@ -18,21 +18,21 @@ from stator_variables._objects._method_table import MethodTable, settle_all
 from stator_variables._objects._raising import complain, name_of, throw
 from stator_variables._objects._set_order import in_order
 from stator_variables._protocols import _attributes
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 methods = MethodTable("representation")
 
 
 @methods.handles(object.__repr__)
-def object_repr(t: Tracing, vt: Any) -> Any:
+def object_repr(t: Space, vt: Any) -> Any:
     raise t.unsupported(
         "identity-number", f"repr() of a {vt.cls.__name__}, which shows where it is in memory"
     )
 
 
 @methods.handles(object.__str__)
-def object_str(t: Tracing, vt: Any) -> Any:
+def object_str(t: Space, vt: Any) -> Any:
     raw = guarded_lookup(t, vt.cls, "__repr__")
     if isinstance(raw, types.WrapperDescriptorType) or _attributes.may_refuse(t, raw):
         return convert(t, vt, "r")
@@ -40,7 +40,7 @@ def object_str(t: Tracing, vt: Any) -> Any:
 
 
 @methods.handles(object.__format__)
-def object_format(t: Tracing, vt: Any, format_spec: Any) -> Any:
+def object_format(t: Space, vt: Any, format_spec: Any) -> Any:
     spec = format_spec.constant()
     if spec == "":
         return convert(t, vt, "s")
@@ -51,25 +51,25 @@ def object_format(t: Tracing, vt: Any, format_spec: Any) -> Any:
 
 # -- containers -------------------------------------------------------------------------------------------------------
 @methods.handles(list.__repr__)
-def list_repr(t: Tracing, vt: Any) -> Any:
+def list_repr(t: Space, vt: Any) -> Any:
     return _in_turn(t, vt, "[...]", lambda: _joined(t, list(vt.items), "[", "]"))
 
 
 @methods.handles(tuple.__repr__)
-def tuple_repr(t: Tracing, vt: Any) -> Any:
+def tuple_repr(t: Space, vt: Any) -> Any:
     return _in_turn(
         t, vt, "(...)", lambda: _joined(t, list(vt.items), "(", ",)" if len(vt.items) == 1 else ")")
     )
 
 
 @methods.handles(torch.Size.__repr__)
-def size_repr(t: Tracing, vt: Any) -> Any:
+def size_repr(t: Space, vt: Any) -> Any:
     known = t.fold(torch.Size.__repr__, [vt], {})  # C writes no number of more than 64 bits
     return _joined(t, list(vt.items), "torch.Size([", "])") if known is MISSING else known
 
 
 @methods.handles(collections.deque.__repr__)
-def deque_repr(t: Tracing, vt: Any) -> Any:
+def deque_repr(t: Space, vt: Any) -> Any:
     refuse_asked(t, vt, "__iter__", "__len__")
     end = "])" if vt.maxlen is None else f"], maxlen={vt.maxlen})"
     return _in_turn(
@@ -78,13 +78,13 @@ def deque_repr(t: Tracing, vt: Any) -> Any:
 
 
 @methods.handles(dict.__repr__)
-def dict_repr(t: Tracing, vt: Any) -> Any:
+def dict_repr(t: Space, vt: Any) -> Any:
     return _in_turn(t, vt, "{...}", lambda: _dict_text(t, vt))
 
 
 @methods.handles(collections.defaultdict.__repr__)
 @operation
-def defaultdict_repr(t: Tracing, vt: Any) -> Any:
+def defaultdict_repr(t: Space, vt: Any) -> Any:
     factory = k.NONE if vt.default_factory is MISSING else vt.default_factory
     shown = yield from settle(convert(t, factory, "r"))
     inside = yield from settle(dict_repr(t, vt))
@@ -92,7 +92,7 @@ def defaultdict_repr(t: Tracing, vt: Any) -> Any:
 
 
 @methods.handles(collections.OrderedDict.__repr__)
-def ordered_repr(t: Tracing, vt: Any) -> Any:
+def ordered_repr(t: Space, vt: Any) -> Any:
     refuse_asked(t, vt, *_ASKED)
     pairs = [k.TupleTracker(pair, tuple) for pair in t.items(vt)]
     start = f"{name_of(t, vt.cls)}("
@@ -107,7 +107,7 @@ _ASKED = ("keys", "__getitem__") if sys.version_info >= (3, 12) else ("items",)
 
 
 @methods.handles(set.__repr__, frozenset.__repr__)
-def set_repr(t: Tracing, vt: Any) -> Any:
+def set_repr(t: Space, vt: Any) -> Any:
     refuse_asked(t, vt, "__iter__", "__len__")
     items = in_order(t, vt) if len(vt.entries) > 1 else list(vt.entries.values())
     if not vt.entries:
@@ -119,7 +119,7 @@ def set_repr(t: Tracing, vt: Any) -> Any:
 @methods.handles(
     *dict.fromkeys(cls.__repr__ for classes in k.VIEW_CLASSES.values() for cls in classes)
 )
-def view_repr(t: Tracing, vt: Any) -> Any:
+def view_repr(t: Space, vt: Any) -> Any:
     pairs = t.items(vt.mapping)
     whole = [k.TupleTracker(pair, tuple) for pair in pairs]
     items = {
@@ -130,7 +130,7 @@ def view_repr(t: Tracing, vt: Any) -> Any:
     return _in_turn(t, vt, "...", lambda: _joined(t, items, f"{name_of(t, vt.cls)}([", "])"))
 
 
-def _in_turn(t: Tracing, vt: Any, again: str, make: Callable[[], Any]) -> Any:
+def _in_turn(t: Space, vt: Any, again: str, make: Callable[[], Any]) -> Any:
     """A container that contains itself is shown as `again` (`Py_ReprEnter`)."""
     if any(shown is vt for shown in t.representing):
         return k.ConstantTracker(again)
@@ -138,7 +138,7 @@ def _in_turn(t: Tracing, vt: Any, again: str, make: Callable[[], Any]) -> Any:
 
 
 @operation
-def _entered(t: Tracing, vt: Any, make: Callable[[], Any]) -> Any:
+def _entered(t: Space, vt: Any, make: Callable[[], Any]) -> Any:
     depth = len(t.representing)
     t.representing.append(vt)
     t.journal.record(lambda: t.representing.__delitem__(slice(depth, None)))
@@ -149,13 +149,13 @@ def _entered(t: Tracing, vt: Any, make: Callable[[], Any]) -> Any:
 
 
 @operation
-def _joined(t: Tracing, items: list[Any], start: str, end: str) -> Any:
+def _joined(t: Space, items: list[Any], start: str, end: str) -> Any:
     texts = yield from settle_all(convert(t, item, "r") for item in items)
     return text_of(t, [start, *[part for text in texts for part in (", ", text)][1:], end])
 
 
 @operation
-def _dict_text(t: Tracing, vt: Any, start: str = "{", end: str = "}") -> Any:
+def _dict_text(t: Space, vt: Any, start: str = "{", end: str = "}") -> Any:
     texts: list[Any] = []
     for key, value in t.items(vt):
         texts += [", "] if texts else []
@@ -166,7 +166,7 @@ def _dict_text(t: Tracing, vt: Any, start: str = "{", end: str = "}") -> Any:
 
 # -- hash -------------------------------------------------------------------------------------------------------------
 @methods.handles(hash)
-def handle_hash(t: Tracing, obj: Any) -> Any:
+def handle_hash(t: Space, obj: Any) -> Any:
     """Known for constants; a number that depends on where an object lies is for nobody to see."""
     vt = _symbolic_numbers.as_constant(t, obj)
     if isinstance(guarded_lookup(t, vt.cls, "__hash__"), types.FunctionType):
@@ -181,7 +181,7 @@ def handle_hash(t: Tracing, obj: Any) -> Any:
     raise t.unsupported("identity-number", f"hash() of a {vt.cls.__name__}")
 
 
-def _checked_hash(t: Tracing, vt: Any, value: Any) -> Any:
+def _checked_hash(t: Space, vt: Any, value: Any) -> Any:
     """What a `__hash__` of the program gave."""
     if isinstance(
         value, int

@@ -14,26 +14,26 @@ from stator_variables._objects._method_table import MethodTable
 from stator_variables._objects._raising import attempt
 from stator_variables._objects._wrapping import captured_dict, instance_dict
 from stator_variables._protocols import _attributes
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 methods = MethodTable("scope")
 
 
-def _frame_of_caller(t: Tracing) -> Frame:
+def _frame_of_caller(t: Space) -> Frame:
     """The frame of the program: app-level code has none natively."""
     found: Frame = next(frame for frame in reversed(t.machine.frames) if not frame.hidden)
     return found
 
 
 @methods.handles(globals, takes=0)
-def handle_globals(t: Tracing) -> Any:
+def handle_globals(t: Space) -> Any:
     return _frame_of_caller(t).globals
 
 
 # -- local names ------------------------------------------------------------------------------------------------------
 @methods.handles(locals, takes=0)
-def handle_locals(t: Tracing) -> Any:
+def handle_locals(t: Space) -> Any:
     frame = _frame_of_caller(t)
     if frame.names is not None:  # of a class body
         return frame.names
@@ -55,7 +55,7 @@ def _is_cell(frame: Frame, name: str) -> bool:
     return name in raw.co_cellvars or name in raw.co_freevars
 
 
-def _kept(t: Tracing, frame: Frame, bound: dict[str, Any]) -> Any:
+def _kept(t: Space, frame: Frame, bound: dict[str, Any]) -> Any:
     """The one dict of a frame, brought up to date by each call (`PyFrame_FastToLocals`)."""
     key = ("locals", id(frame))
     if key not in t.shared:
@@ -70,7 +70,7 @@ def _kept(t: Tracing, frame: Frame, bound: dict[str, Any]) -> Any:
 
 
 @methods.handles(vars, takes=(0, 1))
-def handle_vars(t: Tracing, vt: Any = None) -> Any:
+def handle_vars(t: Space, vt: Any = None) -> Any:
     if vt is None:
         return handle_locals(t)
     if not isinstance(vt, k.ClassTracker) and vt.namespace is None:
@@ -80,7 +80,7 @@ def handle_vars(t: Tracing, vt: Any = None) -> Any:
 
 # -- names of objects -------------------------------------------------------------------------------------------------
 @methods.handles(dir, takes=(0, 1))
-def handle_dir(t: Tracing, vt: Any = None) -> Any:
+def handle_dir(t: Space, vt: Any = None) -> Any:
     """The names in order (`PyObject_Dir`)."""
     if vt is None:
         found: Any = handle_locals(t)
@@ -91,7 +91,7 @@ def handle_dir(t: Tracing, vt: Any = None) -> Any:
 
 @methods.handles(object.__dir__)
 @operation
-def names_of_object(t: Tracing, vt: Any) -> Any:
+def names_of_object(t: Space, vt: Any) -> Any:
     read = _attributes.get_attribute
     own = yield from attempt(t, AttributeError, MISSING, read, t, vt, "__dict__")
     claims = guarded_lookup(t, vt.cls, "__class__") is not vars(object)["__class__"]
@@ -103,13 +103,13 @@ def names_of_object(t: Tracing, vt: Any) -> Any:
 
 
 @methods.handles(type.__dir__)
-def names_of_type(t: Tracing, vt: Any) -> Any:
+def names_of_type(t: Space, vt: Any) -> Any:
     return _listed(names_of_class(t, vt.value))
 
 
 @methods.handles(types.ModuleType.__dir__, takes=0)
 @operation
-def names_of_module(t: Tracing, vt: Any) -> Any:
+def names_of_module(t: Space, vt: Any) -> Any:
     namespace = instance_dict(vt.value) if isinstance(vt, k.BuiltinTracker) else None
     own = guarded_lookup(t, vt.cls, "__dict__") is not vars(types.ModuleType)["__dict__"]
     if namespace is None or own:

@@ -25,7 +25,7 @@ from stator_variables._protocols._containers import (
     slice_of,
 )
 from stator_variables._pure import NUMPY
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 methods = MethodTable("sequence method")
@@ -43,7 +43,7 @@ def base_name(vt: Any) -> str:
 
 # -- items ------------------------------------------------------------------------------------------------------------
 @methods.handles(list.__getitem__, tuple.__getitem__, takes=1)
-def getitem(t: Tracing, vt: Any, key: Any) -> Any:
+def getitem(t: Space, vt: Any, key: Any) -> Any:
     if (part := slice_of(t, key)) is not None:
         return _sliced(vt, part)
     if (item := _list_ends.at_end(t, vt, key)) is not MISSING:
@@ -52,7 +52,7 @@ def getitem(t: Tracing, vt: Any, key: Any) -> Any:
 
 
 def _index(
-    t: Tracing, vt: Any, key: Any, complaint: str = "list assignment index out of range"
+    t: Space, vt: Any, key: Any, complaint: str = "list assignment index out of range"
 ) -> int:
     if (index := index_of(t, key)) is None:
         complain(t, TypeError, f"{base_name(vt)} indices must be integers or slices, not ", key.cls)
@@ -81,7 +81,7 @@ def _sliced(vt: Any, part: slice) -> Any:
 
 
 @methods.handles(list.__setitem__)
-def setitem(t: Tracing, vt: Any, key: Any, value: Any) -> Any:
+def setitem(t: Space, vt: Any, key: Any, value: Any) -> Any:
     if (part := slice_of(t, key)) is not None:
         return _set_slice(t, vt, part, value)
     index = _index(t, vt, key)
@@ -90,7 +90,7 @@ def setitem(t: Tracing, vt: Any, key: Any, value: Any) -> Any:
 
 
 @operation
-def _set_slice(t: Tracing, vt: Any, part: slice, value: Any) -> Any:
+def _set_slice(t: Space, vt: Any, part: slice, value: Any) -> Any:
     plain = part.step in (None, 1)
     text = "can only assign an iterable" if plain else "must assign iterable to extended slice"
     found = yield from settle(t.drain(value, saying=text))
@@ -102,7 +102,7 @@ def _set_slice(t: Tracing, vt: Any, part: slice, value: Any) -> Any:
 
 
 @methods.handles(list.__delitem__)
-def delitem(t: Tracing, vt: Any, key: Any) -> None:
+def delitem(t: Space, vt: Any, key: Any) -> None:
     where: Any = slice_of(t, key)
     if where is None:
         where = _index(t, vt, key)
@@ -112,7 +112,7 @@ def delitem(t: Tracing, vt: Any, key: Any) -> None:
 
 
 @methods.handles(list.__len__, tuple.__len__, collections.deque.__len__)
-def sequence_len(t: Tracing, vt: Any) -> Any:
+def sequence_len(t: Space, vt: Any) -> Any:
     """The length of an unread list is a number that is read: an input of the graph once it has changed."""
     if not _list_ends.is_open(vt) or vt.source is None:
         return k.ConstantTracker(len(vt.items))
@@ -126,11 +126,11 @@ def sequence_len(t: Tracing, vt: Any) -> Any:
 
 @methods.handles(list.__contains__, tuple.__contains__, collections.deque.__contains__)
 @operation
-def contains(t: Tracing, vt: Any, item: Any) -> Any:
+def contains(t: Space, vt: Any, item: Any) -> Any:
     return k.ConstantTracker((yield from find(t, vt, item, 0, None)) is not None)
 
 
-def find(t: Tracing, vt: Any, item: Any, start: int, stop: int | None) -> Any:
+def find(t: Space, vt: Any, item: Any, start: int, stop: int | None) -> Any:
     """The first position of an equal item, or None. The list may change under the comparisons, as in C."""
     index, structure = start, getattr(vt, "structure", 0)
     while index < len(vt.items) and (stop is None or index < stop):
@@ -146,12 +146,12 @@ def find(t: Tracing, vt: Any, item: Any, start: int, stop: int | None) -> Any:
 
 
 @methods.handles(list.__iter__, tuple.__iter__, collections.deque.__iter__)
-def iterate(t: Tracing, vt: Any) -> Any:
+def iterate(t: Space, vt: Any) -> Any:
     return _iteration.sequence_iterator(vt)
 
 
 @methods.handles(list.__reversed__)
-def reversed_(t: Tracing, vt: Any) -> Any:
+def reversed_(t: Space, vt: Any) -> Any:
     return k.IteratorTracker(type(reversed([])), "reversed", [vt, len(vt.items)])
 
 
@@ -159,21 +159,21 @@ def reversed_(t: Tracing, vt: Any) -> Any:
 @methods.handles(list.index, tuple.index)
 @methods.handles(collections.deque.index, takes=(1, 3))
 @operation
-def index(t: Tracing, vt: Any, item: Any, *bounds: Any) -> Any:
+def index(t: Space, vt: Any, item: Any, *bounds: Any) -> Any:
     start, stop = (_bound(t, vt, bound) for bound in (*bounds, None, None)[:2])
     is_tuple = isinstance(vt, k.TupleTracker)
     complaint = "tuple.index(x): x not in tuple" if is_tuple else f"{{}} is not in {base_name(vt)}"
     return k.ConstantTracker((yield from _found(t, vt, item, start or 0, stop, complaint)))
 
 
-def _found(t: Tracing, vt: Any, item: Any, start: int, stop: int | None, complaint: str) -> Any:
+def _found(t: Space, vt: Any, item: Any, start: int, stop: int | None, complaint: str) -> Any:
     if (at := (yield from find(t, vt, item, start, stop))) is None:
         text = (yield from settle(convert(t, item, "r"))).constant() if "{}" in complaint else ""
         throw(ValueError, complaint.format(text))
     return at
 
 
-def _bound(t: Tracing, vt: Any, bound: Any) -> int | None:
+def _bound(t: Space, vt: Any, bound: Any) -> int | None:
     if bound is None:
         return None
     if (found := index_of(t, bound)) is None:
@@ -183,7 +183,7 @@ def _bound(t: Tracing, vt: Any, bound: Any) -> int | None:
 
 @methods.handles(list.count, tuple.count, collections.deque.count, takes=1)
 @operation
-def count(t: Tracing, vt: Any, item: Any) -> Any:
+def count(t: Space, vt: Any, item: Any) -> Any:
     found, start = 0, 0
     while (at := (yield from find(t, vt, item, start, None))) is not None:
         found, start = found + 1, at + 1
@@ -192,7 +192,7 @@ def count(t: Tracing, vt: Any, item: Any) -> Any:
 
 # -- operators --------------------------------------------------------------------------------------------------------
 @methods.handles(list.__add__, tuple.__add__)
-def add(t: Tracing, left: Any, right: Any) -> Any:
+def add(t: Space, left: Any, right: Any) -> Any:
     kind = k.TupleTracker if isinstance(left, k.TupleTracker) else k.ListTracker
     right = opened(right)
     if not isinstance(right, kind) or issubclass(right.cls, collections.deque):
@@ -214,12 +214,12 @@ def add(t: Tracing, left: Any, right: Any) -> Any:
 _INTEGERS = int if NUMPY is None else int | NUMPY.integer
 
 
-def size_of(t: Tracing, items: list[Any]) -> Any:
+def size_of(t: Space, items: list[Any]) -> Any:
     """What `torch.Size` makes: ints as they are, the int of what has an `__index__`."""
     return k.TupleTracker([_dimension(t, index, vt) for index, vt in enumerate(items)], torch.Size)
 
 
-def _dimension(t: Tracing, index: int, vt: Any) -> Any:
+def _dimension(t: Space, index: int, vt: Any) -> Any:
     if issubclass(vt.cls, _INTEGERS):
         return t.call(k.BuiltinTracker(int), [vt], {}) if vt.cls is bool else vt
     if not defines(t, vt.cls, "__index__"):
@@ -234,13 +234,13 @@ def _dimension(t: Tracing, index: int, vt: Any) -> Any:
 
 
 @methods.handles(list.__mul__, tuple.__mul__, list.__rmul__, tuple.__rmul__)
-def mul(t: Tracing, vt: Any, factor: Any) -> Any:
+def mul(t: Space, vt: Any, factor: Any) -> Any:
     count = times(t, vt, factor)
     cls = torch.Size if vt.cls is torch.Size else tuple if isinstance(vt, k.TupleTracker) else list
     return vt if count == 1 and vt.cls is tuple else type(vt)(vt.items * count, cls)
 
 
-def times(t: Tracing, vt: Any, factor: Any) -> int:
+def times(t: Space, vt: Any, factor: Any) -> int:
     if (found := index_of(t, factor)) is None:
         complain(t, TypeError, "can't multiply sequence by non-int of type '", factor.cls, "'")
     if found * len(vt.items) > _LARGEST:
@@ -260,7 +260,7 @@ for _symbol, (_name, *_) in _operators.COMPARISONS.items():
     _comparison(_symbol, *(getattr(cls, _name) for cls in (list, tuple, collections.deque)))
 
 
-def compare(t: Tracing, left: Any, right: Any, symbol: str) -> Any:
+def compare(t: Space, left: Any, right: Any, symbol: str) -> Any:
     kind = k.TupleTracker if isinstance(left, k.TupleTracker) else k.ListTracker
     if not isinstance(right, kind) or (base_name(left) == "deque") != (base_name(right) == "deque"):
         return k.NOT_IMPLEMENTED
@@ -282,7 +282,7 @@ def _are_silent(items: list[Any]) -> bool:
 
 
 @operation
-def _compare(t: Tracing, left: Any, right: Any, symbol: str) -> Any:
+def _compare(t: Space, left: Any, right: Any, symbol: str) -> Any:
     """The first pair that differs decides (`list_richcompare`); of deques, compared again (`deque_richcompare`)."""
     at, is_deque = 0, base_name(left) == "deque"
     while at < len(left.items) and at < len(right.items):
@@ -301,19 +301,19 @@ def _compare(t: Tracing, left: Any, right: Any, symbol: str) -> Any:
 
 # -- changing lists ---------------------------------------------------------------------------------------------------
 @methods.handles(list.__init__, takes=(0, 1))
-def init(t: Tracing, vt: Any, *iterable: Any) -> Any:
+def init(t: Space, vt: Any, *iterable: Any) -> Any:
     if vt.items:
         replace_items(t, vt, [])
     return _containers.extend(t, vt, *iterable) if iterable else k.NONE
 
 
 @methods.handles(list.__iadd__)
-def iadd(t: Tracing, vt: Any, iterable: Any) -> Any:
+def iadd(t: Space, vt: Any, iterable: Any) -> Any:
     return then(_containers.extend(t, vt, iterable), vt)
 
 
 @methods.handles(list.__imul__)
-def imul(t: Tracing, vt: Any, factor: Any) -> Any:
+def imul(t: Space, vt: Any, factor: Any) -> Any:
     replace_items(t, vt, vt.items * times(t, vt, factor))
     return vt
 
@@ -323,13 +323,13 @@ methods.handles(list.extend)(_containers.extend)
 
 
 @methods.handles(list.insert)
-def insert(t: Tracing, vt: Any, where: Any, item: Any) -> None:
+def insert(t: Space, vt: Any, where: Any, item: Any) -> None:
     at = needed_index(t, where)
     change_items(t, vt, lambda items: items.insert(at, item))
 
 
 @methods.handles(list.pop)
-def pop(t: Tracing, vt: Any, where: Any = None) -> Any:
+def pop(t: Space, vt: Any, where: Any = None) -> Any:
     index = -1 if where is None else needed_index(t, where)
     if (item := _list_ends.take(t, vt, index)) is not MISSING:
         return item
@@ -341,7 +341,7 @@ def pop(t: Tracing, vt: Any, where: Any = None) -> Any:
 
 @methods.handles(list.remove, collections.deque.remove, takes=1)
 @operation
-def remove(t: Tracing, vt: Any, item: Any) -> Any:
+def remove(t: Space, vt: Any, item: Any) -> Any:
     complaint = "list.remove(x): x not in list" if base_name(vt) == "list" else "{} is not in deque"
     at = yield from _found(t, vt, item, 0, None, complaint)
     change_items(
@@ -351,23 +351,23 @@ def remove(t: Tracing, vt: Any, item: Any) -> Any:
 
 
 @methods.handles(list.clear, collections.deque.clear, takes=0)
-def clear(t: Tracing, vt: Any) -> None:
+def clear(t: Space, vt: Any) -> None:
     replace_items(t, vt, [])
 
 
 @methods.handles(list.copy)
-def copy(t: Tracing, vt: Any) -> Any:
+def copy(t: Space, vt: Any) -> Any:
     return k.ListTracker(vt.items, list)
 
 
 @methods.handles(list.reverse, collections.deque.reverse, takes=0)
-def reverse(t: Tracing, vt: Any) -> None:
+def reverse(t: Space, vt: Any) -> None:
     replace_items(t, vt, vt.items[::-1], structural=False)
 
 
 @methods.handles(list.sort)
 @operation
-def sort(t: Tracing, vt: Any, key: Any = None, reverse: Any = None) -> Any:
+def sort(t: Space, vt: Any, key: Any = None, reverse: Any = None) -> Any:
     """The list is empty while it is sorted; code that changes it then is left to CPython."""
     before, order = vt.items, [*range(len(vt.items))]
     failure = None
@@ -384,11 +384,11 @@ def sort(t: Tracing, vt: Any, key: Any = None, reverse: Any = None) -> Any:
 
 
 @methods.handles(tuple.__hash__)
-def hash_(t: Tracing, vt: Any) -> Any:
+def hash_(t: Space, vt: Any) -> Any:
     """That of C, whatever the class of the tuple says."""
     return _calls.call_builtin(t, k.BuiltinTracker(hash), [k.TupleTracker(vt.items, tuple)], {})
 
 
 @methods.handles(vars(tuple)["__getnewargs__"])
-def getnewargs(t: Tracing, vt: Any) -> Any:
+def getnewargs(t: Space, vt: Any) -> Any:
     return k.TupleTracker([k.TupleTracker(vt.items, tuple)], tuple)

@@ -17,7 +17,7 @@ from stator_variables._objects._raising import new_exception, throw
 from stator_variables._objects._set_order import derived, made_again
 from stator_variables._protocols import _calls, _containers, _iteration
 from stator_variables._protocols._containers import replace_set, step_with
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 
 methods = MethodTable("set method")
 Entries = dict[Any, Any]
@@ -51,7 +51,7 @@ IN_PLACE = {verb: "update" if verb == "union" else f"{verb}_update" for verb in 
 
 # -- elements ---------------------------------------------------------------------------------------------------------
 @methods.handles(set.__init__, takes=(0, 1))
-def init(t: Tracing, vt: Any, *iterable: Any) -> Any:
+def init(t: Space, vt: Any, *iterable: Any) -> Any:
     if vt.entries:
         replace_set(t, vt, {})
     return _containers.set_update(t, vt, *iterable) if iterable else k.NONE
@@ -62,11 +62,11 @@ methods.handles(set.__iter__, frozenset.__iter__)(_iteration.set_iterator)
 
 
 @methods.handles(set.__contains__, frozenset.__contains__, takes=1)
-def contains(t: Tracing, vt: Any, element: Any) -> Any:
+def contains(t: Space, vt: Any, element: Any) -> Any:
     return k.ConstantTracker(_containers.has_member(t, vt, _element(t, vt, element)))
 
 
-def _element(t: Tracing, of: Any, vt: Any) -> Any:
+def _element(t: Space, of: Any, vt: Any) -> Any:
     """A set that has no hash and is looked for stands for the frozenset of its elements."""
     has_hash = getattr(vt.cls, "__hash__", None) is not None
     return (
@@ -77,22 +77,22 @@ def _element(t: Tracing, of: Any, vt: Any) -> Any:
 
 
 @methods.handles(set.__len__, frozenset.__len__)
-def length(t: Tracing, vt: Any) -> Any:
+def length(t: Space, vt: Any) -> Any:
     return k.ConstantTracker(len(vt.entries))
 
 
 @methods.handles(set.discard, takes=1)
-def discard(t: Tracing, vt: Any, element: Any) -> None:
+def discard(t: Space, vt: Any, element: Any) -> None:
     _take_out(t, vt, _element(t, vt, element))
 
 
 @methods.handles(set.remove, takes=1)
-def remove(t: Tracing, vt: Any, element: Any) -> None:
+def remove(t: Space, vt: Any, element: Any) -> None:
     if not _take_out(t, vt, _element(t, vt, element)):
         raise Raised(new_exception(KeyError, [element]))
 
 
-def _take_out(t: Tracing, vt: Any, hashed: Any) -> bool:
+def _take_out(t: Space, vt: Any, hashed: Any) -> bool:
     if hashed not in vt.entries:
         return False
     rest = {key: item for key, item in vt.entries.items() if key != hashed}
@@ -101,7 +101,7 @@ def _take_out(t: Tracing, vt: Any, hashed: Any) -> bool:
 
 
 @methods.handles(set.pop, takes=0)
-def pop(t: Tracing, vt: Any) -> Any:
+def pop(t: Space, vt: Any) -> Any:
     if not vt.entries:
         throw(KeyError, "pop from an empty set")
     key = next(iter(vt.entries)) if len(vt.entries) == 1 else made_again(t, vt).pop()
@@ -113,17 +113,17 @@ def pop(t: Tracing, vt: Any) -> Any:
 
 
 @methods.handles(set.clear, takes=0)
-def clear(t: Tracing, vt: Any) -> None:
+def clear(t: Space, vt: Any) -> None:
     replace_set(t, vt, {}, ("clear", None))
 
 
 @methods.handles(set.copy, frozenset.copy, takes=0)
-def copy(t: Tracing, vt: Any) -> Any:
+def copy(t: Space, vt: Any) -> Any:
     return vt if vt.cls is frozenset else derived(vt.cls, dict(vt.entries), "copy", vt)
 
 
 @methods.handles(frozenset.__hash__)
-def hash_(t: Tracing, vt: Any) -> Any:
+def hash_(t: Space, vt: Any) -> Any:
     """That of C, whatever the class of the set says."""
     plain = k.SetTracker(frozenset)
     plain.entries = vt.entries
@@ -132,7 +132,7 @@ def hash_(t: Tracing, vt: Any) -> Any:
 
 # -- methods that take iterables --------------------------------------------------------------------------------------
 @operation
-def entries_of(t: Tracing, vt: Any, is_enough: Callable[[Any], bool] = lambda key: False) -> Any:
+def entries_of(t: Space, vt: Any, is_enough: Callable[[Any], bool] = lambda key: False) -> Any:
     """The elements of any iterable, hashed, up to one that is enough. The order is that in which they came."""
     if isinstance(vt, k.SetTracker):
         return vt.entries
@@ -142,7 +142,7 @@ def entries_of(t: Tracing, vt: Any, is_enough: Callable[[Any], bool] = lambda ke
 
 
 def _entries_through(
-    t: Tracing, iterator: Any, is_enough: Callable[[Any], bool]
+    t: Space, iterator: Any, is_enough: Callable[[Any], bool]
 ) -> Generator[Any, Any, Entries]:
     made = k.SetTracker(set)
     while (item := (yield from settle(t.next_value(iterator)))) is not NULL:
@@ -167,7 +167,7 @@ def _all_of(entries: Entries) -> Callable[[Any], bool]:
 
 
 @operation
-def _fold(t: Tracing, vt: Any, others: tuple[Any, ...], verb: str, in_place: bool) -> Any:
+def _fold(t: Space, vt: Any, others: tuple[Any, ...], verb: str, in_place: bool) -> Any:
     entries, operands = vt.entries, []
     if verb == "union" and issubclass(vt.cls, set):
         others = tuple(other for other in others if other is not vt)
@@ -219,7 +219,7 @@ for _verb in _VERBS:
 
 @methods.handles(set.update, takes=(0, ANY_COUNT))
 @operation
-def update(t: Tracing, vt: Any, *others: Any) -> Any:
+def update(t: Space, vt: Any, *others: Any) -> Any:
     for other in others:
         yield from settle(_containers.set_update(t, vt, other))
     return k.NONE
@@ -227,7 +227,7 @@ def update(t: Tracing, vt: Any, *others: Any) -> Any:
 
 @methods.handles(set.issubset, frozenset.issubset, takes=1)
 @operation
-def issubset(t: Tracing, left: Any, right: Any) -> Any:
+def issubset(t: Space, left: Any, right: Any) -> Any:
     until = (
         [_all_of(left.entries)] if sys.version_info >= (3, 12) else []
     )  # before, C made a set of the other first
@@ -237,14 +237,14 @@ def issubset(t: Tracing, left: Any, right: Any) -> Any:
 
 @methods.handles(set.issuperset, frozenset.issuperset, takes=1)
 @operation
-def issuperset(t: Tracing, left: Any, right: Any) -> Any:
+def issuperset(t: Space, left: Any, right: Any) -> Any:
     theirs = yield from settle(entries_of(t, right, lambda key: key not in left.entries))
     return k.ConstantTracker(left.entries.keys() >= theirs.keys())
 
 
 @methods.handles(set.isdisjoint, frozenset.isdisjoint, takes=1)
 @operation
-def isdisjoint(t: Tracing, left: Any, right: Any) -> Any:
+def isdisjoint(t: Space, left: Any, right: Any) -> Any:
     is_found = left.entries.__contains__
     if overrides(t, right.cls, "__iter__"):  # this one C asks, whatever it is
         theirs = yield from _entries_through(
@@ -274,7 +274,7 @@ def _register_operator(name: str, verb: str) -> None:
         )
 
     @methods.handles(getattr(set, f"__i{name}__"))
-    def in_place(t: Tracing, vt: Any, other: Any) -> Any:
+    def in_place(t: Space, vt: Any, other: Any) -> Any:
         if not isinstance(other, k.SetTracker):
             return k.NOT_IMPLEMENTED
         if verb != "union" or other is not vt:
@@ -296,7 +296,7 @@ for _name, _verb in OPERATORS.items():
 
 def _register_comparison(compare: Callable[[Any, Any], bool], *targets: Any) -> None:
     @methods.handles(*targets)
-    def run(t: Tracing, left: Any, right: Any) -> Any:
+    def run(t: Space, left: Any, right: Any) -> Any:
         if not isinstance(right, k.SetTracker):
             return k.NOT_IMPLEMENTED
         return k.ConstantTracker(compare(left.entries.keys(), right.entries.keys()))

@@ -23,7 +23,7 @@ from stator_variables._objects._lookup import guarded_lookup, overrides
 from stator_variables._objects._method_table import MethodTable, app_level
 from stator_variables._objects._raising import complain, throw
 from stator_variables._protocols import _attributes, _folding
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker
 
 methods = MethodTable("string method")
@@ -31,7 +31,7 @@ Fields = tuple[Any, ...]
 _CONVERSIONS = {"s": "__str__", "r": "__repr__"}
 
 
-def text_of(t: Tracing, parts: Iterable[Any]) -> Any:
+def text_of(t: Space, parts: Iterable[Any]) -> Any:
     """The string that these make: strings, trackers of strings, and numbers with how to format them."""
     found: list[Any] = []
     for part in parts:
@@ -44,7 +44,7 @@ def text_of(t: Tracing, parts: Iterable[Any]) -> Any:
     return k.TextTracker(found, functools.partial(_symbolic_numbers.specialised, t))
 
 
-def _of_number(t: Tracing, vt: Any, spec: str = "") -> Any:
+def _of_number(t: Space, vt: Any, spec: str = "") -> Any:
     """`format(number, spec)`. Of a float that was computed the last digit may differ from that in the graph."""
     stays = vt.cls is not float or vt.example.node.expr.is_symbol
     if not stays or re.search(r"[{}]|c$", spec):  # a character code may be too large
@@ -60,7 +60,7 @@ def _formatted(value: Any, spec: str) -> str:
         throw(type(error), *error.args)
 
 
-def _known(t: Tracing, vt: Any) -> str:
+def _known(t: Space, vt: Any) -> str:
     if not isinstance(value := vt.constant(), str):
         raise t.unsupported(
             "string-of-unknown", "a string made of parts that are not known while tracing"
@@ -69,7 +69,7 @@ def _known(t: Tracing, vt: Any) -> str:
 
 
 @operation
-def format_value(t: Tracing, value: Any, conversion: str, spec: Any) -> Any:
+def format_value(t: Space, value: Any, conversion: str, spec: Any) -> Any:
     """`format(convert(value), spec)`."""
     if conversion:
         value = yield from settle(convert(t, value, conversion))
@@ -94,7 +94,7 @@ def format_value(t: Tracing, value: Any, conversion: str, spec: Any) -> Any:
     return found
 
 
-def convert(t: Tracing, value: Any, conversion: str) -> Any:
+def convert(t: Space, value: Any, conversion: str) -> Any:
     """str(), repr() or ascii() of a value: a Result."""
     if isinstance(value, k.NumberTracker):
         return _of_number(t, value)
@@ -129,14 +129,14 @@ def _escaped(text: str) -> str:
     return text.encode("ascii", "backslashreplace").decode("ascii")
 
 
-def _checked_string(t: Tracing, name: str, found: Any) -> Any:
+def _checked_string(t: Space, name: str, found: Any) -> Any:
     if not issubclass(found.cls, str):
         complain(t, TypeError, f"{name} returned non-string (type ", found.cls, ")")
     return found
 
 
 @methods.handles(format)
-def handle_format(t: Tracing, value: Any, spec: Any = None) -> Any:
+def handle_format(t: Space, value: Any, spec: Any = None) -> Any:
     if spec is not None and not isinstance(spec.constant(), str):
         raise t.unsupported("bad-arguments", "a call of format() that it does not accept")
     return format_value(t, value, "", spec)
@@ -145,7 +145,7 @@ def handle_format(t: Tracing, value: Any, spec: Any = None) -> Any:
 # -- join -------------------------------------------------------------------------------------------------------------
 @methods.handles(str.join, bytes.join)
 @operation
-def join(t: Tracing, separator: Any, iterable: Any) -> Any:
+def join(t: Space, separator: Any, iterable: Any) -> Any:
     items = yield from settle(t.drain(iterable, saying="can only join an iterable"))
     if separator.cls is bytes:
         folded = t.fold(bytes.join, [separator, k.TupleTracker(items, tuple)], {})
@@ -169,7 +169,7 @@ def join(t: Tracing, separator: Any, iterable: Any) -> Any:
 
 # -- + ----------------------------------------------------------------------------------------------------------------
 @methods.handles(str.translate)
-def translate(t: Tracing, vt: Any, table: Any) -> Any:
+def translate(t: Space, vt: Any, table: Any) -> Any:
     if not isinstance(vt.constant(), str):
         raise t.unsupported(
             "string-of-unknown", "str.translate of a text that is not known while tracing"
@@ -180,7 +180,7 @@ def translate(t: Tracing, vt: Any, table: Any) -> Any:
 
 
 @methods.handles(str.__add__)
-def add(t: Tracing, left: Any, right: Any) -> Any:
+def add(t: Space, left: Any, right: Any) -> Any:
     if not issubclass(right.cls, str):
         complain(t, TypeError, 'can only concatenate str (not "', right.cls, '") to str')
     return text_of(t, [left, right])
@@ -199,7 +199,7 @@ _OF_SEQUENCES = (MISSING, collections.deque.__getitem__)
 
 @methods.handles(str.__mod__)
 @operation
-def percent(t: Tracing, template: Any, given: Any) -> Any:
+def percent(t: Space, template: Any, given: Any) -> Any:
     """Piece by piece: each value by the real operator, once it is a constant or a text."""
     text = _known(t, template)
     getter = guarded_lookup(t, given.cls, "__getitem__")
@@ -234,7 +234,7 @@ def percent(t: Tracing, template: Any, given: Any) -> Any:
     return template if text == parts[0].constant() != "" else text_of(t, parts)
 
 
-def _percent_value(t: Tracing, value: Any, match: re.Match[str]) -> Generator[Any, Any, Any]:
+def _percent_value(t: Space, value: Any, match: re.Match[str]) -> Generator[Any, Any, Any]:
     flags, width, digits, verb = match.group("flags", "width", "digits", "verb")
     if verb not in "diouxXeEfFgGcrsa":
         shown = verb if 31 <= ord(verb) < 126 else "?"
@@ -263,7 +263,7 @@ def _percent_value(t: Tracing, value: Any, match: re.Match[str]) -> Generator[An
 
 # -- str.format -------------------------------------------------------------------------------------------------------
 @methods.handles(str.format, takes=(0, ANY_COUNT), named=None)
-def format_(t: Tracing, template: Any, /, *args: Any, **kwargs: Any) -> Any:
+def format_(t: Space, template: Any, /, *args: Any, **kwargs: Any) -> Any:
     return (
         template
         if _has_no_field(t, template)
@@ -272,7 +272,7 @@ def format_(t: Tracing, template: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 @methods.handles(str.format_map, takes=1)
-def format_map(t: Tracing, template: Any, mapping: Any) -> Any:
+def format_map(t: Space, template: Any, mapping: Any) -> Any:
     return (
         template
         if _has_no_field(t, template)
@@ -280,7 +280,7 @@ def format_map(t: Tracing, template: Any, mapping: Any) -> Any:
     )
 
 
-def _has_no_field(t: Tracing, template: Any) -> bool:
+def _has_no_field(t: Space, template: Any) -> bool:
     """Of a text without any, C gives that very object."""
     text = _known(t, template)
     return text != "" and not set(text) & {"{", "}"}
@@ -288,7 +288,7 @@ def _has_no_field(t: Tracing, template: Any) -> bool:
 
 @operation
 def _format(
-    t: Tracing, template: str, args: Fields, named: Any, counter: list[int], depth: int
+    t: Space, template: str, args: Fields, named: Any, counter: list[int], depth: int
 ) -> Any:
     if depth < 0:
         throw(ValueError, "Max string recursion exceeded")
@@ -307,7 +307,7 @@ def _format(
     return text_of(t, texts)
 
 
-def _field(t: Tracing, name: str, args: Fields, named: Any, counter: list[int]) -> Any:
+def _field(t: Space, name: str, args: Fields, named: Any, counter: list[int]) -> Any:
     try:
         first, rest = _string.formatter_field_name_split(name)
         rest = list(rest)
@@ -328,7 +328,7 @@ def _field(t: Tracing, name: str, args: Fields, named: Any, counter: list[int]) 
     return value
 
 
-def _first(t: Tracing, first: Any, args: Fields, named: Any) -> Any:
+def _first(t: Space, first: Any, args: Fields, named: Any) -> Any:
     if isinstance(first, int):
         if first >= len(args):
             throw(IndexError, f"Replacement index {first} out of range for positional args tuple")

@@ -17,14 +17,14 @@ from stator_variables._objects._lookup import defines
 from stator_variables._objects._method_table import then
 from stator_variables._objects._wrapping import new_namespace
 from stator_variables._protocols import _attributes, _calls, _containers
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("value")
 
 
 @handlers.handles(slice)
-def make_slice(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def make_slice(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if (folded := t.fold(slice, args, kwargs)) is not MISSING:
         return folded
     start, stop, step = (k.NONE, args[0], k.NONE) if len(args) == 1 else (*args, k.NONE)[:3]
@@ -35,7 +35,7 @@ _PARTS = ("start", "stop", "step")
 
 
 @handlers.handles_each({getattr(slice, name): name for name in _PARTS})
-def part_of_slice(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
+def part_of_slice(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
     vt = args[0]
     is_known = not isinstance(vt, k.SliceTracker)
     return k.ConstantTracker(getattr(vt.constant(), of)) if is_known else vt.parts[_PARTS.index(of)]
@@ -45,13 +45,13 @@ _LIKE_TUPLE = ("__getitem__", "__add__", "__mul__", "__rmul__")
 
 
 @handlers.handles_each({getattr(torch.Size, name): getattr(tuple, name) for name in _LIKE_TUPLE})
-def size_as_tuple(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def size_as_tuple(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """`torch.Size` has methods of its own that do what tuple's do, and give sizes where tuple's give tuples."""
     return t.call(k.BuiltinTracker(of), args, kwargs)
 
 
 @handlers.handles(torch.Size.__radd__)
-def size_radd(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def size_radd(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     size, left = args
     if not isinstance(left, k.TupleTracker):
         return k.NOT_IMPLEMENTED
@@ -59,7 +59,7 @@ def size_radd(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(torch.Size.numel)
-def size_numel(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def size_numel(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if (known := t.fold(torch.Size.numel, args, kwargs)) is not MISSING:  # of 64 bits
         return known
     product = functools.reduce(
@@ -90,13 +90,13 @@ _METHODS = ("get", "keys", "values", "items", "copy")
 @handlers.handles_each(
     {getattr(types.MappingProxyType, name): name for name in (*_SLOTS, *_METHODS)}
 )
-def ask_mapping(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
+def ask_mapping(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
     find = _attributes.special if of in _SLOTS else _attributes.get_attribute
     given = [_unwrapped(arg) for arg in args[1:]]
     return after(find(t, args[0].mapping, of), lambda method: _call(t, of, method, given, kwargs))
 
 
-def _call(t: Tracing, name: str, method: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _call(t: Space, name: str, method: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if method is MISSING:
         raise t.unsupported("mapping-proxy", f"{name} of a mapping without it")
     return t.call(method, args, kwargs)
@@ -107,12 +107,12 @@ def _unwrapped(vt: Any) -> Any:
 
 
 @handlers.handles_each({types.MappingProxyType.__or__: 1, types.MappingProxyType.__ror__: -1})
-def merge(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: int) -> Any:
+def merge(t: Space, args: list[Any], kwargs: dict[str, Any], of: int) -> Any:
     return t.binary("|", *map(_unwrapped, args[::of]))
 
 
 @handlers.handles(types.MappingProxyType)
-def make(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def make(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     mapping = args[0]
     if isinstance(mapping, k.SequenceTracker | k.ConstantTracker) or not defines(
         t, mapping.cls, "__getitem__"
@@ -125,45 +125,45 @@ def make(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(tuple)
-def make_tuple(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def make_tuple(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if args and args[0].cls is tuple:
         return args[0]
     return _collected(t, lambda items: k.TupleTracker(items, tuple), args)
 
 
 @handlers.handles(torch.Size)
-def make_size(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def make_size(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return _collected(t, functools.partial(size_of, t), args)
 
 
 @handlers.handles(list)
-def make_list(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def make_list(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return _collected(t, lambda items: k.ListTracker(items, list), args)
 
 
 @handlers.handles_each((set, frozenset))
-def make_set(t: Tracing, args: Args, kwargs: Kwargs, of: type) -> Any:
+def make_set(t: Space, args: Args, kwargs: Kwargs, of: type) -> Any:
     return args[0] if of is frozenset and args and args[0].cls is of else _set_of(t, of, args)
 
 
-def _set_of(t: Tracing, cls: type, args: Args) -> Any:
+def _set_of(t: Space, cls: type, args: Args) -> Any:
     made = k.SetTracker(cls)
     return then(_containers.set_update(t, made, args[0]), made) if args else made
 
 
-def _collected(t: Tracing, make: Any, args: Args) -> Any:
+def _collected(t: Space, make: Any, args: Args) -> Any:
     return after(t.drain(args[0], asks_length=True), make) if args else make([])
 
 
 @handlers.handles(frozenset.__new__)
-def _frozenset_new(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def _frozenset_new(t: Space, args: Args, kwargs: Kwargs) -> Any:
     _refuse_more(t, args, kwargs)
     made = _set_of(t, args[0].value, args[1:])
     return after(made, lambda vt: _with_namespace(vt, args[0].value))
 
 
 @handlers.handles_each((dict, collections.OrderedDict))
-def make_dict(t: Tracing, args: Args, kwargs: Kwargs, of: type) -> Any:
+def make_dict(t: Space, args: Args, kwargs: Kwargs, of: type) -> Any:
     made = k.DictTracker(of, complete=True)
     if of is not dict:
         new_namespace(made)
@@ -174,7 +174,7 @@ _ALLOCATORS = (dict.__new__, list.__new__, set.__new__, collections.defaultdict.
 
 
 @handlers.handles_each({*_ALLOCATORS, collections.OrderedDict.__new__})
-def container_new(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def container_new(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """An empty container: what else `__new__` is given, `__init__` uses."""
     if not isinstance(args[0], k.ClassTracker):
         raise t.unsupported("bad-arguments", "__new__ of something that is no class")
@@ -182,13 +182,13 @@ def container_new(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
 
 
 @handlers.handles(tuple.__new__)
-def tuple_new(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def tuple_new(t: Space, args: Args, kwargs: Kwargs) -> Any:
     _refuse_more(t, args, kwargs)
     cls = args[0].value
     return _collected(t, lambda items: _with_namespace(k.TupleTracker(items, cls), cls), args[1:])
 
 
-def _refuse_more(t: Tracing, args: Args, kwargs: Kwargs) -> None:
+def _refuse_more(t: Space, args: Args, kwargs: Kwargs) -> None:
     """What is no iterable is for C to judge: it depends on the `__init__` of the class."""
     if kwargs or len(args) > 2:
         raise t.unsupported("bad-arguments", "more than an iterable for a tuple or frozenset")
@@ -205,7 +205,7 @@ STRUCTS = [cls for cls in tuple.__subclasses__() if hasattr(cls, "n_sequence_fie
 
 
 @handlers.handles_each(STRUCTS)
-def make_struct(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def make_struct(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """One of its visible items alone: what C refuses, and one with more fields, is made natively."""
 
     def made(items: list[Any]) -> Any:
@@ -225,7 +225,7 @@ _TUPLE_GETTER = type(vars(collections.namedtuple("_Probe", "field"))["field"])
 
 
 @handlers.handles(_TUPLE_GETTER.__get__)
-def named_field(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def named_field(t: Space, args: Args, kwargs: Kwargs) -> Any:
     descriptor, vt = args[:2]
     index = descriptor.real.__reduce__()[1][0]
     return descriptor if k.is_none(vt) else vt.items[index]

@@ -13,7 +13,7 @@ from stator_variables._objects._method_table import MethodTable, app_level, then
 from stator_variables._objects._set_order import derived, in_order
 from stator_variables._protocols import _containers, _iteration
 from stator_variables._protocols._containers import replace_set, step_with
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 methods = MethodTable("view method")
@@ -22,14 +22,14 @@ SET_LIKE = (KEYS, ITEMS)
 
 
 @methods.handles(KEYS.__len__, VALUES.__len__, ITEMS.__len__)
-def length(t: Tracing, vt: Any) -> Any:
+def length(t: Space, vt: Any) -> Any:
     return k.ConstantTracker(len(t.items(vt.mapping)))
 
 
 @methods.handles(
     KEYS.__iter__, VALUES.__iter__, ITEMS.__iter__, *(cls.__iter__ for cls in _ORDERED)
 )
-def iterate(t: Tracing, vt: Any) -> Any:
+def iterate(t: Space, vt: Any) -> Any:
     return _iteration.dict_iterator(t, vt.mapping, vt.part)
 
 
@@ -37,23 +37,23 @@ _REVERSED = [cls.__reversed__ for cls in (KEYS, VALUES, ITEMS, *_ORDERED)]
 
 
 @methods.handles(*_REVERSED, takes=0)
-def reversed_(t: Tracing, vt: Any) -> Any:
+def reversed_(t: Space, vt: Any) -> Any:
     return _iteration.dict_iterator(t, vt.mapping, vt.part, backwards=True)
 
 
 @methods.handles(KEYS.mapping, VALUES.mapping, ITEMS.mapping, takes=0)
-def mapping(t: Tracing, vt: Any) -> Any:
+def mapping(t: Space, vt: Any) -> Any:
     raise t.unsupported("mapping-proxy", "the mapping of a dict view")
 
 
 @methods.handles(KEYS.__contains__)
-def keys_contain(t: Tracing, vt: Any, key: Any) -> Any:
+def keys_contain(t: Space, vt: Any, key: Any) -> Any:
     return k.ConstantTracker(t.lookup(vt.mapping, t.key_of(key)) is not MISSING)
 
 
 @methods.handles(ITEMS.__contains__)
 @operation
-def items_contain(t: Tracing, vt: Any, pair: Any) -> Any:
+def items_contain(t: Space, vt: Any, pair: Any) -> Any:
     if not isinstance(pair, k.TupleTracker) or len(pair.items) != 2:
         return k.ConstantTracker(False)
     if (found := t.lookup(vt.mapping, t.key_of(pair.items[0]))) is MISSING:
@@ -61,7 +61,7 @@ def items_contain(t: Tracing, vt: Any, pair: Any) -> Any:
     return k.ConstantTracker((yield from settle(t.equal(found, pair.items[1]))))
 
 
-def elements(t: Tracing, vt: Any) -> list[Any]:
+def elements(t: Space, vt: Any) -> list[Any]:
     pairs = t.items(vt.mapping)
     return (
         [key for key, _ in pairs]
@@ -72,7 +72,7 @@ def elements(t: Tracing, vt: Any) -> list[Any]:
 
 # -- set operators ----------------------------------------------------------------------------------------------------
 @operation
-def _operate(t: Tracing, left: Any, right: Any, verb: str) -> Any:
+def _operate(t: Space, left: Any, right: Any, verb: str) -> Any:
     if (pairs := _of_pairs(t, left, right, verb)) is not MISSING:
         return (yield from settle(pairs))
     made = yield from settle(_as_set(t, left))
@@ -89,7 +89,7 @@ def _operate(t: Tracing, left: Any, right: Any, verb: str) -> Any:
     return made
 
 
-def _of_pairs(t: Tracing, left: Any, right: Any, verb: str) -> Any:
+def _of_pairs(t: Space, left: Any, right: Any, verb: str) -> Any:
     """Of the pairs of a dict C hashes only what it keeps; MISSING for what goes through sets."""
     view, other = (left, right) if isinstance(left, k.ViewTracker) else (right, left)
     views = isinstance(other, k.ViewTracker)
@@ -105,7 +105,7 @@ def _of_pairs(t: Tracing, left: Any, right: Any, verb: str) -> Any:
     return app_level(t, app.common, [view, other], {})
 
 
-def _intersection(t: Tracing, made: Any, other: Any, left: Any, right: Any) -> Any:
+def _intersection(t: Space, made: Any, other: Any, left: Any, right: Any) -> Any:
     """Goes through the shorter of two views, through the view if a set is not shorter, else through what is not a view
     (`_PyDictView_Intersect`)."""
     if not isinstance(left, k.ViewTracker):
@@ -129,7 +129,7 @@ def _intersection(t: Tracing, made: Any, other: Any, left: Any, right: Any) -> A
     return _containers.new_set(t, [item for key, item in through.items() if key in among])
 
 
-def _as_set(t: Tracing, vt: Any) -> Any:
+def _as_set(t: Space, vt: Any) -> Any:
     if isinstance(vt, k.ViewTracker) and vt.part != "values":
         return _containers.new_set(t, elements(t, vt))
     made = k.SetTracker(set)
@@ -151,7 +151,7 @@ for _name, _verb in _sets.OPERATORS.items():
 
 
 @methods.handles(KEYS.isdisjoint, ITEMS.isdisjoint, takes=1)
-def isdisjoint(t: Tracing, left: Any, right: Any) -> Any:
+def isdisjoint(t: Space, left: Any, right: Any) -> Any:
     has_length = k.ConstantTracker(isinstance(right, k.SetTracker | k.ViewTracker))
     return app_level(t, app.is_disjoint, [left, right, has_length], {})
 
@@ -162,14 +162,14 @@ def _is_set(vt: Any) -> bool:
 
 def _comparison(name: str, compare: Callable[[Any, Any], bool]) -> None:
     @methods.handles(getattr(ITEMS, name))
-    def of_pairs(t: Tracing, left: Any, right: Any) -> Any:
+    def of_pairs(t: Space, left: Any, right: Any) -> Any:
         if not _is_set(right):
             return k.NOT_IMPLEMENTED
         return app_level(t, app.compared, [left, right, k.ConstantTracker(name)], {})
 
     @methods.handles(getattr(KEYS, name))
     @operation
-    def of_keys(t: Tracing, left: Any, right: Any) -> Any:
+    def of_keys(t: Space, left: Any, right: Any) -> Any:
         if not _is_set(right):
             return k.NOT_IMPLEMENTED
         if right.cls not in (KEYS, set, frozenset):

@@ -14,7 +14,7 @@ from stator_variables._applevel._methods import equal, hashed
 from stator_variables._emit._emitter import Emitter
 from stator_variables._objects._hashing import Answered
 from stator_variables._protocols._calls import frame_for
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 
 
 def before_other_answers(e: Emitter) -> Answered | None:
@@ -31,7 +31,7 @@ def before_other_answers(e: Emitter) -> Answered | None:
     return None
 
 
-def _answer_now(t: Tracing, question: tuple[Any, ...]) -> Any:
+def _answer_now(t: Space, question: tuple[Any, ...]) -> Any:
     """Interpreted, and undone. What raises, or breaks, is no answer."""
     outer, function = t.machine, hashed if len(question) == 1 else equal
     mark, at = outer.domain.mark(), (t.frame, t.instruction)

@@ -22,8 +22,8 @@ from stator_guards import CallSource, CapturedSource, LiteralSource, ParameterSo
 
 from stator_variables._objects._lookup import plain_lookup
 from stator_variables._runtime._support import base_of_c, living
+from stator_variables._space import Space, real_of, source_of
 from stator_variables._trace._drawn import is_drawn
-from stator_variables._tracing import Tracing, real_of, source_of
 from stator_variables._tracker import DELETED, is_pending
 
 Entry = TypeVar("Entry", bound=Callable[..., Any])
@@ -45,7 +45,7 @@ class Later:
 class Emitter:
     """Collects the source of one entry. `captured` are the constants its namespace needs."""
 
-    t: Tracing
+    t: Space
     makes_tracebacks: bool = False  # the frames that exceptions were raised in have ended
     loads: list[str] = attrs.field(factory=list)
     draws: list[str] = attrs.field(factory=list)  # steps on random streams ahead of the graph

@@ -26,7 +26,7 @@ from stator_variables._runtime._support import (
     teed,
     unasked,
 )
-from stator_variables._tracing import real_of
+from stator_variables._space import real_of
 from stator_variables._tracker import is_pending
 
 

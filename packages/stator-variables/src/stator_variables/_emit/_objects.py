@@ -35,7 +35,7 @@ from stator_variables._objects._exceptions import TracebackTracker, traceback_of
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._made_exceptions import given_to_new, keeps_in_init
 from stator_variables._runtime._support import make_function
-from stator_variables._tracing import real_of, source_of
+from stator_variables._space import real_of, source_of
 from stator_variables._tracker import DELETED
 
 

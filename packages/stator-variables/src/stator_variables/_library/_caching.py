@@ -45,7 +45,7 @@ from stator_variables._objects._cache_contents import (
 )
 from stator_variables._objects._hashing import real_key, tuple_of
 from stator_variables._objects._wrapping import wrap_present
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("cache")
@@ -185,13 +185,13 @@ def _make_first(asked: Sequence[CallSource], before: Sequence[list[Any]]) -> Non
 
 
 @handlers.handles(CACHED.__get__)
-def bind(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def bind(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     cached, receiver = args[:2]
     return cached if k.is_none(receiver) else k.MethodTracker(cached, receiver)
 
 
 @handlers.handles(CACHED.__call__)
-def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     cached, *values = args
     parameters = getattr(cached.real, "cache_parameters", None)
     if parameters is None or parameters()["maxsize"] == 0:
@@ -228,12 +228,12 @@ def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return _missed(t, made, real) if t.policy.is_whole and is_first else _tried(t, made, real)
 
 
-def _refused(t: Tracing, made: CachedCall, why: str) -> Exception:
+def _refused(t: Space, made: CachedCall, why: str) -> Exception:
     t.guard(made.asked, Is(MISSING))
     return t.unsupported("cached-function", f"a cached function that {why}", once=True)
 
 
-def _found(t: Tracing, made: CachedCall, result: Any) -> Any:
+def _found(t: Space, made: CachedCall, result: Any) -> Any:
     t.cached.calls.append(made)
     t.journal.record(t.cached.calls.pop)
     if made.is_read:
@@ -242,7 +242,7 @@ def _found(t: Tracing, made: CachedCall, result: Any) -> Any:
     return t.wrap(result, CapturedSource("cached", result))
 
 
-def _rely_on(t: Tracing, made: CachedCall, result: Any) -> None:
+def _rely_on(t: Space, made: CachedCall, result: Any) -> None:
     """Guard what the cache has for a call; all calls with constant arguments have one guard."""
     cached, (_, *arguments) = made.cached.real, made.asked.arguments
     asked: Any = made.asked.fn.args  # type: ignore[attr-defined]
@@ -255,7 +255,7 @@ def _rely_on(t: Tracing, made: CachedCall, result: Any) -> None:
         t.guard(CallSource(KeptResult(asked, cached, result), *made.asked.arguments), Truth(True))
 
 
-def _was_made_ahead(t: Tracing, made: CachedCall, values: list[Any]) -> bool:
+def _was_made_ahead(t: Space, made: CachedCall, values: list[Any]) -> bool:
     """By a guard, which held then, and another one did not."""
     number = _number([*made.kwargs], made.cached.real, values)
     return bool(
@@ -268,11 +268,11 @@ def _may_vary(source: Source) -> bool:
     return any(isinstance(step, ParameterSource) for step in source.steps())
 
 
-def _has_room(t: Tracing, info: Any) -> bool:
+def _has_room(t: Space, info: Any) -> bool:
     return info.maxsize is None or bool(info.currsize + len(t.cached.calls) < info.maxsize)
 
 
-def _may_be_ahead(t: Tracing, made: CachedCall) -> bool:
+def _may_be_ahead(t: Space, made: CachedCall) -> bool:
     """Whether a call that finds nothing may be made before the entry runs, if it does nothing but compute: what comes
     before it cannot show in it, and it throws nothing out that the entry reads."""
     info = made.cached.real.cache_info()
@@ -295,7 +295,7 @@ def asker(names: tuple[str, ...], typed: bool) -> Any:
     return ask
 
 
-def _argument(t: Tracing, vt: Any) -> tuple[Source, Any]:
+def _argument(t: Space, vt: Any) -> tuple[Source, Any]:
     """Where a guard finds an argument again, and what it is."""
     if isinstance(vt, k.NumberTracker) and vt.cls is int and vt.traced.example.node.has_hint():
         source = t.graph.source_of(vt.traced, computed=True)
@@ -326,7 +326,7 @@ def _size(*items: Any) -> Any:
 _MADE: dict[type, Any] = {tuple: tuple_of, torch.Size: _size}
 
 
-def _constant(t: Tracing, vt: Any) -> Any:
+def _constant(t: Space, vt: Any) -> Any:
     if isinstance(vt, k.NumberTracker):
         return _symbolic_numbers.specialised(t, vt)
     if isinstance(vt, k.ClassTracker):
@@ -338,7 +338,7 @@ def _constant(t: Tracing, vt: Any) -> Any:
 
 
 @operation
-def _tried(t: Tracing, made: CachedCall, values: list[Any]) -> Any:
+def _tried(t: Space, made: CachedCall, values: list[Any]) -> Any:
     """The call is made ahead if its function does nothing but compute, and does not raise: that would happen twice.
     Behind writes to tensors and random numbers it may not see any tensor."""
     inside = getattr(made.cached.real, "__wrapped__", None)
@@ -376,7 +376,7 @@ def _is_bounded(earlier: CachedCall) -> bool:
 
 @operation
 def _within_trial(
-    t: Tracing, cached: Any, args: list[Any], kwargs: dict[str, Any], values: list[Any]
+    t: Space, cached: Any, args: list[Any], kwargs: dict[str, Any], values: list[Any]
 ) -> Any:
     """A call by a function that is tried: it is made when that one is, which then has the result that matters. So
     nothing is relied on here, and what the cache does not hold is interpreted, once for equal arguments."""
@@ -392,7 +392,7 @@ def _within_trial(
     return t.cached.trial[call]
 
 
-def _missed(t: Tracing, made: CachedCall, values: list[Any]) -> Any:
+def _missed(t: Space, made: CachedCall, values: list[Any]) -> Any:
     """The result of a call that finds nothing, made here."""
     for earlier in t.cached.calls:  # they count, and say which results are thrown out
         if not earlier.made:

@@ -13,14 +13,14 @@ from stator_variables import _kinds as k
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._lookup import plain_lookup
 from stator_variables._objects._wrapping import ATOMS
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("enum")
 
 
 @handlers.handles(enum.Enum.__new__)
-def member_of(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def member_of(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """`Color(1)`; MISSING where code of the program has a say."""
     if len(args) != 2 or not isinstance(args[0], k.ClassTracker) or id(args[0].value) in t.made:
         return MISSING
@@ -41,7 +41,7 @@ def _made(cls: type, value: Any) -> Any:
 
 
 @handlers.handles(enum.Flag.__invert__, enum.IntFlag.__invert__)
-def inverted(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def inverted(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """`~flag`, which the flag keeps."""
     flag = args[0].constant()
     if not isinstance(flag, enum.Flag) or id(type(flag)) in t.made:

@@ -21,7 +21,7 @@ from stator_variables._objects._method_table import app_level, as_constant, fold
 from stator_variables._objects._raising import throw
 from stator_variables._objects._wrapping import new_namespace
 from stator_variables._protocols import _attributes, _containers, _folding, _iteration, _operators
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING, is_pending
 
 handlers: HandlerTable[Any, Any] = HandlerTable("functools function")
@@ -29,7 +29,7 @@ _GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 
 
 @handlers.handles_each(_GETTERS)
-def make(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def make(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     names = args if of is operator.attrgetter else args[:1]
     if of is not operator.itemgetter and not all(isinstance(vt.constant(), str) for vt in names):
         raise t.unsupported(
@@ -39,7 +39,7 @@ def make(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
 
 
 @handlers.handles(*(cls.__call__ for cls in _GETTERS))
-def use_getter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def use_getter(t: Space, args: Args, kwargs: Kwargs) -> Any:
     getter = args[0]
     if not isinstance(getter, k.RecipeTracker):
         raise t.unsupported("builtin", f"a call of an operator.{getter.cls.__name__} of objects")
@@ -55,12 +55,12 @@ def use_getter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(functools.cached_property.__get__)
-def in_python(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def in_python(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return app_level(t, app.cached_property_get, args, kwargs)
 
 
 @handlers.handles_each(vars(functools.partial)[name] for name in ("func", "args"))
-def part_of_partial(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def part_of_partial(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     vt = args[0]
     if vt.source is not None:
         return _attributes.read_existing_field(t, of, vt, of.__name__)
@@ -72,12 +72,12 @@ def part_of_partial(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
 
 
 @handlers.handles(functools.cmp_to_key)
-def make_key(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def make_key(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return k.RecipeTracker(k.KEY_WRAPPER, [*args, *kwargs.values()], {})
 
 
 @handlers.handles(k.KEY_WRAPPER.__call__)
-def use_key(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def use_key(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if not isinstance(args[0], k.RecipeTracker):
         raise t.unsupported("builtin", "a call of what functools.cmp_to_key gave outside")
     return k.RecipeTracker(k.KEY_WRAPPER, [args[0].args[0], *args[1:], *kwargs.values()], {})
@@ -89,7 +89,7 @@ def use_key(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         for name in "lt le eq ne gt ge".split()
     }
 )
-def compare_keys(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def compare_keys(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if any(vt.cls is not k.KEY_WRAPPER for vt in args):
         throw(TypeError, "other argument must be K instance")
     if not all(isinstance(vt, k.RecipeTracker) and len(vt.args) > 1 for vt in args):
@@ -108,7 +108,7 @@ def dispatched(dispatch: Any, cls: type) -> Any:
     return dispatch(cls)
 
 
-def dispatch(t: Tracing, function: Any, args: Args) -> Any:
+def dispatch(t: Space, function: Any, args: Args) -> Any:
     """`dispatch(cls)` of an existing single-dispatch function: asked again on every call."""
     if not isinstance(cls := args[0], k.ClassTracker):
         raise t.unsupported("bad-arguments", "a dispatch on something that is no class")
@@ -136,20 +136,20 @@ def dispatch(t: Tracing, function: Any, args: Args) -> Any:
 
 
 @handlers.handles(types.MethodType)
-def make_method(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def make_method(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if k.is_none(args[1]) or not defines(t, args[0].cls, "__call__"):
         raise t.unsupported("bad-arguments", "a call of MethodType that it does not accept")
     return k.MethodTracker(args[0], args[1])
 
 
 @handlers.handles(threading.get_ident)
-def get_ident(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def get_ident(t: Space, args: Args, kwargs: Kwargs) -> Any:
     t.guard(CallSource(threading.get_ident), Equals(threading.get_ident()))
     return k.ConstantTracker(threading.get_ident())
 
 
 @handlers.handles(sys.exception)
-def handled(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def handled(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """The exception that the innermost frame which handles one is handling; outside of ours there must be none."""
     if (found := t.machine.handled()) is not None:
         return found
@@ -160,7 +160,7 @@ def handled(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(sys.exc_info)
-def exc_info(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def exc_info(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if k.is_none(found := handled(t, args, kwargs)):
         return k.TupleTracker([k.NONE, k.NONE, k.NONE], tuple)
     return k.TupleTracker([t.class_of(found), found, _exceptions.traceback_of(t, found)], tuple)
@@ -168,7 +168,7 @@ def exc_info(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles_each((math.prod, math.fsum))
 @operation
-def over_items(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def over_items(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     items = k.TupleTracker((yield from settle(t.drain(args[0]))), tuple)
     found = (_folding.fold if of is math.prod else _folding.fold_numbers)(t, of, [items], kwargs)
     if found is not MISSING:
@@ -183,7 +183,7 @@ def over_items(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
 
 
 @handlers.handles_each((vars(int)["from_bytes"], vars(float)["fromhex"], vars(bytes)["fromhex"]))
-def made_from_text(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def made_from_text(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """A class method of a number or bytes: pure where the class is the builtin one."""
     cls = args[0].value
     if cls not in (int, float, bytes):
@@ -192,7 +192,7 @@ def made_from_text(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
 
 
 @handlers.handles(*(vars(cls)["__class_getitem__"] for cls in GENERIC))
-def generic_alias(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def generic_alias(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """`list[int]`: an alias of constants and classes."""
     parts = args[1].items if isinstance(args[1], k.TupleTracker) else [args[1]]
     values = [_in_alias(part) for part in parts]
@@ -219,7 +219,7 @@ def _in_alias(vt: Any) -> Any:
 
 
 @handlers.handles(types.GenericAlias.__call__)
-def call_alias(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def call_alias(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """Calls the class; an instance that can hold attributes gets `__orig_class__`, which builtin ones cannot."""
     origin = args[0].real.__origin__ if args[0].real is not MISSING else None
     if origin not in (list, dict, tuple, set, frozenset):
@@ -228,7 +228,7 @@ def call_alias(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(operator.concat)
-def concat(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def concat(t: Space, args: Args, kwargs: Kwargs) -> Any:
     found = t.fold(operator.concat, args, kwargs)
     return app_level(t, app.concat, args, kwargs) if found is MISSING else found
 
@@ -238,7 +238,7 @@ _SEARCHES: dict[Any, Any] = {operator.countOf: app.count_of, operator.indexOf: a
 
 @handlers.handles_each([*_SEARCHES])
 @operation
-def search(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def search(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if (found := t.fold(of, args, kwargs)) is not MISSING:
         return found
     iterator = yield from _iteration.iterator_to_search(t, args[0])
@@ -249,7 +249,7 @@ def search(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
 
 
 @handlers.handles(functools.partial)
-def make_partial(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def make_partial(t: Space, args: Args, kwargs: Kwargs) -> Any:
     function, *rest = args
     if not defines(t, function.cls, "__call__"):
         throw(TypeError, "the first argument must be callable")

@@ -23,7 +23,7 @@ from torch.autograd import grad_mode
 from stator_variables import _kinds as k
 from stator_variables._library._modes import GRAD, Setting, put
 from stator_variables._objects import _dictionary
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker
 
 handlers: HandlerTable[Any, Any] = HandlerTable("inference mode")
@@ -56,7 +56,7 @@ class InferenceTracker(VariableTracker):
             yield
 
 
-def _kept(t: Tracing) -> dict[Setting, Any]:
+def _kept(t: Space) -> dict[Setting, Any]:
     """The modes that it keeps and puts back."""
     autocast = {
         setting: setting.now for setting in t.modes if setting.read is torch.is_autocast_enabled
@@ -67,7 +67,7 @@ def _kept(t: Tracing) -> dict[Setting, Any]:
 
 
 @handlers.handles(torch.inference_mode.__enter__)
-def enter(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def enter(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     namespace = args[0].namespace
     mode = MISSING if namespace is None else t.lookup(namespace, "mode")
     if mode is MISSING or not isinstance(mode.constant(), bool):
@@ -93,7 +93,7 @@ def enter(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(torch.inference_mode.__exit__)
-def leave(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def leave(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     entered = MISSING if args[0].namespace is None else t.lookup(args[0].namespace, _CONTEXT)
     if (
         not isinstance(entered, InferenceTracker)
@@ -105,7 +105,7 @@ def leave(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return k.NONE
 
 
-def _exit(t: Tracing) -> None:
+def _exit(t: Space) -> None:
     entered = t.inference.entered.pop()
     inside = entered.inside = _kept(t)
     entered.leave()
@@ -153,5 +153,5 @@ def rebuild(e: Any, vt: Any) -> str:
     return str(e.bind(vt, f"{e.capture(ENTER, 'enter_inference_mode')}({vt.mode})"))
 
 
-def _starts(t: Tracing) -> dict[Setting, Any]:
+def _starts(t: Space) -> dict[Setting, Any]:
     return {setting: t.modes[setting] for setting in _kept(t)}

@@ -15,7 +15,7 @@ from stator_variables._objects._arity import Args, Kwargs, signature_arity
 from stator_variables._objects._method_table import app_level, settle_all
 from stator_variables._objects._raising import throw
 from stator_variables._protocols import _iteration
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("itertools function")
@@ -27,7 +27,7 @@ _LAZY = [getattr(itertools, name) for name in _NAMES.split() if hasattr(itertool
 
 
 @handlers.handles_each(_LAZY)
-def make_lazy(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def make_lazy(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if of is itertools.islice:
         args = [*args[:1], *(_symbolic_numbers.as_constant(t, bound) for bound in args[1:])]
     _check(t, of, args, kwargs)
@@ -39,7 +39,7 @@ def _check_size(size: Any) -> None:
         throw(ValueError, "n must be at least one")
 
 
-def _check(t: Tracing, real: Any, args: Args, kwargs: Kwargs) -> None:
+def _check(t: Space, real: Any, args: Args, kwargs: Kwargs) -> None:
     bad: Any = not signature_arity(getattr(app, real.__name__)).accepts(args, kwargs)
     if real is itertools.islice:
         bad = any(_is_no_bound(bound.constant()) for bound in args[1:])
@@ -54,7 +54,7 @@ def _check(t: Tracing, real: Any, args: Args, kwargs: Kwargs) -> None:
     _check_given(t, real, bad)
 
 
-def _check_given(t: Tracing, real: Any, is_wrong: bool) -> None:
+def _check_given(t: Space, real: Any, is_wrong: bool) -> None:
     if is_wrong:
         raise t.unsupported(
             "bad-arguments", f"a call of itertools.{real.__name__} that it does not accept"
@@ -66,7 +66,7 @@ def _is_no_bound(value: Any) -> bool:
 
 
 @operation
-def _made(t: Tracing, cls: type, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def _made(t: Space, cls: type, args: Args, kwargs: Kwargs, of: Any) -> Any:
     args, at = [*args], _ASKED.get(of, slice(1))
     args[at] = yield from settle_all(t.get_iterator(vt) for vt in args[at])
     named = [name for name in ("iterable", "data", "selectors") if name in kwargs]
@@ -87,19 +87,19 @@ _ASKED |= dict.fromkeys((itertools.count, itertools.repeat), slice(0))
 
 
 @handlers.handles_each({itertools.chain: False, itertools.chain.from_iterable: True})
-def chain(t: Tracing, args: Args, kwargs: Kwargs, of: bool) -> Any:
+def chain(t: Space, args: Args, kwargs: Kwargs, of: bool) -> Any:
     return _made(
         t, itertools.chain, args if of else [k.TupleTracker(args, tuple)], {}, itertools.chain
     )
 
 
 @handlers.handles(itertools.chain.__dict__["from_iterable"])
-def chain_of_class(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def chain_of_class(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return _made(t, args[0].value, args[1:], {}, itertools.chain)
 
 
 @handlers.handles(app.group_of)
-def group(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def group(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return after(
         app_level(t, app._grouper, args, {}),
         lambda inner: _iterator(itertools._grouper, inner),  # type: ignore[attr-defined]
@@ -108,7 +108,7 @@ def group(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(itertools.tee)
 @operation
-def tee(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def tee(t: Space, args: Args, kwargs: Kwargs) -> Any:
     bad = len(args) == 2 and (args[1].constant() is None or _is_no_bound(args[1].constant()))
     _check_given(t, itertools.tee, bad)
     count = 2 if len(args) == 1 else args[1].constant()
@@ -127,7 +127,7 @@ def _iterator(cls: type, inner: Any) -> Any:
 
 # -- made at once -----------------------------------------------------------------------------------------------------
 @handlers.handles_each(POOLED)
-def make_eager(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def make_eager(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """Iterables come first, one for all but `product`; then at most one int."""
     is_product = of is itertools.product
     count = len(args) if is_product else 1
@@ -168,7 +168,7 @@ def _count(real: Any, lengths: list[int], r: int | None = None, repeat: int = 1)
 
 @operation
 def _combined(
-    t: Tracing,
+    t: Space,
     real: Any,
     args: Args,
     kwargs: Kwargs,

@@ -25,10 +25,10 @@ from stator_variables._objects._wrapping import equal_to
 from stator_variables._protocols import _calls
 from stator_variables._runtime._support import give_warning
 from stator_variables._runtime._warnings import filtered
+from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls, _torch_functions
 from stator_variables._tensors import _torch_state as state
 from stator_variables._trace._graph import Traced
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("global mode")
@@ -76,7 +76,7 @@ def _written(value: Any, capture: Callable[[Any, str], str]) -> str:
     return repr(value) if type(value) in (bool, int, str) else capture(value, "mode")
 
 
-def restore(t: Tracing) -> None:
+def restore(t: Space) -> None:
     """Put the modes back as they were when tracing started."""
     while t.inference.entered:
         t.inference.entered.pop().leave()
@@ -85,9 +85,7 @@ def restore(t: Tracing) -> None:
             setting.set(before)
 
 
-def effects(
-    t: Tracing, capture: Callable[[Any, str], str], are_set: frozenset[Setting]
-) -> list[str]:
+def effects(t: Space, capture: Callable[[Any, str], str], are_set: frozenset[Setting]) -> list[str]:
     """Statements that set the modes whose value differs from the start, but those that are set already."""
     values = {setting: setting.now for setting in t.modes if setting not in are_set}
     return [
@@ -97,7 +95,7 @@ def effects(
     ]
 
 
-def put(t: Tracing, setting: Setting, value: Any, inference: bool | None = None) -> None:
+def put(t: Space, setting: Setting, value: Any, inference: bool | None = None) -> None:
     """Set a mode, as a node of the graph and for real. In inference mode (by default: as it is) nothing gets gradients,
     whatever their mode; to the graph it is that mode."""
     before = setting.now
@@ -112,7 +110,7 @@ def put(t: Tracing, setting: Setting, value: Any, inference: bool | None = None)
     t.journal.record(lambda: setting.set(before))
 
 
-def _seal(t: Tracing, setter: Traced) -> None:
+def _seal(t: Space, setter: Traced) -> None:
     """Take no operator any more behind a setter of state that kernels read, where a compiler would not keep its place.
 
     Setters before or after all operators run outside of what a compiler makes.
@@ -130,7 +128,7 @@ def _seal(t: Tracing, setter: Traced) -> None:
 
 # -- the rows of the table --------------------------------------------------------------------------------------------
 @handlers.handles_each([*state.SETTERS])
-def write(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> None:
+def write(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> None:
     row = state.SETTERS[of]
     decided = _torch_calls.decided(t, args)
     values = [_known(t, of, vt) for vt in decided]
@@ -151,7 +149,7 @@ def write(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> None:
         put(t, setting, value)
 
 
-def _known(t: Tracing, of: Any, vt: Any) -> Any:
+def _known(t: Space, of: Any, vt: Any) -> Any:
     """The value of an argument: a constant, or a list of these."""
     value = vt.constant()
     if isinstance(vt, k.ListTracker):
@@ -167,7 +165,7 @@ def _captured(values: Iterable[Any]) -> list[CapturedSource]:
     return [CapturedSource(repr(value), value) for value in values]
 
 
-def _is_accepted(t: Tracing, setting: Setting, value: Any) -> bool:
+def _is_accepted(t: Space, setting: Setting, value: Any) -> bool:
     """Try a setter, and take it back. Gives False where it only warns, as one for a device that is not there.
 
     What C says of arguments that it does not take, it says to the program.
@@ -193,7 +191,7 @@ def _is_accepted(t: Tracing, setting: Setting, value: Any) -> bool:
 
 
 @handlers.handles_each([*state.GUARDED, *state.COVERED, *state.CONSTANT])
-def read(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def read(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     values = [_known(t, of, vt) for vt in args]
     if kwargs:
         raise t.unsupported("mode-value", f"{of.__name__}() with arguments given by name")
@@ -211,13 +209,13 @@ def read(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     return _guarded(t, source, start, of(*values))
 
 
-def _is_set(t: Tracing, of: Any, key: tuple[Any, ...]) -> bool:
+def _is_set(t: Space, of: Any, key: tuple[Any, ...]) -> bool:
     """Return True if the answer is what the region has set."""
     return any(setting.read is of and setting.key == key for setting in t.modes)
 
 
 @contextlib.contextmanager
-def _as_at_start(t: Tracing, settings: list[Setting]) -> Iterator[None]:
+def _as_at_start(t: Space, settings: list[Setting]) -> Iterator[None]:
     """Take settings back for a moment: one may decide what the query of another gives."""
     present = [(setting, setting.now) for setting in settings]
     for setting in reversed(settings):
@@ -227,12 +225,12 @@ def _as_at_start(t: Tracing, settings: list[Setting]) -> Iterator[None]:
         setting.set(value)
 
 
-def _guarded(t: Tracing, source: CallSource, start: Any, answer: Any) -> Any:
+def _guarded(t: Space, source: CallSource, start: Any, answer: Any) -> Any:
     t.guard(source, equal_to(start))
     return _new_values.fresh(t, answer)
 
 
-def _as_said(t: Tracing, of: Any, values: list[Any]) -> Any:
+def _as_said(t: Space, of: Any, values: list[Any]) -> Any:
     """The answer of a query, and the warning of one that is deprecated, which each call gives."""
     try:
         with filtered("error", ""):
@@ -246,31 +244,31 @@ def _as_said(t: Tracing, of: Any, values: list[Any]) -> Any:
 
 
 @handlers.handles_each([*state.AUTOCAST_DTYPES])
-def autocast_dtype(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def autocast_dtype(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     _as_said(t, of, [])
     device = k.ConstantTracker(state.AUTOCAST_DTYPES[of])
     return read(t, [device], {}, torch.get_autocast_dtype)
 
 
 @handlers.handles(torch._utils.is_compiling)
-def deprecated_is_compiling(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def deprecated_is_compiling(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     _as_said(t, torch._utils.is_compiling, [])
     return _torch_functions.is_compiling(t, [], {})
 
 
-def warn(t: Tracing, text: str, category: type[Warning]) -> None:
+def warn(t: Space, text: str, category: type[Warning]) -> None:
     """Give a warning in each call, at the line of the program that is traced."""
     told = [k.ConstantTracker(text), k.ConstantTracker(category.__name__)]
     _torch_calls.record_unheard(t, give_warning, told, {})
 
 
 @handlers.handles_each(state.FIXED)
-def answer(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def answer(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     return k.ConstantTracker(of)
 
 
 @handlers.handles_each(state.REFUSED)
-def refuse(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: str) -> None:
+def refuse(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> None:
     raise t.unsupported("mode-value", f"a function of torch that {of}")
 
 
@@ -280,7 +278,7 @@ _GRAD_OF_A_BODY = Setting(
 
 
 @contextlib.contextmanager
-def grad_mode(t: Tracing, enabled: bool) -> Iterator[None]:
+def grad_mode(t: Space, enabled: bool) -> Iterator[None]:
     """Grad mode as an operator has it around its body. What fails inside takes it back with all else."""
     before = torch.is_grad_enabled()
     if enabled != before:
@@ -310,13 +308,13 @@ NESTING = Setting(_nesting, _set_nesting, "set_autocast_nesting", is_node=False)
 
 
 @handlers.handles_each({torch.autocast_increment_nesting: 1, torch.autocast_decrement_nesting: -1})
-def change_nesting(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: int) -> Any:
+def change_nesting(t: Space, args: list[Any], kwargs: dict[str, Any], of: int) -> Any:
     put(t, NESTING, _nesting() + of)
     return k.ConstantTracker(_nesting())
 
 
 @handlers.handles(torch.clear_autocast_cache)
-def clear_cache(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
+def clear_cache(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
     """The cache only spares casts; the casts of the graph are its own."""
     _torch_calls.record_unheard(t, torch.clear_autocast_cache, [], {})
 
@@ -335,7 +333,7 @@ INDEXING = Setting(
 
 
 @handlers.handles(torch._C._push_on_torch_function_stack)
-def push_mode(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
+def push_mode(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
     if args[0].cls is _torch_calls.indexing_mode():
         put(t, INDEXING, INDEXING.now + 1)
     elif (
@@ -351,7 +349,7 @@ def push_mode(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
 
 
 @handlers.handles(torch._C._pop_torch_function_stack)
-def pop_mode(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def pop_mode(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """What it gives for that of indexing is looked at by nobody: the mode that is left knows itself."""
     if not (INDEXING.now or t.overrides.modes):
         raise t.unsupported("mode-value", "a mode that was entered elsewhere")
@@ -364,14 +362,14 @@ def pop_mode(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(torch.device.__enter__)
-def enter_device(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def enter_device(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """C pushes the mode without its `__enter__`, which would put it below the others."""
     made = _calls.construct(t, k.ClassTracker(DeviceContext), args, {})
     return then(after(made, lambda mode: push_mode(t, [mode], {})), args[0])
 
 
 @handlers.handles(torch.device.__exit__)
-def leave_device(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
+def leave_device(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
     pop_mode(t, [], {})
 
 
@@ -381,12 +379,12 @@ _ENDS = "run_callbacks_on_exit"
 
 
 @handlers.handles(record_function.__init__)
-def make_range(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def make_range(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return app_level(t, initialise_range, args, kwargs)
 
 
 @handlers.handles(record_function.__enter__)
-def enter_range(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def enter_range(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Nobody sees a range while no profiler runs. Should it be left natively, after a break, it has nothing to end."""
     if read(t, [], {}, _profiler_enabled).constant() or args[0].namespace is None:
         return MISSING
@@ -395,6 +393,6 @@ def enter_range(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(record_function.__exit__)
-def leave_range(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def leave_range(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     ends = t.lookup(args[0].namespace, _ENDS)
     return MISSING if ends is MISSING or ends.constant() is not False else k.NONE

@@ -10,13 +10,13 @@ from stator_variables import _kinds as k
 from stator_variables._objects import _dictionary
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._method_table import app_level
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 
 handlers: HandlerTable[Any, Any] = HandlerTable("method of SimpleNamespace")
 
 
 @handlers.handles(types.SimpleNamespace.__init__)
-def initialise(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def initialise(t: Space, args: Args, kwargs: Kwargs) -> Any:
     for name, value in kwargs.items():
         _dictionary.set_name(t, args[0].namespace, name, value)
     return k.NONE
@@ -33,5 +33,5 @@ def _compared(test: Any, left: Any, right: Any) -> Any:
 @handlers.handles_each(
     {types.SimpleNamespace.__eq__: operator.eq, types.SimpleNamespace.__ne__: operator.ne}
 )
-def compared(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def compared(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     return app_level(t, _compared, [k.BuiltinTracker(of), *args], kwargs)

@@ -16,9 +16,9 @@ from stator_variables._objects import _scalars, _symbolic_numbers
 from stator_variables._protocols import _folding
 from stator_variables._pure import DTYPES, NUMBERS, NUMPY
 from stator_variables._runtime._warnings import filtered
+from stator_variables._space import Space
 from stator_variables._tensors import _arrays, _torch_calls
 from stator_variables._tensors._arrays import layer
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("NumPy").merged_with(_arrays.handlers)
@@ -152,13 +152,13 @@ def _stand_in(owner: Any, name: str) -> Any:
     return _OWN.get(name) or _named(owner, name)
 
 
-def _known(t: Tracing, vt: Any) -> Any:
+def _known(t: Space, vt: Any) -> Any:
     """A number, a dtype, or a tuple of them."""
     vt = _symbolic_numbers.as_constant(t, vt)
     return vt.value if isinstance(vt, k.ClassTracker) else vt.constant()
 
 
-def _call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A function of NumPy that is an object of a class of its own."""
     function, *operands = args
     if function.real is MISSING:
@@ -166,7 +166,7 @@ def _call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return _function(t, operands, kwargs, of=function.real)
 
 
-def _function(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def _function(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """On numbers alone it is called; what gives an array, or is given one, is computed."""
     if (folded := _folded(t, of, args, kwargs)) is not MISSING:
         return folded
@@ -187,7 +187,7 @@ def _is_symbolic_size(vt: Any) -> bool:
     )
 
 
-def _of_size(t: Tracing, make: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _of_size(t: Space, make: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """An array of a symbolic size, of which nothing hangs on the number; `ShapeEnv` guards that it is a size."""
     if len(args) != 1 or kwargs.keys() - {"dtype"} or not _is_symbolic_size(args[0]):
         return MISSING
@@ -201,7 +201,7 @@ def _of_size(t: Tracing, make: Any, args: list[Any], kwargs: dict[str, Any]) -> 
     return k.ArrayTracker(_torch_calls.record_unheard(t, make, args, named), NUMPY.ndarray)
 
 
-def _folded(t: Tracing, real: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _folded(t: Space, real: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if not isinstance(real, NUMPY.ufunc) and real not in _FOLDED:
         return MISSING
     if not kwargs and (found := _scalars.computed(t, real, args)) is not MISSING:
@@ -220,7 +220,7 @@ def _folded(t: Tracing, real: Any, args: list[Any], kwargs: dict[str, Any]) -> A
     return k.ConstantTracker(result) if type(result) in (*NUMBERS, int, float, bool) else MISSING
 
 
-def _as_array(t: Tracing, real: Any, vt: Any, kwargs: dict[str, Any]) -> Any:
+def _as_array(t: Space, real: Any, vt: Any, kwargs: dict[str, Any]) -> Any:
     """The two functions that see a tensor as an array over its memory, or a copy of it; also one in a sequence."""
     if real not in (NUMPY.array, NUMPY.asarray):
         return vt
@@ -247,13 +247,13 @@ def _warns_of_copies() -> bool:
     return False
 
 
-def _method(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def _method(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     if (folded := t.fold(of, args, kwargs)) is not MISSING:
         return folded
     return _arrays.compute(t, of, _stand_in(layer.ndarray, of.__name__), args, kwargs)
 
 
-def _of_dtypes(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def _of_dtypes(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """A dtype made of its name or its class, or compared with them."""
     values = [_known(t, vt) for vt in args]
     if kwargs or MISSING in values:
@@ -265,19 +265,19 @@ def _view(name: str) -> Any:
     return lambda t, args, kwargs: _arrays.operate(t, operator.attrgetter(name), args[0])
 
 
-def _shape(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _shape(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     tensor = args[0].tensor
     sizes = _torch_calls.metadata_value(t, tensor.example.shape, "size", [tensor], {})
     return k.TupleTracker(sizes.items, tuple)
 
 
-def _length(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _length(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if not args[0].tensor.example.dim():
         raise t.unsupported("numpy", "the length of an array without dimensions")
     return _shape(t, args, kwargs).items[0]
 
 
-def _size(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _size(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return _torch_calls.read_metadata(t, torch.Tensor.numel, [args[0].tensor], {})
 
 
@@ -288,7 +288,7 @@ def _metadata(read: Callable[[Any], Any]) -> Any:
 def _of_tensors(field: Callable[..., Any]) -> Callable[..., Any]:
     """Of an array over memory that no tensor can be over, C is asked."""
 
-    def read(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def read(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if not isinstance(args[0], k.ArrayTracker):
             raise t.unsupported("numpy", "an attribute of an array that no tensor can stand for")
         return field(t, args, kwargs)

@@ -18,9 +18,9 @@ from stator_variables import _kinds as k
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._pure import DTYPES, NUMPY, is_number_of_numpy
 from stator_variables._runtime._support import number_tensor, tensor_of
+from stator_variables._space import Space
 from stator_variables._tensors import _streams, _torch_calls
 from stator_variables._trace._drawn import Step
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("random number of NumPy")
@@ -30,7 +30,7 @@ _BY_DIMENSIONS = ("rand", "randn")
 """These take the size as so many arguments."""
 
 
-def draw(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def draw(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """A method that draws, of a `Generator` or `RandomState`."""
     receiver, *given = args
     if receiver.cls not in _CLASSES:
@@ -65,7 +65,7 @@ def _size_among(of: Any, given: list[Any], kwargs: dict[str, Any], shape: Any) -
     return None
 
 
-def _result(t: Tracing, step: Step, example: Any, size: Any) -> Any:
+def _result(t: Space, step: Step, example: Any, size: Any) -> Any:
     """The tracker of an array or a number."""
     cls = type(example)
     if cls is not NUMPY.ndarray and not is_number_of_numpy(cls):
@@ -91,13 +91,13 @@ def _copy_of(receiver: Any) -> Any:
     return _RANDOM.RandomState(0) if receiver.cls is _RANDOM.RandomState else _RANDOM.default_rng(0)
 
 
-def make(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def make(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """A stream made in the region."""
     made = _streams.tried(t, of, [*map(_streams.example_of, args)], kwargs)
     return _streams.made(_streams.step(t, _streams.NEW, of, args, kwargs), type(made))
 
 
-def seed(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def seed(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """`RandomState.seed`, and that of the stream behind the legacy functions."""
     is_method = of is not _RANDOM.seed
     given = args[1:] if is_method else args

@@ -10,7 +10,7 @@ from stator_variables import _kinds as k
 from stator_variables._applevel import _ordered as app
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._method_table import app_level
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 
 handlers: HandlerTable[Any, Any] = HandlerTable("function of heapq or bisect")
 _OF_HEAPS = (
@@ -21,7 +21,7 @@ _LARGE = 2500  # items: C goes through a larger heap in another order
 
 
 @handlers.handles_each([getattr(heapq, name) for name in _OF_HEAPS.split() if hasattr(heapq, name)])
-def of_heap(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def of_heap(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if args[0].cls is not list or len(args[0].items) > _LARGE:
         raise t.unsupported(
             "bad-arguments", f"a call of heapq.{of.__name__} with no list, or with a long one"
@@ -32,7 +32,7 @@ def of_heap(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
 
 
 @handlers.handles_each([getattr(bisect, name) for name in _OF_SORTED.split()])
-def of_sorted(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def of_sorted(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     given = dict(zip(("a", "x", "lo", "hi"), args, strict=False)) | kwargs
     bounds = [given[name] for name in ("lo", "hi") if name in given]
     if not isinstance(given["a"], k.ListTracker | k.TupleTracker) or not all(

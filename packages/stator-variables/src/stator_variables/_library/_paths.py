@@ -18,7 +18,7 @@ from stator_variables._objects._lookup import plain_lookup
 from stator_variables._objects._raising import complain
 from stator_variables._objects._wrapping import PATHS
 from stator_variables._protocols import _folding
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("path")
@@ -39,7 +39,7 @@ def _computed() -> Iterator[Any]:
 
 
 @handlers.handles_each((*_computed(), pathlib.Path, pathlib.PurePath, *PATHS))
-def compute(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def compute(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """Call it of constants; MISSING where one is not, and it is interpreted."""
     values = [_known(vt) for vt in args]
     named = {name: _known(vt) for name, vt in kwargs.items()}
@@ -58,7 +58,7 @@ def _known(vt: Any) -> Any:
 
 
 @handlers.handles(os.fspath)
-def text_of_path(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def text_of_path(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """`PyOS_FSPath`."""
     (vt,) = (*args, *kwargs.values())
     if issubclass(vt.cls, str | bytes):
@@ -68,7 +68,7 @@ def text_of_path(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return after(t.call(method, [], {}), lambda found: _checked(t, vt.cls, found))
 
 
-def _checked(t: Tracing, cls: type, found: Any) -> Any:
+def _checked(t: Space, cls: type, found: Any) -> Any:
     if not issubclass(found.cls, str | bytes):
         end = ".__fspath__() to return str or bytes, not "
         complain(t, TypeError, "expected ", cls, end, found.cls)

@@ -9,7 +9,7 @@ from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._method_table import MethodTable, app_level
 from stator_variables._protocols import _folding
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 methods = MethodTable("pattern method")
@@ -17,18 +17,18 @@ _COMPILE = vars(re)["_compile"]
 
 
 @methods.handlers.handles(_COMPILE)
-def compiled(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def compiled(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """What `re.search` and its kin do first; interpreted where not all is known."""
     return t.fold(_COMPILE, args, kwargs)
 
 
 @methods.handles(re.Pattern.finditer)
-def finditer(t: Tracing, pattern: Any, *args: Any, **kwargs: Any) -> Any:
+def finditer(t: Space, pattern: Any, *args: Any, **kwargs: Any) -> Any:
     """All are found at once, as nothing can change them, and given one by one."""
     return app_level(t, app.one_by_one, [_all_matches(t, pattern, *args, **kwargs)], {})
 
 
-def _all_matches(t: Tracing, *args: Any, **kwargs: Any) -> Any:
+def _all_matches(t: Space, *args: Any, **kwargs: Any) -> Any:
     values, named = (
         [arg.constant() for arg in args],
         {name: arg.constant() for name, arg in kwargs.items()},
@@ -41,17 +41,17 @@ def _all_matches(t: Tracing, *args: Any, **kwargs: Any) -> Any:
 
 
 @methods.handles(re.Pattern.sub)
-def sub(t: Tracing, pattern: Any, repl: Any, string: Any, *count: Any, **named: Any) -> Any:
+def sub(t: Space, pattern: Any, repl: Any, string: Any, *count: Any, **named: Any) -> Any:
     """With a function, which is called for each match. All that is known has been folded."""
     return app_level(t, app.sub, _called(t, pattern, repl, string, *count, **named), {})
 
 
 @methods.handles(re.Pattern.subn)
-def subn(t: Tracing, pattern: Any, repl: Any, string: Any, *count: Any, **named: Any) -> Any:
+def subn(t: Space, pattern: Any, repl: Any, string: Any, *count: Any, **named: Any) -> Any:
     return app_level(t, app.subn, _called(t, pattern, repl, string, *count, **named), {})
 
 
-def _called(t: Tracing, pattern: Any, repl: Any, string: Any, count: Any = None) -> list[Any]:
+def _called(t: Space, pattern: Any, repl: Any, string: Any, count: Any = None) -> list[Any]:
     number = k.ConstantTracker(0) if count is None else count
     is_known = type(string.constant()) in (str, bytes) and type(number.constant()) is int
     if not (is_known and defines(t, repl.cls, "__call__")):

@@ -13,7 +13,7 @@ from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _symbolic_numbers
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 
 handlers: HandlerTable[Any, Any] = HandlerTable("pickling")
 
@@ -23,7 +23,7 @@ _TEXTS = (str, bytes)
 
 
 @handlers.handles(pickle.dumps)
-def dumps(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def dumps(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     protocol = args[1] if len(args) == 2 else kwargs.get("protocol", k.NONE)
     version = protocol.constant()
     has_options = len(args) not in (1, 2) or kwargs.keys() - {"protocol"}
@@ -37,7 +37,7 @@ def dumps(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 class _Values:
     """The real values of trackers, each made once."""
 
-    t: Tracing
+    t: Space
     made: dict[int, Any] = attrs.field(factory=dict)
     texts: dict[Any, bool] = attrs.field(factory=dict)  # whether each came from outside
 

@@ -19,7 +19,7 @@ from stator_variables import _kinds as k
 from stator_variables._library._modes import Setting, put
 from stator_variables._objects import _new_values
 from stator_variables._objects._wrapping import equal_to
-from stator_variables._tracing import Tracing, source_of
+from stator_variables._space import Space, source_of
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("question")
@@ -45,7 +45,7 @@ def _questions() -> Iterator[Callable[..., Any]]:
 
 
 @handlers.handles_each(_questions())
-def ask(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def ask(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     if kwargs or any(vt.real is MISSING and vt.constant() is MISSING for vt in args):
         raise t.unsupported(
             "unanswered-question", f"{of.__name__}() of what is not known while tracing"
@@ -59,7 +59,7 @@ def ask(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     return t.wrap(answer, source)
 
 
-def _source(t: Tracing, vt: Any, value: Any) -> Source:
+def _source(t: Space, vt: Any, value: Any) -> Source:
     if vt.constant() is not MISSING:
         return CapturedSource(repr(value), value)
     source = source_of(vt) or CapturedSource("argument", value)
@@ -76,7 +76,7 @@ _MADE_ON_DEMAND = (
 
 
 @handlers.handles(*(cls.__getattr__ for cls in _MADE_ON_DEMAND))
-def made_on_demand(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def made_on_demand(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """An attribute that is looked up, or made and kept, when it is first asked for."""
     owner, name = args
     if _option(owner.real, name.constant()) in t.modes:
@@ -96,7 +96,7 @@ def _option(config: Any, name: str) -> Setting:
 
 
 @handlers.handles(ConfigModule.__setattr__)
-def set_option(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
+def set_option(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
     """Set a value of torch's configuration, which no operator reads while it runs."""
     owner, name, value = (vt.real if vt.constant() is MISSING else vt.constant() for vt in args)
     if not isinstance(value, bool | int | float | str | None):
@@ -111,7 +111,7 @@ def set_option(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
 
 
 @handlers.handles(forward_ad.unpack_dual)
-def unpack_dual(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def unpack_dual(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Under a level of forward derivatives nothing is traced; where there is none, no tensor has a tangent."""
     if t.touched or len(args) != 1 or kwargs:
         raise t.unsupported(

@@ -12,8 +12,8 @@ from stator_bytecode import HandlerTable
 from stator_variables import _kinds as k
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._lookup import plain_lookup
+from stator_variables._space import Space
 from stator_variables._tensors import _streams
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("random number")
@@ -34,7 +34,7 @@ _IN_PYTHON = [vars(random.Random)[name] for name in _NAMES if name in vars(rando
 
 
 @handlers.handles_each([*_IN_C, *_IN_PYTHON])
-def draw(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def draw(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """A method that draws. Returns MISSING where a subclass draws in its own way: that is interpreted."""
     receiver, *given = args
     if of not in _IN_C and not _draws_by_c(receiver.cls):
@@ -47,7 +47,7 @@ def draw(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
 
 
 @handlers.handles(random.Random.seed, vars(_BASE)["seed"])
-def seed(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def seed(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     receiver, *given = args
     if not _draws_by_c(receiver.cls):
         return MISSING
@@ -58,14 +58,14 @@ def seed(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(random.Random.shuffle)
-def shuffle(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def shuffle(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if not _draws_by_c(args[0].cls):
         return MISSING
     raise t.unsupported("random-value", "a list in an order that is drawn at random")
 
 
 @handlers.handles(random.Random)
-def make(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def make(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     _streams.tried(t, random.Random, [*map(_streams.example_of, args)], kwargs)
     step = _streams.step(t, _streams.NEW, random.Random, args, kwargs)
     return _streams.made(step, random.Random)

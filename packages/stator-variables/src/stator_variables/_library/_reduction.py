@@ -17,14 +17,14 @@ from stator_variables import _kinds as k
 from stator_variables._applevel import _copying as app
 from stator_variables._objects._lookup import guarded_lookup
 from stator_variables._objects._method_table import app_level
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("reduction")
 
 
 @handlers.handles(object.__reduce_ex__)
-def reduce_ex(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def reduce_ex(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     vt, protocol = args[0], args[1].constant()
     if not isinstance(protocol, int) or protocol < 2:
         raise _refused(t, vt)
@@ -35,7 +35,7 @@ def reduce_ex(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return _reduced(t, vt)
 
 
-def _refused(t: Tracing, vt: Any) -> Exception:
+def _refused(t: Space, vt: Any) -> Exception:
     return t.unsupported("reduction", f"taking apart a {vt.cls.__qualname__}")
 
 
@@ -55,7 +55,7 @@ def _is_builtin_container(vt: Any) -> bool:
 
 
 @operation
-def _reduced(t: Tracing, vt: Any) -> Any:
+def _reduced(t: Space, vt: Any) -> Any:
     """What `copyreg.__newobj__` needs to make the object again: its class and arguments, its state and its items."""
     given = yield from settle(_arguments(t, vt))
     state = yield from settle(_state(t, vt))
@@ -71,7 +71,7 @@ def _reduced(t: Tracing, vt: Any) -> Any:
 
 
 @operation
-def _arguments(t: Tracing, vt: Any) -> Any:
+def _arguments(t: Space, vt: Any) -> Any:
     """What `__new__` is given, after the class."""
     if guarded_lookup(t, vt.cls, "__getnewargs_ex__") is not MISSING:
         raise _refused(t, vt)
@@ -87,7 +87,7 @@ def _arguments(t: Tracing, vt: Any) -> Any:
 
 
 @operation
-def _state(t: Tracing, vt: Any) -> Any:
+def _state(t: Space, vt: Any) -> Any:
     hook = t.special(vt, "__getstate__")
     if isinstance(hook, k.MethodTracker) and isinstance(hook.function, k.FunctionTracker):
         return (yield from settle(t.call(hook, [], {})))
@@ -102,7 +102,7 @@ def _state(t: Tracing, vt: Any) -> Any:
 
 @handlers.handles(collections.OrderedDict.__reduce__)
 @operation
-def reduce_ordered(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def reduce_ordered(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     (vt,) = args
     state = yield from settle(_state(t, vt))
     items = yield from settle(app_level(t, app.dict_items, [vt], {}))
@@ -112,7 +112,7 @@ def reduce_ordered(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @handlers.handles(collections.defaultdict.__reduce__)
 @operation
-def reduce_default(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def reduce_default(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     (vt,) = args
     items = yield from settle(app_level(t, app.dict_items, [vt], {}))
     factory = yield from settle(t.get_attribute(vt, "default_factory"))

@@ -13,7 +13,7 @@ from stator_guards import AttrSource, Is
 
 from stator_variables import _kinds as k
 from stator_variables._protocols import _calls
-from stator_variables._tracing import Tracing, source_of
+from stator_variables._space import Space, source_of
 
 handlers: HandlerTable[Any, Any] = HandlerTable("scripted function")
 _ScriptFunction: Any = torch.jit.ScriptFunction
@@ -23,7 +23,7 @@ _PLAIN_RESULT = re.compile(rf"[(), \[\]]|Tensor|Tuple|{'|'.join(_PYTHON_TYPES)}"
 
 
 @handlers.handles(vars(_ScriptFunction)["__call__"].__func__)
-def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     scripted, *given = args
     real = scripted.real
     original = getattr(real, "_torchdynamo_inline", None)
@@ -36,7 +36,7 @@ def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @operation
-def _run(t: Tracing, frame: Frame) -> Any:
+def _run(t: Space, frame: Frame) -> Any:
     t.journal.assign(t, scripted=t.scripted + 1)
     try:
         return (yield Invoke(frame))
@@ -45,7 +45,7 @@ def _run(t: Tracing, frame: Frame) -> Any:
 
 
 @handlers.handles(_jit.is_scripting, torch._jit_internal.is_scripting)
-def is_scripting(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def is_scripting(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return k.ConstantTracker(t.scripted > 0)
 
 

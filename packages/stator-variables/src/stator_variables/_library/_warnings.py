@@ -17,7 +17,7 @@ from stator_guards import CallSource, CapturedSource, Truth
 from stator_variables import _kinds as k
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._runtime._support import give_warning_at
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("warning")
@@ -26,7 +26,7 @@ _MODULE: Any = warnings
 
 
 @handlers.handles(warnings.warn)
-def warn(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def warn(t: Space, args: Args, kwargs: Kwargs) -> Any:
     given = dict(zip(_NAMES, args, strict=False)) | kwargs
     text = given["message"].constant()
     category = _category(given.get("category", k.NONE))
@@ -59,7 +59,7 @@ def _category(vt: Any) -> Any:
     return vt.value if is_known and issubclass(vt.value, Warning) else MISSING
 
 
-def _place(t: Tracing, frame: Frame) -> list[Any]:
+def _place(t: Space, frame: Frame) -> list[Any]:
     span = t.where() if frame is t.frame else frame.code.span(frame.pc)
     return [k.ConstantTracker(span.filename), k.ConstantTracker(span.line or 1), frame.globals]
 
@@ -91,7 +91,7 @@ def _is_recorder(show: Any) -> bool:
     return type(show) is types.BuiltinMethodType and type(show.__self__) is list
 
 
-def _refuse_reading(t: Tracing) -> None:
+def _refuse_reading(t: Space) -> None:
     """Refuse to read, from here on, the list that the warning is going to be in."""
     if t.warnings or not _is_recorder(show := _MODULE._showwarnmsg_impl):
         return

@@ -15,7 +15,7 @@ from stator_bytecode import (
 )
 
 from stator_variables import _kinds as k
-from stator_variables._tracing import Tracing, real_of
+from stator_variables._space import Space, real_of
 from stator_variables._tracker import MISSING
 
 
@@ -26,7 +26,7 @@ def has_clean_up(state: GeneratorState) -> bool:
     return observes_close(state.frame.code, state.frame.pc, _tested_classes(state.frame))
 
 
-def may_clean_up(t: Tracing, state: GeneratorState) -> bool:
+def may_clean_up(t: Space, state: GeneratorState) -> bool:
     """Return whether there is a place in the generator's code where that is so: in most, there is none."""
     code, classes = state.frame.code, _tested_classes(state.frame)
     if not code.raw.co_exceptiontable:
@@ -50,7 +50,7 @@ def _value_of(frame: Frame, name: str) -> Any:
     return None
 
 
-def _rely_on(t: Tracing, frame: Frame, name: str) -> None:
+def _rely_on(t: Space, frame: Frame, name: str) -> None:
     """Guard the value of a name of the module."""
     found = t.lookup(frame.globals, name)
     if found is MISSING:

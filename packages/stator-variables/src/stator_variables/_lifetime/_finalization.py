@@ -23,10 +23,10 @@ from stator_variables._lifetime._reachability import (
     reaches,
     walk,
 )
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 
 
-def drop(t: Tracing, value: Any, holders: list[Frame], kept: Any = None) -> None:
+def drop(t: Space, value: Any, holders: list[Frame], kept: Any = None) -> None:
     """Release a value of a frame. What acts when it dies does so when nothing refers to it any more: a break."""
     dying = cleaning_up(t, value) if may_hold(value) and value.source is None else []
     if dying:
@@ -35,7 +35,7 @@ def drop(t: Tracing, value: Any, holders: list[Frame], kept: Any = None) -> None
     _end_alone(t, value, itertools.chain([kept], others))
 
 
-def emptied(t: Tracing, held: list[GeneratorState], result: Any) -> Any:
+def emptied(t: Space, held: list[GeneratorState], result: Any) -> Any:
     """Return `result`, of an operation that made containers release `held` and `t.released`."""
     if not (held or t.released) or is_suspended(result):
         return result
@@ -49,7 +49,7 @@ def emptied(t: Tracing, held: list[GeneratorState], result: Any) -> Any:
     return result
 
 
-def _end_alone(t: Tracing, value: Any, holders: Iterable[Any]) -> None:
+def _end_alone(t: Space, value: Any, holders: Iterable[Any]) -> None:
     """End a value, and what it alone holds, where that is observable."""
     if not (t.observable or t.local_places) or value is NULL:
         return
@@ -61,7 +61,7 @@ def _end_alone(t: Tracing, value: Any, holders: Iterable[Any]) -> None:
             t.end(part)
 
 
-def release_temporaries(t: Tracing) -> None:
+def release_temporaries(t: Space) -> None:
     """Release temporaries: a value released by a container may have been kept alive only by the operand stack, and lost
     in the step that was done last. Called before each instruction.
 
@@ -83,7 +83,7 @@ def release_temporaries(t: Tracing) -> None:
 
 
 def _released_from_stack(
-    t: Tracing, lost: list[Any], on_stack: dict[int, Any], slots: list[Any]
+    t: Space, lost: list[Any], on_stack: dict[int, Any], slots: list[Any]
 ) -> None:
     """Find what holds `lost`: the stack in another way, something else, or nothing any more."""
     found = paths(on_stack.values(), lost, t.changed)
@@ -96,7 +96,7 @@ def _released_from_stack(
         _end_alone(t, value, [*on_stack.values(), *slots])
 
 
-def cleaning_up(t: Tracing, holder: Any, stays: bool = False) -> list[GeneratorState]:
+def cleaning_up(t: Space, holder: Any, stays: bool = False) -> list[GeneratorState]:
     """Return the generators that a value holds, and that have yet to clean up; where the frames stay as they are
     (`stays`) those that they hold in plain view may be left out."""
     if not t.cleaning_up or not may_hold(holder):
@@ -111,7 +111,7 @@ def cleaning_up(t: Tracing, holder: Any, stays: bool = False) -> list[GeneratorS
     ]
 
 
-def abandon(t: Tracing, ran: list[GeneratorState], lost: list[Any], holders: list[Any]) -> None:
+def abandon(t: Space, ran: list[GeneratorState], lost: list[Any], holders: list[Any]) -> None:
     """Release generators: one dies with the last that refers to it, which need not be a frame."""
     if t.machine.outer is not None:
         return  # what called this Machine may hold it

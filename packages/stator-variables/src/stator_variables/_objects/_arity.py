@@ -17,7 +17,7 @@ import torch
 from stator_bytecode import HandlerTable
 
 from stator_variables._kinds import KEY_WRAPPER
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 
 Args = list[Any]
 Kwargs = dict[str, Any]
@@ -148,7 +148,7 @@ def _arity_of(target: Any) -> Arity | None:
 
 
 def _checking(target: Any, handler: Any) -> Any:
-    def run(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    def run(t: Space, args: Args, kwargs: Kwargs) -> Any:
         if (arity := _arity_of(target)) is not None and not arity.accepts(args, kwargs):
             raise t.unsupported(
                 "bad-arguments", f"a call of {target.__qualname__} that it does not accept"

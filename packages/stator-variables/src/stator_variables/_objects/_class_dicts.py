@@ -8,17 +8,17 @@ from stator_variables import _kinds as k
 from stator_variables._objects._lookup import mro_of, namespace_source
 from stator_variables._objects._wrapping import behind_proxy
 from stator_variables._runtime._contents import may_answer
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 
 
-def view_of(t: Tracing, cls: type) -> k.ProxyTracker:
+def view_of(t: Space, cls: type) -> k.ProxyTracker:
     """`cls.__dict__`, which is a new view each time."""
     view = k.ProxyTracker(namespace_of(t, cls))
     view.owner = cls
     return view
 
 
-def namespace_of(t: Tracing, cls: type) -> Any:
+def namespace_of(t: Space, cls: type) -> Any:
     """The dict behind the view. Raises Unsupported where the region has set attributes of the class."""
     if id(cls) in t.made:
         source = AttrSource(CapturedSource(cls.__qualname__, cls), "__dict__")
@@ -37,11 +37,11 @@ def namespace_of(t: Tracing, cls: type) -> Any:
 
 
 def key_of(cls: type) -> tuple[str, int]:
-    """The key of the dict in `Tracing.shared`."""
+    """The key of the dict in `Space.shared`."""
     return "class dict", id(cls)
 
 
-def names_in(t: Tracing, d: Any) -> list[Any]:
+def names_in(t: Space, d: Any) -> list[Any]:
     """The keys of a dict in their order, relied on; the values are not read."""
     if (
         d.complete
@@ -55,7 +55,7 @@ def names_in(t: Tracing, d: Any) -> list[Any]:
     return names
 
 
-def names_of_class(t: Tracing, cls: type) -> dict[Any, None]:
+def names_of_class(t: Space, cls: type) -> dict[Any, None]:
     """What a class and the classes above it define (`merge_class_dict` in Objects/typeobject.c)."""
     mro_of(t, cls)
     names = [*vars(cls)] if _is_fixed(t, cls) else names_in(t, namespace_of(t, cls))
@@ -65,5 +65,5 @@ def names_of_class(t: Tracing, cls: type) -> dict[Any, None]:
     return found
 
 
-def _is_fixed(t: Tracing, cls: type) -> bool:
+def _is_fixed(t: Space, cls: type) -> bool:
     return not may_answer(cls) or id(cls) in t.made

@@ -33,7 +33,7 @@ from stator_variables._objects._stand_ins import UNKNOWN, stand_in
 from stator_variables._objects._wrapping import ATOMS, behind_proxy, builtins_of
 from stator_variables._runtime._contents import may_answer
 from stator_variables._runtime._support import is_hooked, new_class, new_known_class
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("class")
@@ -43,7 +43,7 @@ KNOWN_METACLASSES = (enum.EnumType, typing.NamedTupleMeta, typing._TypedDictMeta
 
 @handlers.handles(__build_class__)
 @operation
-def build_class(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def build_class(t: Space, args: Args, kwargs: Kwargs) -> Any:
     function, name, *originals = args
     bases = yield from _resolved(t, originals)
     metaclass = _winner(t, kwargs.pop("metaclass", None), bases)
@@ -66,7 +66,7 @@ def build_class(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return made
 
 
-def _resolved(t: Tracing, originals: Args) -> Any:
+def _resolved(t: Space, originals: Args) -> Any:
     """`types.resolve_bases`."""
     bases: Args = []
     for base in originals:
@@ -85,7 +85,7 @@ def _resolved(t: Tracing, originals: Args) -> Any:
     )
 
 
-def _winner(t: Tracing, given: Any, bases: Args) -> Any:
+def _winner(t: Space, given: Any, bases: Args) -> Any:
     """The metaclass, a tracker (`_PyType_CalculateMetaclass`)."""
     if given is not None and not isinstance(given, k.ClassTracker):
         raise t.unsupported("class-definition", "a metaclass that is no class")
@@ -102,7 +102,7 @@ def _winner(t: Tracing, given: Any, bases: Args) -> Any:
     return class_tracker(t, winner)
 
 
-def _prepared(t: Tracing, metaclass: Any, name: Any, bases: Args, kwargs: Kwargs) -> Any:
+def _prepared(t: Space, metaclass: Any, name: Any, bases: Args, kwargs: Kwargs) -> Any:
     if metaclass.value in KNOWN_METACLASSES:
         return k.DictTracker(dict, complete=True)
     prepare = yield from settle(t.get_attribute(metaclass, "__prepare__"))
@@ -113,16 +113,16 @@ def _prepared(t: Tracing, metaclass: Any, name: Any, bases: Args, kwargs: Kwargs
 
 
 @handlers.handles(vars(type)["__prepare__"])
-def prepare(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def prepare(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return k.DictTracker(dict, complete=True)
 
 
 @handlers.handles(type.__init__)
-def initialise(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def initialise(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return k.NONE
 
 
-def _known(t: Tracing, metaclass: type, args: Args, kwargs: Kwargs, code: types.CodeType) -> Any:
+def _known(t: Space, metaclass: type, args: Args, kwargs: Kwargs, code: types.CodeType) -> Any:
     """A class by one of KNOWN_METACLASSES."""
     if metaclass is enum.EnumType:
         _refuse_members(
@@ -131,7 +131,7 @@ def _known(t: Tracing, metaclass: type, args: Args, kwargs: Kwargs, code: types.
     return make(t, new_known_class, _recipe(t, metaclass, args, kwargs))
 
 
-def _refuse_members(t: Tracing, names: Any, read: set[str]) -> None:
+def _refuse_members(t: Space, names: Any, read: set[str]) -> None:
     """Raise Unsupported for members that are not known by their values alone, or that code of the program makes."""
     if len(names.log) != len(names.entries):
         raise t.unsupported(
@@ -163,7 +163,7 @@ _MEMBER_CODE = frozenset(
 
 @handlers.handles(type.__new__)
 @operation
-def new_type(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def new_type(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """`type.__new__(metaclass, name, bases, names, **kwargs)`."""
     if (
         len(args) != 4
@@ -189,14 +189,14 @@ def new_type(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return made
 
 
-def _names(t: Tracing, names: Any) -> dict[str, Any]:
+def _names(t: Space, names: Any) -> dict[str, Any]:
     pairs = [(key.constant(), value) for key, value in t.items(names)]
     if not all(type(key) is str for key, _ in pairs):
         raise t.unsupported("class-definition", "a class with a name that is no text")
     return dict(pairs)
 
 
-def _recipe(t: Tracing, metaclass: type, args: Args, kwargs: Kwargs) -> Args:
+def _recipe(t: Space, metaclass: type, args: Args, kwargs: Kwargs) -> Args:
     """The arguments of `new_class`; the namespace is copied, as the class has it, and says where it was made."""
     name, bases, names = args
     if t.lookup(names, "__module__") is MISSING:
@@ -213,27 +213,27 @@ def _recipe(t: Tracing, metaclass: type, args: Args, kwargs: Kwargs) -> Args:
     ]
 
 
-def here(t: Tracing) -> Any:
+def here(t: Space) -> Any:
     assert t.frame is not None
     return t.lookup(t.frame.globals, "__name__")
 
 
-def make(t: Tracing, function: Any, recipe: Args) -> Any:
+def make(t: Space, function: Any, recipe: Args) -> Any:
     return adopt(t, run(t, function, recipe), function, recipe)
 
 
-def adopt(t: Tracing, value: type, function: Any, recipe: Args) -> Any:
+def adopt(t: Space, value: type, function: Any, recipe: Args) -> Any:
     made = t.made[id(value)] = k.MadeClass(value, function, recipe)
     t.alive.append(value)
     return made
 
 
-def class_tracker(t: Tracing, cls: type) -> Any:
+def class_tracker(t: Space, cls: type) -> Any:
     """The tracker of a class: the one of a class that was made here."""
     return t.made.get(id(cls)) or k.ClassTracker(cls)
 
 
-def _call_hooks(t: Tracing, made: Any, names: dict[str, Any], kwargs: Kwargs) -> Any:
+def _call_hooks(t: Space, made: Any, names: dict[str, Any], kwargs: Kwargs) -> Any:
     for name, vt in names.items():
         if name != "__classcell__" and overrides(t, vt.cls, "__set_name__"):
             hook = t.special(vt, "__set_name__")
@@ -249,7 +249,7 @@ def _call_hooks(t: Tracing, made: Any, names: dict[str, Any], kwargs: Kwargs) ->
 
 
 # -- writes -----------------------------------------------------------------------------------------------------------
-def set_attribute(t: Tracing, made: Any, name: str, value: Any) -> None:
+def set_attribute(t: Space, made: Any, name: str, value: Any) -> None:
     """`type.__setattr__`; `value` MISSING deletes."""
     if not isinstance(made, k.MadeClass):
         return _set_of_existing(t, made.value, name, value)
@@ -267,7 +267,7 @@ def set_attribute(t: Tracing, made: Any, name: str, value: Any) -> None:
     step(t, made, function, [k.ConstantTracker(name), *given])
 
 
-def _set_of_existing(t: Tracing, cls: type, name: str, value: Any) -> None:
+def _set_of_existing(t: Space, cls: type, name: str, value: Any) -> None:
     """Look-ups meet what was set from here on (`_lookup`), the class itself when the graph has run. What C or the
     data model itself asks a class for keeps its value."""
     asked = _lookup.is_data_descriptor(t, guarded_lookup(t, cls, name)) or defines(
@@ -301,11 +301,11 @@ def _named(cls: type, name: str) -> Any:
     return vars(cls).get(name)
 
 
-def _refusal(t: Tracing, cls: type, name: str) -> Exception:
+def _refusal(t: Space, cls: type, name: str) -> Exception:
     return t.unsupported("global-attribute-write", f"setting {name} of class {cls.__qualname__}")
 
 
-def step(t: Tracing, made: Any, function: Any, args: Args) -> None:
+def step(t: Space, made: Any, function: Any, args: Args) -> None:
     made.steps.append((function, args))
     t.journal.record(made.steps.pop)
     t.heap.pop(id(behind_proxy(vars(made.value))), None)
@@ -313,7 +313,7 @@ def step(t: Tracing, made: Any, function: Any, args: Args) -> None:
     t.lookups.clear()
 
 
-def run(t: Tracing, function: Any, args: Args) -> Any:
+def run(t: Space, function: Any, args: Args) -> Any:
     """A call that makes a class, or changes one, made over stand-ins; the entry makes it again."""
     try:
         result = function(*[stand_in(t, vt) for vt in args])

@@ -47,11 +47,11 @@ from stator_variables._objects._lookup import overrides, plain_lookup
 from stator_variables._objects._undecided import is_undecided, put_undecided
 from stator_variables._objects._wrapping import ATOMS, wrap_present
 from stator_variables._runtime._contents import item_owner, may_answer
-from stator_variables._tracing import Tracing, real_of, source_of
+from stator_variables._space import Space, real_of, source_of
 from stator_variables._tracker import DELETED, MISSING, is_pending
 
 
-def lookup(t: Tracing, d: DictTracker, hashed: Any) -> Any:
+def lookup(t: Space, d: DictTracker, hashed: Any) -> Any:
     """The value under a hashed key, or MISSING. That of a text is the text."""
     by_origin = d.real is not MISSING and (
         has_identity(hashed) or (not d.complete and _may_vary(t, d, hashed))
@@ -74,12 +74,12 @@ def value_under(d: Any, key: Any) -> Any:
     return dict.get(d, key, MISSING)
 
 
-def _may_vary(t: Tracing, d: DictTracker, hashed: Any) -> bool:
+def _may_vary(t: Space, d: DictTracker, hashed: Any) -> bool:
     """Return whether a key has an object in it that was handed in, and so may be another one on each call."""
     return type(hashed) in (Identity, tuple) and is_handed_in(t, hashed) and not _may_ask(d)
 
 
-def _read_by_origin(t: Tracing, d: DictTracker, hashed: Any) -> Any:
+def _read_by_origin(t: Space, d: DictTracker, hashed: Any) -> Any:
     """Look a key up that another call has another object for, or another identity: what is relied on is what the dict
     has for the object at hand. No such key can be that of a new object."""
     if (key := key_with_identities(t, hashed)) is MISSING:
@@ -99,7 +99,7 @@ def _read_by_origin(t: Tracing, d: DictTracker, hashed: Any) -> Any:
     return tracker
 
 
-def _read_existing(t: Tracing, d: DictTracker, hashed: Any) -> Any:
+def _read_existing(t: Space, d: DictTracker, hashed: Any) -> Any:
     if (key := real_key(hashed)) is MISSING or (type(hashed) is not Identity and _may_ask(d)):
         complete(t, d)
         return lookup(t, d, hashed)
@@ -139,7 +139,7 @@ def _owner(d: DictTracker) -> type[dict[Any, Any]] | None:
     return dict if may_answer(d.cls) else None
 
 
-def store(t: Tracing, d: DictTracker, key: Any, value: Any) -> None:
+def store(t: Space, d: DictTracker, key: Any, value: Any) -> None:
     if d.real is MISSING or d.complete or d.owner is not None or not is_undecided(t, key):
         _store_known(t, d, key, value)
     else:
@@ -147,16 +147,16 @@ def store(t: Tracing, d: DictTracker, key: Any, value: Any) -> None:
         put_undecided(t, d, (key, value), _store_known)
 
 
-def _store_known(t: Tracing, d: DictTracker, key: Any, value: Any) -> None:
+def _store_known(t: Space, d: DictTracker, key: Any, value: Any) -> None:
     store_hashed(t, d, t.key_of(key), key, value)
 
 
-def put(t: Tracing, d: DictTracker, key: Any, value: Any) -> Any:
+def put(t: Space, d: DictTracker, key: Any, value: Any) -> Any:
     """The same for an operation that waits: a Result."""
     return hashing(t, lambda: store(t, d, key, value))
 
 
-def store_hashed(t: Tracing, d: DictTracker, hashed: Any, key: Any, value: Any) -> None:
+def store_hashed(t: Space, d: DictTracker, hashed: Any, key: Any, value: Any) -> None:
     """Set an item; an equal key that is there already keeps its place and its key object."""
     if has_identity(hashed):
         lookup(t, d, hashed)  # whether the key is there already makes a difference to the order
@@ -173,7 +173,7 @@ def store_hashed(t: Tracing, d: DictTracker, hashed: Any, key: Any, value: Any) 
     _log(t, d, ("set", hashed, key, value), hashed, before)
 
 
-def _refuse_under_iteration(t: Tracing, d: DictTracker) -> None:
+def _refuse_under_iteration(t: Space, d: DictTracker) -> None:
     """Keys of a dict do not come or go while the program iterates over it: what C's iterator does then depends on how
     the dict is stored, so that it has to be C's own iterator, over the dict as it was before."""
     d.iterators = [it for it in d.iterators if not it.exhausted]
@@ -190,7 +190,7 @@ def _holds(value: Any, iterators: list[Any]) -> bool:
     return type(value) is IteratorTracker and (value in iterators or _holds(value.parts, iterators))
 
 
-def remove(t: Tracing, d: DictTracker, hashed: Any) -> Any:
+def remove(t: Space, d: DictTracker, hashed: Any) -> Any:
     """Delete an item and give its value, or MISSING when there was none."""
     if (value := lookup(t, d, hashed)) is MISSING:
         return MISSING
@@ -207,7 +207,7 @@ def remove(t: Tracing, d: DictTracker, hashed: Any) -> Any:
 
 
 def _log(
-    t: Tracing, d: DictTracker, write: Any, hashed: Any, before: Any, order: list[Any] | None = None
+    t: Space, d: DictTracker, write: Any, hashed: Any, before: Any, order: list[Any] | None = None
 ) -> None:
     if before is not MISSING:
         t.note_release(before[1], d)
@@ -231,7 +231,7 @@ def _log(
 
 
 def _release_unread(
-    t: Tracing, d: DictTracker, key: Any, origin: Source | None = None, is_asked: bool = False
+    t: Space, d: DictTracker, key: Any, origin: Source | None = None, is_asked: bool = False
 ) -> None:
     """Where the program would be asked which item it is, it may be any."""
     if is_asked or _may_ask(d):
@@ -249,7 +249,7 @@ def deletions(d: DictTracker) -> int:
     return sum(write[0] == "delete" for write in d.log)
 
 
-def forget_undone(t: Tracing, d: DictTracker) -> None:
+def forget_undone(t: Space, d: DictTracker) -> None:
     """Drop writes that were overwritten, and those that put back what was there before the trace."""
     if d.source is None or any(verb == "delete" for verb, *_ in d.log):
         return
@@ -264,7 +264,7 @@ def _is_original(d: DictTracker, hashed: Any, value: Any) -> bool:
     return key is not MISSING and real is not MISSING and dict.get(d.real, key, MISSING) is real
 
 
-def complete(t: Tracing, d: DictTracker) -> None:
+def complete(t: Space, d: DictTracker) -> None:
     """Know all keys of an existing dict, in order."""
     if d.complete:
         return
@@ -313,7 +313,7 @@ def _with_writes(d: DictTracker, entries: dict[Any, tuple[Any, Any]]) -> dict[An
     return entries
 
 
-def _rely_on_known_keys(t: Tracing, d: DictTracker) -> None:
+def _rely_on_known_keys(t: Space, d: DictTracker) -> None:
     """Objects that a dict was asked for become keys among the others."""
     if any(has_identity(hashed) and not _was_added(t, d, hashed) for hashed in d.entries):
         raise t.unsupported("identity-number", "all keys of a dict, some of which are identities")
@@ -337,7 +337,7 @@ def _are_handles(d: DictTracker, keys: tuple[Any, ...]) -> bool:
 
 
 def _entries_of_handles(
-    t: Tracing, d: DictTracker, keys: tuple[Any, ...]
+    t: Space, d: DictTracker, keys: tuple[Any, ...]
 ) -> dict[Any, tuple[Any, Any]]:
     """The hooks in their order: a hook that is registered again is the same one under another key."""
     assert d.source is not None
@@ -353,7 +353,7 @@ def _entries_of_handles(
     return entries
 
 
-def _rely_on_same_handle(t: Tracing, one: Any, other: Any) -> None:
+def _rely_on_same_handle(t: Space, one: Any, other: Any) -> None:
     """Two keys that are equal now come from places that have equal keys."""
     if one is not other and one.source != other.source:
         t.guard(CallSource(operator.eq, one.source, other.source), Truth(True))
@@ -365,7 +365,7 @@ def count_of_handles(d: Any) -> int:
     return len(d) if all(type(key) is int for key in dict.keys(d)) else -1
 
 
-def _refuse_number_among_handles(t: Tracing, d: DictTracker, hashed: Any) -> None:
+def _refuse_number_among_handles(t: Space, d: DictTracker, hashed: Any) -> None:
     if d.complete and type(hashed) is int and any(type(key) is HandleKey for key in d.entries):
         raise t.unsupported("identity-number", "a number and the keys of hooks, in one dict")
 
@@ -377,7 +377,7 @@ def keys_in_order(d: Any) -> tuple[Any, ...]:
     return tuple(kind.keys(d))
 
 
-def _keys_of(t: Tracing, d: DictTracker) -> tuple[Any, ...]:
+def _keys_of(t: Space, d: DictTracker) -> tuple[Any, ...]:
     refuse_asking_order(t, d.real)
     try:
         return keys_in_order(d.real)
@@ -385,7 +385,7 @@ def _keys_of(t: Tracing, d: DictTracker) -> tuple[Any, ...]:
         raise _lost_keys(t, error) from None
 
 
-def _value_of(t: Tracing, d: DictTracker, key: Any) -> Any:
+def _value_of(t: Space, d: DictTracker, key: Any) -> Any:
     assert d.source is not None
     try:
         value = dict.__getitem__(d.real, key)
@@ -400,12 +400,12 @@ def values_of(d: Any) -> tuple[Any, ...]:
     return tuple(dict.values(d))
 
 
-def _value_at(t: Tracing, d: DictTracker, index: int) -> Any:
+def _value_at(t: Space, d: DictTracker, index: int) -> Any:
     assert d.source is not None
     return t.wrap(values_of(d.real)[index], ItemSource(CallSource(values_of, d.source), index))
 
 
-def refuse_asking_order(t: Tracing, d: Any) -> None:
+def refuse_asking_order(t: Space, d: Any) -> None:
     """An OrderedDict asks its keys for their hashes wherever it says its order."""
     if isinstance(d, collections.OrderedDict) and (
         asking := [key for key in [*dict.keys(d)] if _asks_itself(key)]
@@ -421,12 +421,12 @@ def _asks_itself(key: Any) -> bool:
     return isinstance(key, tuple | frozenset) and any(map(_asks_itself, key))
 
 
-def _lost_keys(t: Tracing, error: Exception) -> Exception:
+def _lost_keys(t: Space, error: Exception) -> Exception:
     """The class of a key says so, or somebody wrote past the order of an OrderedDict."""
     return t.unsupported("user-hash", f"a dict that does not find its own keys: {error!r}")
 
 
-def _was_added(t: Tracing, d: DictTracker, hashed: Any) -> bool:
+def _was_added(t: Space, d: DictTracker, hashed: Any) -> bool:
     key = key_with_identities(t, hashed)
     return key is MISSING or value_under(d.real, key_made(t, key)[0]) is MISSING
 
@@ -435,23 +435,23 @@ def _was_written(d: DictTracker, hashed: Any) -> bool:
     return any(entry[1] == hashed for entry in d.log)
 
 
-def items(t: Tracing, d: DictTracker) -> list[tuple[Any, Any]]:
+def items(t: Space, d: DictTracker) -> list[tuple[Any, Any]]:
     """(key, value) trackers in order. Of what is complete none is DELETED."""
     complete(t, d)
     return [*d.entries.values()]
 
 
-def clear(t: Tracing, d: DictTracker) -> None:
+def clear(t: Space, d: DictTracker) -> None:
     complete(t, d)
     for hashed in list(d.entries):
         remove(t, d, hashed)
 
 
-def set_name(t: Tracing, d: DictTracker, name: str, value: Any) -> None:
+def set_name(t: Space, d: DictTracker, name: str, value: Any) -> None:
     store_hashed(t, d, name, ConstantTracker(name), value)
 
 
-def new_map(t: Tracing, keys: list[Any], values: list[Any]) -> DictTracker:
+def new_map(t: Space, keys: list[Any], values: list[Any]) -> DictTracker:
     made = DictTracker(dict, complete=True)
     for key, value in zip(keys, values, strict=True):
         hashed = t.key_of(key)

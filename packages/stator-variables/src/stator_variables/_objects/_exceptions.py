@@ -11,17 +11,17 @@ from stator_guards import SlotSource
 from stator_variables import _kinds as k
 from stator_variables._objects._lookup import is_subtype, overrides
 from stator_variables._objects._raising import complain, throw, type_name
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker
 
 
-def exception_from(t: Tracing, value: Any, cause: Any) -> Any:
+def exception_from(t: Space, value: Any, cause: Any) -> Any:
     """The exception that `raise value from cause` raises: at once, when both are exceptions already."""
     raised = _instance(t, value, "exceptions must derive from BaseException")
     return raised if cause is None else after(raised, lambda found: _caused(t, found, cause))
 
 
-def _caused(t: Tracing, raised: Any, cause: Any) -> Any:
+def _caused(t: Space, raised: Any, cause: Any) -> Any:
     if raised.source is not None:
         raise t.unsupported(
             "exception-attribute-write", "raise ... from on an exception from outside"
@@ -34,7 +34,7 @@ def _caused(t: Tracing, raised: Any, cause: Any) -> Any:
     )
 
 
-def thrown_from(t: Tracing, kind: Any, value: Any) -> Any:
+def thrown_from(t: Space, kind: Any, value: Any) -> Any:
     """What `generator.throw(kind, value)` throws (`_gen_throw`, `PyErr_NormalizeException`)."""
     if isinstance(kind, k.ExceptionTracker):
         return (
@@ -58,7 +58,7 @@ def _is_class(value: Any) -> bool:
     return isinstance(value, k.ClassTracker) and is_subtype(value.value, BaseException)
 
 
-def _instance(t: Tracing, value: Any, complaint: str, *, is_cause: bool = False) -> Any:
+def _instance(t: Space, value: Any, complaint: str, *, is_cause: bool = False) -> Any:
     if _is_class(value):
         return after(
             t.call(value, [], {}),
@@ -68,7 +68,7 @@ def _instance(t: Tracing, value: Any, complaint: str, *, is_cause: bool = False)
 
 
 def _checked(
-    t: Tracing, cls: Any, made: Any, name: Callable[[type], str], *, is_cause: bool = False
+    t: Space, cls: Any, made: Any, name: Callable[[type], str], *, is_cause: bool = False
 ) -> Any:
     if isinstance(made, k.ExceptionTracker):
         return made
@@ -80,12 +80,12 @@ def _checked(
     throw(TypeError, f"{expected}, not {name(made.cls)}")
 
 
-def _chained(t: Tracing, raised: Any, cause: Any) -> Any:
+def _chained(t: Space, raised: Any, cause: Any) -> Any:
     t.journal.assign(raised, cause=cause, suppress_context=True)
     return raised
 
 
-def with_context(t: Tracing, raised: Any, handled: Any) -> None:
+def with_context(t: Space, raised: Any, handled: Any) -> None:
     """Set the implicit `__context__`; an exception is never its own context, and a cycle is cut."""
     if raised is handled or raised.source is not None:
         return
@@ -99,7 +99,7 @@ def with_context(t: Tracing, raised: Any, handled: Any) -> None:
         link = getattr(link, "context", None)
 
 
-def matches(t: Tracing, exception: Any, pattern: Any) -> bool:
+def matches(t: Space, exception: Any, pattern: Any) -> bool:
     """Whether `except pattern` catches `exception`."""
     patterns = pattern.items if isinstance(pattern, k.TupleTracker) else [pattern]
     if not all(
@@ -110,21 +110,21 @@ def matches(t: Tracing, exception: Any, pattern: Any) -> bool:
     return any(is_subtype(exception.cls, item.value) for item in patterns)
 
 
-def traceback_of(t: Tracing, exception: Any) -> Any:
+def traceback_of(t: Space, exception: Any) -> Any:
     """What `__exit__` gets third: one object, until the exception gets another entry."""
     if exception.source is None:
         return _made_traceback(t, exception, exception.entries)
     return t.wrap(exception_field(exception.real, "__traceback__"), _traceback_source(exception))
 
 
-def _made_traceback(t: Tracing, exception: Any, entries: tuple[TracebackEntry, ...]) -> Any:
+def _made_traceback(t: Space, exception: Any, entries: tuple[TracebackEntry, ...]) -> Any:
     if not entries:
         return k.NONE
     key = ("traceback", entries)
     return t.shared.setdefault(key, TracebackTracker(exception, entries))
 
 
-def set_traceback(t: Tracing, exception: Any, value: Any) -> None:
+def set_traceback(t: Space, exception: Any, value: Any) -> None:
     """Give an exception that was made here another traceback that was, or none."""
     is_made = isinstance(value, TracebackTracker) or (value is not MISSING and k.is_none(value))
     if exception.source is not None or not is_made:
@@ -133,12 +133,12 @@ def set_traceback(t: Tracing, exception: Any, value: Any) -> None:
     t.journal.assign(exception, entries=entries)
 
 
-def next_traceback(t: Tracing, traceback: Any) -> Any:
+def next_traceback(t: Space, traceback: Any) -> Any:
     """`tb_next`: the traceback of the frames further inside."""
     return _made_traceback(t, traceback.exception, traceback.entries[1:])
 
 
-def line_of(t: Tracing, traceback: Any) -> Any:
+def line_of(t: Space, traceback: Any) -> Any:
     """`tb_lineno`."""
     entry = traceback.entries[0]
     return k.ConstantTracker(decode(entry.code).instructions[entry.index].positions[0])
@@ -148,7 +148,7 @@ def _traceback_source(exception: Any) -> SlotSource:
     return SlotSource(exception.source, BaseException, "__traceback__")
 
 
-def extend_traceback(t: Tracing, exception: Any, frame: Frame) -> None:
+def extend_traceback(t: Space, exception: Any, frame: Frame) -> None:
     """Add an entry for where `frame` is. One that stands for C has none."""
     if not frame.hidden:
         entry = TracebackEntry(frame.code.raw, frame.pc, frame.globals.real)

@@ -10,7 +10,7 @@ from stator_guards import SlotSource
 from stator_variables import _kinds as k
 from stator_variables._objects._lookup import plain_lookup
 from stator_variables._objects._raising import complain, throw
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("function attribute")
@@ -49,7 +49,7 @@ _OF_NEW: dict[str, Callable[[Any], Any]] = {
 
 
 @handlers.handles_each({_FUNCTION[name]: name for name in _OF_NEW if name in _FUNCTION})
-def read(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
+def read(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
     vt = args[0]
     if vt.real is not MISSING:
         return t.wrap(_FUNCTION[of].__get__(vt.real), SlotSource(vt.source, types.FunctionType, of))
@@ -62,7 +62,7 @@ def read(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
 
 
 @handlers.handles(types.CellType.__dict__["cell_contents"])
-def cell_contents(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def cell_contents(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if not isinstance(args[0], k.CellTracker):
         raise t.unsupported("function-attribute", "the contents of a cell that is no variable here")
     if args[0].content is NULL:
@@ -71,7 +71,7 @@ def cell_contents(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(_METHOD["__func__"])
-def method_function(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def method_function(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return args[0].function
 
 
@@ -81,14 +81,14 @@ def method_function(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
         for cls in (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
     )
 )
-def method_receiver(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def method_receiver(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if not isinstance(args[0], k.MethodTracker):
         raise t.unsupported("function-attribute", "__self__ of a C function")
     return args[0].receiver
 
 
 @handlers.handles(_METHOD["__getattribute__"])
-def method_attribute(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def method_attribute(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`method.__getattribute__`: what a method has not itself, its function is asked for."""
     vt, name = args[0], args[1].constant()
     if not isinstance(name, str):
@@ -101,7 +101,7 @@ _OF_C_METHODS = ("__name__", "__qualname__", "__doc__", "__text_signature__")
 """What a bound method of C has from its descriptor."""
 
 
-def of_method(t: Tracing, vt: Any, name: str) -> Any:
+def of_method(t: Space, vt: Any, name: str) -> Any:
     """An attribute of a bound method; MISSING for what its class has (`method_getattro`), but for `__doc__`."""
     if name in (
         "__func__",

@@ -35,7 +35,7 @@ from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._lookup import guarded_lookup
 from stator_variables._objects._raising import complain
 from stator_variables._runtime._contents import set_base
-from stator_variables._tracing import Tracing, source_of
+from stator_variables._space import Space, source_of
 from stator_variables._tracker import MISSING, VariableTracker
 
 
@@ -57,7 +57,7 @@ class Identity:
         return f"Identity({self.thing!r})"
 
 
-def key_of(t: Tracing, vt: Any) -> Any:
+def key_of(t: Space, vt: Any) -> Any:
     """A hashable stand-in for a tracker. Raises Unsupported for objects whose class defines its own hash in Python."""
     hashed = _hashed(t, vt)
     if type(hashed) in (int, IdOf, tuple, frozenset):
@@ -65,7 +65,7 @@ def key_of(t: Tracing, vt: Any) -> Any:
     return hashed
 
 
-def key_of_value(t: Tracing, value: Any) -> Any:
+def key_of_value(t: Space, value: Any) -> Any:
     """The stand-in for an existing value that C compares, without a tracker."""
     hashed = _hashed_value(value)
     if type(hashed) in (int, tuple, frozenset):
@@ -85,7 +85,7 @@ _ADDRESSES, _MANY = 1 << 20, 16
 """Numbers from the first on may be identities; of so many keys in one place nobody wants to know that they differ."""
 
 
-def _note_numbers(t: Tracing, hashed: Any, place: tuple[Any, ...]) -> None:
+def _note_numbers(t: Space, hashed: Any, place: tuple[Any, ...]) -> None:
     """Whether an identity is the number that another key has in its place is told for this call, and guarded."""
     if type(hashed) is tuple:
         for index, part in enumerate(hashed):
@@ -97,7 +97,7 @@ def _note_numbers(t: Tracing, hashed: Any, place: tuple[Any, ...]) -> None:
         _rely_on_differences(t, hashed, t.questions.numbers.setdefault(place, {}))
 
 
-def _rely_on_differences(t: Tracing, hashed: Any, known: dict[Any, None]) -> None:
+def _rely_on_differences(t: Space, hashed: Any, known: dict[Any, None]) -> None:
     if hashed in known:
         return
     others = [other for other in known if type(other) is not type(hashed)]
@@ -115,7 +115,7 @@ def _rely_on_differences(t: Tracing, hashed: Any, known: dict[Any, None]) -> Non
         t.guard(CallSource(operator.ne, origin, CapturedSource("number", number)), Truth(True))
 
 
-def _hashed(t: Tracing, vt: Any) -> Any:
+def _hashed(t: Space, vt: Any) -> Any:
     if getattr(vt.cls, "__hash__", None) is None:
         guarded_lookup(t, vt.cls, "__hash__")
         complain(t, TypeError, "unhashable type: '", vt.cls, "'")
@@ -151,12 +151,12 @@ def _hashed(t: Tracing, vt: Any) -> Any:
     raise t.unsupported("user-hash", f"a key of class {vt.cls.__name__}, which hashes in C")
 
 
-def _rely_on_hash(t: Tracing, cls: type) -> None:
+def _rely_on_hash(t: Space, cls: type) -> None:
     for name in ("__hash__", "__eq__"):
         guarded_lookup(t, cls, name)
 
 
-def element_of(t: Tracing, vt: Any, of: Any) -> Any:
+def element_of(t: Space, vt: Any, of: Any) -> Any:
     """The stand-in for an element of a set. An existing set may hold identities, as numbers that nobody can tell."""
     hashed = key_of(t, vt)
     if (
@@ -170,7 +170,7 @@ def element_of(t: Tracing, vt: Any, of: Any) -> Any:
     return hashed
 
 
-def _rely_on_absence(t: Tracing, of: Any, key: Any, origin: Source) -> None:
+def _rely_on_absence(t: Space, of: Any, key: Any, origin: Source) -> None:
     has = set_base(of.real).__contains__
     if has(of.real, key):
         raise t.unsupported("identity-number", "an identity that is in a set from before")
@@ -184,7 +184,7 @@ def asks(hashed: Any) -> bool:
     )
 
 
-def is_asking(t: Tracing, vt: Any) -> bool:
+def is_asking(t: Space, vt: Any) -> bool:
     """Whether to fill the dict or set asks `__hash__` of the program, which may read what the region has written."""
     if isinstance(vt, k.DictTracker):
         return any(map(asks, vt.entries))
@@ -199,7 +199,7 @@ class Unanswered(Unsupported):
     question: tuple[Any, ...]
 
 
-def answer(t: Tracing, *question: Any) -> Any:
+def answer(t: Space, *question: Any) -> Any:
     """`hash(a)` or `a == b`, as it was answered in this step."""
     asked = tuple(map(id, question))
     if t.questions.answers is not None and asked in t.questions.answers:
@@ -233,7 +233,7 @@ class UserKey:
 
     __slots__ = ("number", "t", "thing")
 
-    def __init__(self, t: Tracing, thing: Any, number: int) -> None:
+    def __init__(self, t: Space, thing: Any, number: int) -> None:
         self.t, self.thing, self.number = t, thing, number
 
     def __hash__(self) -> int:
@@ -250,13 +250,13 @@ class UserKey:
         return bool(answer(self.t, self.thing, other.thing))
 
 
-def hashing(t: Tracing, step: Callable[[], Any]) -> Any:
+def hashing(t: Space, step: Callable[[], Any]) -> Any:
     """`step()`, a Result, with what it asks of the program's `__hash__` and `__eq__` interpreted."""
     found = _tried(t, step, {})
     return _answering(t, step, found) if type(found) is Unanswered else found
 
 
-def _tried(t: Tracing, step: Callable[[], Any], answers: dict[tuple[int, ...], Any]) -> Any:
+def _tried(t: Space, step: Callable[[], Any], answers: dict[tuple[int, ...], Any]) -> Any:
     """`step()`, or what it needs to know yet: then it is taken back."""
     before, outer, t.questions.answers = t.journal.mark(), t.questions.answers, answers
     try:
@@ -269,7 +269,7 @@ def _tried(t: Tracing, step: Callable[[], Any], answers: dict[tuple[int, ...], A
 
 
 @operation
-def _answering(t: Tracing, step: Callable[[], Any], found: Any) -> Any:
+def _answering(t: Space, step: Callable[[], Any], found: Any) -> Any:
     answers: dict[tuple[int, ...], Any] = {}
     while type(found) is Unanswered:
         begun, where, asked = t.machine.save(), t.where(), tuple(map(id, found.question))
@@ -279,7 +279,7 @@ def _answering(t: Tracing, step: Callable[[], Any], found: Any) -> Any:
     return (yield from settle(found))
 
 
-def _remember(t: Tracing, given: Answered) -> None:
+def _remember(t: Space, given: Answered) -> None:
     """What is undone later asks again, and gets the answers that held then."""
     asked = tuple(map(id, given.question))  # `given` keeps the objects, and so their identity
     before = t.questions.answered.get(asked, given)
@@ -290,7 +290,7 @@ def _remember(t: Tracing, given: Answered) -> None:
     )
 
 
-def _without_effects(t: Tracing, question: tuple[Any, ...]) -> Any:
+def _without_effects(t: Space, question: tuple[Any, ...]) -> Any:
     """The answer. What fills the real container asks again, so that nothing may be changed by it; a key may note its
     hash for the next time, when it changes nothing any more."""
     found, changed = yield from observed(t, _asked(t, *question), question)
@@ -304,7 +304,7 @@ def _without_effects(t: Tracing, question: tuple[Any, ...]) -> Any:
     return found
 
 
-def observed(t: Tracing, asking: Any, about: tuple[Any, ...]) -> Any:
+def observed(t: Space, asking: Any, about: tuple[Any, ...]) -> Any:
     """The answer, and what was changed by it that is still there."""
     touched: dict[int, Any] = {}
     t.touched.append(touched)
@@ -320,7 +320,7 @@ def observed(t: Tracing, asking: Any, about: tuple[Any, ...]) -> Any:
     return found, [vt for vt, _ in touched.values() if vt.source is not None or id(vt) in known]
 
 
-def _asked(t: Tracing, first: Any, *second: Any) -> Any:
+def _asked(t: Space, first: Any, *second: Any) -> Any:
 
     if not second:
         return (yield from settle(t.call(k.BuiltinTracker(hash), [first], {}))).constant()
@@ -355,7 +355,7 @@ WITH_IDENTITY = (*OF_IDENTITY, HandleKey)
 """Keys made of the identity of a thing, which an existing dict is asked for with the object at hand."""
 
 
-def _key_of_reference(t: Tracing, vt: Any) -> RefTo:
+def _key_of_reference(t: Space, vt: Any) -> RefTo:
     """Two references are equal if what they refer to is; for tensors that is no truth value."""
     target = vt.target
     is_dead = k.is_none(target)
@@ -378,7 +378,7 @@ def is_known(hashed: Any) -> bool:
     return type(hashed) not in (Identity, *WITH_IDENTITY)
 
 
-def rely_on_kept_hashes(t: Tracing, source: Source, real: Any, of: dict[Any, Any]) -> None:
+def rely_on_kept_hashes(t: Space, source: Source, real: Any, of: dict[Any, Any]) -> None:
     """Rely on the hashes that a dict or set keeps of its keys (`of`, by hashed key): those that the program computes
     may be others by now."""
     plain = type(real) in (dict, set, frozenset)
@@ -398,7 +398,7 @@ def kept_hashes(container: Any) -> int:
     return hash(frozenset(container))
 
 
-def tell_apart(t: Tracing, vt: Any, hashed: Any) -> None:
+def tell_apart(t: Space, vt: Any, hashed: Any) -> None:
     """Two objects from outside that are keys of one container must not turn out to be one object on a later call."""
     if type(hashed) in (tuple, frozenset, *OF_IDENTITY):
         rely_on_objects(t, hashed, in_existing=False)
@@ -410,7 +410,7 @@ COMPOSED = (Identity, *OF_IDENTITY, tuple, frozenset)
 """Hashed keys in which objects are known by their identity."""
 
 
-def rely_on_objects(t: Tracing, hashed: Any, in_existing: bool) -> None:
+def rely_on_objects(t: Space, hashed: Any, in_existing: bool) -> None:
     """A look-up holds for distinct objects; among what existed before for the very ones of the key."""
     if type(hashed) in (tuple, frozenset):
         for part in hashed:
@@ -453,7 +453,7 @@ def has_identity(hashed: Any) -> bool:
     )
 
 
-def is_handed_in(t: Tracing, hashed: Any) -> bool:
+def is_handed_in(t: Space, hashed: Any) -> bool:
     """Return whether a key is, or holds, an object that is an argument, or an item of one."""
     if type(hashed) is tuple:
         return any(is_handed_in(t, part) for part in hashed)
@@ -465,7 +465,7 @@ def is_handed_in(t: Tracing, hashed: Any) -> bool:
     return isinstance(step, ParameterSource)
 
 
-def key_with_identities(t: Tracing, hashed: Any) -> Any:
+def key_with_identities(t: Space, hashed: Any) -> Any:
     """A tracker of the key; MISSING when it holds a new object, of which no dict from before knows anything."""
     if type(hashed) is tuple:
         parts = [key_with_identities(t, part) for part in hashed]
@@ -485,7 +485,7 @@ def key_with_identities(t: Tracing, hashed: Any) -> Any:
     return k.IdTracker(found) if has_thing else found
 
 
-def key_made(t: Tracing, key: Any) -> tuple[Any, Source]:
+def key_made(t: Space, key: Any) -> tuple[Any, Source]:
     """Such a key as it is now, and where it comes from on each call."""
     if isinstance(key, k.TupleTracker):
         made = [key_made(t, item) for item in key.items]

@@ -6,13 +6,13 @@ from stator_bytecode import HandlerTable
 from stator_guards import SameObject
 
 from stator_variables import _kinds as k
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 
 handlers: HandlerTable[Any, Any] = HandlerTable("identity")
 
 
 @handlers.handles(id)
-def identity(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def identity(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     (vt,) = args
     if isinstance(vt, k.ConstantTracker | k.NumberTracker) and vt.source is not None:
         _tell_apart(t, vt)
@@ -23,7 +23,7 @@ def identity(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return k.IdTracker(vt)
 
 
-def _tell_apart(t: Tracing, vt: Any) -> None:
+def _tell_apart(t: Space, vt: Any) -> None:
     """Numbers, or texts, that were there before: equal ones may be one object, or several."""
     if (known := t.told_apart.setdefault(id(vt.real), vt)) is not vt:
         t.guard(vt.source, SameObject(known.source))

@@ -9,7 +9,7 @@ import torch
 from torch.nested._internal.nested_tensor import jagged_from_tensor_and_lengths
 from torch.nn.modules.lazy import LazyModuleMixin
 
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 
 
 def _of_torch(names: str) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ NATIVE_FUNCTIONS = frozenset(
 values: one break each, not one for each such step."""
 
 
-def refuse_native(t: Tracing, function: Any) -> None:
+def refuse_native(t: Space, function: Any) -> None:
     """Raise Unsupported for an existing function that is to run natively."""
     real = function.real
     if is_graph_break(real):

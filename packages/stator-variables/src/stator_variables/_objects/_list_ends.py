@@ -10,7 +10,7 @@ from typing import Any
 from stator_guards import ItemSource
 
 from stator_variables import _kinds as k
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 
@@ -27,19 +27,19 @@ def is_open(vt: Any) -> bool:
 _EXACT = (list, collections.deque)
 
 
-def has_more(t: Tracing, vt: Any) -> bool:
+def has_more(t: Space, vt: Any) -> bool:
     """Whether an unread list is not empty; False also for what has to be read to know."""
     return is_open(vt) and (bool(vt.added) or _relies(t, vt, sum(vt.taken) + 1))
 
 
-def _relies(t: Tracing, vt: Any, length: int) -> bool:
+def _relies(t: Space, vt: Any, length: int) -> bool:
     if len(vt.real) < length:
         return False
     t.need_length(vt.source, length)
     return True
 
 
-def at_end(t: Tracing, vt: Any, key: Any) -> Any:
+def at_end(t: Space, vt: Any, key: Any) -> Any:
     """The item at a negative constant index, or at the front of a deque; MISSING where more has to be read."""
     if key.cls is not int or not isinstance(key, k.ConstantTracker) or not is_open(vt):
         return MISSING
@@ -53,14 +53,14 @@ def at_end(t: Tracing, vt: Any, key: Any) -> Any:
     return _existing(t, vt, index - back) if _relies(t, vt, front + back - index) else MISSING
 
 
-def _existing(t: Tracing, vt: Any, index: int) -> Any:
+def _existing(t: Space, vt: Any, index: int) -> Any:
     try:
         return t.wrap(vt.real[index], ItemSource(vt.source, index))
     except IndexError:  # another thread took it
         return MISSING
 
 
-def take(t: Tracing, vt: Any, index: int) -> Any:
+def take(t: Space, vt: Any, index: int) -> Any:
     """`vt.pop(index)` of an unread list, for its first item or its last, or MISSING where more has to be read."""
     if index not in (0, -1) or not is_open(vt):
         return MISSING
@@ -78,7 +78,7 @@ def take(t: Tracing, vt: Any, index: int) -> Any:
     return item
 
 
-def _note(t: Tracing, vt: Any, item: Any, taken: tuple[int, int]) -> None:
+def _note(t: Space, vt: Any, item: Any, taken: tuple[int, int]) -> None:
     t.note_release(item, vt)
     before, vt.taken = vt.taken, taken
     vt.structure += 1

@@ -16,13 +16,13 @@ from stator_guards import (
 )
 
 from stator_variables._runtime._contents import may_answer
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 _get_dict = type.__dict__["__dict__"].__get__
 
 
-def type_lookup(t: Tracing, cls: type, name: str) -> tuple[Any, Source | None]:
+def type_lookup(t: Space, cls: type, name: str) -> tuple[Any, Source | None]:
     """`(raw attribute, source)` as found in the MRO of `cls`, or `(MISSING, None)`. The binding is not done."""
     # By identity: a metaclass may define how classes are hashed.
     known: tuple[Any, Source | None] | None = t.lookups.get((id(cls), name))
@@ -32,26 +32,26 @@ def type_lookup(t: Tracing, cls: type, name: str) -> tuple[Any, Source | None]:
     return known
 
 
-def mro_of(t: Tracing, cls: type) -> tuple[type, ...]:
+def mro_of(t: Space, cls: type) -> tuple[type, ...]:
     """The classes that are looked through, which change when `__bases__` is assigned."""
     if may_answer(cls) and len(cls.__mro__) > 2:
         t.guard(SlotSource(CapturedSource(cls.__qualname__, cls), type, "__mro__"), Is(cls.__mro__))
     return cls.__mro__
 
 
-def guarded_lookup(t: Tracing, cls: type, name: str) -> Any:
+def guarded_lookup(t: Space, cls: type, name: str) -> Any:
     """The raw class attribute or MISSING, relied on."""
     return type_lookup(t, cls, name)[0]
 
 
-def rely_on_method(t: Tracing, cls: type, name: str) -> None:
+def rely_on_method(t: Space, cls: type, name: str) -> None:
     """That C finds the very method that it found, which nothing here reads."""
     raw, source = type_lookup(t, cls, name)
     if type(source) is DictItemSource:
         t.guard(source, Is(raw))
 
 
-def mro_lookup(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Source | None]:
+def mro_lookup(t: Space, mro: tuple[type, ...], name: str) -> tuple[Any, Source | None]:
     key = (*map(id, mro), name)
     if (known := t.lookups.get(key)) is None:
         t.alive.append(mro)
@@ -59,7 +59,7 @@ def mro_lookup(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Sourc
     return known
 
 
-def _search(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Source | None]:
+def _search(t: Space, mro: tuple[type, ...], name: str) -> tuple[Any, Source | None]:
     for cls in mro:
         written = t.shared.get(("written class", id(cls)))
         if written is not None and name in written.names:
@@ -92,14 +92,14 @@ def stands_for_c(cls: type) -> bool:
     return type(module) is str and module.startswith("stator_variables._applevel.")
 
 
-def rely_on_presence(t: Tracing, cls: type, name: str) -> bool:
+def rely_on_presence(t: Space, cls: type, name: str) -> bool:
     """Whether the dictionary of the class itself had the name at the start."""
     found = name in _get_dict(cls)
     t.guard(namespace_source(t, cls), KeyPresent(name) if found else KeyAbsent(name))
     return found
 
 
-def _rely_on_binding(t: Tracing, raw: Any, source: Source) -> None:
+def _rely_on_binding(t: Space, raw: Any, source: Source) -> None:
     """What is bound is read out of these and guarded there; that it is bound so has to stay true as well."""
     if type(raw) in (staticmethod, classmethod, property):
         t.guard(source, TypeIs(type(raw)))
@@ -113,7 +113,7 @@ _OF_C = (
 )
 
 
-def namespace_source(t: Tracing, cls: type) -> Source:
+def namespace_source(t: Space, cls: type) -> Source:
     """One per class and trace: comparing sources that are the same object takes no time."""
     key = ("class namespace", id(cls))
     found: Source | None = t.shared.get(key)
@@ -122,7 +122,7 @@ def namespace_source(t: Tracing, cls: type) -> Source:
     return found
 
 
-def defines(t: Tracing, cls: type, *names: str) -> bool:
+def defines(t: Space, cls: type, *names: str) -> bool:
     """Whether `cls` has one of these attributes, relied on."""
     for name in names:
         _, source = type_lookup(t, cls, name)
@@ -133,12 +133,12 @@ def defines(t: Tracing, cls: type, *names: str) -> bool:
     return False
 
 
-def overrides(t: Tracing, cls: type, name: str) -> bool:
+def overrides(t: Space, cls: type, name: str) -> bool:
     """Whether the class answers otherwise than C does, relied on."""
     return defines(t, cls, name) and type(guarded_lookup(t, cls, name)) not in _OF_C
 
 
-def refuse_asked(t: Tracing, vt: Any, *names: str) -> None:
+def refuse_asked(t: Space, vt: Any, *names: str) -> None:
     """Of some containers C itself asks for these."""
     for name in names:
         if overrides(t, vt.cls, name):
@@ -161,5 +161,5 @@ def plain_lookup(cls: type, name: str) -> Any:
     return MISSING
 
 
-def is_data_descriptor(t: Tracing, raw: Any) -> bool:
+def is_data_descriptor(t: Space, raw: Any) -> bool:
     return defines(t, type(raw), "__set__", "__delete__")

@@ -5,7 +5,7 @@ from typing import Any
 
 from stator_variables import _kinds as k
 from stator_variables._objects._lookup import plain_lookup
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 _IN_INIT = (StopIteration, SystemExit, ImportError)
@@ -14,7 +14,7 @@ _NAMES = ("errno", "strerror", "filename", "winerror", "filename2")
 _FIELDS = vars(OSError).keys() & {*_NAMES}
 
 
-def allocated(t: Tracing, cls: type, args: list[Any]) -> k.ExceptionTracker:
+def allocated(t: Space, cls: type, args: list[Any]) -> k.ExceptionTracker:
     """What `__new__` makes."""
     if cls is BlockingIOError and len(args) > 2:
         raise t.unsupported(
@@ -29,7 +29,7 @@ def allocated(t: Tracing, cls: type, args: list[Any]) -> k.ExceptionTracker:
     return made
 
 
-def keep(t: Tracing, vt: k.ExceptionTracker, args: list[Any]) -> None:
+def keep(t: Space, vt: k.ExceptionTracker, args: list[Any]) -> None:
     """What `__init__` of C does. An OSError that was given everything in `__new__` does nothing."""
     if not issubclass(vt.cls, OSError):
         t.journal.assign(vt, args=list(args), made_of=list(args))

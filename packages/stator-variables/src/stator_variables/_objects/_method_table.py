@@ -16,7 +16,7 @@ from stator_guards import CapturedSource
 from stator_variables import _kinds as k
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._arity import Args, Arity, Kwargs, signature_arity
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 Method = Callable[..., Any]
@@ -28,7 +28,7 @@ class MethodTable:
     """`handles(list.pop)` reads the arity from the signature; `takes=(0, 1)` states it, beyond the receiver."""
 
     what: str
-    handlers: HandlerTable[Any, Callable[[Tracing, Args, Kwargs], Any]] = attrs.field(init=False)
+    handlers: HandlerTable[Any, Callable[[Space, Args, Kwargs], Any]] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.handlers = HandlerTable(self.what)
@@ -58,13 +58,13 @@ def _stated(target: Any, takes: int | tuple[int, int], named: Collection[str] | 
 
 def _checked(
     target: Any, stated: Arity | None, handler: Method
-) -> Callable[[Tracing, Args, Kwargs], Any]:
+) -> Callable[[Space, Args, Kwargs], Any]:
     owner = getattr(target, "__objclass__", object)
     if isinstance(target, types.ClassMethodDescriptorType):
         owner = object
     unordered = getattr(target, "__name__", "") in vars(collections.OrderedDict)
 
-    def run(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    def run(t: Space, args: Args, kwargs: Kwargs) -> Any:
         arity = stated or signature_arity(target)
         if not arity.accepts(args, kwargs) or not (
             owner is object or issubclass(args[0].cls, owner)
@@ -106,7 +106,7 @@ def opened(vt: Any) -> Any:
 # What handlers give back: a call of our own Python in place of C, a settled bool, None, a folded constant.
 
 
-def app_level(t: Tracing, function: Any, args: Args, kwargs: Kwargs) -> Any:
+def app_level(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Any:
     """Call a Python function of ours in place of a C one."""
     return t.call(t.wrap(function, CapturedSource(function.__qualname__, function)), args, kwargs)
 
@@ -128,7 +128,7 @@ def settle_all(results: Iterable[Any]) -> Generator[Any, Any, list[Any]]:
     return found
 
 
-def folded(t: Tracing, function: Any, args: Args, kwargs: Kwargs) -> Any:
+def folded(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Any:
     if (found := t.fold(function, args, kwargs)) is MISSING:
         raise t.unsupported(
             "builtin", f"{function.__name__}() of values that are not known while tracing"

@@ -4,10 +4,10 @@ from typing import Any
 
 from stator_variables import _kinds as k
 from stator_variables import _pure
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 
 
-def fresh(t: Tracing, value: Any) -> Any:
+def fresh(t: Space, value: Any) -> Any:
     """A tracker for a value made while tracing out of constants."""
     if type(value) is tuple:
         return k.TupleTracker([fresh(t, item) for item in value], tuple)

@@ -10,12 +10,12 @@ import stator_guards as guards
 
 from stator_variables import _kinds as k
 from stator_variables._pure import TRUTHS
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
 
 
 def build_number(
-    t: Tracing, real: Any, source: guards.Source, *, at_once: bool = False
+    t: Space, real: Any, source: guards.Source, *, at_once: bool = False
 ) -> VariableTracker:
     """The tracker of an atom that the entry reads or computes.
 
@@ -27,7 +27,7 @@ def build_number(
 
 
 def build_atom(
-    t: Tracing, real: Any, source: guards.Source, *, at_once: bool = False
+    t: Space, real: Any, source: guards.Source, *, at_once: bool = False
 ) -> VariableTracker:
     if type(real) in (int, float) and t.policy.number_is_symbolic(source, real, at_once):
         t.guard(source, guards.TypeIs(type(real)))
@@ -36,7 +36,7 @@ def build_atom(
     return k.ConstantTracker(real)
 
 
-def symbolic_number(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+def symbolic_number(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     """The tracker of a number that is an input of the graph, and whose class is known."""
     if type(real) is float:
         t.guard(source, _IS_FINITE if real else _IS_NO_NEGATIVE_ZERO)
@@ -56,7 +56,7 @@ _IS_NO_NEGATIVE_ZERO = guards.Custom(
 """Of an entry that was made for 0.0: no comparison tells the two zeros apart."""
 
 
-def build_scalar(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+def build_scalar(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     """A number of NumPy, its class guarded, and its value where that is needed as a constant."""
     t.guard(source, guards.TypeIs(type(real)))
     bits = real.tobytes()

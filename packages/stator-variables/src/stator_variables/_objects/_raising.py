@@ -12,10 +12,10 @@ from stator_guards import CapturedSource, Equals, Is, SlotSource
 from stator_variables import _kinds as k
 from stator_variables._objects._wrapping import new_namespace
 from stator_variables._runtime._contents import may_answer
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
 
-Naming = Callable[[Tracing, type], str]
+Naming = Callable[[Space, type], str]
 
 
 def error(kind: type[BaseException], *args: object) -> k.ExceptionTracker:
@@ -32,7 +32,7 @@ def new_exception(kind: type[BaseException], args: list[Any]) -> k.ExceptionTrac
 
 
 def complain(
-    t: Tracing, kind: type[BaseException], *pieces: str | type, naming: Naming | None = None
+    t: Space, kind: type[BaseException], *pieces: str | type, naming: Naming | None = None
 ) -> NoReturn:
     """Raise what C says about classes, which it names; what the program makes of the text is relied on."""
     known = len(t.guards)
@@ -53,7 +53,7 @@ def throw(kind: type[BaseException], *args: object) -> NoReturn:
 
 
 def attempt(
-    t: Tracing, expected: Any, otherwise: Any, function: Callable[..., Any], *args: Any
+    t: Space, expected: Any, otherwise: Any, function: Callable[..., Any], *args: Any
 ) -> Generator[Any, Any, Any]:
     """The value of the Result that `function(*args)` gives; `otherwise` where the program raises what is expected."""
     try:
@@ -68,7 +68,7 @@ def attempt(
         return otherwise
 
 
-def absent(t: Tracing, vt: Any, name: str) -> NoReturn:
+def absent(t: Space, vt: Any, name: str) -> NoReturn:
     """The AttributeError of C for an attribute that a class, a module or another object does not have."""
     if isinstance(vt, k.ClassTracker):
         complain(t, AttributeError, "type object '", vt.value, f"' has no attribute '{name}'")
@@ -92,13 +92,13 @@ def function_text(vt: Any) -> str:
     return f"{qualname}()" if module in (None, "builtins") else f"{module}.{qualname}()"
 
 
-def type_name(t: Tracing, cls: type) -> str:
+def type_name(t: Space, cls: type) -> str:
     """The name that C's error texts give (`tp_name`): classes written in C carry their module."""
     name: str = name_of(t, cls)
     return name if may_answer(cls) or cls.__module__ == "builtins" else f"{cls.__module__}.{name}"
 
 
-def name_of(t: Tracing, cls: Any, field: str = "__name__") -> Any:
+def name_of(t: Space, cls: Any, field: str = "__name__") -> Any:
     """The name of a class, relied on where the program may change it."""
     name = vars(type)[field].__get__(cls)
     if may_answer(cls):
@@ -107,7 +107,7 @@ def name_of(t: Tracing, cls: Any, field: str = "__name__") -> Any:
     return name
 
 
-def full_name(t: Tracing, cls: type) -> str:
+def full_name(t: Space, cls: type) -> str:
     """With module and outer classes (`%T` of C)."""
     module, name = (name_of(t, cls, field) for field in ("__module__", "__qualname__"))
     return (
@@ -120,7 +120,7 @@ def full_name(t: Tracing, cls: type) -> str:
 name_in_slots = full_name if sys.version_info >= (3, 13) else name_of
 
 
-def as_program_error(t: Tracing, caught: Exception) -> Raised:
+def as_program_error(t: Space, caught: Exception) -> Raised:
     """What a pure function raised on constants: to be made again of its class and arguments alone. Unsupported where
     there is more to it, such as what an `__init__` written in Python notes."""
     cls, of_c = type(caught), isinstance(type(caught).__init__, types.WrapperDescriptorType)

@@ -24,14 +24,14 @@ from stator_variables._objects._number_builders import (
     symbolic_number,
 )
 from stator_variables._pure import NUMBERS, NUMPY, TRUTHS, is_number_of_numpy
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 LONGEST = 30
 """The most operations that the entry computes one after the other: after them it is a constant."""
 
 
-def number_of(t: Tracing, vt: Any) -> Any:
+def number_of(t: Space, vt: Any) -> Any:
     """Return the number of Python that torch takes a number of NumPy for; anything else as it is."""
     if not isinstance(vt, k.ScalarTracker):
         return vt
@@ -50,7 +50,7 @@ def _is_word(number: int) -> bool:
 _IS_WORD = Custom("{fn}({value})", _is_word, "no larger than torch takes numbers")
 
 
-def computed(t: Tracing, function: Callable[..., Any], args: Sequence[Any]) -> Any:
+def computed(t: Space, function: Callable[..., Any], args: Sequence[Any]) -> Any:
     """Return what a pure function gives for such a number, beside values that are known or read.
 
     MISSING, where that is no number, or raises or warns: for others the number is a constant, and
@@ -72,7 +72,7 @@ def computed(t: Tracing, function: Callable[..., Any], args: Sequence[Any]) -> A
     return _read(t, result, source, steps)
 
 
-def _read(t: Tracing, result: Any, source: Source, steps: int) -> Any:
+def _read(t: Space, result: Any, source: Source, steps: int) -> Any:
     """The tracker of a computed number; MISSING for anything else. Truths are constants, guarded."""
     if type(result) is bool or type(result) in TRUTHS:
         build = build_atom if type(result) is bool else build_scalar
@@ -103,7 +103,7 @@ def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     return compute
 
 
-def field_of(t: Tracing, vt: Any, name: str) -> Any:
+def field_of(t: Space, vt: Any, name: str) -> Any:
     """Return an attribute of such a number; MISSING where it depends on the whole number."""
     if not isinstance(vt, k.ScalarTracker):
         return MISSING
@@ -117,7 +117,7 @@ OF_CLASS = frozenset({"dtype", "itemsize", "nbytes", "ndim", "size"})
 """Attributes that all numbers of one class share."""
 
 
-def _operand(t: Tracing, vt: Any) -> tuple[Source | Any, Any]:
+def _operand(t: Space, vt: Any) -> tuple[Source | Any, Any]:
     """Where the entry reads an operand, and what it is now."""
     if isinstance(vt, k.ScalarTracker):
         return vt.source, vt.real

@@ -15,13 +15,13 @@ from stator_variables import _kinds as k
 from stator_variables._objects._hashing import asks, key_of_value, rely_on_kept_hashes, tell_apart
 from stator_variables._objects._wrapping import ATOMS, PATHS, SINGLETONS, VALUES, wrap_items
 from stator_variables._runtime._contents import members_of, set_base, stored
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 
 _PLAIN = frozenset(map(id, (*ATOMS, *PATHS, *SINGLETONS, *VALUES)))
 _COMPOSED = (tuple, torch.Size, frozenset)
 
 
-def read(t: Tracing, vt: k.SetTracker, real: Any, source: Source) -> None:
+def read(t: Space, vt: k.SetTracker, real: Any, source: Source) -> None:
     """Read all members, and rely on them."""
     members = members_of(real)  # in one step: other threads may change it
     if all(map(_is_named, members)):
@@ -45,7 +45,7 @@ def _is_named(member: Any) -> bool:
     return type(member) in ATOMS or isinstance(member, type | enum.Enum)
 
 
-def _constant(t: Tracing, member: Any) -> Any:
+def _constant(t: Space, member: Any) -> Any:
     return t.wrap(member, CapturedSource(str(member), member))
 
 
@@ -56,7 +56,7 @@ def _is_value(member: Any) -> bool:
     return id(type(member)) in _PLAIN or _is_named(member)
 
 
-def _lazily(t: Tracing, members: list[Any], source: Source) -> dict[Any, Any]:
+def _lazily(t: Space, members: list[Any], source: Source) -> dict[Any, Any]:
     """The members by their keys. The guard on the set covers the keys: no member is looked at here."""
     return {
         key_of_value(t, member): t.wrap(member, ItemSource(source, index))
@@ -64,7 +64,7 @@ def _lazily(t: Tracing, members: list[Any], source: Source) -> dict[Any, Any]:
     }
 
 
-def _one_by_one(t: Tracing, members: list[Any], source: Source) -> dict[Any, Any]:
+def _one_by_one(t: Space, members: list[Any], source: Source) -> dict[Any, Any]:
     found = wrap_items(t, members, CallSource(members_of, source))
     keys = [t.key_of(member) for member in found]
     if any(map(asks, keys)) and len({*map(hash, keys)}) < len(keys):

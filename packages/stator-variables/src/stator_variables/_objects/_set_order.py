@@ -12,7 +12,7 @@ from stator_guards import CallSource, CapturedSource, Custom, Source
 
 from stator_variables import _kinds as k
 from stator_variables._objects._hashing import Identity
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import is_pending
 
 CREATING = frozenset({"copy", "union", "intersection", "difference", "symmetric_difference"})
@@ -105,7 +105,7 @@ def _real(operand: Any, existing: Sequence[Any]) -> Any:
     return operand.make(*existing) if type(operand) is Recipe else operand
 
 
-def recipe_of(t: Tracing, vt: Any, existing: list[Any]) -> Any:
+def recipe_of(t: Space, vt: Any, existing: list[Any]) -> Any:
     """An operand for real; None where not all steps and elements are known. Sets from outside are appended."""
     vt = original_of(vt)
     if isinstance(vt, k.ConstantTracker):
@@ -124,7 +124,7 @@ def recipe_of(t: Tracing, vt: Any, existing: list[Any]) -> Any:
     return _recipe_of_new(t, vt, existing)
 
 
-def _recipe_of_new(t: Tracing, vt: Any, existing: list[Any]) -> Recipe | None:
+def _recipe_of_new(t: Space, vt: Any, existing: list[Any]) -> Recipe | None:
     if vt.steps is None or not all(type(key) in _ATOMS for key in vt.entries):
         return None
     steps = []
@@ -145,7 +145,7 @@ def _operands(method: str, item: Any) -> tuple[Any, ...]:
     return () if item is None else (item,)
 
 
-def in_order(t: Tracing, vt: Any) -> list[Any]:
+def in_order(t: Space, vt: Any) -> list[Any]:
     """The items in the order of C's set, where that is known: of an existing one that is as it was, and of a new one of
     numbers and strings."""
     if (
@@ -162,7 +162,7 @@ def in_order(t: Tracing, vt: Any) -> list[Any]:
     return [vt.entries[key] for key in made_again(t, vt)]
 
 
-def made_again(t: Tracing, vt: Any) -> Any:
+def made_again(t: Space, vt: Any) -> Any:
     """A real set like that which the program made. Numbers hash alike everywhere; strings, and sets from outside, are
     guarded."""
     existing: list[Any] = []
@@ -175,7 +175,7 @@ def made_again(t: Tracing, vt: Any) -> Any:
     return real
 
 
-def _rely_on_order(t: Tracing, source: Source, order: list[Any]) -> None:
+def _rely_on_order(t: Space, source: Source, order: list[Any]) -> None:
     t.guard(
         source, Custom("{fn}({value})", lambda value: [*value] == order, f"in the order {order!r}")
     )

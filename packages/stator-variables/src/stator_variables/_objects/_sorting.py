@@ -13,14 +13,14 @@ from stator_bytecode import operation, settle
 from stator_variables import _kinds as k
 from stator_variables._objects._raising import as_program_error
 from stator_variables._pure import answers_in_python
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 LONGEST = 63
 Steps = Generator[Any, Any, Any]
 
 
-def sort(t: Tracing, items: list[Any], key: Any, reverse: Any, order: list[int]) -> Steps:
+def sort(t: Space, items: list[Any], key: Any, reverse: Any, order: list[int]) -> Steps:
     """Put `order`, the places of the items, in order. Where a comparison raises it is left half done, as CPython's."""
     backwards = reverse is not None and (yield from settle(t.truth(reverse)))
     keys = items
@@ -40,7 +40,7 @@ def sort(t: Tracing, items: list[Any], key: Any, reverse: Any, order: list[int])
         raise as_program_error(t, error) from None
 
 
-def _by_comparisons(t: Tracing, keys: list[Any], backwards: bool, order: list[int]) -> Steps:
+def _by_comparisons(t: Space, keys: list[Any], backwards: bool, order: list[int]) -> Steps:
     if len(keys) > LONGEST:
         raise t.unsupported("long-sort", f"a sort of {len(keys)} values that are not constants")
     first, answers = order.copy(), list[int]()
@@ -73,7 +73,7 @@ def _sort(order: list[int], answers: list[int], backwards: bool) -> tuple[int, i
 
 
 @operation
-def sorted_list(t: Tracing, items: list[Any], key: Any, reverse: Any) -> Any:
+def sorted_list(t: Space, items: list[Any], key: Any, reverse: Any) -> Any:
     order = [*range(len(items))]
     yield from sort(t, items, key, reverse, order)
     return k.ListTracker([items[i] for i in order], list)

@@ -15,7 +15,7 @@ from stator_variables._objects._set_order import made_again
 from stator_variables._objects._wrapping import ATOMS, attributes_of
 from stator_variables._runtime._contents import has_member
 from stator_variables._runtime._support import base_of_c
-from stator_variables._tracing import Tracing, real_of, source_of
+from stator_variables._space import Space, real_of, source_of
 from stator_variables._tracker import DELETED, MISSING
 
 
@@ -27,7 +27,7 @@ UNKNOWN = Standing()
 """In the place of a value that nobody can tell while tracing."""
 
 
-def stand_in(t: Tracing, vt: Any) -> Any:
+def stand_in(t: Space, vt: Any) -> Any:
     """A real object in the place of a value; `wrap` gives the tracker for it."""
     if (real := real_of(vt)) is not MISSING and type(real) not in ATOMS:
         return (
@@ -41,7 +41,7 @@ def stand_in(t: Tracing, vt: Any) -> Any:
     return known[1]
 
 
-def _made_stand_in(t: Tracing, vt: Any) -> Any:
+def _made_stand_in(t: Space, vt: Any) -> Any:
     if isinstance(vt, k.ConstantTracker):
         return vt.value
     if isinstance(vt, k.SequenceTracker) and vt.cls in (list, tuple):
@@ -76,7 +76,7 @@ def _made_stand_in(t: Tracing, vt: Any) -> Any:
     return Standing()
 
 
-def _function(t: Tracing, vt: Any) -> Any:
+def _function(t: Space, vt: Any) -> Any:
     closure = tuple(types.CellType() for _ in vt.closure)
     made = types.FunctionType(vt.code, vt.globals.real, vt.name, None, closure)
     made.__qualname__ = vt.qualname
@@ -90,7 +90,7 @@ def _function(t: Tracing, vt: Any) -> Any:
     return made
 
 
-def _object(t: Tracing, vt: Any) -> Any:
+def _object(t: Space, vt: Any) -> Any:
     made = object.__new__(vt.cls)
     for member, value in vt.members.items():
         if value is not DELETED:
@@ -101,7 +101,7 @@ def _object(t: Tracing, vt: Any) -> Any:
     return made
 
 
-def field_of(t: Tracing, vt: Any, name: str) -> Any:
+def field_of(t: Space, vt: Any, name: str) -> Any:
     """What a property, `classmethod` or `staticmethod` was made with, by name; the object of a key; else MISSING."""
     if vt.cls is k.KEY_WRAPPER and name == "obj":
         return vt.args[1] if len(vt.args) > 1 else k.NONE
@@ -116,7 +116,7 @@ def field_of(t: Tracing, vt: Any, name: str) -> Any:
 # The real object behind a tracker, for what is called natively while the graph runs: a policy, a configuration.
 
 
-def known_value(t: Tracing, vt: Any) -> Any:
+def known_value(t: Space, vt: Any) -> Any:
     """An existing object itself, whose identity is guarded; a new one is made of such: constants, functions, partials,
     lists. Raises Unsupported for what exists only while the graph runs, and what was changed and is not written yet."""
     if (real := real_of(vt)) is MISSING:
@@ -128,7 +128,7 @@ def known_value(t: Tracing, vt: Any) -> Any:
     return real
 
 
-def _made(t: Tracing, vt: Any) -> Any:
+def _made(t: Space, vt: Any) -> Any:
     if vt.constant() is not MISSING:
         return vt.constant()
     if isinstance(vt, k.PartialTracker):
@@ -147,7 +147,7 @@ def _made(t: Tracing, vt: Any) -> Any:
     )
 
 
-def _new_function(t: Tracing, vt: k.FunctionTracker) -> Any:
+def _new_function(t: Space, vt: k.FunctionTracker) -> Any:
     cells = tuple(types.CellType(known_value(t, cell.content)) for cell in vt.closure)
     made = types.FunctionType(vt.code, vt.globals.real, vt.name, None, cells)
     made.__defaults__ = (

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from stator_variables import _kinds as k
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 
 
-def specialised(t: Tracing, vt: Any) -> Any:
+def specialised(t: Space, vt: Any) -> Any:
     """The value of a symbolic number as a constant: ShapeEnv guards that it stays so."""
     if vt.is_address:
         raise t.unsupported("tensor-attribute", "the address of a tensor, needed as a constant")
@@ -18,7 +18,7 @@ def specialised(t: Tracing, vt: Any) -> Any:
         return vt.cls(t.graph.constant_of(vt.traced))
 
 
-def decide(t: Tracing, vt: Any) -> bool:
+def decide(t: Space, vt: Any) -> bool:
     """The truth of a symbolic number: ShapeEnv keeps the guard, but for what floats decide."""
     if (found := t.graph.condition_of(vt.traced)) is not None:
         condition, holds = found
@@ -29,7 +29,7 @@ def decide(t: Tracing, vt: Any) -> bool:
 
 
 @contextmanager
-def _meaning(t: Tracing, reason: str, detail: str) -> Iterator[None]:
+def _meaning(t: Space, reason: str, detail: str) -> Iterator[None]:
     """Around a question to ShapeEnv; it solves `0 == n * 0` for n by dividing."""
     try:
         yield
@@ -61,7 +61,7 @@ def _parts(vt: Any) -> Sequence[Any]:
     return vt.parts if isinstance(vt, k.SliceTracker) else vt.items
 
 
-def as_constant(t: Tracing, vt: Any) -> Any:
+def as_constant(t: Space, vt: Any) -> Any:
     """The same value with constants for symbolic numbers; `ShapeEnv` guards each, for the line that needed it."""
     if isinstance(vt, k.NumberTracker):
         return k.ConstantTracker(specialised(t, vt))

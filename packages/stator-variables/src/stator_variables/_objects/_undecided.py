@@ -12,11 +12,11 @@ from stator_guards import TypeIs
 
 from stator_variables import _kinds as k
 from stator_variables._objects._wrapping import ATOMS
-from stator_variables._tracing import Tracing, real_of, source_of
+from stator_variables._space import Space, real_of, source_of
 from stator_variables._tracker import is_pending
 
 
-def is_undecided(t: Tracing, key: Any) -> bool:
+def is_undecided(t: Space, key: Any) -> bool:
     """Whether the value of the key is not known yet, and need not be. Guards its class if so."""
     if not is_pending(key):
         return isinstance(key, k.NumberTracker | k.TextTracker)
@@ -27,7 +27,7 @@ def is_undecided(t: Tracing, key: Any) -> bool:
 
 
 def put_undecided(
-    t: Tracing, vt: k.HashedTracker, write: tuple[Any, ...], put: Callable[..., None]
+    t: Space, vt: k.HashedTracker, write: tuple[Any, ...], put: Callable[..., None]
 ) -> None:
     """Note a write; `put(t, vt, *write)` makes it with its key known."""
 

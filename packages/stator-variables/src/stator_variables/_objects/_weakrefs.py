@@ -14,7 +14,7 @@ from stator_guards import CallSource, DictItemSource, ParameterSource, Source, T
 from stator_variables import _kinds as k
 from stator_variables._runtime._finalizers import may_hold_real
 from stator_variables._runtime._support import living
-from stator_variables._tracing import Tracing, real_of, source_of
+from stator_variables._space import Space, real_of, source_of
 from stator_variables._tracker import VariableTracker
 
 handlers: HandlerTable[Any, Any] = HandlerTable("weak reference")
@@ -24,7 +24,7 @@ def referent(reference: Any) -> Any:
     return reference()
 
 
-def build_weakref(t: Tracing, real: Any, source: Source) -> VariableTracker:
+def build_weakref(t: Space, real: Any, source: Source) -> VariableTracker:
 
     t.guard(source, TypeIs(type(real)))
     target = real()
@@ -36,7 +36,7 @@ def build_weakref(t: Tracing, real: Any, source: Source) -> VariableTracker:
 
 
 @handlers.handles(weakref.ref)
-def make(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def make(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`weakref.ref(thing, callback)`: without a callback, one reference is enough for all."""
     target, *rest = args
     if len(args) > 2 or kwargs or target.source is None or not target.cls.__weakrefoffset__:
@@ -51,7 +51,7 @@ def make(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(weakref.ref.__call__)
-def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if not isinstance(args[0], k.WeakrefTracker):
         raise t.unsupported("builtin", f"a call of a {args[0].cls.__qualname__}")
     if may_be_gone(t, args[0].target):
@@ -61,7 +61,7 @@ def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return args[0].target
 
 
-def may_be_gone(t: Tracing, target: Any) -> bool:
+def may_be_gone(t: Space, target: Any) -> bool:
     """Whether the program let go of an object while it was traced: no frame has it, and it came as a local value, or
     something that held it has changed since. References to tensors are mostly torch's own, to those of modules."""
     if (real := real_of(target)) is None or any(

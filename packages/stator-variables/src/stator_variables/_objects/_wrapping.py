@@ -18,7 +18,7 @@ import torch
 
 from stator_variables import _kinds as k
 from stator_variables._pure import CYTHON_FUNCTION, DTYPES, NUMBERS, TRUTHS
-from stator_variables._tracing import Tracing, source_of
+from stator_variables._space import Space, source_of
 from stator_variables._tracker import DELETED, MISSING, LazyTracker, VariableTracker
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
@@ -51,7 +51,7 @@ BY_IDENTITY = (
 )
 
 
-def wrap(t: Tracing, real: Any, source: guards.Source) -> Any:
+def wrap(t: Space, real: Any, source: guards.Source) -> Any:
     """The tracker of an existing value. Atoms have no identity worth tracking; objects have one tracker each."""
     kind = type(real)
     if id(real) in t.made:
@@ -80,7 +80,7 @@ def equal_to(expected: Any) -> guards.Custom:
     )
 
 
-def wrap_items(t: Tracing, items: Sequence[Any], source: guards.Source) -> list[Any]:
+def wrap_items(t: Space, items: Sequence[Any], source: guards.Source) -> list[Any]:
     """All items of a list or tuple, and that there are no others."""
     t.guard(source, guards.Length(len(items)))
     return [wrap(t, item, guards.ItemSource(source, i)) for i, item in enumerate(items)]
@@ -96,14 +96,14 @@ _IS_THERE = guards.Custom("{fn}({value})", lambda value: value is not MISSING, "
 """Asks for nothing else: what cannot be read fails every guard."""
 
 
-def wrap_present(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+def wrap_present(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     """Return the tracker of a value that another call may lack, and that the entry may only pass on."""
     tracker: VariableTracker = wrap(t, real, source)
     t.present.append((source, _IS_THERE, tracker))
     return tracker
 
 
-def with_namespace(t: Tracing, tracker: Any, real: Any, source: guards.Source) -> VariableTracker:
+def with_namespace(t: Space, tracker: Any, real: Any, source: guards.Source) -> VariableTracker:
     """Give the tracker the instance `__dict__` of its object, if it has one; it may have been met before."""
     if (namespace := instance_dict(real)) is None:
         return tracker  # type: ignore[no-any-return]
@@ -140,20 +140,18 @@ def instance_dict(real: Any) -> dict[str, Any] | None:
     return found if type(found) is dict else None
 
 
-def globals_tracker(t: Tracing, globals_: dict[str, Any]) -> Any:
+def globals_tracker(t: Space, globals_: dict[str, Any]) -> Any:
     """The tracker of a module's globals. The dict itself is captured, so it needs no guard."""
     name = f"globals of {globals_.get('__name__', '?')}"
     return captured_dict(t, globals_, name, is_scope=True)
 
 
-def builtins_of(t: Tracing, globals_vt: Any) -> Any:
+def builtins_of(t: Space, globals_vt: Any) -> Any:
     found = globals_vt.real.get("__builtins__", __builtins__)
     return globals_tracker(t, found if isinstance(found, dict) else found.__dict__)
 
 
-def captured_dict(
-    t: Tracing, namespace: dict[str, Any], name: str, *, is_scope: bool = False
-) -> Any:
+def captured_dict(t: Space, namespace: dict[str, Any], name: str, *, is_scope: bool = False) -> Any:
     """The tracker of a dict that the entry refers to itself."""
     found = t.heap.get(id(namespace))
     # When it is captured there is no second path to tell apart.

@@ -15,12 +15,12 @@ from stator_variables import _kinds as k
 from stator_variables._objects import _classes, _dictionary, _exceptions, _lookup
 from stator_variables._objects._raising import complain, throw
 from stator_variables._protocols import _attributes
+from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import DELETED, MISSING
 
 
-def set_attribute(t: Tracing, vt: Any, name: str, value: Any) -> Any:
+def set_attribute(t: Space, vt: Any, name: str, value: Any) -> Any:
     """`value` MISSING deletes."""
     method = "__delattr__" if value is MISSING else "__setattr__"
     if _attributes.is_hook(_lookup.guarded_lookup(t, vt.cls, method), method) and not isinstance(
@@ -31,7 +31,7 @@ def set_attribute(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     return generic_set(t, vt, name, value)
 
 
-def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
+def generic_set(t: Space, vt: Any, name: str, value: Any) -> Any:
     """`object.__setattr__`; `value` MISSING deletes."""
     _attributes.refuse_proxy(t, vt, name)
     if isinstance(vt, k.TensorTracker) and hasattr(torch.Tensor, name) and t.overrides.modes:
@@ -103,7 +103,7 @@ def _is_python_descriptor(raw: Any) -> bool:
     )
 
 
-def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value: Any) -> Any:
+def _set_through(t: Space, raw: Any, source: Source, vt: Any, name: str, value: Any) -> Any:
     field, method, args = ("fset", "__set__", [vt, value])
     if value is MISSING:
         field, method, args = ("fdel", "__delete__", [vt])
@@ -137,13 +137,13 @@ def _may_be_namespace(vt: Any, value: Any) -> bool:
     return value.owner is None and all(type(hashed) is str for hashed in value.entries)
 
 
-def _set_namespace(t: Tracing, vt: Any, value: Any) -> None:
+def _set_namespace(t: Space, vt: Any, value: Any) -> None:
     t.journal.assign(vt.namespace, owner=None)  # a dict like any other from here on
     t.journal.assign(value, owner=vt)
     t.journal.assign(vt, namespace=value)
 
 
-def _set_member(t: Tracing, raw: Any, vt: Any, name: str, value: Any) -> None:
+def _set_member(t: Space, raw: Any, vt: Any, name: str, value: Any) -> None:
     before = vt.members.get(raw, MISSING)
     if value is MISSING and (
         before is DELETED or (before is MISSING and not _has_member(t, raw, vt, name))
@@ -160,7 +160,7 @@ def _in_slot(real: Any, slot: Any) -> Any:
         return slot.__get__(real)
 
 
-def _has_member(t: Tracing, raw: Any, vt: Any, name: str) -> bool:
+def _has_member(t: Space, raw: Any, vt: Any, name: str) -> bool:
     """Whether a slot of an existing object, not touched yet, is filled."""
     if vt.real is MISSING:
         return False
@@ -171,7 +171,7 @@ def _has_member(t: Tracing, raw: Any, vt: Any, name: str) -> bool:
     return True
 
 
-def _set_exception_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
+def _set_exception_field(t: Space, vt: Any, name: str, value: Any) -> None:
     if name == "__traceback__":
         _exceptions.set_traceback(t, vt, value)
         return

@@ -41,8 +41,8 @@ from stator_variables._objects._raising import absent, attempt, complain, name_i
 from stator_variables._objects._wrapping import captured_dict, instance_dict, wrap_present
 from stator_variables._pure import CYTHON_FUNCTION
 from stator_variables._runtime._contents import has_member, may_answer
+from stator_variables._space import Space
 from stator_variables._tensors import _subclasses, _symbolic, _tensor_attributes
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import DELETED, MISSING
 
 FUNCTION_FIELDS = {"__name__": "name", "__qualname__": "qualname"}
@@ -55,13 +55,13 @@ def is_proxy(vt: Any) -> bool:
     return any(vt.cls is cls for cls in PROXIES)
 
 
-def refuse_proxy(t: Tracing, vt: Any, name: str) -> None:
+def refuse_proxy(t: Space, vt: Any, name: str) -> None:
     """Of a weak proxy nothing is known: each look at it may find its object gone."""
     if is_proxy(vt):
         raise t.unsupported("c-attribute", f"attribute {name} of a weak proxy")
 
 
-def get_attribute(t: Tracing, vt: Any, name: str) -> Any:
+def get_attribute(t: Space, vt: Any, name: str) -> Any:
     """`vt.name`: a Result. Raises AttributeError of the program."""
     found = _found(t, vt, name)
     # An AttributeError that leaves the frame notes what was looked for: `set_attribute_error_context`.
@@ -69,7 +69,7 @@ def get_attribute(t: Tracing, vt: Any, name: str) -> Any:
     return Invoke(found.frame, Then("attribute", (vt,), name)) if noting else found
 
 
-def get_method(t: Tracing, vt: Any, name: str) -> Any:
+def get_method(t: Space, vt: Any, name: str) -> Any:
     """The same for a call (`_PyObject_GetMethod`), which notes nothing where C has the look-up done by `object`."""
     found = get_attribute(t, vt, name)
     if type(found) is not Invoke or isinstance(vt, k.ClassTracker | k.BuiltinTracker):
@@ -81,7 +81,7 @@ def get_method(t: Tracing, vt: Any, name: str) -> Any:
     )
 
 
-def _found(t: Tracing, vt: Any, name: str) -> Any:
+def _found(t: Space, vt: Any, name: str) -> Any:
     refuse_proxy(t, vt, name)
     if isinstance(vt, k.SuperTracker):
         return super_attribute(t, vt, name)
@@ -102,7 +102,7 @@ def _found(t: Tracing, vt: Any, name: str) -> Any:
     return _read_by_hooks(t, vt, name) if has_hook(t, vt) else _or_fall_back(t, vt, name)
 
 
-def has_hook(t: Tracing, vt: Any) -> bool:
+def has_hook(t: Space, vt: Any) -> bool:
     return is_hook(_lookup.guarded_lookup(t, vt.cls, "__getattribute__"), "__getattribute__")
 
 
@@ -111,7 +111,7 @@ def is_hook(raw: Any, name: str) -> bool:
     return not isinstance(raw, types.WrapperDescriptorType) or raw.__name__ != name
 
 
-def _or_fall_back(t: Tracing, vt: Any, name: str) -> Any:
+def _or_fall_back(t: Space, vt: Any, name: str) -> Any:
     """`slot_tp_getattr_hook`: an AttributeError of what is asked first, also of a getter, is for `__getattr__`."""
     try:
         found = own_attribute(t, vt, name)
@@ -128,7 +128,7 @@ def _or_fall_back(t: Tracing, vt: Any, name: str) -> Any:
     return found
 
 
-def _read_by_hooks(t: Tracing, vt: Any, name: str) -> Any:
+def _read_by_hooks(t: Space, vt: Any, name: str) -> Any:
     """`__getattribute__` and, if there is one, `__getattr__`: by calls that can be broken in."""
     hooks = [_lookup.type_lookup(t, vt.cls, hook) for hook in ("__getattribute__", "__getattr__")]
     first, *others = [bind(t, raw, source, vt, name) for raw, source in hooks if source is not None]
@@ -142,7 +142,7 @@ def _read_by_hooks(t: Tracing, vt: Any, name: str) -> Any:
     return t.call(read, [first, *others, k.ConstantTracker(name)], {})
 
 
-def own_attribute(t: Tracing, vt: Any, name: str) -> Any:
+def own_attribute(t: Space, vt: Any, name: str) -> Any:
     """What `__getattribute__` of C gives: a Result, or MISSING."""
     if isinstance(vt, k.ClassTracker):
         return _class_attribute(t, vt, name)
@@ -160,7 +160,7 @@ _OF_ALIASES = frozenset(
 """What `list[int]` answers itself (`ga_getattro` in Objects/genericaliasobject.c); for all else its class is asked."""
 
 
-def _fall_back(t: Tracing, vt: Any, name: str) -> Any:
+def _fall_back(t: Space, vt: Any, name: str) -> Any:
     raw, source = _lookup.type_lookup(t, vt.cls, "__getattr__")
     if (
         source is None
@@ -176,7 +176,7 @@ def _fall_back(t: Tracing, vt: Any, name: str) -> Any:
     return t.call(bind(t, raw, source, vt, "__getattr__"), [k.ConstantTracker(name)], {})
 
 
-def generic_get(t: Tracing, vt: Any, name: str) -> Any:
+def generic_get(t: Space, vt: Any, name: str) -> Any:
     """A Result, or MISSING. No `__getattr__`."""
     if name == "__dict__" and issubclass(vt.cls, threading.local) and vt.namespace is not None:
         return vt.namespace  # `local_getattro`, which looks at no class for it
@@ -193,12 +193,12 @@ def generic_get(t: Tracing, vt: Any, name: str) -> Any:
     return MISSING if source is None else bind(t, raw, source, vt, name)
 
 
-def _comes_first(t: Tracing, raw: Any) -> bool:
+def _comes_first(t: Space, raw: Any) -> bool:
     """Whether a class attribute is asked before the instance: a data descriptor that has a say in reading."""
     return _lookup.is_data_descriptor(t, raw) and _lookup.defines(t, type(raw), "__get__")
 
 
-def class_of(t: Tracing, vt: Any) -> Any:
+def class_of(t: Space, vt: Any) -> Any:
     """`type(vt)` as a tracker."""
     source = (
         TypeSource(vt.source)
@@ -214,7 +214,7 @@ def class_of(t: Tracing, vt: Any) -> Any:
     return tracker
 
 
-def descriptor_kind(t: Tracing, raw: Any) -> type:
+def descriptor_kind(t: Space, raw: Any) -> type:
     """The class whose C code binds `raw`: a subclass of these is bound as they are, unless it has its own `__get__`."""
     for base in (property, classmethod, staticmethod):
         if (
@@ -225,7 +225,7 @@ def descriptor_kind(t: Tracing, raw: Any) -> type:
     return type(raw)
 
 
-def bind(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
+def bind(t: Space, raw: Any, source: Source, vt: Any, name: str) -> Any:
     """`raw.__get__(vt, type(vt))` for a raw class attribute."""
     kind = descriptor_kind(t, raw)
     if kind in (types.FunctionType, CYTHON_FUNCTION):
@@ -262,7 +262,7 @@ _INSTANCE_METHOD = type(vars(torch._C.ScriptFunction)["__call__"])
 """What pybind11 makes of a method in C++; Python has no name for it."""
 
 
-def may_refuse(t: Tracing, raw: Any) -> bool:
+def may_refuse(t: Space, raw: Any) -> bool:
     """Whether `bind` may raise. Comparisons, `iter` and `repr` pass over that (`PyErr_Clear` in typeobject.c)."""
     kind = descriptor_kind(t, raw)
     if kind in (property, types.GetSetDescriptorType, types.MemberDescriptorType):
@@ -270,7 +270,7 @@ def may_refuse(t: Tracing, raw: Any) -> bool:
     return isinstance(_lookup.plain_lookup(kind, "__get__"), types.FunctionType)
 
 
-def bound_or_none(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
+def bound_or_none(t: Space, raw: Any, source: Source, vt: Any, name: str) -> Any:
     """What is bound, where `may_refuse`; None if it did."""
     return attempt(t, BaseException, None, bind, t, raw, source, vt, name)
 
@@ -283,7 +283,7 @@ def fits(raw: Any, vt: Any) -> bool:
 _OF_C = (types.MethodDescriptorType, types.WrapperDescriptorType)
 
 
-def _of_class(t: Tracing, raw: Any, source: Source, cls_vt: Any, name: str) -> Any:
+def _of_class(t: Space, raw: Any, source: Source, cls_vt: Any, name: str) -> Any:
     """`classmethod.__get__`: before 3.13 a descriptor that it wraps is asked."""
     inner, src = raw.__func__, AttrSource(source, "__func__")
     getter = _lookup.plain_lookup(type(inner), "__get__")
@@ -296,15 +296,13 @@ def _of_class(t: Tracing, raw: Any, source: Source, cls_vt: Any, name: str) -> A
     return bind(t, inner, src, cls_vt, name)
 
 
-def _get_property(t: Tracing, raw: property, source: Source, vt: Any, name: str) -> Any:
+def _get_property(t: Space, raw: property, source: Source, vt: Any, name: str) -> Any:
     if raw.fget is None:
         refuse_access(t, raw, source, property.__get__, vt)
     return t.call(t.wrap(raw.fget, AttrSource(source, "fget")), [vt], {})
 
 
-def refuse_access(
-    t: Tracing, raw: property, source: Source, ask: Any, vt: Any, *value: Any
-) -> None:
+def refuse_access(t: Space, raw: property, source: Source, ask: Any, vt: Any, *value: Any) -> None:
     """In the words of the property: it knows its name only if a class statement told it."""
     t.guard(source, Is(raw))
     try:
@@ -313,7 +311,7 @@ def refuse_access(
         throw(AttributeError, str(error).replace("'int' object", f"'{vt.cls.__qualname__}' object"))
 
 
-def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
+def _get_c_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
     has_say = isinstance(vt, k.SubclassTracker) or (
         isinstance(vt, k.TensorTracker) and t.overrides.modes
     )
@@ -374,7 +372,7 @@ def _place_in(cls: Any, raw: Any) -> int:
         return int(cls.n_fields)
 
 
-def read_existing_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
+def read_existing_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
     """A field of an existing C object, or a slot: read it, and rely on it through its source."""
     whole = vt.source if vt.source is not None else CapturedSource(vt.describe(), vt.real)
     source = SlotSource(whole, raw.__objclass__, name)
@@ -391,21 +389,21 @@ def read_existing_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
     return wrap_present(t, value, source)
 
 
-def _bind_other(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
+def _bind_other(t: Space, raw: Any, source: Source, vt: Any) -> Any:
     t.guard(source, TypeIs(type(raw)))  # one of another class may be bound
     is_asked = _lookup.defines(t, type(raw), "__get__")
     descriptor = _item(t, raw, source)
     return call_raw(t, descriptor, "__get__", [vt, class_of(t, vt)]) if is_asked else descriptor
 
 
-def call_raw(t: Tracing, vt: Any, method: str, args: list[Any]) -> Any:
+def call_raw(t: Space, vt: Any, method: str, args: list[Any]) -> Any:
     """Call what the class of `vt` has as `method`, without binding it."""
     raw, source = _lookup.type_lookup(t, vt.cls, method)
     assert source is not None
     return t.call(t.wrap(raw, source), [vt, *args], {})
 
 
-def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
+def _module_attribute(t: Space, vt: Any, name: str) -> Any:
     if (namespace := instance_dict(vt.value)) is None:
         raise t.unsupported("c-attribute", f"{name} of a module without a plain __dict__")
     own_name = namespace.get("__name__", "?")
@@ -421,7 +419,7 @@ def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
     return MISSING if hook is MISSING else t.call(hook, [k.ConstantTracker(name)], {})
 
 
-def _class_attribute(t: Tracing, vt: Any, name: str) -> Any:
+def _class_attribute(t: Space, vt: Any, name: str) -> Any:
     """`type.__getattribute__`: the metaclass's data descriptors, the class's own MRO (bound to None), the metaclass."""
     meta, meta_source = _lookup.type_lookup(t, vt.cls, name)
     if meta_source is not None and _comes_first(t, meta):
@@ -432,7 +430,7 @@ def _class_attribute(t: Tracing, vt: Any, name: str) -> Any:
     return MISSING if meta_source is None else bind(t, meta, meta_source, vt, name)
 
 
-def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
+def _get_meta(t: Space, raw: Any, source: Source, vt: Any, name: str) -> Any:
     """A field of the class object itself, such as `__name__`, `__mro__`, `__dict__`."""
     if isinstance(raw, types.GetSetDescriptorType | types.MemberDescriptorType):
         if name == "__class__":
@@ -453,7 +451,7 @@ def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
     return bind(t, raw, source, vt, name)
 
 
-def _new_annotations(t: Tracing, vt: Any) -> Any:
+def _new_annotations(t: Space, vt: Any) -> Any:
     """A class without annotations gets a dict for them when it is asked (`type_get_annotations`)."""
     if not isinstance(vt, k.MadeClass):
         raise t.unsupported(
@@ -464,7 +462,7 @@ def _new_annotations(t: Tracing, vt: Any) -> Any:
     return made
 
 
-def bind_to_class(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
+def bind_to_class(t: Space, raw: Any, source: Source, vt: Any) -> Any:
     """`raw.__get__(None, cls)`."""
     kind = descriptor_kind(t, raw)
     if kind is staticmethod:
@@ -481,7 +479,7 @@ def bind_to_class(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
     return found
 
 
-def _item(t: Tracing, raw: Any, source: Source) -> Any:
+def _item(t: Space, raw: Any, source: Source) -> Any:
     if raw is _stand_ins.UNKNOWN:
         raise t.unsupported(
             "class-definition", "the text of a class about values that are not known yet"
@@ -494,7 +492,7 @@ def _after(mro: tuple[type, ...], start: type) -> tuple[type, ...] | None:
     return next((mro[at + 1 :] for at, cls in enumerate(mro) if cls is start), None)
 
 
-def super_attribute(t: Tracing, vt: Any, name: str) -> Any:
+def super_attribute(t: Space, vt: Any, name: str) -> Any:
     """`super(start, receiver).name`: the MRO of the receiver's class after `start` (super_getattro)."""
     receiver = vt.receiver
     is_class = isinstance(receiver, k.ClassTracker)
@@ -515,7 +513,7 @@ def super_attribute(t: Tracing, vt: Any, name: str) -> Any:
     )
 
 
-def special(t: Tracing, vt: Any, name: str) -> Any:
+def special(t: Space, vt: Any, name: str) -> Any:
     """A special method looked up on the class, bound (`_PyObject_LookupSpecial`); MISSING when there is none."""
     raw, source = _lookup.type_lookup(t, vt.cls, name)
     return MISSING if source is None else bind(t, raw, source, vt, name)

@@ -16,14 +16,14 @@ from stator_variables._objects._lookup import guarded_lookup, is_subtype, plain_
 from stator_variables._objects._raising import complain, name_of, throw
 from stator_variables._objects._wrapping import builtins_of, new_namespace, wrap_items
 from stator_variables._protocols import _folding
+from stator_variables._space import Space
 from stator_variables._tensors import _subclasses, _torch_calls, _torch_functions
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 REFUSED_FLAGS = {0x80: "a coroutine function", 0x200: "an asynchronous generator function"}
 
 
-def call(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def call(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """`function(*args, **kwargs)`: a Result."""
     if isinstance(function, k.FunctionTracker):
         return call_function(t, function, args, kwargs)
@@ -45,7 +45,7 @@ def call(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any])
 
 
 def call_slot(
-    t: Tracing,
+    t: Space,
     vt: Any,
     name: str,
     args: Sequence[Any],
@@ -60,7 +60,7 @@ def call_slot(
 
 
 # -- Python functions -------------------------------------------------------------------------------------------------
-def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def call_function(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if function.real is not MISSING:
         # A function that stator compiled already is inlined. The mark is in its globals, which no decorator copies.
         if (original := function.real.__globals__.get("__stator_original__")) is not None:
@@ -94,7 +94,7 @@ def as_a_whole(frame: bytecode.Frame) -> Any:
 
 
 def frame_for(
-    t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
+    t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> bytecode.Frame:
     """A frame with the arguments bound. Raises TypeError of the program, in CPython's words."""
     defaults = function_defaults(t, function)
@@ -112,7 +112,7 @@ def frame_for(
     return function_frame(t, function, slots)
 
 
-def function_frame(t: Tracing, function: Any, slots: list[Any]) -> bytecode.Frame:
+def function_frame(t: Space, function: Any, slots: list[Any]) -> bytecode.Frame:
     """A frame for parameters that are bound already."""
     globals_vt = function.globals
     builtins_vt, hidden = builtins_of(t, globals_vt), is_app_level(globals_vt)
@@ -126,7 +126,7 @@ def is_app_level(globals_vt: Any) -> bool:
     return "._applevel" in str(globals_vt.real.get("__name__", ""))
 
 
-def function_defaults(t: Tracing, function: Any) -> tuple[list[Any], dict[str, Any]]:
+def function_defaults(t: Space, function: Any) -> tuple[list[Any], dict[str, Any]]:
     """Positional and keyword-only defaults; those of an existing function are read, and guarded, on its first call."""
     if function.real is not MISSING and function.defaults is None:
         real, source = function.real, function.source
@@ -135,7 +135,7 @@ def function_defaults(t: Tracing, function: Any) -> tuple[list[Any], dict[str, A
     return function.defaults or [], function.kwdefaults or {}
 
 
-def _existing_defaults(t: Tracing, real: Any, source: Any) -> list[Any]:
+def _existing_defaults(t: Space, real: Any, source: Any) -> list[Any]:
     defaults, whole = real.__defaults__, guards.FunctionPartSource(source, "defaults")
     if defaults is None:
         if real.__code__.co_argcount:
@@ -144,7 +144,7 @@ def _existing_defaults(t: Tracing, real: Any, source: Any) -> list[Any]:
     return wrap_items(t, defaults, whole)
 
 
-def _existing_kwdefaults(t: Tracing, real: Any, source: Any) -> dict[str, Any]:
+def _existing_kwdefaults(t: Space, real: Any, source: Any) -> dict[str, Any]:
     whole = guards.FunctionPartSource(source, "kwdefaults")
     if real.__kwdefaults__ is None:
         if real.__code__.co_kwonlyargcount:
@@ -158,7 +158,7 @@ def _existing_kwdefaults(t: Tracing, real: Any, source: Any) -> dict[str, Any]:
 
 
 # -- C functions ------------------------------------------------------------------------------------------------------
-def call_builtin(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def call_builtin(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """A function written in C: its handler, a graph operation, or a pure function of constants, in this order."""
     target = function.value
     if (found := _as_known(t, target, args, kwargs)) is not MISSING:
@@ -172,7 +172,7 @@ def call_builtin(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[st
     )
 
 
-def _as_known(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _as_known(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """By its handler, as a graph operation, or as a pure function of constants; MISSING where it is none of these."""
     if (found := _subclasses.call(t, target, args, kwargs)) is not MISSING:
         return found
@@ -188,7 +188,7 @@ def given(result: Any) -> Any:
     return k.NONE if result is None else result
 
 
-def _handler(t: Tracing, target: Any) -> Any:
+def _handler(t: Space, target: Any) -> Any:
     try:
         return t.handlers.get(target)
     except TypeError:  # an unhashable callable
@@ -196,7 +196,7 @@ def _handler(t: Tracing, target: Any) -> Any:
 
 
 # -- construction -----------------------------------------------------------------------------------------------------
-def construct(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def construct(t: Space, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`cls(*args, **kwargs)`: the metaclass's `__call__`, else `type.__call__`."""
     cls = cls_vt.value
     hashes = (
@@ -210,7 +210,7 @@ def construct(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) 
     return instantiate(t, cls_vt, args, kwargs)
 
 
-def instantiate(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def instantiate(t: Space, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`type.__call__` (type_call in Objects/typeobject.c)."""
     cls = cls_vt.value
     new = guarded_lookup(t, cls, "__new__")
@@ -225,9 +225,7 @@ def instantiate(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]
 
 
 @bytecode.operation
-def _instantiate_through_new(
-    t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]
-) -> Any:
+def _instantiate_through_new(t: Space, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     raw, source = type_lookup(t, cls_vt.value, "__new__")
     assert source is not None
     if isinstance(raw, staticmethod):
@@ -238,7 +236,7 @@ def _instantiate_through_new(
     return (yield from bytecode.settle(initialise(t, obj, args, kwargs)))
 
 
-def initialise(t: Tracing, obj: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def initialise(t: Space, obj: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Call `__init__` on a new object; the Result is the object."""
     raw, source = type_lookup(t, obj.cls, "__init__")
     assert source is not None
@@ -252,7 +250,7 @@ def initialise(t: Tracing, obj: Any, args: list[Any], kwargs: dict[str, Any]) ->
     return t.completed(result, bytecode.Then("instance", (obj,)))
 
 
-def initialised(t: Tracing, obj: Any, given: Any) -> Any:
+def initialised(t: Space, obj: Any, given: Any) -> Any:
     if not k.is_none(given):
         complain(t, TypeError, "__init__() should return None, not '", given.cls, "'")
     return obj
@@ -261,7 +259,7 @@ def initialised(t: Tracing, obj: Any, given: Any) -> Any:
 _KEEP_MORE_THAN_ARGS = (UnicodeError, SyntaxError, BaseExceptionGroup)
 
 
-def _initialise_exception(t: Tracing, obj: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _initialise_exception(t: Space, obj: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if kwargs or issubclass(obj.cls, _KEEP_MORE_THAN_ARGS):
         raise t.unsupported(
             "construction", f"making a {obj.cls.__name__}, which keeps more than its arguments"
@@ -270,7 +268,7 @@ def _initialise_exception(t: Tracing, obj: Any, args: list[Any], kwargs: dict[st
     return obj
 
 
-def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def allocate(t: Space, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """What the C `__new__` that `cls` inherits makes: storage by its builtin base."""
     cls = cls_vt.value
     if cls.__flags__ & _IS_ABSTRACT:
@@ -311,7 +309,7 @@ def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[st
 _HEAP_TYPE, _NO_INSTANCES, _IS_ABSTRACT = 1 << 9, 1 << 7, 1 << 20
 
 
-def _storage(t: Tracing, cls: type, new: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _storage(t: Space, cls: type, new: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if new in (
         object.__new__,
         property.__new__,
@@ -343,7 +341,7 @@ _NEW_TENSOR = vars(torch._C.TensorBase)["__new__"]
 
 # -- functions made while tracing -------------------------------------------------------------------------------------
 def make_function(
-    t: Tracing, frame: bytecode.Frame, code: types.CodeType, parts: dict[str, Any]
+    t: Space, frame: bytecode.Frame, code: types.CodeType, parts: dict[str, Any]
 ) -> k.FunctionTracker:
     """MAKE_FUNCTION: a new function; `parts`: trackers of its defaults, keyword defaults, annotations and closure."""
     function = k.FunctionTracker(code, frame.globals, name=code.co_name, qualname=code.co_qualname)
@@ -354,7 +352,7 @@ def make_function(
     return function
 
 
-def _set_part(t: Tracing, function: k.FunctionTracker, part: str, value: Any) -> None:
+def _set_part(t: Space, function: k.FunctionTracker, part: str, value: Any) -> None:
     if part == "defaults":
         function.defaults = list(value.items)
     elif part == "kwdefaults":

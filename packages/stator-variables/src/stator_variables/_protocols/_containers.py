@@ -32,19 +32,19 @@ from stator_variables._objects._set_order import as_operand, dict_of
 from stator_variables._objects._undecided import is_undecided, put_undecided
 from stator_variables._protocols import _folding, _iteration
 from stator_variables._runtime._contents import members_of, set_base
+from stator_variables._space import Space, source_of
 from stator_variables._tensors import _arrays, _torch_calls
-from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import MISSING
 
 
 # -- lists ------------------------------------------------------------------------------------------------------------
-def replace_items(t: Tracing, vt: Any, items: list[Any], *, structural: bool = True) -> None:
+def replace_items(t: Space, vt: Any, items: list[Any], *, structural: bool = True) -> None:
     """Every list mutation: the new items, undone together."""
     t.write(vt, items=items, structure=vt.structure + structural)
 
 
 def change_items(
-    t: Tracing, vt: Any, change: Callable[[list[Any]], Any], *, structural: bool = True
+    t: Space, vt: Any, change: Callable[[list[Any]], Any], *, structural: bool = True
 ) -> Any:
     """What `change` gives for a copy of the items, which become the list's."""
     items = list(vt.items)
@@ -53,7 +53,7 @@ def change_items(
     return found
 
 
-def append(t: Tracing, vt: Any, item: Any) -> None:
+def append(t: Space, vt: Any, item: Any) -> None:
     if vt.maxlen is None and (vt.source is None or vt.unread is not None):
         _append_unread(t, vt, item)
         return
@@ -63,7 +63,7 @@ def append(t: Tracing, vt: Any, item: Any) -> None:
     replace_items(t, vt, items)
 
 
-def _append_unread(t: Tracing, vt: Any, item: Any) -> None:
+def _append_unread(t: Space, vt: Any, item: Any) -> None:
     """Nobody needs to know what is there already: a list that grows from call to call is no reason to compile again."""
     vt.added.append(item)
     vt.structure += 1
@@ -76,7 +76,7 @@ def _append_unread(t: Tracing, vt: Any, item: Any) -> None:
     t.change(vt)
 
 
-def extend(t: Tracing, vt: Any, iterable: Any) -> Any:
+def extend(t: Space, vt: Any, iterable: Any) -> Any:
     """Item by item, as C does it for all but lists and tuples: the iterable may look at the list, or raise half way."""
     if _iteration.is_plain_sequence(t, iterable):
         return _extend_at_once(t, vt, iterable.items)
@@ -86,13 +86,13 @@ def extend(t: Tracing, vt: Any, iterable: Any) -> Any:
     return t.for_each(iterable, lambda item: append(t, vt, item), asks_length=True)
 
 
-def _extend_at_once(t: Tracing, vt: Any, items: Sequence[Any]) -> Any:
+def _extend_at_once(t: Space, vt: Any, items: Sequence[Any]) -> Any:
     for item in list(items):
         append(t, vt, item)
     return k.NONE
 
 
-def extend_display(t: Tracing, vt: Any, iterable: Any) -> Any:
+def extend_display(t: Space, vt: Any, iterable: Any) -> Any:
     """`[*iterable]`, which has an error text of its own."""
     if not defines(t, iterable.cls, "__iter__", "__getitem__"):
         complain(t, TypeError, "Value after * must be an iterable, not ", iterable.cls)
@@ -100,7 +100,7 @@ def extend_display(t: Tracing, vt: Any, iterable: Any) -> Any:
 
 
 # -- sets -------------------------------------------------------------------------------------------------------------
-def new_set(t: Tracing, items: list[Any]) -> k.SetTracker:
+def new_set(t: Space, items: list[Any]) -> k.SetTracker:
     made = k.SetTracker(set)
     for item in items:
         hashed = t.key_of(item)
@@ -111,14 +111,14 @@ def new_set(t: Tracing, items: list[Any]) -> k.SetTracker:
     return made
 
 
-def replace_set(t: Tracing, vt: Any, entries: dict[Any, Any], *steps: tuple[str, Any]) -> None:
+def replace_set(t: Space, vt: Any, entries: dict[Any, Any], *steps: tuple[str, Any]) -> None:
     """`steps` are what the program did; without any the order of the real set gets unknown."""
     if vt.unread is not None:
         vt.unread(vt)
     _change_set(t, vt, entries, *steps)
 
 
-def _change_set(t: Tracing, vt: Any, entries: dict[Any, Any], *steps: tuple[str, Any]) -> None:
+def _change_set(t: Space, vt: Any, entries: dict[Any, Any], *steps: tuple[str, Any]) -> None:
     t.write(
         vt, known=entries, steps=[*vt.steps, *steps] if steps and vt.steps is not None else None
     )
@@ -129,14 +129,14 @@ def step_with(method: str, other: Any) -> list[tuple[str, Any]]:
     return [] if (operand := as_operand(other)) is None else [(method, operand)]
 
 
-def set_add(t: Tracing, vt: Any, item: Any) -> None:
+def set_add(t: Space, vt: Any, item: Any) -> None:
     if vt.unread is not None and is_undecided(t, item):
         put_undecided(t, vt, (item,), _add_known)
     else:
         _add_known(t, vt, item)
 
 
-def _add_known(t: Tracing, vt: Any, item: Any) -> None:
+def _add_known(t: Space, vt: Any, item: Any) -> None:
     hashed = element_of(t, item, vt)
     if has_member(t, vt, hashed):
         return
@@ -149,7 +149,7 @@ def _add_known(t: Tracing, vt: Any, item: Any) -> None:
         _change_set(t, vt, {**vt.known, hashed: item}, ("add", item))
 
 
-def has_member(t: Tracing, vt: Any, hashed: Any) -> bool:
+def has_member(t: Space, vt: Any, hashed: Any) -> bool:
     """Of a set from outside that nobody has read the answer alone is guarded. No new object is a member of it."""
     if vt.undecided:
         vt.decide()  # without reading the rest
@@ -166,7 +166,7 @@ def has_member(t: Tracing, vt: Any, hashed: Any) -> bool:
     return _is_in_existing(t, vt, hashed, thing)
 
 
-def _is_in_existing(t: Tracing, vt: Any, hashed: Any, thing: Any) -> bool:
+def _is_in_existing(t: Space, vt: Any, hashed: Any, thing: Any) -> bool:
     known = t.heap.get(id(thing)) if type(hashed) is Identity else None
     origin = CapturedSource("constant", thing) if known is None else source_of(known)
     has = set_base(vt.real).__contains__
@@ -175,7 +175,7 @@ def _is_in_existing(t: Tracing, vt: Any, hashed: Any, thing: Any) -> bool:
     return bool(found)
 
 
-def set_update(t: Tracing, vt: Any, iterable: Any) -> Any:
+def set_update(t: Space, vt: Any, iterable: Any) -> Any:
     if iterable is vt:
         return k.NONE
     if isinstance(iterable, k.SetTracker):
@@ -188,7 +188,7 @@ def set_update(t: Tracing, vt: Any, iterable: Any) -> Any:
     return t.for_each(iterable, lambda item: hashing(t, functools.partial(set_add, t, vt, item)))
 
 
-def _merge(t: Tracing, vt: Any, entries: dict[Any, Any], operand: Any) -> None:
+def _merge(t: Space, vt: Any, entries: dict[Any, Any], operand: Any) -> None:
     more = {hashed: item for hashed, item in entries.items() if hashed not in vt.entries}
     for hashed, item in more.items():
         tell_apart(t, item, hashed)
@@ -200,7 +200,7 @@ def _merge(t: Tracing, vt: Any, entries: dict[Any, Any], operand: Any) -> None:
 
 
 @operation
-def dict_update(t: Tracing, vt: Any, mapping: Any) -> Any:
+def dict_update(t: Space, vt: Any, mapping: Any) -> Any:
     """`dict.update` with one positional argument (`dict_update_arg` in Objects/dictobject.c)."""
     if _is_plain_dict(t, vt, mapping):
         yield from _add_entries(t, vt, mapping)
@@ -215,7 +215,7 @@ def dict_update(t: Tracing, vt: Any, mapping: Any) -> Any:
 
 @operation
 def add_mapping(
-    t: Tracing, vt: Any, mapping: Any, refusal: str = "'{}' object is not a mapping"
+    t: Space, vt: Any, mapping: Any, refusal: str = "'{}' object is not a mapping"
 ) -> Any:
     """`{**mapping}`: what lacks an attribute on the way is no mapping."""
     if _is_plain_dict(t, vt, mapping):
@@ -231,7 +231,7 @@ def add_mapping(
     return k.NONE
 
 
-def _is_plain_dict(t: Tracing, vt: Any, mapping: Any) -> bool:
+def _is_plain_dict(t: Space, vt: Any, mapping: Any) -> bool:
     """Whether C reads it, instead of asking for its keys and items. With an ordered dict on either side it always asks;
     of what the builtin classes answer that makes no difference."""
     if not isinstance(mapping, k.DictTracker) or overrides(t, mapping.cls, "__iter__"):
@@ -242,12 +242,12 @@ def _is_plain_dict(t: Tracing, vt: Any, mapping: Any) -> bool:
     )
 
 
-def _add_entries(t: Tracing, vt: Any, mapping: Any) -> Any:
+def _add_entries(t: Space, vt: Any, mapping: Any) -> Any:
     for key, value in t.items(mapping):
         yield from settle(putter(t, vt)(t, vt, key, value))
 
 
-def _update_from_pairs(t: Tracing, vt: Any, pairs: Any) -> Any:
+def _update_from_pairs(t: Space, vt: Any, pairs: Any) -> Any:
     iterator = yield from settle(t.get_iterator(pairs))
     index = 0
     while (pair := (yield from settle(t.next_value(iterator)))) is not NULL:
@@ -256,13 +256,13 @@ def _update_from_pairs(t: Tracing, vt: Any, pairs: Any) -> Any:
         index += 1
 
 
-def putter(t: Tracing, vt: Any) -> Any:
+def putter(t: Space, vt: Any) -> Any:
     """How C puts an item into a dict: past its class, but for classes of ordered ones."""
     is_asked = issubclass(vt.cls, collections.OrderedDict) and overrides(t, vt.cls, "__setitem__")
     return set_item if is_asked else _dictionary.put
 
 
-def _update_from_keys(t: Tracing, vt: Any, mapping: Any) -> Any:
+def _update_from_keys(t: Space, vt: Any, mapping: Any) -> Any:
     """An ordered dict asks for each value when it has the key; others list the keys first (`PyMapping_Keys`)."""
     ask = yield from settle(t.get_attribute(mapping, "keys"))
     keys = yield from settle(t.call(ask, [], {}))
@@ -277,12 +277,12 @@ def _update_from_keys(t: Tracing, vt: Any, mapping: Any) -> Any:
         yield from _put_value(t, vt, mapping, key)
 
 
-def _put_value(t: Tracing, vt: Any, mapping: Any, key: Any) -> Any:
+def _put_value(t: Space, vt: Any, mapping: Any, key: Any) -> Any:
     value = yield from settle(t.get_item(mapping, key))
     yield from settle(putter(t, vt)(t, vt, key, value))
 
 
-def _pair(t: Tracing, vt: Any, pair: Any, index: int) -> Any:
+def _pair(t: Space, vt: Any, pair: Any, index: int) -> Any:
     if issubclass(vt.cls, collections.OrderedDict):
         return (yield from _ordered_pair(t, pair))
     if (parts := (yield from attempt(t, TypeError, None, t.drain, pair))) is None:
@@ -297,7 +297,7 @@ def _pair(t: Tracing, vt: Any, pair: Any, index: int) -> Any:
     return parts
 
 
-def _ordered_pair(t: Tracing, pair: Any) -> Any:
+def _ordered_pair(t: Space, pair: Any) -> Any:
     """As `mutablemapping_add_pairs` in Objects/odictobject.c unpacks it."""
     parts = yield from settle(t.drain(pair))
     if len(parts) > 2:
@@ -311,7 +311,7 @@ def _ordered_pair(t: Tracing, pair: Any) -> Any:
 
 
 @operation
-def dict_merge(t: Tracing, vt: Any, mapping: Any, function: Any) -> Any:
+def dict_merge(t: Space, vt: Any, mapping: Any, function: Any) -> Any:
     """`**mapping` in a call: a repeated keyword is an error."""
     name = function_text(function)
     other = k.DictTracker(dict, complete=True)
@@ -328,7 +328,7 @@ def dict_merge(t: Tracing, vt: Any, mapping: Any, function: Any) -> Any:
 
 
 # -- any container ----------------------------------------------------------------------------------------------------
-def length(t: Tracing, vt: Any) -> Any:
+def length(t: Space, vt: Any) -> Any:
     """`len(vt)`: a Result."""
     if isinstance(vt, k.TensorTracker) and not t.overrides.modes:
         if vt.example.dim() == 0:
@@ -347,7 +347,7 @@ def _is_user_class(cls: type) -> bool:
     return not isinstance(plain_lookup(cls, "__len__"), types.WrapperDescriptorType)
 
 
-def checked_length(t: Tracing, found: Any) -> Any:
+def checked_length(t: Space, found: Any) -> Any:
     """What a `__len__` in Python gave, as C checks it: a Result."""
     return after(as_index(t, found), _checked_size)
 
@@ -362,7 +362,7 @@ def _checked_size(found: Any) -> Any:
     return k.ConstantTracker(int(value))
 
 
-def set_item(t: Tracing, container: Any, key: Any, new: Any) -> Any:
+def set_item(t: Space, container: Any, key: Any, new: Any) -> Any:
     if isinstance(container, k.TensorTracker) and not t.overrides.modes:
         return _torch_calls.record(t, operator.setitem, [container, key, new], {})
     if isinstance(container, k.ArrayTracker):
@@ -371,13 +371,13 @@ def set_item(t: Tracing, container: Any, key: Any, new: Any) -> Any:
     return _written(t, container, ("__setitem__", "__delitem__"), [key, new], complaint)
 
 
-def delete_item(t: Tracing, container: Any, key: Any) -> Any:
+def delete_item(t: Space, container: Any, key: Any) -> Any:
     complaint = "'{}' object doesn't support item deletion"
     return _written(t, container, ("__delitem__", "__setitem__"), [key], complaint)
 
 
 def _written(
-    t: Tracing, container: Any, names: tuple[str, str], args: list[Any], complaint: str
+    t: Space, container: Any, names: tuple[str, str], args: list[Any], complaint: str
 ) -> Any:
     """C has one slot for both: a class with one of the methods misses the other as an attribute."""
     if not defines(t, container.cls, names[0]) and defines(t, container.cls, names[1]):
@@ -385,7 +385,7 @@ def _written(
     return t.call_slot(container, names[0], args, complaint)
 
 
-def as_index(t: Tracing, vt: Any) -> Any:
+def as_index(t: Space, vt: Any) -> Any:
     """`operator.index`: an int of any kind as it is, else what `__index__` gives."""
     if isinstance(vt, k.NumberTracker) and vt.cls is int:
         return vt
@@ -397,7 +397,7 @@ def as_index(t: Tracing, vt: Any) -> Any:
     return after(found, functools.partial(_checked_index, t))
 
 
-def _checked_index(t: Tracing, found: Any) -> Any:
+def _checked_index(t: Space, found: Any) -> Any:
     if not issubclass(found.cls, int):
         complain(t, TypeError, "__index__ returned non-int (type ", found.cls, ")")
     if found.cls is not int:
@@ -407,7 +407,7 @@ def _checked_index(t: Tracing, found: Any) -> Any:
     return found
 
 
-def index_of(t: Tracing, key: Any) -> int | None:
+def index_of(t: Space, key: Any) -> int | None:
     """What `operator.index` gives for a tracker: an int; None when it is no integer."""
     if isinstance(key, k.NumberTracker):
         return int(_symbolic_numbers.specialised(t, key)) if key.cls is not float else None
@@ -428,7 +428,7 @@ def is_size(index: int) -> bool:
     return -sys.maxsize - 1 <= index <= sys.maxsize
 
 
-def needed_index(t: Tracing, key: Any) -> int:
+def needed_index(t: Space, key: Any) -> int:
     if (index := index_of(t, key)) is None:
         complain(t, TypeError, "'", key.cls, "' object cannot be interpreted as an integer")
     if not is_size(index):
@@ -436,7 +436,7 @@ def needed_index(t: Tracing, key: Any) -> int:
     return index
 
 
-def slice_of(t: Tracing, key: Any) -> slice | None:
+def slice_of(t: Space, key: Any) -> slice | None:
     """A slice as a Python one, None when `key` is no slice."""
     value = key.constant()
     known = isinstance(value, slice)
@@ -446,7 +446,7 @@ def slice_of(t: Tracing, key: Any) -> slice | None:
     return slice(*(_slice_part(t, part) for part in parts))
 
 
-def _slice_part(t: Tracing, part: Any) -> int | None:
+def _slice_part(t: Space, part: Any) -> int | None:
     if k.is_none(part):
         return None
     if (index := index_of(t, part)) is None:

@@ -11,12 +11,12 @@ from stator_variables._objects import _new_values, _scalars, _symbolic_numbers
 from stator_variables._objects._lookup import rely_on_method
 from stator_variables._objects._raising import as_program_error
 from stator_variables._runtime._warnings import filtered
+from stator_variables._space import Space
 from stator_variables._tensors import _symbolic
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 
-def fold(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def fold(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """A pure function's result on constants, as a tracker; MISSING when it is not pure or they are not constants."""
     if not _pure.is_pure(target):
         return MISSING
@@ -51,7 +51,7 @@ def folding(table: bytecode.HandlerTable[Any, Any]) -> bytecode.HandlerTable[Any
 
     @made.handles_each({target: (target, handler) for target, handler in table.items()})
     def fold_or_handle(
-        t: Tracing, args: list[Any], kwargs: dict[str, Any], of: tuple[Any, Any]
+        t: Space, args: list[Any], kwargs: dict[str, Any], of: tuple[Any, Any]
     ) -> Any:
         target, handler = of
         found = fold(t, target, args, kwargs)
@@ -60,7 +60,7 @@ def folding(table: bytecode.HandlerTable[Any, Any]) -> bytecode.HandlerTable[Any
     return made
 
 
-def folded(t: Tracing, function: Any, /, *values: Any, **named: Any) -> Any:
+def folded(t: Space, function: Any, /, *values: Any, **named: Any) -> Any:
     """The tracker of what a pure function gives for constants; what it raises is the program's."""
     try:
         with filtered("error", ""):  # `~True`, a division by zero of NumPy: to be said on each call
@@ -72,7 +72,7 @@ def folded(t: Tracing, function: Any, /, *values: Any, **named: Any) -> Any:
     return _new_values.fresh(t, found)
 
 
-def fold_numbers(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def fold_numbers(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """`fold`, with symbolic numbers among the arguments: computed in the graph where possible, else made constants."""
     if not _symbolic_numbers.has_numbers([*args, *kwargs.values()]):
         return fold(t, target, args, kwargs)

@@ -17,15 +17,15 @@ from stator_variables._objects._lookup import defines, guarded_lookup, is_subtyp
 from stator_variables._objects._method_table import as_constant
 from stator_variables._objects._raising import attempt, throw
 from stator_variables._protocols import _attributes, _calls
+from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
 
 
 @handlers.handles(type)
-def type_of(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def type_of(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if len(args) == 3:
         return _calls.instantiate(t, k.ClassTracker(type), list(args), kwargs)
     if len(args) != 1 or kwargs:
@@ -34,11 +34,11 @@ def type_of(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(isinstance)
-def handle_isinstance(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def handle_isinstance(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return as_constant(is_instance(t, *args))
 
 
-def is_instance(t: Tracing, vt: Any, classes: Any) -> Any:
+def is_instance(t: Space, vt: Any, classes: Any) -> Any:
     """A Python bool, or a suspended Result that ends in one."""
     if _is_asked(t, classes, "__instancecheck__"):
         return _ask(t, classes, "__instancecheck__", vt)
@@ -50,7 +50,7 @@ def is_instance(t: Tracing, vt: Any, classes: Any) -> Any:
     return _is_instance_hooked(t, vt, found)
 
 
-def _claims_a_class(t: Tracing, vt: Any) -> bool:
+def _claims_a_class(t: Space, vt: Any) -> bool:
     """Whether `vt.__class__` may be another than `type(vt)`."""
     if isinstance(vt, k.TensorTracker | k.ClassTracker):
         return False
@@ -58,29 +58,29 @@ def _claims_a_class(t: Tracing, vt: Any) -> bool:
     return own or guarded_lookup(t, vt.cls, "__class__") is not vars(object)["__class__"]
 
 
-def _claimed(t: Tracing, vt: Any) -> Any:
+def _claimed(t: Space, vt: Any) -> Any:
     if not _claims_a_class(t, vt):
         return vt.cls
     found = yield from attempt(t, AttributeError, MISSING, t.get_attribute, vt, "__class__")
     return found.value if isinstance(found, k.ClassTracker) else vt.cls
 
 
-def _is_asked(t: Tracing, vt: Any, name: str) -> bool:
+def _is_asked(t: Space, vt: Any, name: str) -> bool:
     """An object that is no class, and says of itself what its instances are (an alias of `typing`)."""
     return not isinstance(vt, k.ClassTracker) and overrides(t, vt.cls, name)
 
 
-def _ask(t: Tracing, asked: Any, name: str, about: Any) -> Any:
+def _ask(t: Space, asked: Any, name: str, about: Any) -> Any:
     answer = t.call(t.special(asked, name), [about], {})
     return after(answer, t.truth)
 
 
-def _has_hook(t: Tracing, cls: type, name: str) -> bool:
+def _has_hook(t: Space, cls: type, name: str) -> bool:
     return any(cls is found for found in _TENSOR_TYPES) or overrides(t, type(cls), name)
 
 
 @operation
-def _is_instance_hooked(t: Tracing, vt: Any, classes: list[type]) -> Any:
+def _is_instance_hooked(t: Space, vt: Any, classes: list[type]) -> Any:
     for cls in classes:
         if vt.cls is cls:
             return True
@@ -92,7 +92,7 @@ def _is_instance_hooked(t: Tracing, vt: Any, classes: list[type]) -> Any:
     return False
 
 
-def _ask_hook(t: Tracing, vt: Any, cls: type, name: str) -> Any:
+def _ask_hook(t: Space, vt: Any, cls: type, name: str) -> Any:
     if (known := _KNOWN_CHECKS.get(id(cls))) is not None:
         return known(t, vt)
     if guarded_lookup(t, type(cls), name) is getattr(abc.ABCMeta, name):
@@ -102,7 +102,7 @@ def _ask_hook(t: Tracing, vt: Any, cls: type, name: str) -> Any:
     return (yield from settle(_ask(t, k.ClassTracker(cls), name, vt)))
 
 
-def _abc_answer(t: Tracing, cls: type, base: type) -> bool:
+def _abc_answer(t: Space, cls: type, base: type) -> bool:
     """Of an abstract base class, with which other classes can be registered at any time."""
     try:
         found = issubclass(cls, base)
@@ -128,7 +128,7 @@ def _abc_answer(t: Tracing, cls: type, base: type) -> bool:
 
 @handlers.handles(abc._abc_instancecheck)  # type: ignore[attr-defined]
 @operation
-def abc_instance_check(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def abc_instance_check(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """What a metaclass of abstract classes reaches with `super().__instancecheck__`."""
     cls, vt = args
     claimed = yield from _claimed(t, vt)
@@ -137,21 +137,21 @@ def abc_instance_check(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     )
 
 
-def _is_tensor_of(cls: Any) -> Callable[[Tracing, Any], bool]:
+def _is_tensor_of(cls: Any) -> Callable[[Space, Any], bool]:
     """Asks for dtype, layout and device, which inputs are guarded on; the fake tensor itself is of no such type."""
     wanted = (cls.dtype, cls.layout, "cuda" if cls.is_cuda else "cpu")
 
-    def check(t: Tracing, vt: Any) -> bool:
+    def check(t: Space, vt: Any) -> bool:
         found = vt.example if isinstance(vt, k.TensorTracker) else None
         return found is not None and (found.dtype, found.layout, found.device.type) == wanted
 
     return check
 
 
-def _is_marked(cls: type, mark: str) -> Callable[[Tracing, Any], bool]:
+def _is_marked(cls: type, mark: str) -> Callable[[Space, Any], bool]:
     """Also of another class, with an attribute that says so."""
 
-    def check(t: Tracing, vt: Any) -> bool:
+    def check(t: Space, vt: Any) -> bool:
         if issubclass(vt.cls, cls) or not isinstance(vt, k.TensorTracker | k.SubclassTracker):
             return issubclass(vt.cls, cls)
         marked = _tensor_attributes.own(t, vt, mark)
@@ -165,7 +165,7 @@ _TENSOR_TYPES = [
 ]
 """`torch.FloatTensor` and its kin, whose metaclass looks at dtype and device."""
 
-_KNOWN_CHECKS: dict[int, Callable[[Tracing, Any], bool]] = {
+_KNOWN_CHECKS: dict[int, Callable[[Space, Any], bool]] = {
     id(torch.nn.Parameter): _is_marked(torch.nn.Parameter, "_is_param"),
     id(torch.nn.Buffer): _is_marked(torch.nn.Buffer, "_is_buffer"),
     **{id(cls): _is_tensor_of(cls) for cls in _TENSOR_TYPES},
@@ -173,7 +173,7 @@ _KNOWN_CHECKS: dict[int, Callable[[Tracing, Any], bool]] = {
 """By identity: a metaclass may say how its classes compare, and whether they hash."""
 
 
-def class_list(t: Tracing, classes: Any) -> list[type]:
+def class_list(t: Space, classes: Any) -> list[type]:
     """The classes named by the second argument of isinstance: a class, a union, or nested tuples of them."""
     if isinstance(classes, k.ClassTracker):
         return [classes.value]
@@ -188,7 +188,7 @@ def class_list(t: Tracing, classes: Any) -> list[type]:
 
 
 @handlers.handles(issubclass)
-def handle_issubclass(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def handle_issubclass(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if not isinstance(args[0], k.ClassTracker):
         raise t.unsupported("bad-arguments", f"issubclass() of a {args[0].cls.__name__}")
     if _is_asked(t, args[1], "__subclasscheck__"):
@@ -197,7 +197,7 @@ def handle_issubclass(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 @operation
-def _is_subclass(t: Tracing, vt: Any, classes: list[type]) -> Any:
+def _is_subclass(t: Space, vt: Any, classes: list[type]) -> Any:
     mro_of(t, vt.value)
     for cls in classes:
         if not _has_hook(t, cls, "__subclasscheck__"):
@@ -209,7 +209,7 @@ def _is_subclass(t: Tracing, vt: Any, classes: list[type]) -> Any:
 
 
 @handlers.handles(type.__subclasses__)
-def subclasses(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def subclasses(t: Space, args: Args, kwargs: Kwargs) -> Any:
     cls = args[0].value
     if t.made:  # what stands for a class made here is a subclass, too, while tracing
         raise t.unsupported(
@@ -229,14 +229,14 @@ def _are_these(known: list[Any], classes: list[type]) -> bool:
 
 
 @handlers.handles(callable)
-def handle_callable(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def handle_callable(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if isinstance(vt := args[0], k.FunctionTracker | k.ClassTracker | k.MethodTracker):
         return k.ConstantTracker(True)
     return k.ConstantTracker(defines(t, vt.cls, "__call__"))
 
 
 @handlers.handles(super)
-def make_super(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def make_super(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if args:
         return _super(t, *args, *[k.NONE] * (2 - len(args)))
     frame = t.frame
@@ -254,7 +254,7 @@ def make_super(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return _super(t, cell.content, receiver)
 
 
-def _super(t: Tracing, start: Any, receiver: Any) -> Any:
+def _super(t: Space, start: Any, receiver: Any) -> Any:
     """As `supercheck` allows it; its errors are C's own."""
     below = (receiver.cls, *([receiver.value] if isinstance(receiver, k.ClassTracker) else []))
     if not isinstance(start, k.ClassTracker) or not any(

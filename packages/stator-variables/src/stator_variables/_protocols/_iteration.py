@@ -37,8 +37,8 @@ from stator_variables._objects._set_order import in_order
 from stator_variables._protocols import _attributes
 from stator_variables._runtime._finalizers import exhausts_unobserved
 from stator_variables._runtime._support import exhausted_by_items
+from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 _LIST_ITERATOR: type = type(iter([]))
@@ -47,7 +47,7 @@ _SET_ITERATOR: type = type(iter(set()))
 _ITEM_ITERATOR = type(exhausted_by_items())
 
 
-def get_iterator(t: Tracing, vt: Any) -> Any:
+def get_iterator(t: Space, vt: Any) -> Any:
     """`iter(vt)`: a Result."""
     if (native := _native_iterator(t, vt)) is not MISSING:
         return native
@@ -61,19 +61,19 @@ def get_iterator(t: Tracing, vt: Any) -> Any:
 
 
 @operation
-def _iterator_if_bound(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
+def _iterator_if_bound(t: Space, raw: Any, source: Source, vt: Any) -> Any:
     if (bound := (yield from _attributes.bound_or_none(t, raw, source, vt, "__iter__"))) is None:
         return _iterator_by_items(t, vt, raw)
     return (yield from settle(t.completed(t.call(bound, [], {}), Then("iter"))))
 
 
-def _iterator_by_items(t: Tracing, vt: Any, raw: Any) -> Any:
+def _iterator_by_items(t: Space, vt: Any, raw: Any) -> Any:
     if raw is not None and is_sequence(t, vt):
         return k.IteratorTracker(_ITEM_ITERATOR, "getitem", [vt])
     complain(t, TypeError, "'", vt.cls, "' object is not iterable")
 
 
-def is_sequence(t: Tracing, vt: Any) -> bool:
+def is_sequence(t: Space, vt: Any) -> bool:
     """`PySequence_Check`: of a class of C, `__getitem__` may be that of a mapping, and nothing tells."""
     if isinstance(vt, k.SequenceTracker):
         return True
@@ -84,14 +84,14 @@ def is_sequence(t: Tracing, vt: Any) -> bool:
     return defines(t, vt.cls, "__getitem__")
 
 
-def iterator_of_call(t: Tracing, found: Any) -> Any:
+def iterator_of_call(t: Space, found: Any) -> Any:
     """The result of `__iter__`, which has to be an iterator."""
     if not defines(t, found.cls, "__next__"):
         complain(t, TypeError, "iter() returned non-iterator of type '", found.cls, "'")
     return found
 
 
-def _native_iterator(t: Tracing, vt: Any) -> Any:
+def _native_iterator(t: Space, vt: Any) -> Any:
     if isinstance(vt, k.IteratorTracker | k.GeneratorTracker):
         return vt
     if isinstance(vt, k.TensorTracker) and not t.overrides.modes:
@@ -116,7 +116,7 @@ def _native_iterator(t: Tracing, vt: Any) -> Any:
     return MISSING
 
 
-def is_plain_sequence(t: Tracing, vt: Any) -> bool:
+def is_plain_sequence(t: Space, vt: Any) -> bool:
     """A list or tuple that C goes through by its items, whatever is done meanwhile."""
     if not isinstance(vt, k.SequenceTracker) or issubclass(vt.cls, collections.deque):
         return False
@@ -133,7 +133,7 @@ def sequence_iterator(vt: Any) -> k.IteratorTracker:
     return k.IteratorTracker(_LIST_ITERATOR, "sequence", [vt])
 
 
-def dict_iterator(t: Tracing, d: Any, part: str, backwards: bool = False) -> Any:
+def dict_iterator(t: Space, d: Any, part: str, backwards: bool = False) -> Any:
     ordered = issubclass(d.cls, collections.OrderedDict)
     parts = [d, len(t.items(d)), backwards]
     made = k.IteratorTracker(_dict_iterator_class(part, ordered, backwards), part, parts)
@@ -147,14 +147,14 @@ def _dict_iterator_class(part: str, ordered: bool, backwards: bool) -> type:
     return type(reversed(view) if backwards else iter(view))
 
 
-def set_iterator(t: Tracing, vt: Any) -> Any:
+def set_iterator(t: Space, vt: Any) -> Any:
     items = list(vt.entries.values())
     return k.IteratorTracker(
         _SET_ITERATOR, "set", [vt, len(items), items if len(items) < 2 else in_order(t, vt)]
     )
 
 
-def next_value(t: Tracing, it: Any) -> Any:
+def next_value(t: Space, it: Any) -> Any:
     """The next item; NULL when exhausted; a Resume for a generator; a Pending where items need calls."""
     if isinstance(it, k.GeneratorTracker):
         if (
@@ -167,7 +167,7 @@ def next_value(t: Tracing, it: Any) -> Any:
     return _user_next(t, it)
 
 
-def next_or_raise(t: Tracing, it: Any) -> Any:
+def next_or_raise(t: Space, it: Any) -> Any:
     """The same, with the StopIteration that an iterator of the program's raises: it may have a value."""
     if isinstance(it, k.GeneratorTracker):
         return next_value(t, it)
@@ -176,7 +176,7 @@ def next_or_raise(t: Tracing, it: Any) -> Any:
     return t.call_slot(it, "__next__", [], "'{}' object is not an iterator")
 
 
-def _user_next(t: Tracing, it: Any) -> Any:
+def _user_next(t: Space, it: Any) -> Any:
     """A `__next__` of Python's is a frame that waits with its caller where it breaks."""
     if isinstance(plain_lookup(it.cls, "__next__"), types.FunctionType) and not stands_for_c(
         it.cls
@@ -189,25 +189,25 @@ def _user_next(t: Tracing, it: Any) -> Any:
 
 
 @operation
-def _next_of(t: Tracing, ask: Callable[[Tracing, Any], Any], it: Any) -> Any:
+def _next_of(t: Space, ask: Callable[[Space, Any], Any], it: Any) -> Any:
     return (yield from attempt(t, StopIteration, NULL, ask, t, it))
 
 
-def advance(t: Tracing, it: Any) -> None:
+def advance(t: Space, it: Any) -> None:
     """Move a tracked iterator one on."""
     t.write(it, position=it.position + 1)
 
 
-def _finish(t: Tracing, it: Any) -> Any:
+def _finish(t: Space, it: Any) -> Any:
     if not it.exhausted:
         t.write(it, exhausted=True)
     return NULL
 
 
-def _placed(item_at: Callable[[Tracing, Any], Any]) -> Callable[[Tracing, Any], Any]:
+def _placed(item_at: Callable[[Space, Any], Any]) -> Callable[[Space, Any], Any]:
     """The step of an iterator that stands somewhere: it gives the item there and moves on, or ends where NULL is."""
 
-    def step(t: Tracing, it: Any) -> Any:
+    def step(t: Space, it: Any) -> Any:
         def given(item: Any) -> Any:
             if item is NULL:
                 return _finish(t, it)
@@ -231,7 +231,7 @@ def indexed(values: Any) -> Any:
 
 
 @_placed
-def _next_constant(t: Tracing, it: Any) -> Any:
+def _next_constant(t: Space, it: Any) -> Any:
     try:
         return _new_values.fresh(t, it.parts[0][it.position])
     except IndexError:
@@ -243,7 +243,7 @@ AHEAD = 256
 
 
 @_placed
-def _next_of_existing(t: Tracing, it: Any) -> Any:
+def _next_of_existing(t: Space, it: Any) -> Any:
     _, source, left = it.parts
     at = it.position
     if is_over_changed(t, it):
@@ -266,7 +266,7 @@ def _next_of_existing(t: Tracing, it: Any) -> Any:
     return t.wrap(left[at], ItemSource(source, at))
 
 
-def _too_far(t: Tracing, it: Any) -> Exception:
+def _too_far(t: Space, it: Any) -> Exception:
     """Many rounds more, without an operation of the graph in those that were looked at, are a long loop."""
     length = operator.length_hint(it.real)
     if length > 8 * AHEAD and it.since == t.graph.mark():
@@ -275,14 +275,14 @@ def _too_far(t: Tracing, it: Any) -> Exception:
     return t.unsupported("long-container", f"more than {AHEAD} items of a {it.cls.__name__}")
 
 
-def is_over_changed(t: Tracing, it: Any) -> bool:
+def is_over_changed(t: Space, it: Any) -> bool:
     """Whether what an existing iterator goes through was changed while tracing."""
     over = t.heap.get(it.parts[0])
     return over is not None and id(over) in t.changed
 
 
 @_placed
-def _next_in_dict(t: Tracing, it: Any) -> Any:
+def _next_in_dict(t: Space, it: Any) -> Any:
     d, size, backwards = it.parts
     pairs = t.items(d)
     if len(pairs) != size:
@@ -302,7 +302,7 @@ def _next_in_dict(t: Tracing, it: Any) -> Any:
 
 
 @_placed
-def _next_in_set(t: Tracing, it: Any) -> Any:
+def _next_in_set(t: Space, it: Any) -> Any:
     vt, size, items = it.parts
     if len(vt.entries) != size:
         throw(RuntimeError, "Set changed size during iteration")
@@ -312,7 +312,7 @@ def _next_in_set(t: Tracing, it: Any) -> Any:
 
 
 @_placed
-def _next_in_deque(t: Tracing, it: Any) -> Any:
+def _next_in_deque(t: Space, it: Any) -> Any:
     vt, size, structure = it.parts
     if it.index < 0:
         return NULL
@@ -321,7 +321,7 @@ def _next_in_deque(t: Tracing, it: Any) -> Any:
     return _at(vt.items, it.index)
 
 
-def _one_of_each(t: Tracing, sources: list[Any]) -> Any:
+def _one_of_each(t: Space, sources: list[Any]) -> Any:
     """The next items of several iterators, up to the first that has none."""
     found: list[Any] = []
     for part in sources:
@@ -332,7 +332,7 @@ def _one_of_each(t: Tracing, sources: list[Any]) -> Any:
 
 
 @operation
-def _next_zip(t: Tracing, it: Any) -> Any:
+def _next_zip(t: Space, it: Any) -> Any:
     sources, strict = it.parts
     found = yield from _one_of_each(t, sources)
     if strict and len(found) < len(sources):
@@ -340,7 +340,7 @@ def _next_zip(t: Tracing, it: Any) -> Any:
     return k.TupleTracker(found, tuple) if sources and len(found) == len(sources) else NULL
 
 
-def _check_strict(t: Tracing, sources: list[Any], index: int) -> Any:
+def _check_strict(t: Space, sources: list[Any], index: int) -> Any:
     if index:
         s = " " if index == 1 else "s 1-"
         throw(ValueError, f"zip() argument {index + 1} is shorter than argument{s}{index}")
@@ -351,14 +351,14 @@ def _check_strict(t: Tracing, sources: list[Any], index: int) -> Any:
 
 
 @operation
-def _next_map(t: Tracing, it: Any) -> Any:
+def _next_map(t: Space, it: Any) -> Any:
     function, sources = it.parts
     args = yield from _one_of_each(t, sources)
     return (yield from settle(t.call(function, args, {}))) if len(args) == len(sources) else NULL
 
 
 @operation
-def _next_filter(t: Tracing, it: Any) -> Any:
+def _next_filter(t: Space, it: Any) -> Any:
     function, source = it.parts
     while True:
         if (value := (yield from settle(next_value(t, source)))) is NULL:
@@ -376,7 +376,7 @@ def _is_replayed(it: Any) -> bool:
 
 
 @operation
-def _next_enumerate(t: Tracing, it: Any) -> Any:
+def _next_enumerate(t: Space, it: Any) -> Any:
     source, start = it.parts
     if it.source is not None and not _is_replayed(source):
         raise t.unsupported(
@@ -396,7 +396,7 @@ def _next_enumerate(t: Tracing, it: Any) -> Any:
 
 @_placed
 @operation
-def _next_getitem(t: Tracing, it: Any) -> Any:
+def _next_getitem(t: Space, it: Any) -> Any:
     if it.index < 0:
         return NULL
     ends = IndexError | StopIteration
@@ -404,7 +404,7 @@ def _next_getitem(t: Tracing, it: Any) -> Any:
 
 
 @operation
-def _next_callable(t: Tracing, it: Any) -> Any:
+def _next_callable(t: Space, it: Any) -> Any:
     function, sentinel = it.parts
     if it.exhausted:
         return NULL
@@ -443,7 +443,7 @@ _STEPS = {
 
 @operation
 def drain(
-    t: Tracing, vt: Any, asks_length: bool = False, most: int = sys.maxsize, saying: str = ""
+    t: Space, vt: Any, asks_length: bool = False, most: int = sys.maxsize, saying: str = ""
 ) -> Any:
     """All items of an iterable, as a Python list of trackers; no more than `most` are asked for."""
     if is_plain_sequence(t, vt):
@@ -460,7 +460,7 @@ def drain(
 
 
 @operation
-def for_each(t: Tracing, iterable: Any, do: Callable[[Any], Any], asks_length: bool = False) -> Any:
+def for_each(t: Space, iterable: Any, do: Callable[[Any], Any], asks_length: bool = False) -> Any:
     """`do(item)`, a Result or None, for each item in turn; gives None."""
     iterator = yield from settle(get_iterator(t, iterable))
     if asks_length:
@@ -474,7 +474,7 @@ ROOM = 1 << 20
 """C makes room for as many items, and may find that there is none."""
 
 
-def _ask_length(t: Tracing, vt: Any) -> Any:
+def _ask_length(t: Space, vt: Any) -> Any:
     """`PyObject_LengthHint`: a class of the program's may say how long it is, and sees that it is asked."""
     if isinstance(vt, k.IteratorTracker) and vt.kind == "reversed getitem":
         vt = vt.parts[0]
@@ -496,19 +496,19 @@ def _ask_length(t: Tracing, vt: Any) -> Any:
         return
 
 
-def iterator_saying(t: Tracing, vt: Any, *text: str | type) -> Generator[Any, Any, Any]:
+def iterator_saying(t: Space, vt: Any, *text: str | type) -> Generator[Any, Any, Any]:
     """`iter(vt)`, whose TypeError C says in words of its own (`PySequence_Fast`, `_PySequence_IterSearch`)."""
     if (found := (yield from attempt(t, TypeError, None, get_iterator, t, vt))) is None:
         complain(t, TypeError, *text)
     return found
 
 
-def iterator_to_search(t: Tracing, vt: Any) -> Generator[Any, Any, Any]:
+def iterator_to_search(t: Space, vt: Any) -> Generator[Any, Any, Any]:
     return iterator_saying(t, vt, "argument of type '", vt.cls, "' is not iterable")
 
 
 @operation
-def any_equal(t: Tracing, iterable: Any, item: Any) -> Any:
+def any_equal(t: Space, iterable: Any, item: Any) -> Any:
     iterator = yield from iterator_to_search(t, iterable)
     while (value := (yield from settle(next_value(t, iterator)))) is not NULL:
         if (yield from settle(t.equal(value, item))):
@@ -516,13 +516,13 @@ def any_equal(t: Tracing, iterable: Any, item: Any) -> Any:
     return k.ConstantTracker(False)
 
 
-def _rely_on_items(t: Tracing, vt: Any) -> None:
+def _rely_on_items(t: Space, vt: Any) -> None:
     if not defines(t, vt.cls, "__iter__", "__getitem__"):
         complain(t, TypeError, "cannot unpack non-iterable ", vt.cls, " object")
 
 
 @operation
-def unpack(t: Tracing, vt: Any, count: int) -> Any:
+def unpack(t: Space, vt: Any, count: int) -> Any:
     """Exactly `count` items."""
     _rely_on_items(t, vt)
     found = yield from settle(drain(t, vt, most=count + 1))
@@ -534,7 +534,7 @@ def unpack(t: Tracing, vt: Any, count: int) -> Any:
 
 
 @operation
-def unpack_ex(t: Tracing, vt: Any, before: int, after: int) -> Any:
+def unpack_ex(t: Space, vt: Any, before: int, after: int) -> Any:
     _rely_on_items(t, vt)
     found = yield from settle(drain(t, vt))
     if len(found) < before + after:

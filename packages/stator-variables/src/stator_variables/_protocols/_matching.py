@@ -8,7 +8,7 @@ from stator_variables import _kinds as k
 from stator_variables._objects._lookup import overrides
 from stator_variables._objects._raising import attempt, throw
 from stator_variables._protocols import _instances
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 _SELF_MATCHING = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
@@ -28,7 +28,7 @@ def match_mapping(subject: Any) -> Any:
     return k.ConstantTracker(bool(subject.cls.__flags__ & _MAPPING))
 
 
-def match_keys(t: Tracing, subject: Any, keys: Any) -> Any:
+def match_keys(t: Space, subject: Any, keys: Any) -> Any:
     if not isinstance(subject, k.DictTracker) or overrides(t, subject.cls, "get"):
         raise t.unsupported("match-mapping", f"a mapping pattern over a {subject.cls.__name__}")
     hashed = [t.key_of(key) for key in keys.items]
@@ -39,7 +39,7 @@ def match_keys(t: Tracing, subject: Any, keys: Any) -> Any:
 
 
 @operation
-def match_class(t: Tracing, subject: Any, cls: Any, count: int, names: Any) -> Any:
+def match_class(t: Space, subject: Any, cls: Any, count: int, names: Any) -> Any:
     if not isinstance(cls, k.ClassTracker):
         throw(TypeError, "called match pattern must be a class")
     if not (yield from settle(_instances.is_instance(t, subject, cls))):
@@ -62,7 +62,7 @@ def match_class(t: Tracing, subject: Any, cls: Any, count: int, names: Any) -> A
     return k.TupleTracker(found, tuple)
 
 
-def _positional_names(t: Tracing, cls: Any, count: int) -> Any:
+def _positional_names(t: Space, cls: Any, count: int) -> Any:
     """Names from `__match_args__`; None when the subject itself is the one positional match."""
     if not count:
         return []

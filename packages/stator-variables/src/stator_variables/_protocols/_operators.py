@@ -37,8 +37,8 @@ from stator_variables._objects._raising import attempt, complain
 from stator_variables._objects._wrapping import PATHS
 from stator_variables._protocols import _attributes, _containers, _folding, _iteration
 from stator_variables._pure import NUMBERS, is_number_of_numpy
+from stator_variables._space import Space
 from stator_variables._tensors import _arrays, _assertion, _symbolic, _torch_calls
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
 
 ARITHMETIC = {
@@ -60,7 +60,7 @@ UNARY: dict[str, tuple[str, Any]] = {
 }
 
 
-def unary(t: Tracing, symbol: str, vt: Any) -> Any:
+def unary(t: Space, symbol: str, vt: Any) -> Any:
     name, function = UNARY[symbol]
     if (found := _scalars.computed(t, function, [vt])) is not MISSING:
         return found
@@ -77,7 +77,7 @@ def unary(t: Tracing, symbol: str, vt: Any) -> Any:
     return t.call_slot(vt, name, [], f"bad operand type for unary {symbol}: '{{}}'")
 
 
-def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
+def binary(t: Space, symbol: str, left: Any, right: Any) -> Any:
     """`left symbol right`; a symbol that ends in "=" is the in-place form."""
     in_place = symbol.endswith("=")
     name, plain, augmented = ARITHMETIC[symbol.removesuffix("=")]
@@ -112,7 +112,7 @@ def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     return slots(t, name, symbol, left, right, in_place=in_place)
 
 
-def _of_bits(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
+def _of_bits(t: Space, symbol: str, left: Any, right: Any) -> Any:
     number, size, is_high = _symbolic.low_bits(left, right)
     if size is None:
         return binary(
@@ -147,7 +147,7 @@ _OF_BOOLS = frozenset({"&", "|", "&=", "|="})
 _REMAINDERS = frozenset({"%", "%="})
 
 
-def _computable(t: Tracing, symbol: str, left: Any, right: Any) -> tuple[Any, Any]:
+def _computable(t: Space, symbol: str, left: Any, right: Any) -> tuple[Any, Any]:
     """Symbolic numbers know no complex ones and none of NumPy's, and of 1 the remainders of ints alone; symbolic bools
     know two operators, and bools alone: then they are made constants. A bool beside a symbolic number is the int that
     it is."""
@@ -175,7 +175,7 @@ def _is_user_value(*vts: Any) -> bool:
     return any(issubclass(vt.cls, enum.Enum) for vt in vts)
 
 
-def _ordered(t: Tracing, first: Any, second: Any) -> list[Any]:
+def _ordered(t: Space, first: Any, second: Any) -> list[Any]:
     """The right operand goes first when its class is a proper subclass that overrides the reflected method."""
     left, right = first[0].cls, second[0].cls
     if left is right:
@@ -187,7 +187,7 @@ def _ordered(t: Tracing, first: Any, second: Any) -> list[Any]:
     return [first, second]
 
 
-def _try_slots(t: Tracing, attempts: list[Any], fail: Any) -> Any:
+def _try_slots(t: Space, attempts: list[Any], fail: Any) -> Any:
     """Call slot methods in turn until one is not NotImplemented."""
     if not attempts:
         return fail()
@@ -195,7 +195,7 @@ def _try_slots(t: Tracing, attempts: list[Any], fail: Any) -> Any:
     return _next_slots(t, results, attempts[1:], fail) if _may_decline(results) else results
 
 
-def _slot_call(t: Tracing, receiver: Any, name: str, argument: Any) -> Any:
+def _slot_call(t: Space, receiver: Any, name: str, argument: Any) -> Any:
     raw, source = type_lookup(t, receiver.cls, name)
     assert source is not None
     if raw is object.__ne__:
@@ -214,14 +214,14 @@ _COMPARISONS = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__g
 
 @operation
 def _compared_if_bound(
-    t: Tracing, raw: Any, source: Source, receiver: Any, name: str, argument: Any
+    t: Space, raw: Any, source: Source, receiver: Any, name: str, argument: Any
 ) -> Any:
     if (bound := (yield from _attributes.bound_or_none(t, raw, source, receiver, name))) is None:
         return k.ConstantTracker(NotImplemented)
     return (yield from settle(t.call(bound, [argument], {})))
 
 
-def _is_foreign_to_tensors(t: Tracing, receiver: Any, argument: Any) -> bool:
+def _is_foreign_to_tensors(t: Space, receiver: Any, argument: Any) -> bool:
     """Objects that are no numbers, and that do not ask to hear of functions of torch, speak for themselves."""
     if (
         not isinstance(receiver, k.TensorTracker)
@@ -238,7 +238,7 @@ def _is_foreign_to_tensors(t: Tracing, receiver: Any, argument: Any) -> bool:
 _HEARS = "__torch_function__"
 
 
-def _inverted_eq(t: Tracing, receiver: Any, argument: Any) -> Any:
+def _inverted_eq(t: Space, receiver: Any, argument: Any) -> Any:
     """`object.__ne__`: the opposite of what the own `__eq__` says."""
     answer = _slot_call(t, receiver, "__eq__", argument)
     return after(answer, lambda equal: equal if _may_decline(equal) else negated(t, equal))
@@ -251,7 +251,7 @@ def _may_decline(result: Any) -> bool:
 
 
 @operation
-def _next_slots(t: Tracing, result: Any, attempts: list[Any], fail: Any) -> Any:
+def _next_slots(t: Space, result: Any, attempts: list[Any], fail: Any) -> Any:
     value = yield from settle(result)
     for other in attempts:
         if not _may_decline(value):
@@ -261,7 +261,7 @@ def _next_slots(t: Tracing, result: Any, attempts: list[Any], fail: Any) -> Any:
 
 
 def slots(
-    t: Tracing, name: str, symbol: str, left: Any, right: Any, *, in_place: bool = False
+    t: Space, name: str, symbol: str, left: Any, right: Any, *, in_place: bool = False
 ) -> Any:
     """The dispatch of a binary operator; `divmod` has no sign of its own."""
     attempts = [(left, f"__i{name}__", right)] if in_place else []
@@ -283,7 +283,7 @@ def slots(
     return _try_slots(t, sorted(known, key=waits), fail)
 
 
-def _repeated(t: Tracing, left: Any, attempts: list[Any], fail: Callable[[], Any]) -> Any:
+def _repeated(t: Space, left: Any, attempts: list[Any], fail: Callable[[], Any]) -> Any:
     """`sequence_repeat` in Objects/abstract.c: of two sequences, the left one says that the other is no number."""
     count = min(attempts, key=lambda attempt: attempt[0] is not left)[2]
     if not defines(t, count.cls, "__index__"):
@@ -308,7 +308,7 @@ def _waits(cls: type, name: str, reflected: str) -> bool:
 _SEQUENCES = frozenset({list, tuple, str, bytes, bytearray, collections.deque})
 
 
-def _no_operator(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
+def _no_operator(t: Space, symbol: str, left: Any, right: Any) -> Any:
     what = "** or pow()" if symbol == "**" else symbol
     complain(
         t,
@@ -322,7 +322,7 @@ def _no_operator(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
 
 
 # -- comparison -------------------------------------------------------------------------------------------------------
-def compare(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
+def compare(t: Space, symbol: str, left: Any, right: Any) -> Any:
     name, reflected, function = COMPARISONS[symbol]
     if (found := _scalars.computed(t, function, [left, right])) is not MISSING:
         return found
@@ -344,14 +344,14 @@ def compare(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     return _try_slots(t, known, lambda: _no_comparison(t, symbol, left, right))
 
 
-def _compares(t: Tracing, vt: Any, name: str) -> bool:
+def _compares(t: Space, vt: Any, name: str) -> bool:
     raw = guarded_lookup(t, vt.cls, name)
     if raw is object.__ne__:
         return _compares(t, vt, "__eq__")
     return raw is not MISSING and raw is not getattr(object, name)
 
 
-def _ordered_comparison(t: Tracing, first: Any, second: Any) -> list[Any]:
+def _ordered_comparison(t: Space, first: Any, second: Any) -> list[Any]:
     left, right = first[0].cls, second[0].cls
     if (
         left is not right
@@ -362,7 +362,7 @@ def _ordered_comparison(t: Tracing, first: Any, second: Any) -> list[Any]:
     return [first, second]
 
 
-def _no_comparison(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
+def _no_comparison(t: Space, symbol: str, left: Any, right: Any) -> Any:
     if symbol in ("==", "!="):
         return identical(t, left, right, symbol == "!=")
     complain(
@@ -376,15 +376,15 @@ def _no_comparison(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     )
 
 
-def negated(t: Tracing, vt: Any) -> Any:
+def negated(t: Space, vt: Any) -> Any:
     return after(truth(t, vt), lambda held: k.ConstantTracker(not held))
 
 
-def identical(t: Tracing, left: Any, right: Any, invert: bool) -> Any:
+def identical(t: Space, left: Any, right: Any, invert: bool) -> Any:
     return k.ConstantTracker(same_object(t, left, right) is not invert)
 
 
-def same_object(t: Tracing, left: Any, right: Any) -> bool:
+def same_object(t: Space, left: Any, right: Any) -> bool:
     """`left is right`, guarded where two paths from outside are told apart."""
     if left is right:
         t.handed_on.add(id(left))  # that two paths lead to it is now relied on
@@ -438,7 +438,7 @@ def _are_given_numbers(left: Any, right: Any) -> bool:
 _NUMBERS = (int, float, complex, str, bytes, *NUMBERS, *PATHS)
 
 
-def _is_only_reference(t: Tracing, vt: Any) -> bool:
+def _is_only_reference(t: Space, vt: Any) -> bool:
     """An object that is alive has one weak reference without a callback, whoever asks for it."""
     if not isinstance(vt, k.WeakrefTracker) or vt.source is None:
         return isinstance(vt, k.WeakrefTracker)
@@ -453,7 +453,7 @@ def _same_atom(left: Any, right: Any) -> bool:
 
 
 # -- truth and containment --------------------------------------------------------------------------------------------
-def truth(t: Tracing, vt: Any) -> Any:
+def truth(t: Space, vt: Any) -> Any:
     """A Python bool, or a suspended Result that ends in one."""
     if (found := _scalars.computed(t, bool, [vt])) is not MISSING:
         vt = found
@@ -481,7 +481,7 @@ def truth(t: Tracing, vt: Any) -> Any:
     return True
 
 
-def _content(t: Tracing, vt: Any) -> Any:
+def _content(t: Space, vt: Any) -> Any:
     if isinstance(vt, k.ListTracker) and _list_ends.has_more(t, vt):
         return [vt]
     if isinstance(vt, k.DictTracker):
@@ -489,12 +489,12 @@ def _content(t: Tracing, vt: Any) -> Any:
     return vt.items if isinstance(vt, k.SequenceTracker) else vt.entries
 
 
-def _says_itself(t: Tracing, cls: type) -> bool:
+def _says_itself(t: Space, cls: type) -> bool:
     """Of a class of containers: in Python."""
     return defines(t, cls, "__bool__") or overrides(t, cls, "__len__")
 
 
-def _truth_of_number(t: Tracing, vt: Any) -> bool:
+def _truth_of_number(t: Space, vt: Any) -> bool:
     """`ShapeEnv` guards the answer, or cannot tell before run time."""
     try:
         return _symbolic_numbers.decide(t, vt)
@@ -505,7 +505,7 @@ def _truth_of_number(t: Tracing, vt: Any) -> bool:
         return expected
 
 
-def truth_of_result(t: Tracing, value: Any, kind: str) -> Any:
+def truth_of_result(t: Space, value: Any, kind: str) -> Any:
     """The truth that `__bool__` ("truth") or `__len__` ("length") gave, checked as C does."""
     if kind == "truth" and value.cls is not bool:
         complain(t, TypeError, "__bool__ should return bool, returned ", value.cls)
@@ -516,7 +516,7 @@ def truth_of_result(t: Tracing, value: Any, kind: str) -> Any:
     )
 
 
-def contains(t: Tracing, container: Any, item: Any, invert: bool) -> Any:
+def contains(t: Space, container: Any, item: Any, invert: bool) -> Any:
     """`item in container`."""
     constant = isinstance(container, k.ConstantTracker) and isinstance(item, k.ConstantTracker)
     if constant and not _is_user_value(container, item):
@@ -531,13 +531,13 @@ def contains(t: Tracing, container: Any, item: Any, invert: bool) -> Any:
     return after(found, lambda value: _contained(t, value, invert))
 
 
-def _contained(t: Tracing, value: Any, invert: bool) -> Any:
+def _contained(t: Space, value: Any, invert: bool) -> Any:
     if isinstance(value, k.TensorTracker) and not invert:
         return value
     return after(truth(t, value), lambda held: k.ConstantTracker(held is not invert))
 
 
-def get_item(t: Tracing, container: Any, key: Any) -> Any:
+def get_item(t: Space, container: Any, key: Any) -> Any:
     """`container[key]`: a Result."""
     if isinstance(container, k.TensorTracker) and not t.overrides.modes:
         return _torch_calls.record_item(t, container, key)
@@ -549,7 +549,7 @@ def get_item(t: Tracing, container: Any, key: Any) -> Any:
 
 
 @operation
-def _class_item(t: Tracing, cls_vt: Any, key: Any) -> Any:
+def _class_item(t: Space, cls_vt: Any, key: Any) -> Any:
     if (getter := t.special(cls_vt, "__getitem__")) is MISSING:
         getter = yield from attempt(
             t, AttributeError, None, t.get_attribute, cls_vt, "__class_getitem__"
@@ -562,7 +562,7 @@ def _class_item(t: Tracing, cls_vt: Any, key: Any) -> Any:
     return (yield from settle(t.call(getter, [key], {})))
 
 
-def equal(t: Tracing, left: Any, right: Any) -> Any:
+def equal(t: Space, left: Any, right: Any) -> Any:
     """Identity, then `==`, as a Python bool: what containers use (PyObject_RichCompareBool)."""
     numbers = isinstance(left, k.NumberTracker) or isinstance(
         right, k.NumberTracker

@@ -20,9 +20,9 @@ from stator_variables._objects import _scalars, _symbolic_numbers
 from stator_variables._objects._raising import throw
 from stator_variables._pure import DTYPES, NUMPY, is_number_of_numpy
 from stator_variables._runtime._warnings import filtered
+from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes, _torch_calls
 from stator_variables._trace._graph import Traced
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 
@@ -64,7 +64,7 @@ _ASKED = frozenset(("broadcast_shapes", "__get__"))
 
 
 def compute(
-    t: Tracing, function: Callable[..., Any], stand_in: Any, args: list[Any], kwargs: dict[str, Any]
+    t: Space, function: Callable[..., Any], stand_in: Any, args: list[Any], kwargs: dict[str, Any]
 ) -> Any:
     """What `function` of NumPy gives, as torch's `stand_in` for it computes it."""
     _refuse_error_state(t)
@@ -105,7 +105,7 @@ def _is_elementwise(function: Any) -> bool:
     return isinstance(function, NUMPY.ufunc) or function in _OPERATORS
 
 
-def _as_array(t: Tracing, vt: Any) -> Any:
+def _as_array(t: Space, vt: Any) -> Any:
     """A number of NumPy as one that the graph computes, where the graph can take it."""
     number = _scalars.number_of(t, vt)
     if not isinstance(number, k.NumberTracker) or vt.real.dtype not in DTYPES:
@@ -114,7 +114,7 @@ def _as_array(t: Tracing, vt: Any) -> Any:
     return k.ArrayTracker(_torch_calls.record(t, torch.scalar_tensor, [number], dtype), vt.cls)
 
 
-def _refuse_error_state(t: Tracing) -> None:
+def _refuse_error_state(t: Space) -> None:
     """What `numpy.errstate` asks for besides warnings cannot be done in a graph."""
     t.guard(CallSource(_calls_out), Is(_calls_out()))
     if _calls_out():
@@ -132,7 +132,7 @@ def _name(function: Any) -> str:
 class _Step(TorchFunctionMode):
     """One operation. As a mode: what is called on fakes is recorded."""
 
-    def __init__(self, t: Tracing) -> None:
+    def __init__(self, t: Space) -> None:
         super().__init__()
         self.t = t
         self.witnesses: dict[
@@ -439,7 +439,7 @@ NAMES = {tensor: array for array, tensor in DTYPES.items()}
 
 
 # -- between tensors and arrays ---------------------------------------------------------------------------------------
-def array_of(t: Tracing, vt: Any) -> Any:
+def array_of(t: Space, vt: Any) -> Any:
     """`tensor.numpy()`: memory that autograd does not watch, so it counts no writes of the array's."""
     example = vt.example
     plain = not (example.requires_grad or example.is_conj() or example.is_neg())
@@ -456,7 +456,7 @@ def array_of(t: Tracing, vt: Any) -> Any:
 
 
 @handlers.handles(torch.Tensor.numpy)
-def _to_array(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _to_array(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if len(args) != 1 or kwargs or not isinstance(args[0], k.TensorTracker):
         raise t.unsupported("numpy", "numpy() with arguments")
     return array_of(t, args[0])
@@ -465,7 +465,7 @@ def _to_array(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 @handlers.handles_each(
     (torch.from_numpy, torch.as_tensor, torch.tensor, torch.asarray) if NUMPY is not None else ()
 )
-def from_array(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def from_array(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """A tensor made of an array: what is no array is for torch alone."""
     if not (args and isinstance(args[0], k.ArrayTracker)):
         return _torch_calls.call_recorded(t, of, args, _with_dtype(t, of, args, kwargs))
@@ -492,7 +492,7 @@ def from_array(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> 
 
 
 @handlers.handles(torch.Tensor.new_tensor)
-def _like_a_tensor(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _like_a_tensor(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`x.new_tensor(array)`, of the dtype of `x` and where `x` is."""
     if len(args) != 2 or not isinstance(args[1], k.ArrayTracker):
         return _torch_calls.call_recorded(t, torch.Tensor.new_tensor, args, kwargs)
@@ -501,7 +501,7 @@ def _like_a_tensor(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return from_array(t, args[1:], {**like, **given}, torch.tensor)
 
 
-def _with_dtype(t: Tracing, of: Any, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _with_dtype(t: Space, of: Any, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Numbers of NumPy among what a tensor is made of decide its dtype: a graph holds them as Python's."""
     data = args[0] if args else kwargs.get("data", k.NONE)
     if (len(args) > 1 and not k.is_none(args[1])) or not k.is_none(kwargs.get("dtype", k.NONE)):
@@ -532,7 +532,7 @@ def _stand_in(vt: Any) -> Any:
     return vt.cls() if isinstance(vt, k.NumberTracker) else vt.constant()
 
 
-def operate(t: Tracing, function: Callable[..., Any], *operands: Any) -> Any:
+def operate(t: Space, function: Callable[..., Any], *operands: Any) -> Any:
     """An operator or subscript with an array on one side: both worlds find out by themselves whose method it is."""
     if function in _AUGMENTED and operands[0].cls is not NUMPY.ndarray:
         function = _AUGMENTED[function]  # of numbers
@@ -581,7 +581,7 @@ def _forward(key: Any) -> Any:
     return k.TupleTracker(forward, tuple)
 
 
-def _backwards(t: Tracing, vt: Any, key: Any, forward: Any) -> Any:
+def _backwards(t: Space, vt: Any, key: Any, forward: Any) -> Any:
     """A view that goes backwards, which no tensor can be: the way forward, to be turned wherever it is read."""
     view = operate(t, operator.getitem, vt, forward)
     step = _Step(t)

@@ -15,8 +15,8 @@ from stator_bytecode import Frame, HandlerTable
 
 from stator_variables import _kinds as k
 from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("assertion")
@@ -26,7 +26,7 @@ LONGEST = 200
 """Instructions that are looked through for a `raise`."""
 
 
-def expected_truth(t: Tracing) -> bool | None:
+def expected_truth(t: Space) -> bool | None:
     """What the value being branched on has to be, where the program raises otherwise; None where it goes on."""
     if t.frame is None or t.instruction is None:
         return None
@@ -59,7 +59,7 @@ def _only_raises(frame: Frame, start: int) -> bool:
 _ELSEWHERE = frozenset({"RETURN_VALUE", "YIELD_VALUE", "RERAISE", "JUMP", "SEND"})
 
 
-def check(t: Tracing, vt: Any, expected: bool) -> bool:
+def check(t: Space, vt: Any, expected: bool) -> bool:
     """Record that the truth of a tensor or a symbolic number is `expected`. False when the graph cannot check it."""
     if isinstance(vt, k.TensorTracker):
         if (
@@ -86,7 +86,7 @@ def check(t: Tracing, vt: Any, expected: bool) -> bool:
     torch._check_type,
     torch._check_not_implemented,
 )
-def check_condition(t: Tracing, args: Args, kwargs: Kwargs) -> None:
+def check_condition(t: Space, args: Args, kwargs: Kwargs) -> None:
     """The message is for the program's own run, and so is a check that fails already."""
     condition = args[0] if args else kwargs.get("cond")
     if isinstance(condition, k.NumberTracker):
@@ -96,13 +96,13 @@ def check_condition(t: Tracing, args: Args, kwargs: Kwargs) -> None:
 
 
 @handlers.handles(torch._assert_async)
-def check_later(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def check_later(t: Space, args: Args, kwargs: Kwargs) -> Any:
     message = [k.ConstantTracker(FAILED)] if len(args) + len(kwargs) == 1 else []
     return _torch_calls.record(t, torch._assert_async, [*args, *message], kwargs)
 
 
 @handlers.handles(torch._check_is_size)
-def check_is_size(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def check_is_size(t: Space, args: Args, kwargs: Kwargs) -> Any:
     number = args[0] if args else kwargs.get("i", MISSING)
     if number is MISSING:
         return MISSING
@@ -113,7 +113,7 @@ def check_is_size(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(torch._check_tensor_all, torch._assert)
-def check_tensor(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def check_tensor(t: Space, args: Args, kwargs: Kwargs) -> Any:
     condition = args[0] if args else kwargs.get("cond", kwargs.get("condition"))
     if t.overrides.modes:  # which are asked by its own code
         return MISSING

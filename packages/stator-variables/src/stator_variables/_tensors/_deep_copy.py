@@ -17,8 +17,8 @@ from stator_variables import _kinds as k
 from stator_variables._applevel import _copying as app
 from stator_variables._objects._method_table import app_level
 from stator_variables._objects._wrapping import new_namespace, with_namespace
+from stator_variables._space import Space
 from stator_variables._tensors import _storages, _torch_calls
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("deep copy")
@@ -26,14 +26,14 @@ _NATIVE: Any = torch.Tensor.__deepcopy__
 
 
 @handlers.handles(_NATIVE)
-def deep_copy(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def deep_copy(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Return MISSING where the function itself is to run."""
     if len(args) != 2 or kwargs or not _can_be_cloned(t, *args):
         return MISSING
     return app_level(t, app.deep_copied, args, {})
 
 
-def _can_be_cloned(t: Tracing, tensor: Any, memo: Any) -> bool:
+def _can_be_cloned(t: Space, tensor: Any, memo: Any) -> bool:
     if not isinstance(tensor, k.TensorTracker) or not isinstance(memo, k.DictTracker):
         return False
     if tensor.cls is not torch.Tensor or memo.cls is not dict or t.overrides.modes:
@@ -55,7 +55,7 @@ def _has_attributes(tensor: Any) -> bool:
     return tensor.namespace is not None and bool(tensor.namespace.entries)
 
 
-def _covers_storage(t: Tracing, tensor: Any) -> bool:
+def _covers_storage(t: Space, tensor: Any) -> bool:
     if tensor.source is not None:
         if not is_whole(tensor.real):
             return False
@@ -101,7 +101,7 @@ def _may_be_in(copied: Any, tensor: Any) -> bool:
 
 
 @handlers.handles(app.cloned)
-def cloned(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def cloned(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     tensor, memo = args
     if tensor.source is not None:
         t.memory.copied.setdefault(id(memo), []).append(tensor.source)
@@ -109,17 +109,17 @@ def cloned(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(app.storage_of)
-def storage_of(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def storage_of(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return _storages.untyped_storage(t, args, kwargs)
 
 
 @handlers.handles(app.address_of)
-def address_of(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def address_of(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return k.AddressTracker(args[0])
 
 
 @handlers.handles(app.attributes_of)
-def attributes_of(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def attributes_of(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     (tensor,) = args
     if tensor.namespace is None and tensor.source is not None:
         with_namespace(t, tensor, tensor.real, tensor.source)

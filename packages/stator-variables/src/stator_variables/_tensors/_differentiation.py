@@ -13,8 +13,8 @@ import torch
 from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
+from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("differentiation")
@@ -22,7 +22,7 @@ handlers: HandlerTable[Any, Any] = HandlerTable("differentiation")
 
 def _register(function: Callable[..., Any], asks: str, signature: inspect.Signature) -> None:
     @handlers.handles(function)
-    def note(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def note(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:  # the program's mistake, of which it will be told
@@ -34,13 +34,13 @@ def _register(function: Callable[..., Any], asks: str, signature: inspect.Signat
         return MISSING
 
 
-def ask_inside(t: Tracing, asked: Any) -> None:
+def ask_inside(t: Space, asked: Any) -> None:
     """Keep the history of the graph for a call about a tensor that it made and went on from."""
     if _is_inside(t, asked):
         t.graph.keep_history()
 
 
-def _is_inside(t: Tracing, asked: Any) -> bool:
+def _is_inside(t: Space, asked: Any) -> bool:
     """Whether this is a tensor, or holds one, that this graph made and went on from."""
     if isinstance(asked, k.SequenceTracker):
         return any(_is_inside(t, item) for item in asked.items)
@@ -55,7 +55,7 @@ _WITH_FLAG = inspect.signature(lambda self, requires_grad=None: None)
 
 
 @handlers.handles(torch.Tensor.requires_grad_)
-def ask_for_gradients(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def ask_for_gradients(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     try:
         tensor, flag = map(
             _WITH_FLAG.bind(*args, **kwargs).arguments.get, ("self", "requires_grad")

@@ -18,8 +18,8 @@ from stator_guards import AttrSource, CapturedSource, Custom, Is
 
 from stator_variables import _kinds as k
 from stator_variables._runtime._support import filled
+from stator_variables._space import Space
 from stator_variables._tensors import _streams, _torch_calls
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("generator")
@@ -37,7 +37,7 @@ def _functions() -> Iterator[Callable[..., Any]]:
 
 
 @handlers.handles_each(_functions())
-def of_torch(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def of_torch(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """A function on torch's own generators."""
     _check_seed(t, of, args, kwargs)
     reads = of.__name__ in _READING
@@ -51,7 +51,7 @@ def of_torch(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> An
     return _streams.result(t, step, example)
 
 
-def _check_seed(t: Tracing, of: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+def _check_seed(t: Space, of: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """Refuse what `manual_seed` refuses: it raises natively."""
     if of.__name__.startswith("manual_seed"):
         seeds = [_streams.example_of(vt) for vt in (*args, *kwargs.values())]
@@ -63,7 +63,7 @@ def _seeded(seed: Any) -> None:
     torch.Generator().manual_seed(int(seed))
 
 
-def is_own(t: Tracing, vt: Any) -> bool:
+def is_own(t: Space, vt: Any) -> bool:
     """Return True for one of torch's own generators, which is guarded; another is guarded to be none of them."""
     if vt.real is MISSING:
         return False
@@ -85,7 +85,7 @@ _GIVE_THEMSELVES = ("manual_seed", "set_state")
 
 
 @handlers.handles(torch.Generator)
-def make(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def make(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     _streams.tried(t, torch.Generator, [*map(_streams.example_of, args)], kwargs)
     return _streams.made(
         _streams.step(t, _streams.NEW, torch.Generator, args, kwargs), torch.Generator
@@ -93,7 +93,7 @@ def make(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles_each({getattr(torch.Generator, name): name for name in _METHODS})
-def method(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
+def method(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
     receiver = args[0]
     function = getattr(torch.Generator, of)
     if of == "manual_seed":
@@ -114,7 +114,7 @@ def _state_like(receiver: Any) -> Any:
 
 
 @handlers.handles(torch.Generator.device)
-def device(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def device(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     receiver = args[0]
     if receiver.real is MISSING:
         raise t.unsupported(
@@ -124,7 +124,7 @@ def device(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 # -- operators that are given a generator -----------------------------------------------------------------------------
-def draw_ahead(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def draw_ahead(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Draw what an operator gives ahead of the graph, or take one of torch's own generators out."""
     vt = kwargs["generator"]
     if vt.cls is torch.Generator and not is_own(t, vt):
@@ -133,7 +133,7 @@ def draw_ahead(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, A
     return MISSING
 
 
-def _drawn(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _drawn(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if t.levels:
         raise t.unsupported("random-stream", "a generator inside of a transform")
     if t.inference.ever or t.overrides.modes or "out" in kwargs:
@@ -151,7 +151,7 @@ def _drawn(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any])
     return _streams.tensor(t, step.drawn, target, plain, named)
 
 
-def _filled(t: Tracing, target: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _filled(t: Space, target: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """A tensor filled in place: another one, of the same layout, is filled ahead of the graph, and copied."""
     tensor, *rest = args
     example = tensor.example

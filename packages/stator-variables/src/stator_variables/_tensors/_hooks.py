@@ -24,11 +24,11 @@ from torch.utils.hooks import BackwardHook, RemovableHandle
 
 from stator_variables import _kinds as k
 from stator_variables._objects._wrapping import new_namespace
+from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._differentiation import ask_inside
 from stator_variables._tensors._history import history_of
 from stator_variables._trace._graph import Traced
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
 
 handlers: HandlerTable[Any, Any] = HandlerTable("hook")
@@ -113,21 +113,21 @@ class PassingTracker(VariableTracker):
 
 # -- tensors ----------------------------------------------------------------------------------------------------------
 @handlers.handles(_REGISTER)
-def register_hook(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def register_hook(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if not args or not isinstance(args[0], k.TensorTracker):
         return MISSING
     return _registered(t, _REGISTER, args, kwargs)
 
 
 @handlers.handles(_ACCUMULATED)
-def register_post_accumulate_grad_hook(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def register_post_accumulate_grad_hook(t: Space, args: Args, kwargs: Kwargs) -> Any:
     vt = args[0] if args else None
     if not isinstance(vt, k.TensorTracker) or vt.source is None or not vt.before.example.is_leaf:
         return MISSING
     return _registered(t, _ACCUMULATED, args, kwargs)
 
 
-def _registered(t: Tracing, function: Any, args: Args, kwargs: Kwargs) -> Any:
+def _registered(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Any:
     tensor, *rest = args
     hooks = [*rest, *kwargs.values()]
     if len(hooks) != 1 or not kwargs.keys() <= {"hook"} or not _may_wait(t, tensor):
@@ -135,21 +135,21 @@ def _registered(t: Tracing, function: Any, args: Args, kwargs: Kwargs) -> Any:
     return _recorded(t, function, [tensor, *hooks], _new_handle(), tensor)
 
 
-def _natively(t: Tracing, tensor: Any) -> Any:
+def _natively(t: Space, tensor: Any) -> Any:
     """The call breaks the graph, which then keeps the history of what it made and went on from."""
     ask_inside(t, tensor)
     return MISSING
 
 
 @handlers.handles(_RETAIN)
-def retain_grad(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def retain_grad(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if not _may_wait(t, args[0]):
         return _natively(t, args[0])
     _recorded(t, _RETAIN, args, None, args[0])
     return k.NONE
 
 
-def _may_wait(t: Tracing, vt: Any) -> bool:
+def _may_wait(t: Space, vt: Any) -> bool:
     """Return True if it makes no difference for the tensor that the call is made after the graph."""
     if not isinstance(vt, k.TensorTracker) or vt.cls not in _PLAIN or not _is_recordable(t):
         return False
@@ -163,14 +163,12 @@ def _may_wait(t: Tracing, vt: Any) -> bool:
     return not t.graph.may_be_kept(vt.before)
 
 
-def _is_recordable(t: Tracing) -> bool:
+def _is_recordable(t: Space) -> bool:
     """Bodies of operators, transforms and modes have their own ways with tensors."""
     return not (t.touched or t.levels or t.overrides.modes)
 
 
-def _recorded(
-    t: Tracing, function: Any, args: Args, result: Any, tensor: Any, **kwargs: Any
-) -> Any:
+def _recorded(t: Space, function: Any, args: Args, result: Any, tensor: Any, **kwargs: Any) -> Any:
     begun, history = t.machine.save(), None
     if tensor is not None:
         history = history_of(tensor.before.example)
@@ -198,7 +196,7 @@ def _new_handle(references: Any = None, more: Any = None) -> k.HandleTracker:
 
 
 @handlers.handles(RemovableHandle)
-def make_handle(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def make_handle(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """A handle for the hooks of a module. It is made natively, as its number is another one in each call."""
     extra = kwargs.get("extra_dict", k.NONE)
     dicts = extra.items if isinstance(extra, k.ListTracker) else [extra]
@@ -211,7 +209,7 @@ def make_handle(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(RemovableHandle.remove)
-def remove(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def remove(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """For the hooks of a tensor; other handles look into their dictionaries."""
     is_of_tensor = isinstance(args[0], k.HandleTracker) and args[0].is_of_tensor
     if not is_of_tensor or t.touched:
@@ -222,7 +220,7 @@ def remove(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 # -- modules ----------------------------------------------------------------------------------------------------------
 @handlers.handles(BackwardHook._apply_on_tensors)
-def note_begin(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def note_begin(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """It is interpreted; natively it runs as a whole."""
     t.shared[BackwardHook] = t.machine.save()
     return MISSING
@@ -233,7 +231,7 @@ def passes_hooks(cls: Any) -> bool:
     return cls is BackwardHookFunction
 
 
-def pass_hooks(t: Tracing, args: Args) -> Any:
+def pass_hooks(t: Space, args: Args) -> Any:
     """`BackwardHookFunction.apply(*args)`: the same tensors, behind an autograd node that is theirs."""
     operands_fit = all(isinstance(vt, k.TensorTracker) and vt.cls in _PLAIN for vt in args)
     with t.caller_modes():
@@ -263,14 +261,14 @@ def pass_backward_hooks(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 @handlers.handles(_NODE["name"])
-def name_of_node(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def name_of_node(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if not isinstance(args[0], NodeTracker):
         return MISSING
     return k.ConstantTracker(f"{BackwardHookFunction.__name__}Backward")
 
 
 @handlers.handles_each(_NODE[name] for name in ("register_hook", "register_prehook"))
-def register_on_node(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def register_on_node(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if len(args) != 2 or kwargs or not isinstance(args[0], NodeTracker) or not _is_recordable(t):
         return MISSING
     return _recorded(t, of, args, _new_handle(), args[0].tensor)

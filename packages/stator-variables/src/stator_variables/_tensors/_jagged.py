@@ -19,9 +19,9 @@ from torch.nested._internal import nested_tensor
 from torch.nested._internal.nested_tensor import NestedTensor
 
 from stator_variables import _kinds as k
+from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._history import history_of
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("jagged tensor")
@@ -80,7 +80,7 @@ def longest_of(tensor: Any) -> Any:
     return tensor._maybe_max_seqlen
 
 
-def build(t: Tracing, real: Any, source: Source) -> Any:
+def build(t: Space, real: Any, source: Source) -> Any:
     if torch.is_inference_mode_enabled() or real.is_inference():
         raise t.unsupported("tensor-subclass", "a jagged tensor in inference mode")
     t.guard(source, TypeIs(NestedTensor))
@@ -103,7 +103,7 @@ def build(t: Tracing, real: Any, source: Source) -> Any:
     return vt
 
 
-def _values(t: Tracing, real: Any, source: Source) -> Any:
+def _values(t: Space, real: Any, source: Source) -> Any:
     part, inner = AttrSource(source, "_values"), real._values
     if not real.requires_grad:
         return t.wrap(inner, part)
@@ -117,7 +117,7 @@ def _values(t: Tracing, real: Any, source: Source) -> Any:
     return k.TensorTracker(traced, torch.Tensor)
 
 
-def _bound(t: Tracing, read: Any, real: Any, source: Source) -> Any:
+def _bound(t: Space, read: Any, real: Any, source: Source) -> Any:
     """The length of the shortest or longest row, if somebody asked for it: a number like others that change."""
     if (value := read(real)) is None:
         return k.NONE
@@ -126,7 +126,7 @@ def _bound(t: Tracing, read: Any, real: Any, source: Source) -> Any:
 
 
 @handlers.handles_each({maker: maker for maker in MAKERS})
-def make(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def make(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """A jagged tensor that the program puts together: its offsets are the ones that were given."""
     for part in (*args, *kwargs.values()):
         if isinstance(part, k.TensorTracker):
@@ -137,7 +137,7 @@ def make(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
 _PARTS = frozenset({"_offsets", "_lengths", "_min_seqlen_tensor", "_max_seqlen_tensor"})
 
 
-def own(t: Tracing, vt: Any, name: str) -> Any:
+def own(t: Space, vt: Any, name: str) -> Any:
     """An attribute that the object keeps: a part, which nothing writes to, or what it was made of."""
     value = getattr(vt.example, name, MISSING)
     if name == "_ragged_idx":
@@ -149,7 +149,7 @@ def own(t: Tracing, vt: Any, name: str) -> Any:
     return MISSING
 
 
-def _part(t: Tracing, vt: Any, name: str, value: Any) -> Any:
+def _part(t: Space, vt: Any, name: str, value: Any) -> Any:
     """One tracker for each part, whichever of the tensors that share it was asked."""
     if id(value) not in t.parts:
         made = _torch_calls.from_traced(t, t.graph.attribute(vt.traced, name), [vt])

@@ -21,8 +21,8 @@ from stator_variables._applevel import _marked
 from stator_variables._objects import _new_values
 from stator_variables._objects._method_table import app_level
 from stator_variables._objects._stand_ins import known_value
+from stator_variables._space import Space
 from stator_variables._tensors._torch_calls import argument, from_traced
-from stator_variables._tracing import Tracing
 
 handlers: HandlerTable[Any, Any] = HandlerTable("marked function")
 NONSTRICT, LEAF = "_nonstrict_trace_callable_ids", "_leaf_function_ids"
@@ -34,13 +34,13 @@ def has_mark(function: Any, *marks: str) -> bool:
 
 
 @operation
-def call_marked(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def call_marked(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     given = [function, k.TupleTracker(list(args), tuple), _new_values.new_dict(kwargs)]
     return (yield from settle(app_level(t, _marked.call_marked, given, {})))
 
 
 @handlers.handles(_marked.record)
-def record(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def record(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     function, leaves, outline, states = args[0].real, args[1].items, args[2], args[3].items
     held = {index: known_value(t, leaf) for index, leaf in enumerate(leaves) if _is_held(leaf)}
     given = [None if index in held else argument(t, leaf) for index, leaf in enumerate(leaves)]
@@ -58,7 +58,7 @@ def _is_held(leaf: Any) -> bool:
     return issubclass(leaf.cls, torch.nn.Module) or pytree.is_constant_class(leaf.cls)
 
 
-def _spec(t: Tracing, outline: Any) -> Any:
+def _spec(t: Space, outline: Any) -> Any:
     cls, context, children = outline.items
     if cls.constant() is None:
         return pytree.treespec_leaf()
@@ -129,7 +129,7 @@ class _Noticing(TorchFunctionMode):
     """Constants have no gradients, and compilers do not keep them for backward: a function that uses a tensor from
     outside where gradients are at stake is left to Python."""
 
-    def __init__(self, t: Tracing, function: Any) -> None:
+    def __init__(self, t: Space, function: Any) -> None:
         super().__init__()
         self.t, self.function = t, function
 

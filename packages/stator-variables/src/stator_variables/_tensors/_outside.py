@@ -16,8 +16,8 @@ import torch
 from stator_guards import CallSource, ItemSource, Length
 from torch.overrides import TorchFunctionMode
 
+from stator_variables._space import Space
 from stator_variables._tensors._torch_calls import indexing_mode
-from stator_variables._tracing import Tracing
 
 _C: Any = torch._C
 
@@ -72,7 +72,7 @@ def _popped() -> tuple[Any, ...]:
     ]
 
 
-def enter_taken(t: Tracing) -> None:
+def enter_taken(t: Space) -> None:
     """The trace begins with them."""
     if modes := taken_modes():
         whole = CallSource(taken_modes)

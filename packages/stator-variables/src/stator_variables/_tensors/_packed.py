@@ -10,14 +10,14 @@ from stator_bytecode import HandlerTable
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from stator_variables._tracing import Tracing
+from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("packed sequence")
 
 
 @handlers.handles_each({layer.forward: layer for layer in (nn.RNN, nn.GRU, nn.LSTM)})
-def run_layer(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def run_layer(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     if any(vt.cls is PackedSequence for vt in (*args, *kwargs.values())):
         refuse(t, args, kwargs, f"a {of.__name__} over a packed sequence")
     return MISSING
@@ -26,5 +26,5 @@ def run_layer(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> A
 @handlers.handles_each(
     {pack_padded_sequence: "packing of a sequence", pad_packed_sequence: "unpacking of a sequence"}
 )
-def refuse(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
+def refuse(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
     raise t.unsupported("data-dependent-shape", of)

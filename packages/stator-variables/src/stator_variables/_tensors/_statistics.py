@@ -9,8 +9,8 @@ from stator_bytecode import HandlerTable
 from stator_variables import _kinds as k
 from stator_variables._applevel import _statistics as app
 from stator_variables._objects._method_table import app_level
+from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracing import Tracing
 
 handlers: HandlerTable[Any, Any] = HandlerTable("statistics of tensors")
 _COV = inspect.signature(lambda input, *, correction=1: None)
@@ -38,7 +38,7 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 @handlers.handles_each({of: of for of in (torch.cov, torch._C.TensorBase.cov)})
-def covariance(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def covariance(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     given = _bound(_COV, args, kwargs)
     if given is None or not _has_rows(given["input"].example):
         return _torch_calls.call_recorded(t, of, args, kwargs)
@@ -47,7 +47,7 @@ def covariance(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> 
 
 
 @handlers.handles_each({of: of for of in (torch.corrcoef, torch._C.TensorBase.corrcoef)})
-def correlation(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def correlation(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     given = _bound(_CORRCOEF, args, kwargs)
     if given is None or not _has_rows(given["input"].example):
         return _torch_calls.call_recorded(t, of, args, kwargs)
@@ -60,7 +60,7 @@ def _has_rows(example: Any) -> bool:
 
 
 @handlers.handles(torch.combinations)
-def combinations(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def combinations(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     given = _bound(_COMBINATIONS, args, kwargs)
     size = None if given is None else given.get("r", k.ConstantTracker(2)).value
     if size != 2 or given["input"].example.dim() != 1:
@@ -70,7 +70,7 @@ def combinations(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles_each({of: of for of in (torch.allclose, torch._C.TensorBase.allclose)})
-def closeness(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def closeness(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """Compute the answer in the graph; only reading it is a break."""
     pair = [*args, *(kwargs[name] for name in ("input", "other") if name in kwargs)][:2]
     if len(pair) == 2 and all(map(_is_plain, pair)) and _agree(*pair):

@@ -13,8 +13,8 @@ from stator_bytecode import HandlerTable
 from stator_guards import CallSource, DistinctStorages, Truth
 
 from stator_variables import _kinds as k
+from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("storage")
@@ -39,7 +39,7 @@ def identity_of_storage(tensor: torch.Tensor) -> int:
 
 
 @handlers.handles(_TENSOR.untyped_storage)
-def untyped_storage(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def untyped_storage(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """One tracker for all views of a storage: torch gives the same object."""
     tensor = _plain_tensor(t, args[0])
     key = (k.StorageTracker, _storage(tensor))
@@ -54,7 +54,7 @@ def untyped_storage(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return found
 
 
-def _tell_apart(t: Tracing, known: Any) -> None:
+def _tell_apart(t: Space, known: Any) -> None:
     """Rely on it that an input has another storage than those whose storages were asked for."""
     others = [vt.known for vt in t.shared.values() if isinstance(vt, k.StorageTracker)]
     sources: list[Any] = [vt.source for vt in others if vt is not None]
@@ -62,7 +62,7 @@ def _tell_apart(t: Tracing, known: Any) -> None:
         t.guard(known.source, DistinctStorages(tuple(sources), known.source))
 
 
-def _plain_tensor(t: Tracing, vt: Any) -> Any:
+def _plain_tensor(t: Space, vt: Any) -> Any:
     if not isinstance(vt, k.TensorTracker) or vt.data is not MISSING:
         raise t.unsupported("tensor-attribute", "the storage of a tensor whose data was replaced")
     if vt.example.layout is not torch.strided:
@@ -70,7 +70,7 @@ def _plain_tensor(t: Tracing, vt: Any) -> Any:
     return vt
 
 
-def _input_over(t: Tracing, vt: Any) -> Any:
+def _input_over(t: Space, vt: Any) -> Any:
     """An input over the storage of a tensor, as it was when the entry started; None where it is made here.
 
     Of several that share the storage any will do, if they share it in other calls as well.
@@ -84,7 +84,7 @@ def _input_over(t: Tracing, vt: Any) -> Any:
     return first
 
 
-def _inputs(t: Tracing) -> list[Any]:
+def _inputs(t: Space) -> list[Any]:
     found = [vt for vt in t.heap.values() if type(vt) is k.TensorTracker]
     return [
         vt
@@ -98,7 +98,7 @@ def _storage(vt: Any) -> int:
 
 
 @handlers.handles(_STORAGE.nbytes, _STORAGE.__len__)
-def nbytes(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def nbytes(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     tensor = args[0].tensor
     if (known := _input_over(t, tensor)) is not None:
         return t.wrap(size_of_storage(known.real), CallSource(size_of_storage, known.source))
@@ -111,21 +111,21 @@ def nbytes(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(_STORAGE.data_ptr)
-def address(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def address(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return _number(t, args[0].tensor, address_of_storage)
 
 
 @handlers.handles(_STORAGE._cdata)
-def identity(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def identity(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return _number(t, args[0].tensor, identity_of_storage)
 
 
 @handlers.handles(_STORAGE.device)
-def device(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def device(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return k.ConstantTracker(args[0].tensor.example.device)
 
 
-def _number(t: Tracing, tensor: Any, read: Any) -> Any:
+def _number(t: Space, tensor: Any, read: Any) -> Any:
     if (known := _input_over(t, tensor)) is None:
         raise t.unsupported("tensor-attribute", "the address of a tensor that the graph computes")
     value, source = read(known.real), CallSource(read, known.source)
@@ -137,7 +137,7 @@ def _number(t: Tracing, tensor: Any, read: Any) -> Any:
 
 
 @handlers.handles(_TENSOR.data_ptr)
-def data_ptr(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def data_ptr(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     tensor = _plain_tensor(t, args[0])
     start = _number(t, tensor, address_of_storage)
     offset = _torch_calls.read_metadata(t, torch.Tensor.storage_offset, [tensor], {})

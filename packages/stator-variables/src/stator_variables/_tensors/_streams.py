@@ -25,16 +25,16 @@ from stator_variables import _kinds as k
 from stator_variables._objects._wrapping import new_namespace
 from stator_variables._runtime._literals import has_no_literal
 from stator_variables._runtime._warnings import filtered
+from stator_variables._space import Space
 from stator_variables._trace._drawn import DrawnSource, Early, Literal, Step, is_drawn
 from stator_variables._trace._graph import Traced
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 TORCH: Any = "torch's own generators"
 NEW: Any = "a stream that the step makes"
 
 
-def owner(t: Tracing, vt: Any) -> Source:
+def owner(t: Space, vt: Any) -> Source:
     """Return the source of the object that owns a stream, for `step`."""
     if vt.source is None:
         raise t.unsupported("random-stream", f"a {vt.cls.__name__} that was made in the region")
@@ -43,7 +43,7 @@ def owner(t: Tracing, vt: Any) -> Source:
 
 
 def step(
-    t: Tracing,
+    t: Space,
     stream: Any,
     function: Any,
     args: Sequence[Any],
@@ -78,7 +78,7 @@ def step(
     return made
 
 
-def _refuse(t: Tracing, stream: Any) -> None:
+def _refuse(t: Space, stream: Any) -> None:
     if t.streams.repeated:
         raise t.unsupported(
             "random-stream", "a stream of random numbers in a body that may run again, or later"
@@ -97,7 +97,7 @@ def _reads(part: Early, drawn: set[Any]) -> bool:
     )
 
 
-def early(t: Tracing, vt: Any) -> Early:
+def early(t: Space, vt: Any) -> Early:
     """An argument of a step. Raises Unsupported for what the graph computes, and for what is made in the region."""
     if not isinstance(vt, k.TupleTracker | k.ListTracker | k.NumberTracker):
         return _early_value(t, vt)
@@ -110,7 +110,7 @@ def early(t: Tracing, vt: Any) -> Early:
     return items if vt.cls is list else tuple(items)
 
 
-def _early_value(t: Tracing, vt: Any) -> Early:
+def _early_value(t: Space, vt: Any) -> Early:
     if (value := vt.constant()) is not MISSING:
         return Literal(value)
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
@@ -122,7 +122,7 @@ def _early_value(t: Tracing, vt: Any) -> Early:
     return vt.source
 
 
-def _is_as_it_was(t: Tracing, vt: Any) -> bool:
+def _is_as_it_was(t: Space, vt: Any) -> bool:
     """Return True for a tensor that nothing was written to, and that brings no gradients."""
     if is_drawn(vt.source):
         return bool(vt.example._version == 0)
@@ -141,7 +141,7 @@ def example_of(vt: Any) -> Any:
     return vt.constant()
 
 
-def tried(t: Tracing, function: Any, values: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def tried(t: Space, function: Any, values: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Return what a step gives on a copy of its stream. Raises Unsupported if it raises: it then runs natively."""
     named = {name: example_of(vt) for name, vt in kwargs.items()}
     if any(value is MISSING for value in (*values, *named.values())):
@@ -153,19 +153,19 @@ def tried(t: Tracing, function: Any, values: Sequence[Any], kwargs: Mapping[str,
         raise t.unsupported("random-stream", f"{type(error).__name__}: {error}") from None
 
 
-def _refused(t: Tracing, vt: Any) -> Early:
+def _refused(t: Space, vt: Any) -> Early:
     raise t.unsupported(
         "random-stream", f"a {vt.cls.__name__} that is not there before the graph runs"
     )
 
 
 # -- what a step gives ------------------------------------------------------------------------------------------------
-def result(t: Tracing, made: Step, example: Any) -> Any:
+def result(t: Space, made: Step, example: Any) -> Any:
     """The tracker of what a step gives, which is like `example`. Raises Unsupported for a kind that is not followed."""
     return _given(t, made.drawn, example, made.is_late)
 
 
-def _given(t: Tracing, source: Source, example: Any, is_late: bool) -> Any:
+def _given(t: Space, source: Source, example: Any, is_late: bool) -> Any:
     if example is None:
         return k.NONE
     kind = type(example)
@@ -181,7 +181,7 @@ def _given(t: Tracing, source: Source, example: Any, is_late: bool) -> Any:
     raise t.unsupported("random-value", f"a {kind.__name__} that is drawn at random")
 
 
-def _number(t: Tracing, source: Source, kind: type, is_late: bool) -> Any:
+def _number(t: Space, source: Source, kind: type, is_late: bool) -> Any:
     if not t.policy.draws_numbers:
         raise t.unsupported("random-value", "a number that the compiler takes for no symbol")
     vt = LateNumber(kind) if is_late else k.NumberTracker(t.graph.drawn_number(source, kind), kind)
@@ -190,7 +190,7 @@ def _number(t: Tracing, source: Source, kind: type, is_late: bool) -> Any:
 
 
 def tensor(
-    t: Tracing,
+    t: Space,
     source: Source,
     target: Any,
     args: Sequence[Any],

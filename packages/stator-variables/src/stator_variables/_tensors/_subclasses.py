@@ -25,8 +25,8 @@ from stator_variables import _kinds as k
 from stator_variables._objects import _new_values, _symbolic_numbers
 from stator_variables._objects._lookup import is_subtype, type_lookup
 from stator_variables._objects._wrapping import new_namespace
+from stator_variables._space import Space
 from stator_variables._tensors import _new_leaves, _tensor_attributes, _torch_calls
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("tensor subclass")
@@ -50,7 +50,7 @@ _OF_ONE = frozenset(
 """What the tensor itself has, and not the plain one over its memory."""
 
 
-def call(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def call(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """A call of a function of torch if a mode or a subclass among its arguments has a say; else, and for one in Python
     that is to be interpreted, MISSING."""
     if not (t.overrides.modes or t.overrides.subclasses) or not _is_of_torch(target):
@@ -96,7 +96,7 @@ def _tensors(vts: Sequence[Any]) -> list[Any]:
     return found
 
 
-def overloaded(t: Tracing, found: Sequence[Any]) -> list[Any]:
+def overloaded(t: Space, found: Sequence[Any]) -> list[Any]:
     """Those that are asked, one of each class, in torch's order: a subclass before the class above it."""
     asked: list[Any] = []
     for vt in found:
@@ -110,14 +110,14 @@ def overloaded(t: Tracing, found: Sequence[Any]) -> list[Any]:
     return asked
 
 
-def is_asked(t: Tracing, found: Sequence[Any]) -> bool:
+def is_asked(t: Space, found: Sequence[Any]) -> bool:
     """Whether code of the program has a say in a function of torch that is given these."""
     return bool(t.overrides.modes or (found and not t.overrides.off and overloaded(t, found)))
 
 
 # -- without a say ----------------------------------------------------------------------------------------------------
 def plainly(
-    t: Tracing, target: Any, found: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]
+    t: Space, target: Any, found: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
     """The call with plain tensors. What gives one of them back, gives the subclass."""
     before = [_look(vt) for vt in found]
@@ -150,7 +150,7 @@ def _plain(vt: Any) -> Any:
     return vt
 
 
-def get_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
+def get_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
     """An attribute that C keeps."""
     if is_asked(t, among([vt])):
         return dispatch(t, _as_tracker(t, raw.__get__), [vt], [vt], None)
@@ -163,7 +163,7 @@ def get_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
 
 
 @handlers.handles(vars(type(_BASE.shape))["__get__"])
-def get(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def get(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`torch.Tensor.shape.__get__(x)`"""
     raw = args[0].real
     if kwargs or not (
@@ -187,7 +187,7 @@ class _ProbeMode(TorchFunctionMode):
         raise _Asked(func, types, kwargs)
 
 
-def _asked(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _asked(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """What torch hands on, None where it asks nobody. It names a plain tensor where that is all there is."""
     given, named = (
         [_dummy(t, vt) for vt in args],
@@ -208,11 +208,11 @@ def _asked(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any])
     return None
 
 
-def _as_tracker(t: Tracing, function: Any) -> Any:
+def _as_tracker(t: Space, function: Any) -> Any:
     return t.wrap(function, CapturedSource(function.__name__, function))
 
 
-def _dummy(t: Tracing, vt: Any) -> Any:
+def _dummy(t: Space, vt: Any) -> Any:
     """What parses as the argument does."""
     if isinstance(vt, k.SubclassTracker | k.TensorTracker):
         made = torch.empty(0)
@@ -231,7 +231,7 @@ def _dummy(t: Tracing, vt: Any) -> Any:
     return vt.value if isinstance(vt, k.ClassTracker) else vt.constant()
 
 
-def _with(t: Tracing, call: Callable[[], Any], **state: Any) -> Any:
+def _with(t: Space, call: Callable[[], Any], **state: Any) -> Any:
     """What a call gives that is made in another state."""
     before = {name: getattr(t.overrides, name) for name in state}
     t.journal.assign(t.overrides, **state)
@@ -248,7 +248,7 @@ def _with(t: Tracing, call: Callable[[], Any], **state: Any) -> Any:
 
 @operation
 def dispatch(
-    t: Tracing,
+    t: Space,
     public: Any,
     asked: Sequence[Any],
     args: Sequence[Any],
@@ -281,7 +281,7 @@ def dispatch(
 
 
 @handlers.handles(torch.overrides.handle_torch_function)
-def hand_on(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def hand_on(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """What functions of torch in Python call, if they found that a class has a say."""
     public, relevant, *rest = args
     given = [vt for vt in relevant.items if isinstance(vt, k.SubclassTracker | k.TensorTracker)]
@@ -291,24 +291,24 @@ def hand_on(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 @handlers.handles_each(
     {_C._has_torch_function: 0, _C._has_torch_function_unary: 1, _C._has_torch_function_variadic: 1}
 )
-def has_torch_function(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: int) -> Any:
+def has_torch_function(t: Space, args: list[Any], kwargs: dict[str, Any], of: int) -> Any:
     return k.ConstantTracker(is_asked(t, among(args if of else args[0].items)))
 
 
 @handlers.handles(_C._is_torch_function_enabled)
-def is_enabled(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def is_enabled(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return k.ConstantTracker(not t.overrides.off)
 
 
 @handlers.handles_each(
     {_C._is_torch_function_mode_enabled: bool, _C._len_torch_function_stack: int}
 )
-def count_modes(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: type) -> Any:
+def count_modes(t: Space, args: list[Any], kwargs: dict[str, Any], of: type) -> Any:
     return k.ConstantTracker(of(len(t.overrides.modes) + _C._len_torch_function_stack()))
 
 
 @handlers.handles(_C._get_function_stack_at)
-def mode_at(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def mode_at(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     where = args[0].constant()
     if where not in range(len(t.overrides.modes)) or _C._len_torch_function_stack():
         raise t.unsupported("mode-value", "a mode that was entered elsewhere")
@@ -321,7 +321,7 @@ _KEPT = frozenset({"_base", "grad", "_grad"})
 
 
 @handlers.handles(torch.Tensor.__torch_function__.__func__)  # type: ignore[attr-defined]
-def default(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def default(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`torch.Tensor.__torch_function__`: the function on plain tensors; those that it gives become of the class."""
     given = {**dict(zip(("cls", "func", "types", "args", "kwargs"), args, strict=False)), **kwargs}
     of, asked = given.get("cls"), given.get("types")
@@ -336,7 +336,7 @@ def default(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @operation
-def _converted(t: Tracing, public: Any, cls: type, args: Any = None, kwargs: Any = None) -> Any:
+def _converted(t: Space, public: Any, cls: type, args: Any = None, kwargs: Any = None) -> Any:
     result = yield from settle(
         disabled(t, [public, None, *([] if args is None else [args]), kwargs], {})
     )
@@ -354,7 +354,7 @@ def _converted(t: Tracing, public: Any, cls: type, args: Any = None, kwargs: Any
 
 @handlers.handles(_C._disabled_torch_function_impl)
 @operation
-def disabled(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def disabled(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`func(*args, **kwargs)` with torch functions disabled."""
     public, _, given, named = (
         [*args, k.TupleTracker([], tuple), None][:4] if len(args) < 4 else args
@@ -370,25 +370,25 @@ _Disabling = _C.DisableTorchFunctionSubclass
 
 
 @handlers.handles(_Disabling)
-def disabling(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def disabling(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     _refuse_outside(t)
     return k.ObjectTracker(_Disabling)
 
 
-def _refuse_outside(t: Tracing) -> None:
+def _refuse_outside(t: Space) -> None:
     if not t.overrides.asking:  # a break inside would have to enter it for real
         raise t.unsupported("mode-value", "torch functions disabled by hand, outside of any")
 
 
 @handlers.handles(_Disabling.__enter__)
-def disable(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
+def disable(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
     _refuse_outside(t)
     t.journal.assign(args[0], members={None: t.overrides.off})
     t.journal.assign(t.overrides, off=True)
 
 
 @handlers.handles(_Disabling.__exit__)
-def enable(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
+def enable(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
     if None not in args[0].members:
         raise t.unsupported(
             "mode-value", "torch functions enabled again that were disabled elsewhere"
@@ -396,13 +396,13 @@ def enable(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
     t.journal.assign(t.overrides, off=args[0].members[None])
 
 
-def _keywords(t: Tracing, named: Any) -> dict[str, Any]:
+def _keywords(t: Space, named: Any) -> dict[str, Any]:
     if named is None or k.is_none(named):
         return {}
     return {key.constant(): value for key, value in t.items(named)}
 
 
-def _of_class(t: Tracing, result: Any, cls: type, known: Sequence[Any] | None) -> Any:
+def _of_class(t: Space, result: Any, cls: type, known: Sequence[Any] | None) -> Any:
     """`known` are the tensors that a function of C was given: what else it gives, nobody holds."""
     if isinstance(result, k.TensorTracker | k.SubclassTracker) and not is_subtype(result.cls, cls):
         is_new = (
@@ -416,7 +416,7 @@ def _of_class(t: Tracing, result: Any, cls: type, known: Sequence[Any] | None) -
     return result
 
 
-def as_class(t: Tracing, vt: Any, cls: Any) -> Any:
+def as_class(t: Space, vt: Any, cls: Any) -> Any:
     """`tensor.as_subclass(cls)`: another tensor over the memory."""
     if _dispatches(cls) or _dispatches(vt.cls) or issubclass(cls, torch.nn.Parameter):
         raise t.unsupported("tensor-subclass", f"a tensor made to be of class {cls.__qualname__}")
@@ -428,7 +428,7 @@ def _dispatches(cls: Any) -> bool:
     return cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
 
 
-def around(t: Tracing, plain: Any, cls: type) -> Any:
+def around(t: Space, plain: Any, cls: type) -> Any:
     """A new tensor of a subclass, by a plain one over its memory."""
     if _dispatches(plain.cls) or _dispatches(cls):
         raise t.unsupported(
@@ -442,7 +442,7 @@ def around(t: Tracing, plain: Any, cls: type) -> Any:
 
 
 @handlers.handles(_BASE.as_subclass)
-def as_subclass(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def as_subclass(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if (
         kwargs
         or len(args) != 2
@@ -456,7 +456,7 @@ def as_subclass(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(torch.Tensor._make_subclass)
-def make_subclass(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def make_subclass(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """The same without a history. With gradients it is a leaf, as a `Parameter` may be."""
     cls = args[0].value
     requires_grad = args[2].constant() if len(args) > 2 else False
@@ -478,7 +478,7 @@ def make_subclass(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return as_class(t, data, cls)
 
 
-def _fixed_size(t: Tracing, data: Any, dim: int) -> Any:
+def _fixed_size(t: Space, data: Any, dim: int) -> Any:
     """A size as a constant: those of parameters seldom vary."""
     size = _torch_calls.read_metadata(t, torch.Tensor.size, [data, k.ConstantTracker(dim)], {})
     return (

@@ -9,8 +9,8 @@ import torch
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _symbolic_numbers
+from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 _NAMES = ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2")
@@ -42,7 +42,7 @@ FIELDS = {"real": None, "numerator": None, "imag": 0, "denominator": 1}
 """Attributes of an int that are itself (None) or constants."""
 
 
-def apply(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def apply(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """The result, when it is known or can be computed in the graph; else MISSING."""
     if not args or kwargs or not isinstance(args[0], k.NumberTracker):
         return MISSING
@@ -67,7 +67,7 @@ def is_by_constant(left: Any, right: Any) -> bool:
     return isinstance(left, k.NumberTracker) and left.cls is int and by in range(_LONGEST)
 
 
-def as_words(t: Tracing, name: str, left: Any, right: Any) -> tuple[Any, Any]:
+def as_words(t: Space, name: str, left: Any, right: Any) -> tuple[Any, Any]:
     """The operands of a power or a shift: constants where the result fits no machine word, which torch takes for
     infinity. A power of a symbol, by a constant, has no end."""
     known, by = _known(left), _known(right)

@@ -11,9 +11,9 @@ from stator_variables import _kinds as k
 from stator_variables._objects import _dictionary
 from stator_variables._objects._raising import complain
 from stator_variables._objects._wrapping import new_namespace, with_namespace
+from stator_variables._space import Space
 from stator_variables._tensors import _jagged, _torch_calls, _wrappers
 from stator_variables._tensors._history import LEAF, NO_LEAF, is_behind, keeps_flag
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 _NAMES = (
@@ -29,7 +29,7 @@ _HISTORY = frozenset(
 _VIEWS = frozenset("T mT H mH real imag data".split())
 
 
-def read(t: Tracing, vt: Any, name: str) -> Any:
+def read(t: Space, vt: Any, name: str) -> Any:
     """A Result, or MISSING when `name` is an ordinary attribute (a method, or one the user has set)."""
     if name in ("is_leaf", "grad_fn") and is_behind(vt.example):
         raise t.unsupported(
@@ -49,7 +49,7 @@ def read(t: Tracing, vt: Any, name: str) -> Any:
     return MISSING
 
 
-def _autograd(t: Tracing, vt: Any, name: str) -> Any:
+def _autograd(t: Space, vt: Any, name: str) -> Any:
     """`grad` and `grad_fn` of an input are read as they are, unless operators that were traced gave it a history."""
     is_as_before = vt.source is not None and _of_example(t, vt, "grad_fn") is vt.history
     if (
@@ -74,7 +74,7 @@ def _autograd(t: Tracing, vt: Any, name: str) -> Any:
     )
 
 
-def _known_flag(t: Tracing, vt: Any, name: str) -> Any:
+def _known_flag(t: Space, vt: Any, name: str) -> Any:
     """What no other guard of a tensor asks for."""
     flag = getattr(vt.real, name)
     if name == "is_leaf":  # which may be no question for the tensor of another call
@@ -84,7 +84,7 @@ def _known_flag(t: Tracing, vt: Any, name: str) -> Any:
     return flag
 
 
-def _metadata(t: Tracing, vt: Any, name: str) -> Any:
+def _metadata(t: Space, vt: Any, name: str) -> Any:
     if name in ("is_leaf", "output_nr") and vt.source is not None:
         known = _known_flag(t, vt, name)
         if vt.cls is NestedTensor:  # the graph puts another one together
@@ -99,7 +99,7 @@ def _metadata(t: Tracing, vt: Any, name: str) -> Any:
     return k.ConstantTracker(value)
 
 
-def _of_example(t: Tracing, vt: Any, name: str) -> Any:
+def _of_example(t: Space, vt: Any, name: str) -> Any:
     """Autograd refuses to tell the history of some views; the program hears that natively."""
     try:
         return getattr(vt.before.example if name in _HISTORY else vt.example, name)
@@ -107,7 +107,7 @@ def _of_example(t: Tracing, vt: Any, name: str) -> Any:
         raise _torch_calls.operator_error(t, error) from error
 
 
-def _nbytes(t: Tracing, vt: Any) -> Any:
+def _nbytes(t: Space, vt: Any) -> Any:
     """Not asked of the fake, which cannot tell where sizes are symbolic."""
     count = _torch_calls.read_metadata(t, torch.Tensor.numel, [vt], {})
     if isinstance(count, k.ConstantTracker):
@@ -115,7 +115,7 @@ def _nbytes(t: Tracing, vt: Any) -> Any:
     return _torch_calls.record(t, operator.mul, [count, k.ConstantTracker(vt.example.itemsize)], {})
 
 
-def own(t: Tracing, vt: Any, name: str) -> Any:
+def own(t: Space, vt: Any, name: str) -> Any:
     """An attribute that the user has set on the tensor object."""
     if vt.cls is NestedTensor:
         return _jagged.own(t, vt, name)
@@ -156,7 +156,7 @@ HIDES_NOTHING = Custom(
 )
 
 
-def write(t: Tracing, vt: Any, name: str, value: Any) -> Any:
+def write(t: Space, vt: Any, name: str, value: Any) -> Any:
     if _wrappers.is_wrapper(vt.cls):
         raise t.unsupported("tensor-attribute-write", f"setting {name} of a {vt.cls.__qualname__}")
     if name == "grad" and _may_be_gradient(vt, value):
@@ -180,7 +180,7 @@ def write(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     return None
 
 
-def has_flag(t: Tracing, vt: Any, value: Any) -> bool:
+def has_flag(t: Space, vt: Any, value: Any) -> bool:
     """Whether setting `requires_grad` of a tensor changes nothing. Not asked of one that is used already, nor in the
     body of an operator: transforms of torch.func refuse it."""
     if vt.cls not in _WITH_FLAG or vt.example.is_inference():
@@ -207,7 +207,7 @@ def _may_be_gradient(vt: Any, value: Any) -> bool:
     return same and tuple(ours.shape) == tuple(theirs.shape)
 
 
-def _may_be_data(t: Tracing, vt: Any, value: Any) -> bool:
+def _may_be_data(t: Space, vt: Any, value: Any) -> bool:
     """Whether `vt.data = value` can wait for the end of the graph, which goes on with the new data. Not where autograd
     may have kept the tensor itself, which then sees them at once."""
     if not isinstance(value, k.TensorTracker) or (

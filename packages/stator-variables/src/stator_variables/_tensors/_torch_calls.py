@@ -17,9 +17,9 @@ from stator_variables._objects import _scalars, _symbolic_numbers
 from stator_variables._objects._lookup import overrides
 from stator_variables._pure import NUMBERS, NUMPY, is_number_of_numpy
 from stator_variables._runtime._contents import has_member
+from stator_variables._space import Space
 from stator_variables._tensors import _new_leaves, _wrappers
 from stator_variables._trace._graph import Traced
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 METADATA = frozenset(
@@ -102,7 +102,7 @@ def is_recorded(target: Any) -> bool:
         return False
 
 
-def call_recorded(t: Tracing, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def call_recorded(t: Space, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if (
         getattr(target, "__name__", "") in METADATA
         and args
@@ -121,7 +121,7 @@ def node_target(target: Any) -> Any:
     return target.__name__ if is_method else target
 
 
-def record(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def record(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Record one operation; the Result is a tracker of what it gives."""
     if "generator" in kwargs:
         kwargs = dict(kwargs)
@@ -168,13 +168,13 @@ def _without_arrays(key: Any) -> Any:
     return key.tensor if is_index and key.tensor.example.dtype in (torch.int64, torch.bool) else key
 
 
-def is_in_graph(t: Tracing, *vts: Any) -> bool:
+def is_in_graph(t: Space, *vts: Any) -> bool:
     """Whether what is done with them is a node: not if a mode for functions of torch hears of it, as of all tensors."""
     heard = t.overrides.modes and any(isinstance(vt, k.TensorTracker) for vt in vts)
     return not heard and any(isinstance(vt, k.TensorTracker | k.NumberTracker) for vt in vts)
 
 
-def record_unheard(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def record_unheard(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Record what torch asks no mode about."""
     if t.is_sealed:
         raise t.unsupported(
@@ -206,7 +206,7 @@ def _is_undecided(vt: Any) -> bool:
     return isinstance(vt, k.NumberTracker) and vt.cls is bool
 
 
-def decided(t: Tracing, vts: Iterable[Any]) -> list[Any]:
+def decided(t: Space, vts: Iterable[Any]) -> list[Any]:
     """The same with symbolic bools as constants."""
     return [
         k.ConstantTracker(_symbolic_numbers.specialised(t, vt)) if _is_undecided(vt) else vt
@@ -239,7 +239,7 @@ def is_operand(vt: Any) -> bool:
     return isinstance(vt, (*_OPERANDS, k.ClassTracker, k.BuiltinTracker)) and not is_told_apart
 
 
-def operator_error(t: Tracing, error: Exception) -> Unsupported:
+def operator_error(t: Space, error: Exception) -> Unsupported:
     """An operator refused its fake operands: it is run natively, and raises the error in its own words."""
     said = str(error).partition("\n")[0]  # below it there may be a stack of C++
     return t.unsupported(
@@ -247,7 +247,7 @@ def operator_error(t: Tracing, error: Exception) -> Unsupported:
     )
 
 
-def argument(t: Tracing, vt: Any) -> Any:
+def argument(t: Space, vt: Any) -> Any:
     """What the graph takes for a tracker: nested Traced and constants."""
     if isinstance(vt, k.ScalarTracker) and isinstance(
         number := _scalars.number_of(t, vt), k.NumberTracker
@@ -276,7 +276,7 @@ def argument(t: Tracing, vt: Any) -> Any:
     )
 
 
-def _refuse_own_items(t: Tracing, vt: k.SequenceTracker) -> None:
+def _refuse_own_items(t: Space, vt: k.SequenceTracker) -> None:
     """torch asks some containers for their items, as anybody would, and reads those of others."""
     if any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__", "__getitem__")):
         raise t.unsupported(
@@ -284,14 +284,14 @@ def _refuse_own_items(t: Tracing, vt: k.SequenceTracker) -> None:
         )
 
 
-def _number_of_numpy(t: Tracing, value: Any) -> Any:
+def _number_of_numpy(t: Space, value: Any) -> Any:
     number = value.item()
     if type(number) is int and number > sys.maxsize:
         raise t.unsupported("graph-argument", f"{value!r}, which torch takes for no number")
     return number
 
 
-def _as_number(t: Tracing, part: Any) -> Any:
+def _as_number(t: Space, part: Any) -> Any:
     """A bound of a slice that is a tensor: its number, so that a symbol made up for it is one of the graph."""
     return record(t, "item", [part], {}) if isinstance(part, k.TensorTracker) else part
 
@@ -300,7 +300,7 @@ def _rebuilt(cls: type, items: tuple[Any, ...]) -> Any:
     return cls(*items) if has_member(cls, "_fields") else items
 
 
-def from_traced(t: Tracing, traced: Traced, operands: Sequence[Any] = ()) -> Any:
+def from_traced(t: Space, traced: Traced, operands: Sequence[Any] = ()) -> Any:
     """The tracker of a node's value. An operation that returned its operand gives the operand's own tracker."""
     if isinstance(example := traced.example, torch.Tensor):
         for operand in operands:
@@ -346,7 +346,7 @@ MEASURED, DEEP, LARGE = 8, 40, 200
 """After so many operations an expression is measured; past this depth or size sympy recurses or takes too long."""
 
 
-def _of_moderate_size(t: Tracing, vt: Any, operands: Sequence[Any]) -> Any:
+def _of_moderate_size(t: Space, vt: Any, operands: Sequence[Any]) -> Any:
     """A number whose expression grew too large is a constant from here on."""
     if isinstance(vt, k.NumberTracker):
         vt.steps = 1 + max(
@@ -372,7 +372,7 @@ def _measured(expression: Any, known: dict[Any, tuple[int, int]]) -> tuple[int, 
     return known[expression]
 
 
-def number(t: Tracing, traced: Traced) -> Any:
+def number(t: Space, traced: Traced) -> Any:
     """A symbolic number, or a constant where the symbol turned out to be one."""
     kinds = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
     example = traced.example
@@ -381,7 +381,7 @@ def number(t: Tracing, traced: Traced) -> Any:
     return k.NumberTracker(traced, kinds[type(example)])
 
 
-def read_metadata(t: Tracing, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def read_metadata(t: Space, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Metadata as constants where it is static; a node where it is symbolic."""
     plain = [_example(t, arg) for arg in args]
     named = {name: _example(t, arg) for name, arg in kwargs.items()}
@@ -394,7 +394,7 @@ def read_metadata(t: Tracing, target: Any, args: list[Any], kwargs: dict[str, An
     return metadata_value(t, value, target.__name__, args, kwargs)
 
 
-def _guard_offset(t: Tracing, vt: Any) -> None:
+def _guard_offset(t: Space, vt: Any) -> None:
     """Static tensors may lie anywhere in their storage: who asks where relies on the inputs over that storage."""
     storage = vt.example.untyped_storage()._cdata
     for found in [
@@ -409,9 +409,7 @@ def _guard_offset(t: Tracing, vt: Any) -> None:
             t.guard(SizeSource(source, "storage_offset", 0), Equals(offset))
 
 
-def metadata_value(
-    t: Tracing, value: Any, name: str, args: list[Any], kwargs: dict[str, Any]
-) -> Any:
+def metadata_value(t: Space, value: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if isinstance(value, tuple):
         items = [
             record(t, name, [args[0], k.ConstantTracker(index)], {})
@@ -425,12 +423,12 @@ def metadata_value(
     return k.ConstantTracker(value)
 
 
-def _example(t: Tracing, vt: Any) -> Any:
+def _example(t: Space, vt: Any) -> Any:
     value = vt.shown if isinstance(vt, k.TensorTracker) else argument(t, vt)
     return value.example if isinstance(value, Traced) else value
 
 
-def record_item(t: Tracing, vt: Any, key: Any) -> Any:
+def record_item(t: Space, vt: Any, key: Any) -> Any:
     """`tensor[key]`. Under the mode for functions of positions, a number is an index like any other tensor."""
     key = _scalars.number_of(t, key)
     keys = key.items if isinstance(key, k.TupleTracker) else [key]
@@ -468,7 +466,7 @@ def indexing_mode() -> Any:
     )
 
 
-def record_operator(t: Tracing, function: Any, left: Any, right: Any) -> Any:
+def record_operator(t: Space, function: Any, left: Any, right: Any) -> Any:
     """An operator with a tensor or a symbolic number on one side; MISSING when the other side has its own say."""
     if not (_is_operand(left) and _is_operand(right)):
         return MISSING

@@ -12,8 +12,8 @@ from stator_bytecode import HandlerTable
 from stator_variables import _kinds as k
 from stator_variables._objects import _dictionary
 from stator_variables._objects._lookup import plain_lookup
+from stator_variables._space import Space
 from stator_variables._tensors import _arrays, _torch_calls
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("older constructor")
@@ -22,7 +22,7 @@ _DTYPES = {cls: cls.dtype for cls in (getattr(torch, f"{kind}Tensor") for kind i
 
 
 @handlers.handles_each({torch.Tensor: None, **_DTYPES})
-def construct(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def construct(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """Of sizes, memory as it was found; of a list or tuple, its numbers; of an array, its memory. On the
     CPU, whatever the default device is. `torch.Tensor` of a tensor is another one over its memory."""
     dtype = of or torch.get_default_dtype()
@@ -49,7 +49,7 @@ def construct(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> A
 
 
 @handlers.handles(torch.result_type)
-def result_type(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def result_type(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return _torch_calls.read_metadata(t, torch.result_type, args, kwargs)
 
 
@@ -57,7 +57,7 @@ _KEY_SET: Any = torch._C.DispatchKeySet
 
 
 @handlers.handles(torch._C._dispatch_keys)
-def dispatch_keys(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def dispatch_keys(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Of an input they are known: its guard compares them."""
     vt = args[0]
     if not isinstance(vt, k.TensorTracker) or vt.source is None or vt.data is not MISSING:
@@ -66,7 +66,7 @@ def dispatch_keys(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles_each([_KEY_SET.has.__func__, _KEY_SET.raw_repr.__func__])
-def ask_dispatch_keys(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def ask_dispatch_keys(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     values = [vt.constant() for vt in args]
     if kwargs or any(value is MISSING for value in values):
         raise t.unsupported("tensor-attribute", "dispatch keys that are not known while tracing")
@@ -77,7 +77,7 @@ def ask_dispatch_keys(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: A
 
 
 @handlers.handles(torch._C._group_tensors_by_device_and_dtype)
-def group_by_device_and_dtype(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def group_by_device_and_dtype(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`{(device, dtype): (lists, indices)}`; of several groups nobody knows the order, which is that of a C++ map."""
     lists, wanted = (
         args[0],
@@ -117,7 +117,7 @@ _KNOWN = (
 
 
 @handlers.handles(_FUNCTION)
-def module_getattr(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def module_getattr(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """MISSING: to be interpreted."""
     if len(args) != 2 or kwargs or not _KNOWN or _FUNCTION.__code__ is not _CODE:
         return MISSING
@@ -130,7 +130,7 @@ def module_getattr(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return _found_in(t, own, name) if own is module.namespace else MISSING
 
 
-def _found_in(t: Tracing, own: Any, name: str) -> Any:
+def _found_in(t: Space, own: Any, name: str) -> Any:
     """The first of the tables that has `name` gives it."""
     if not isinstance(own, k.DictTracker):
         return MISSING
@@ -150,7 +150,7 @@ def _found_in(t: Tracing, own: Any, name: str) -> Any:
 
 
 @handlers.handles(torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling)
-def is_compiling(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def is_compiling(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Not to those that would leave out what can be seen: `Module.__call__` hooks that are to run even after an error,
     transforms of torch.func the name of the function."""
     return k.ConstantTracker(t.frame is None or t.frame.code.raw not in _UNAWARE)
@@ -174,7 +174,7 @@ def _of_levels(function: Any, answer: Callable[[int], Any]) -> None:
     one runs plainly. MISSING: only a real level can tell. `linearize` calls its function at two depths."""
 
     @handlers.handles(function)
-    def run(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def run(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
         value = MISSING if "linearize" in t.levels else answer(len(t.levels))
         if value is MISSING:
             raise t.unsupported(
@@ -200,7 +200,7 @@ for _function in (_LEVELS.maybe_get_level, _LEVELS.maybe_get_bdim):
     _of_levels(_function, lambda depth: MISSING if depth else -1)
 
 
-def answer_by_name(t: Tracing, function: Any, args: Sequence[Any]) -> Any:
+def answer_by_name(t: Space, function: Any, args: Sequence[Any]) -> Any:
     """What is known by name, so that its module need not be imported: `torch.onnx.is_in_onnx_export`; `is_compiling` of
     `torch._dynamo`; `mark_static` of a size, which makes it a constant from here on; what functions of torch ask about
     sizes, which plainly are ints, except the ragged one of a jagged tensor; None for all others."""

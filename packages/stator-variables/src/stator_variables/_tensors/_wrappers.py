@@ -24,8 +24,8 @@ from torch.utils._python_dispatch import (
 
 from stator_variables import _kinds as k
 from stator_variables._objects._lookup import guarded_lookup
+from stator_variables._space import Space
 from stator_variables._trace._graph import Dim
-from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 _OWN = frozenset(
@@ -59,7 +59,7 @@ def is_wrapper(cls: type) -> bool:
     return not changed and getattr(asks, "__func__", asks) in _AS_TORCH_HAS_IT
 
 
-def build(t: Tracing, real: Any, source: Source) -> Any:
+def build(t: Space, real: Any, source: Source) -> Any:
     cls, shape = type(real), shape_of(real)
     dims = t.policy.dims(source, real)
     if shape is MISSING or torch.is_inference_mode_enabled() or any(dim.strict for dim in dims):
@@ -97,7 +97,7 @@ def _parts(wrapper: Any, source: Source) -> Iterator[tuple[Source, torch.Tensor]
             yield part_source, part
 
 
-def class_of(t: Tracing, example: torch.Tensor) -> type:
+def class_of(t: Space, example: torch.Tensor) -> type:
     """The class of a result, for which a fake stands."""
     if type(example) not in _PLAIN:
         if type(example) is not NestedTensor and shape_of(example) is MISSING:
@@ -162,7 +162,7 @@ MARKS = frozenset({"_is_param", "_is_buffer"})
 """How torch itself says what a tensor of any class is."""
 
 
-def refuse_attribute(t: Tracing, vt: Any, name: str) -> None:
+def refuse_attribute(t: Space, vt: Any, name: str) -> None:
     """What the object itself has: parts, which the graph may change, and what goes with them."""
     if name in vars(vt.example if vt.real is MISSING else vt.real) and name not in MARKS:
         raise t.unsupported(

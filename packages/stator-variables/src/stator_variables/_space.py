@@ -1,4 +1,4 @@
-"""Tracing: what one compilation knows while it traces: graph, guards, heap, journal, and where the program is.
+"""State of one trace: graph, guards, heap, journal, and where the program is.
 
 Every function of the data model takes it first, as `t`.
 """
@@ -105,8 +105,8 @@ class Overrides:
 
 
 @attrs.define(eq=False)
-class Tracing(Operations):
-    """See the module. `call` and the like live in the data model, not here."""
+class Space(Operations):
+    """See the module. `Operations` declares what is done with values; here is what a trace consists of."""
 
     graph: GraphRecorder
     handlers: Mapping[Any, Any]
