@@ -610,29 +610,24 @@ def attrs_configuration_evolved() -> Program:
 
 @program
 def pydantic_configuration() -> Program:
-    import pydantic
-
-    class Model(pydantic.BaseModel):
-        width: int = 3
-        names: list[str] = ["a"]
+    pydantic: Any = importlib.import_module("pydantic")
+    model = pydantic.create_model("Model", width=(int, 3), names=(list[str], ["a"]))
 
     def fn(x: torch.Tensor, m: Any) -> Any:
         return x * m.width + len(m.names)
 
-    return fn, repeated(torch.ones(3), Model())
+    return fn, repeated(torch.ones(3), model())
 
 
 @program
 def pydantic_model_of_a_tensor() -> Program:
-    import pydantic
-
-    class Scaled(pydantic.BaseModel):
-        model_config = pydantic.ConfigDict(arbitrary_types_allowed=True)
-        values: torch.Tensor
-        scale: float = 2.0
+    pydantic: Any = importlib.import_module("pydantic")
+    options = pydantic.ConfigDict(arbitrary_types_allowed=True)
+    fields = {"values": (torch.Tensor, ...), "scale": (float, 2.0)}
+    scaled = pydantic.create_model("Scaled", __config__=options, **fields)
 
     def fn(x: torch.Tensor) -> Any:
-        made = Scaled(values=x * 2)
+        made = scaled(values=x * 2)
         return made.values * made.scale
 
     return fn, repeated(torch.ones(3))
