@@ -104,7 +104,8 @@ A, B = ParameterSource("a"), ParameterSource("b")
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [
+    ids=lambda kind: type(kind).__name__,
+    argvalues=[
         (HasItem(1), HasItem(2)),
         (HasItem(1), HasItem(True)),
         (KeyPresent("x"), KeyPresent("y")),
@@ -121,7 +122,8 @@ def test_facts_that_may_hold_together_are_kept_apart(first: Kind, second: Kind) 
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [
+    ids=lambda kind: type(kind).__name__,
+    argvalues=[
         (HasItem(1), HasItem(1)),
         (Length(1), Length(2)),
         (Truth(True), Truth(False)),
