@@ -104,7 +104,7 @@ A, B = ParameterSource("a"), ParameterSource("b")
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    ids=lambda kind: type(kind).__name__,
+    KINDS_IDS,
     argvalues=[
         (HasItem(1), HasItem(2)),
         (HasItem(1), HasItem(True)),
@@ -122,7 +122,7 @@ def test_facts_that_may_hold_together_are_kept_apart(first: Kind, second: Kind) 
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    ids=lambda kind: type(kind).__name__,
+    KINDS_IDS,
     argvalues=[
         (HasItem(1), HasItem(1)),
         (Length(1), Length(2)),
