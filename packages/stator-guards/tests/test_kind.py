@@ -104,8 +104,7 @@ A, B = ParameterSource("a"), ParameterSource("b")
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    KINDS_IDS,
-    argvalues=[
+    [
         (HasItem(1), HasItem(2)),
         (HasItem(1), HasItem(True)),
         (KeyPresent("x"), KeyPresent("y")),
@@ -114,7 +113,7 @@ A, B = ParameterSource("a"), ParameterSource("b")
         (Custom("{value}", bool, "true"), Custom("{value}", bool, "set")),
         (Custom("{value}", bool), Custom("{value}", callable)),
     ],
-    ids=str,
+    ids=lambda kind: type(kind).__name__,
 )
 def test_facts_that_may_hold_together_are_kept_apart(first: Kind, second: Kind) -> None:
     assert first.merge_key != second.merge_key
@@ -122,14 +121,13 @@ def test_facts_that_may_hold_together_are_kept_apart(first: Kind, second: Kind) 
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    KINDS_IDS,
-    argvalues=[
+    [
         (HasItem(1), HasItem(1)),
         (Length(1), Length(2)),
         (Truth(True), Truth(False)),
         (Custom("{value}", lambda x: x, "true"), Custom("{value}", lambda x: x, "true")),
     ],
-    ids=str,
+    ids=lambda kind: type(kind).__name__,
 )
 def test_facts_of_which_one_says_all_are_merged(first: Kind, second: Kind) -> None:
     assert first.merge_key == second.merge_key
