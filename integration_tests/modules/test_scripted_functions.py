@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -53,6 +54,15 @@ PROGRAMS: dict[str, tuple[Callable[[Tensor], Any], int]] = {
     "list": (lambda x: (kept := [x], SCRIPTED["to_list"](x, kept), len(kept))[1:], 1),
     "scripted or not": (lambda x: (SCRIPTED["by_number"](x), is_scripting()), 0),
 }
+
+
+@pytest.fixture(autouse=True)
+def _called_as_torch_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put back what `torch.testing._internal.common_utils` replaces, where another test imported it."""
+    replaced: Any = sys.modules.get("torch.testing._internal.common_utils")
+    if replaced is not None:
+        monkeypatch.setattr(torch._C.ScriptFunction, "__call__", replaced.func_call)
+        monkeypatch.setattr(torch._C.ScriptMethod, "__call__", replaced.meth_call)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
