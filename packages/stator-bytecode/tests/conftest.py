@@ -9,10 +9,16 @@ from pathlib import Path
 from types import CodeType
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# The same examples each time, and no deadline: machines that run tests are shared.
-settings.register_profile("deterministic", derandomize=True, deadline=None)
+# The same examples each time, and no limit on time: machines that run tests are shared, and the first draw of a
+# text on a new machine makes a table of Unicode.
+settings.register_profile(
+    "deterministic",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("deterministic")
 
 STDLIB = Path(sysconfig.get_path("stdlib"))
