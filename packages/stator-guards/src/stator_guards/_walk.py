@@ -73,7 +73,7 @@ class Walk:
     filename: str
     on_written: Callable[[Predicate], None] = lambda written: None
     hits: int = 0
-    text: str = ""
+    _module: tuple[str, dict[str, object]] | None = None
     _steps: Steps | None = None
     _written: Predicate | None = None
 
@@ -113,19 +113,30 @@ class Walk:
     def written(self) -> Predicate:
         """The walk as a generated function."""
         if self._written is None:
-            self._written = _run(self.source(), self.filename, self.names.objects)["check"]
+            text, objects = self.module()
+            written: Predicate = _run(text, self.filename, objects)["check"]
+            self._written = written
             self.release()
-            self.on_written(self._written)
+            self.on_written(written)
         return self._written
 
     def source(self) -> str:
         """The text of that function."""
-        if not self.text:
-            writer = Writer(self.names, uses(self.guards))
+        return self.module()[0]
+
+    def module(self) -> tuple[str, dict[str, object]]:
+        """Return the text with the objects that it names.
+
+        Threads whose first calls come at one moment each write their own, with names of their own; one is kept.
+        """
+        if self._module is None:
+            names = self.names.copy()
+            writer = Writer(names, uses(self.guards))
             writer.write(self.guards)
-            self.text = function("check", self.parameters, writer.lines, self.names)
-            _show(self.text, self.filename, self)
-        return self.text
+            text = function("check", self.parameters, writer.lines, names)
+            self._module = text, names.objects
+            _show(text, self.filename, self)
+        return self._module
 
 
 def reading_steps(sources: Iterable[Source], places: dict[Source, int]) -> list[Step]:
