@@ -37,7 +37,7 @@ class HandlerTable(Mapping[K, H], Generic[K, H]):
         return register
 
     def handles_each(self, family: Iterable[K] | Mapping[K, Any]) -> Callable[[F], F]:
-        """One handler for a family of keys; `of` tells it which: the key, or what a mapping has for
+        """One handler for a family of keys; `of` is the one that is meant: the key, or what a mapping has for
         that."""
         facts = family if isinstance(family, Mapping) else {key: key for key in family}
 

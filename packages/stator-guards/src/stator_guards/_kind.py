@@ -56,7 +56,7 @@ class Kind:
 
     @property
     def merge_key(self) -> Hashable:
-        """A key that facts about one source share if one of them says all.
+        """A key that facts about one source share if one of them implies the others.
 
         By default these are equal facts whose fields have the same types, so none is lost. A kind of which only one
         fact can hold of a value sets it to None.

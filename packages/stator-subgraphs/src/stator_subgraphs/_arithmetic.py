@@ -48,7 +48,7 @@ def text_of(traced: Traced, inputs: Inputs, read: Callable[[Source], str]) -> st
 
 
 def condition_of(traced: Traced, inputs: Inputs) -> tuple[ShapeExpression, bool] | None:
-    """Return the truth of a condition on floats as a guard, and what it is now; None: ask `ShapeEnv`."""
+    """Return the truth of a condition on floats as a guard, and what it is now; None: `ShapeEnv` decides."""
     if is_decided_exactly(traced):
         return None
     writer = _Text(inputs, scope={})
@@ -117,7 +117,7 @@ class _Text:
         return repr(operand) if is_like or abs(operand) <= _EXACT else None
 
     def _read_from(self, node: fx.Node) -> Source | None:
-        """Where it can be read: an int or a size, or a float that the graph takes as a tensor."""
+        """Return its source: that of an int or a size, or a float that the graph takes as a tensor."""
         if isinstance(example := node.meta["example_value"], torch.SymInt):
             return self.inputs.source_of(expression_of(example), computed=False)
         if node.op != "call_method" or node.target != "item":

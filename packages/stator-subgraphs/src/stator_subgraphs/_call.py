@@ -109,7 +109,7 @@ def _writable(target: Target, args: Sequence[Any]) -> Target:
 def _without_keywords(
     target: Target, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
-    """Return the arguments with those by position whose names no line of Python can say: `uniform_(**{"from": 0})`."""
+    """Return the arguments with those by position whose names are keywords of Python: `uniform_(**{"from": 0})`."""
     unwritable = [name for name in kwargs if keyword.iskeyword(name)]
     if not unwritable:
         return args, kwargs

@@ -95,7 +95,7 @@ class Shapes:
         return before is CHANGED
 
     def _can_be_symbol(self, value: Any) -> bool:
-        """Return whether a graph can hold it: of a zero no comparison tells the sign."""
+        """Return whether a graph can hold it: no comparison distinguishes the sign of a zero."""
         if type(value) is float:
             is_negative_zero = value == 0 and math.copysign(1, value) < 0
             return not self.static_floats and math.isfinite(value) and not is_negative_zero

@@ -125,7 +125,7 @@ def _makes_of_constants(frames: list[Frame], depth: int) -> bool:
 
 
 def _operands(parked: Any) -> list[Any]:
-    """What a call works on, the callable first."""
+    """Return what a call works on, the callable first."""
     stack, *_ = parked.before
     return [vt for vt in stack[-operands(parked.instruction) :] if vt is not NULL]
 

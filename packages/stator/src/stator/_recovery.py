@@ -90,7 +90,7 @@ class Before:
 
 @attrs.frozen(eq=False)
 class Made:
-    """What the steps on random streams gave, and the state before them."""
+    """Results of the steps on random streams, and the state before them."""
 
     drawn: Sequence[Any]
     before: Before | None
@@ -120,7 +120,7 @@ class Recovery:
         return Recovery, (*facts, self.settings)
 
     def before(self, *inputs: torch.Tensor, streams: Sequence[Any] = ()) -> Before:
-        """Copy what the plan says; `inputs` are the tensor inputs of the graph that exist already."""
+        """Copy what the plan lists; `inputs` are the tensor inputs of the graph that exist already."""
         assert self.plan is not None
         rng = torch.get_rng_state() if self.plan.random else None
         written = [inputs[position] for position in self.plan.written]

@@ -2,7 +2,7 @@
 `_machine/_completion.py`.
 
 `write_completion` emits the call of the inner function, then the completion by `Then` kind and by
-instruction, and says at each way out how to go on (`Leave`). Where CPython checks a result in C
+instruction, and states at each way out how to go on (`Leave`). Where CPython checks a result in C
 (`__bool__`, `__len__`, `__iter__`, `__next__`), so does this code: the state is made an object
 whose method is the inner function, and the checking instruction runs on that.
 

@@ -2,7 +2,7 @@
 with.
 
 `Glue` collects raw instructions at one source position, and the constants they need. It is the only
-place that knows how a version spells a call, a truth test, or what follows a loop.
+place with the way a version spells a call, a truth test, or what follows a loop.
 """
 
 import dis

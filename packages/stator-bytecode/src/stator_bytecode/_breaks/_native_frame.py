@@ -126,7 +126,7 @@ class NativeFrame:
         return len(self.glue.raws)
 
     def start_cells(self) -> None:
-        """`locals()` wants to find that MAKE_CELL has run, so it does, although the cells are put
+        """`locals()` requires that MAKE_CELL has run, so it does, although the cells are put
         back afterwards."""
         if self.shape.n_free:
             self.glue.emit("COPY_FREE_VARS", self.shape.n_free)

@@ -6,7 +6,7 @@ frame.
 
 Outer frames run their own exception regions around the call, so every handler, `finally` and `with`
 is met as always. A running generator is made a generator object that goes on in the middle when its
-parent asks for the next value.
+parent requests the next value.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Plain:
             raise
 
     def consume(self, state: list[Any]) -> Any:
-        """The same, and the state is taken out of the list: objects die when the program lets go of
+        """Do the same, and take the state out of the list: objects die when the program releases
         them."""
         try:
             full = [self._extended(state)]

@@ -1,7 +1,7 @@
 """Instructions that only move values about: a step over one is an edit of the flat state, nothing
 runs natively.
 
-They never break on their own account; a Site stands on one when something else asks for it, such as
+They never break on their own account; a Site stands on one when something else needs it, such as
 a test.
 """
 

@@ -52,7 +52,7 @@ def unary(machine: MachineState, frame: Frame, instr: Instruction, result: Any) 
 
 
 def compare(machine: MachineState, frame: Frame, instr: Instruction, result: Any) -> int | None:
-    """With the flag the comparison's result is asked for its truth, which comes back here as a
+    """With the flag the comparison's result is tested for truth, which comes back here as a
     Python bool."""
     if not instr.arg[1]:
         frame.stack.append(result)

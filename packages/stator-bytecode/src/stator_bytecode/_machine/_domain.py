@@ -48,7 +48,7 @@ class Invoke:
 class Resume:
     """Go on in a generator: send `sent` in, or throw `thrown`. Completes with what it yields.
 
-    When it returns instead, `then` says what that is: "next" (`next_value` gives this): NULL,
+    When it returns instead, `then` is what that stands for: "next" (`next_value` gives this): NULL,
     exhausted; "value" (a call of `next`, `send`, `throw`): StopIteration is raised; "close": the
     call's None. A `sent` of None stands for the program's None.
     """

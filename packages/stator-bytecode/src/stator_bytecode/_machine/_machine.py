@@ -231,7 +231,7 @@ class Machine(MachineState):
 
 
 def _told(frames: list[Frame], reason: Unsupported) -> Unsupported:
-    """End the operations that wait, innermost first: each puts back what it holds, and may say the
+    """End the operations that wait, innermost first: each puts back what it holds, and may give the
     reason in its own words."""
     for frame in reversed(frames):
         coroutine = None if frame.parked is None else frame.parked.coroutine

@@ -168,7 +168,7 @@ def _captured(values: Iterable[Any]) -> list[CapturedSource]:
 def _is_accepted(t: Space, setting: Setting, value: Any) -> bool:
     """Try a setter, and take it back. Gives False where it only warns, as one for a device that is not there.
 
-    What C says of arguments that it does not take, it says to the program.
+    C reports arguments that it does not take to the program.
     """
     try:
         before = setting.now
@@ -350,7 +350,7 @@ def push_mode(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
 
 @handlers.handles(torch._C._pop_torch_function_stack)
 def pop_mode(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """What it gives for that of indexing is looked at by nobody: the mode that is left knows itself."""
+    """Return a result that no one reads for the mode of indexing, which keeps its own state."""
     if not (INDEXING.now or t.overrides.modes):
         raise t.unsupported("mode-value", "a mode that was entered elsewhere")
     if INDEXING.now:

@@ -56,7 +56,7 @@ def _is_builtin_container(vt: Any) -> bool:
 
 @operation
 def _reduced(t: Space, vt: Any) -> Any:
-    """What `copyreg.__newobj__` needs to make the object again: its class and arguments, its state and its items."""
+    """Return what `copyreg.__newobj__` needs to make the object again: class, arguments, state and items."""
     given = yield from settle(_arguments(t, vt))
     state = yield from settle(_state(t, vt))
     items: list[Any] = [k.NONE, k.NONE]
@@ -72,7 +72,7 @@ def _reduced(t: Space, vt: Any) -> Any:
 
 @operation
 def _arguments(t: Space, vt: Any) -> Any:
-    """What `__new__` is given, after the class."""
+    """Return the arguments of `__new__` after the class."""
     if guarded_lookup(t, vt.cls, "__getnewargs_ex__") is not MISSING:
         raise _refused(t, vt)
     found = guarded_lookup(t, vt.cls, "__getnewargs__")

@@ -145,7 +145,7 @@ def reachable(roots: Sequence[Any]) -> Iterator[Any]:
 
 
 _NO_PART = ("real", "source", "iterators", "_pending", "_tracker")
-"""A dict knows what goes through it, but does not lead there."""
+"""Fields that lead nowhere, such as the iterators that go through a dict."""
 
 
 def _parts(value: Any) -> list[Any]:

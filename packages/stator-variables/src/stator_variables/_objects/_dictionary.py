@@ -314,7 +314,7 @@ def _with_writes(d: DictTracker, entries: dict[Any, tuple[Any, Any]]) -> dict[An
 
 
 def _rely_on_known_keys(t: Space, d: DictTracker) -> None:
-    """Objects that a dict was asked for become keys among the others."""
+    """Objects that were looked up in a dict become keys among the others."""
     if any(has_identity(hashed) and not _was_added(t, d, hashed) for hashed in d.entries):
         raise t.unsupported("identity-number", "all keys of a dict, some of which are identities")
     for hashed in d.entries:
@@ -330,7 +330,7 @@ _HOOK_TABLES = frozenset(
 
 
 def _are_handles(d: DictTracker, keys: tuple[Any, ...]) -> bool:
-    """Whether the keys of an existing dict are those of hooks, and none of them is known as a number."""
+    """Return True if the keys of an existing dict are those of hooks, none of them read as a number."""
     name = getattr(d.source, "key", getattr(d.source, "attribute", None))
     is_table = name in _HOOK_TABLES and set(map(type, keys)) == {int}
     return is_table and not any(type(hashed) is int for hashed in d.entries)

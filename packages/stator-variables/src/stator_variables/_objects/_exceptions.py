@@ -111,7 +111,7 @@ def matches(t: Space, exception: Any, pattern: Any) -> bool:
 
 
 def traceback_of(t: Space, exception: Any) -> Any:
-    """What `__exit__` gets third: one object, until the exception gets another entry."""
+    """Return the third argument of `__exit__`: one object, until the exception gets another entry."""
     if exception.source is None:
         return _made_traceback(t, exception, exception.entries)
     return t.wrap(exception_field(exception.real, "__traceback__"), _traceback_source(exception))

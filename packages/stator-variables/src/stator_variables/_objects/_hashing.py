@@ -352,7 +352,7 @@ class RefTo:
 
 OF_IDENTITY = (IdOf, RefTo)
 WITH_IDENTITY = (*OF_IDENTITY, HandleKey)
-"""Keys made of the identity of a thing, which an existing dict is asked for with the object at hand."""
+"""Keys made of the identity of a thing, which are looked up in an existing dict with the object at hand."""
 
 
 def _key_of_reference(t: Space, vt: Any) -> RefTo:
@@ -415,9 +415,7 @@ def rely_on_objects(t: Space, hashed: Any, in_existing: bool) -> None:
     if type(hashed) in (tuple, frozenset):
         for part in hashed:
             rely_on_objects(t, part, in_existing)
-    elif (
-        type(hashed) in OF_IDENTITY
-    ):  # what an existing dict has for it is asked with the object at hand
+    elif type(hashed) in OF_IDENTITY:  # it is looked up in an existing dict with the object at hand
         rely_on_objects(t, hashed.identity, in_existing=False)
     elif type(hashed) is Identity and (found := t.heap.get(id(hashed.thing))) is not None:
         if in_existing:

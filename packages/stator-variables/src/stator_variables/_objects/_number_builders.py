@@ -1,6 +1,6 @@
 """Trackers of existing numbers: constants, inputs of the graph, and numbers of NumPy.
 
-Which numbers are inputs is what `Policy.number_is_symbolic` says of their sources.
+`Policy.number_is_symbolic` decides by their sources which numbers are inputs.
 """
 
 import math
@@ -53,7 +53,7 @@ _IS_FINITE = guards.Custom("{fn}({value})", math.isfinite, "a finite float")
 _IS_NO_NEGATIVE_ZERO = guards.Custom(
     "{fn}({value})", _has_no_negative_zero, "a finite float and not -0.0"
 )
-"""Of an entry that was made for 0.0: no comparison tells the two zeros apart."""
+"""Guard of an entry that was made for 0.0: no comparison distinguishes the two zeros."""
 
 
 def build_scalar(t: Space, real: Any, source: guards.Source) -> VariableTracker:

@@ -66,7 +66,9 @@ def computed(t: Space, function: Callable[..., Any], args: Sequence[Any]) -> Any
     exact = function if function in SILENT else _refusing(function)
     try:
         result = exact(*(value for _, value in operands))
-    except Exception:
+    except (
+        Exception
+    ):  # of the program, on values of this call: it is raised by the operation itself
         return MISSING
     source = CallSource(exact, *(source for source, _ in operands))
     return _read(t, result, source, steps)
@@ -118,7 +120,7 @@ OF_CLASS = frozenset({"dtype", "itemsize", "nbytes", "ndim", "size"})
 
 
 def _operand(t: Space, vt: Any) -> tuple[Source | Any, Any]:
-    """Where the entry reads an operand, and what it is now."""
+    """Return the source of an operand, and its value now."""
     if isinstance(vt, k.ScalarTracker):
         return vt.source, vt.real
     if isinstance(vt, k.NumberTracker):

@@ -66,7 +66,7 @@ def _made_stand_in(t: Space, vt: Any) -> Any:
     if isinstance(vt, k.SequenceTracker | k.SetTracker | k.DictTracker):  # of another class
         cls: Any = vt.cls
         make: Any = base_of_c(cls).__new__
-        if has_member(cls, "n_sequence_fields"):  # made by C code that wants the items
+        if has_member(cls, "n_sequence_fields"):  # made by C code that takes the items
             return make(cls, range(cls.n_sequence_fields))
         return make(cls)
     if plain_lookup(vt.cls, "__hash__") is None:  # dataclasses ask

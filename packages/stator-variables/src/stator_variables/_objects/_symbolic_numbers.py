@@ -62,7 +62,7 @@ def _parts(vt: Any) -> Sequence[Any]:
 
 
 def as_constant(t: Space, vt: Any) -> Any:
-    """The same value with constants for symbolic numbers; `ShapeEnv` guards each, for the line that needed it."""
+    """Return the value with constants for symbolic numbers; `ShapeEnv` guards each, for its line."""
     if isinstance(vt, k.NumberTracker):
         return k.ConstantTracker(specialised(t, vt))
     if isinstance(vt, k.TupleTracker) and has_numbers(vt.items):

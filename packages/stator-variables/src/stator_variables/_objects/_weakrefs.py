@@ -1,6 +1,6 @@
 """Weak references to objects that existed before: what the program holds, it keeps alive while it is traced.
 
-A reference to an object made while tracing is refused: nobody knows when that object would die. So is one that calls
+A reference to an object made while tracing is refused: it is not known when that object would die. So is one that calls
 back when an argument or a local dies.
 """
 
@@ -62,7 +62,7 @@ def call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def may_be_gone(t: Space, target: Any) -> bool:
-    """Whether the program let go of an object while it was traced: no frame has it, and it came as a local value, or
+    """Return True if an object was released while it was traced: no frame has it, and it came as a local value, or
     something that held it has changed since. References to tensors are mostly torch's own, to those of modules."""
     if (real := real_of(target)) is None or any(
         _is_held(frame, target) for frame in t.machine.frames
@@ -78,7 +78,7 @@ def may_be_gone(t: Space, target: Any) -> bool:
 
 
 def _keeps(vt: Any, source: Source) -> bool:
-    """Whether a changed container is a dict that still has a value where it was found: others of its keys changed."""
+    """Return True for a dict of which other keys changed than the one a value was found under."""
     if not isinstance(source, DictItemSource) or not isinstance(vt, k.DictTracker):
         return False
     return vt.source == source.whole and all(hashed != source.key for _, hashed, *_ in vt.log)

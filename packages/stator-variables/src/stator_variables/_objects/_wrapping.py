@@ -1,4 +1,4 @@
-"""Trackers of existing values, made when somebody looks at them, and what their making has in common.
+"""Trackers of existing values, made when they are first used, and what their making has in common.
 
 `wrap` is lazy: nothing is read and nothing guarded until then. `_builders.py` has the builder of each kind of object.
 """
@@ -35,7 +35,7 @@ PATHS = (
     *(pathlib.PurePosixPath, pathlib.PureWindowsPath),
     *(pathlib.PosixPath, pathlib.WindowsPath),
 )
-"""Their text says all of them."""
+"""Classes of paths, whose text determines them."""
 
 BY_IDENTITY = (
     *(
@@ -65,7 +65,7 @@ def wrap(t: Space, real: Any, source: guards.Source) -> Any:
         return k.ConstantTracker(real)  # of a class, whose attribute may be written later
     if plain or issubclass(
         kind, type | enum.Enum
-    ):  # `isinstance` would ask the object for its class
+    ):  # `isinstance` would read `__class__` of the object
         return LazyTracker(source, real, lambda: t.build(real, source))
     return t.adopt(real, source, lambda: t.build(real, source))
 
@@ -124,12 +124,12 @@ def with_namespace(t: Space, tracker: Any, real: Any, source: guards.Source) -> 
 
 
 def instance_dict(real: Any) -> dict[str, Any] | None:
-    """The instance dictionary itself, whatever the class says about `__dict__`."""
+    """Return the instance dictionary itself, whatever the class defines as `__dict__`."""
     if (
         issubclass(type(real), functools.partial)
         and functools.partial.__reduce__(real)[2][3] is None
     ):
-        return {}  # it gets its own when that is asked for, and C tells the difference
+        return {}  # it gets its own when that is read, and C distinguishes the two
     of_thread = issubclass(
         type(real), threading.local
     )  # which finds that of this thread by a way of its own

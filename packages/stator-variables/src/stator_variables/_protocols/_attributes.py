@@ -259,7 +259,7 @@ def bind(t: Space, raw: Any, source: Source, vt: Any, name: str) -> Any:
 
 
 _INSTANCE_METHOD = type(vars(torch._C.ScriptFunction)["__call__"])
-"""What pybind11 makes of a method in C++; Python has no name for it."""
+"""Class that pybind11 gives methods in C++; Python has no name for it."""
 
 
 def may_refuse(t: Space, raw: Any) -> bool:

@@ -46,7 +46,7 @@ def as_given(result: Any, *operands: Any) -> Any:
 
 
 def folding(table: bytecode.HandlerTable[Any, Any]) -> bytecode.HandlerTable[Any, Any]:
-    """The same handlers, for what is not all known: a pure function is called where everything is."""
+    """Return the same handlers, for arguments that are not all known: a pure function is called where everything is."""
     made: bytecode.HandlerTable[Any, Any] = bytecode.HandlerTable(table.what)
 
     @made.handles_each({target: (target, handler) for target, handler in table.items()})

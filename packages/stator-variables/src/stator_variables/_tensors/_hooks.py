@@ -221,7 +221,7 @@ def remove(t: Space, args: Args, kwargs: Kwargs) -> Any:
 # -- modules ----------------------------------------------------------------------------------------------------------
 @handlers.handles(BackwardHook._apply_on_tensors)
 def note_begin(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    """It is interpreted; natively it runs as a whole."""
+    """Python that is interpreted; natively it runs as a whole."""
     t.shared[BackwardHook] = t.machine.save()
     return MISSING
 
@@ -255,7 +255,7 @@ def pass_hooks(t: Space, args: Args) -> Any:
 
 
 def pass_backward_hooks(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """What the graph, or the entry, calls."""
+    """Return the function that the graph, or the entry, calls."""
     results: tuple[torch.Tensor, ...] = BackwardHookFunction.apply(*tensors)  # type: ignore[no-untyped-call]
     return results
 

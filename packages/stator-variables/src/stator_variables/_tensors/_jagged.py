@@ -67,7 +67,7 @@ def nested_view(
 
 
 def form_of(tensor: Any) -> tuple[Any, ...]:
-    """The facts that no part tells: flags, the ragged dimension, and which parts there are."""
+    """The facts that do not follow from the parts: flags, the ragged dimension, and which parts there are."""
     given = (tensor._lengths, *map(tensor._metadata_cache.get, BOUNDS))
     return tensor.requires_grad, tensor._ragged_idx, *(part is None for part in given)
 
@@ -118,7 +118,7 @@ def _values(t: Space, real: Any, source: Source) -> Any:
 
 
 def _bound(t: Space, read: Any, real: Any, source: Source) -> Any:
-    """The length of the shortest or longest row, if somebody asked for it: a number like others that change."""
+    """The length of the shortest or longest row, if it was computed before: a number like others that change."""
     if (value := read(real)) is None:
         return k.NONE
     traced = t.graph.number_input(CallSource(read, source), value, read.__name__)
@@ -150,7 +150,7 @@ def own(t: Space, vt: Any, name: str) -> Any:
 
 
 def _part(t: Space, vt: Any, name: str, value: Any) -> Any:
-    """One tracker for each part, whichever of the tensors that share it was asked."""
+    """One tracker for each part, whichever of the tensors that share it is read."""
     if id(value) not in t.parts:
         made = _torch_calls.from_traced(t, t.graph.attribute(vt.traced, name), [vt])
         t.journal.put(t.parts, id(value), made)

@@ -71,7 +71,7 @@ def _is_of_input(t: Space, example: Any) -> bool:
 
 
 def connected(t: Space, vt: Any) -> Traced:
-    """What an operator takes for a new leaf: its data, with its history where gradients are recorded."""
+    """Return what an operator takes for a new leaf: its data, with its history where gradients are recorded."""
     if not (vt.before.example.requires_grad and torch.is_grad_enabled()):
         return vt.data  # type: ignore[no-any-return]
     version = vt.data.example._version

@@ -1,7 +1,7 @@
 """Storages of tensors, and addresses: `x.untyped_storage().nbytes()`, `x.data_ptr() == y.data_ptr()`.
 
-The size of a storage is what the fake tensor says, or is read of the input over that storage. An address is another one
-in most calls, so it is a symbolic number of the entry: what the program asks about it is guarded (that it equals
+The size of a storage is that of the fake tensor, or is read of the input over that storage. An address is another one
+in most calls, so it is a symbolic number of the entry: what the program tests of it is guarded (that it equals
 another one, that 16 divides it), and where it would have to be a constant, as a key of a dict, the graph breaks.
 """
 
@@ -55,7 +55,7 @@ def untyped_storage(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def _tell_apart(t: Space, known: Any) -> None:
-    """Rely on it that an input has another storage than those whose storages were asked for."""
+    """Guard that an input has another storage than those whose storages were read."""
     others = [vt.known for vt in t.shared.values() if isinstance(vt, k.StorageTracker)]
     sources: list[Any] = [vt.source for vt in others if vt is not None]
     if sources:

@@ -457,7 +457,7 @@ def as_subclass(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @handlers.handles(torch.Tensor._make_subclass)
 def make_subclass(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """The same without a history. With gradients it is a leaf, as a `Parameter` may be."""
+    """Return the same without a history. With gradients it is a leaf, as a `Parameter` may be."""
     cls = args[0].value
     requires_grad = args[2].constant() if len(args) > 2 else False
     is_parameter = cls is torch.nn.Parameter and isinstance(args[1], k.TensorTracker)

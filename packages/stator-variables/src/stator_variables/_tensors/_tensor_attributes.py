@@ -181,7 +181,7 @@ def write(t: Space, vt: Any, name: str, value: Any) -> Any:
 
 
 def has_flag(t: Space, vt: Any, value: Any) -> bool:
-    """Whether setting `requires_grad` of a tensor changes nothing. Not asked of one that is used already, nor in the
+    """Return True if setting `requires_grad` of a tensor changes nothing. Not for one that is used already, nor in the
     body of an operator: transforms of torch.func refuse it."""
     if vt.cls not in _WITH_FLAG or vt.example.is_inference():
         return False

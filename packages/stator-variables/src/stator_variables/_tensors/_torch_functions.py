@@ -58,7 +58,7 @@ _KEY_SET: Any = torch._C.DispatchKeySet
 
 @handlers.handles(torch._C._dispatch_keys)
 def dispatch_keys(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Of an input they are known: its guard compares them."""
+    """Return the dispatch keys of an input, which its guard compares."""
     vt = args[0]
     if not isinstance(vt, k.TensorTracker) or vt.source is None or vt.data is not MISSING:
         raise t.unsupported("tensor-attribute", "the dispatch keys of a tensor that is made here")
@@ -201,9 +201,12 @@ for _function in (_LEVELS.maybe_get_level, _LEVELS.maybe_get_bdim):
 
 
 def answer_by_name(t: Space, function: Any, args: Sequence[Any]) -> Any:
-    """What is known by name, so that its module need not be imported: `torch.onnx.is_in_onnx_export`; `is_compiling` of
-    `torch._dynamo`; `mark_static` of a size, which makes it a constant from here on; what functions of torch ask about
-    sizes, which plainly are ints, except the ragged one of a jagged tensor; None for all others."""
+    """Answer functions known by name, so that their module need not be imported; None for all others.
+
+    `torch.onnx.is_in_onnx_export`; `is_compiling` of `torch._dynamo`; `mark_static` of a size, which makes it a
+    constant from here on; and what functions of torch test of sizes, which natively are ints, except the ragged one
+    of a jagged tensor.
+    """
     if function.__name__ == "is_compiling" and str(function.__module__).startswith("torch._dynamo"):
         return is_compiling(t, [], {})
     if function.__module__ == "torch.fx.experimental.symbolic_shapes" and len(args) == 1:

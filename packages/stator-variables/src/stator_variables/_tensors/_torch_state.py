@@ -30,7 +30,7 @@ def _named(names: str, owner: Any = _C) -> list[Function]:
 
 
 def _built_in(names: str) -> list[Function]:
-    """Those that this build of torch has."""
+    """Functions that this build of torch has."""
     return [getattr(_C, name) for name in names.split() if hasattr(_C, name)]
 
 

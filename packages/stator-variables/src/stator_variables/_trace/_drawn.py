@@ -50,7 +50,7 @@ class Step:
 
     @property
     def key(self) -> Source | None:
-        """What tells streams apart: the owner, or what the step makes; None for torch's own generators."""
+        """The identity of a stream: the owner, or what the step makes; None for torch's own generators."""
         if self.is_of_torch:
             return None
         return self.drawn if self.stream is None else self.stream
