@@ -14,6 +14,8 @@ from torch._functorch import config
 from torch._guards import GuardSource, Source, TracingContext, dataclass_with_cached_hash
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from ._graph_facts import placeholders
+
 if TYPE_CHECKING:  # importing it brings sympy, half a second that a program which only looks up a name should not pay
     from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext
 
@@ -83,10 +85,6 @@ class GraphInput(Source):
     @functools.cached_property
     def guard_source(self) -> GuardSource:
         return GuardSource.LOCAL
-
-
-def placeholders(gm: torch.fx.GraphModule) -> list[torch.fx.Node]:
-    return list(gm.graph.find_nodes(op="placeholder"))
 
 
 def attach_sources(gm: torch.fx.GraphModule) -> dict[Source, int]:
