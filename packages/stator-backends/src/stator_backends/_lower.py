@@ -42,7 +42,7 @@ from ._alias import AliasLayout, InputGuard, from_torch, has_storage, was_writte
 from ._backend import Backend, BackendSpec, Compiled, spec_of
 from ._check import check_graph
 from ._context import (
-    GraphInput,
+    PlaceholderSource,
     attach_sources,
     cleared,
     placeholders,
@@ -63,7 +63,7 @@ from ._version import (
     writes_to_what_has_gradients,
     written,
 )
-from .errors import BackendFailed, MalformedGraph
+from .errors import BackendError, MalformedGraph
 
 
 @attrs.frozen(eq=False)
@@ -160,7 +160,7 @@ def lower(
         with _surroundings(job, modes, compile_id or CompileId(frame_id=0, frame_compile_id=0)):
             _fresh_fakes(job, contexts or {})
             compiled = _call_backend(job)
-    except BackendFailed as failure:
+    except BackendError as failure:
         if not (refused := _refused_by_autograd(failure)):
             raise
     else:
@@ -179,7 +179,7 @@ def lower(
     )
 
 
-def _refused_by_autograd(failure: BackendFailed) -> str:
+def _refused_by_autograd(failure: BackendError) -> str:
     """What AOTAutograd itself raised, or what it called that compiles nothing, for what it does not take: inputs that
     share memory but are no views of each other for autograd, say, a write to what backward needs, or a backward that no
     fake tensor goes through. Run as it is, the graph does what the program does."""
@@ -322,7 +322,7 @@ def _fresh_fakes(job: _Job, contexts: Mapping[Tensor, Any]) -> None:
             job.inputs[position] = mode.from_tensor(node.meta.get("example_value", value))
             continue
         if (symbolic := contexts.get(value)) is None:
-            symbolic = static_context(value, GraphInput(position))
+            symbolic = static_context(value, PlaceholderSource(position))
         if not _is_symbol_inside(node):
             symbolic = without_number(symbolic)
         job.context.tensor_to_context[value] = symbolic
@@ -357,19 +357,19 @@ def _call_backend(job: _Job) -> Compiled:
     except (
         Exception
     ) as error:  # someone else's code: whatever it raises is its failure, chained and named
-        raise BackendFailed(name, f"{type(error).__name__}: {error}") from error
+        raise BackendError(name, f"{type(error).__name__}: {error}") from error
     if not callable(compiled):
-        raise BackendFailed(name, f"it returned {compiled!r}, which cannot be called")
+        raise BackendError(name, f"it returned {compiled!r}, which cannot be called")
     return _unboxed(compiled) if job.spec.boxed else compiled
 
 
 def _require_capabilities(job: _Job) -> None:
     examples = [node.meta.get("example_value") for node in job.gm.graph.nodes]
     if not job.spec.symbolic_shapes and any(isinstance(value, torch.SymInt) for value in examples):
-        raise BackendFailed(job.spec.name, "it takes no symbolic shapes", "checking the graph")
+        raise BackendError(job.spec.name, "it takes no symbolic shapes", "checking the graph")
     trained = any(isinstance(value, Tensor) and value.requires_grad for value in job.inputs)
     if not job.spec.training and trained and torch.is_grad_enabled():
-        raise BackendFailed(job.spec.name, "it has no gradients", "checking the graph")
+        raise BackendError(job.spec.name, "it has no gradients", "checking the graph")
 
 
 def _unboxed(compiled: Callable[[list[Any]], Sequence[Any]]) -> Compiled:

@@ -23,7 +23,7 @@ from ._version import count_together, set_versions
 
 
 @attrs.frozen
-class Root:
+class ViewBase:
     """The result at `index`, of which others are views. It has its version counter with the root at `family` of its
     group, which may be itself."""
 
@@ -33,7 +33,7 @@ class Root:
     views: tuple[int, ...]
 
 
-def give_roots(gm: fx.GraphModule) -> list[list[Root]]:
+def give_roots(gm: fx.GraphModule) -> list[list[ViewBase]]:
     """The groups of results over one memory that is no input's. What such results are views of, and the graph does not
     give, it gives besides from here on: else a compiler may make copies of the parts."""
     output: Any = gm.graph.output_node()
@@ -75,7 +75,7 @@ def _groups(gm: fx.GraphModule) -> dict[int, dict[int, Tensor]]:
     return groups
 
 
-def _roots(given: list[Any], group: Mapping[int, Tensor]) -> list[Root]:
+def _roots(given: list[Any], group: Mapping[int, Tensor]) -> list[ViewBase]:
     bases = {i: value if (base := value._base) is None else base for i, value in group.items()}
     roots = [*{id(base): base for base in bases.values()}.values()]
     nodes = {id(node.meta.get("example_value")): node for node in given[min(group)].graph.nodes}
@@ -90,11 +90,13 @@ def _roots(given: list[Any], group: Mapping[int, Tensor]) -> list[Root]:
             n for n, other in enumerate(roots) if other is root or count_together(other, root)
         )
         views = tuple(i for i, base in bases.items() if base is root and i != index)
-        made.append(Root(index, family, root._version, views))
+        made.append(ViewBase(index, family, root._version, views))
     return made
 
 
-def sharing_memory(compiled: Compiled, groups: Sequence[Sequence[Root]], count: int) -> Compiled:
+def sharing_memory(
+    compiled: Compiled, groups: Sequence[Sequence[ViewBase]], count: int
+) -> Compiled:
     """Of the results, these groups are told apart, and `count` are wanted."""
 
     def call(*inputs: Any) -> Sequence[Any]:
@@ -107,7 +109,7 @@ def sharing_memory(compiled: Compiled, groups: Sequence[Sequence[Root]], count: 
     return call if groups else compiled
 
 
-def _tell_apart(results: list[Any], group: Sequence[Root]) -> None:
+def _tell_apart(results: list[Any], group: Sequence[ViewBase]) -> None:
     parts, roots = list(results), list[Tensor]()
     for root in group:
         like = parts[root.index]
