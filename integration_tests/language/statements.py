@@ -3,6 +3,7 @@
 `EXPRESSIONS` are returned; in `STATEMENTS` a backslash and an n end a line. Each is the body of a function.
 """
 
+# ruff: noqa: E501
 # A statement is a line.
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """After a rollback that took back writes: fakes that still have them are made again, from the inputs on.
 
 A write cannot be undone on a fake (its gradient history is in C++). So every value that shares storage with a written
-one, and all that was computed from it, is propagated again along the graph that is left. `GraphValue.example` is renewed
-in place.
+one, and all that was computed from it, is propagated again along the graph that is left. `GraphValue.example` is
+renewed in place.
 """
 
 from functools import partial

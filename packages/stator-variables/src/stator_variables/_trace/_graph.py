@@ -170,8 +170,8 @@ class GraphRecorder(Protocol):
         fakes, it is not run.
 
         Arguments are nested tuples, lists, dicts, slices of `GraphValue` and constants. Raises `Unsupported` for what
-        the operator raises on fake tensors ("operator-error"), and never hides a fault of the recorder behind it. A node
-        that writes to tensors says to which, in its meta: "writes", the storages of their examples.
+        the operator raises on fake tensors ("operator-error"), and never hides a fault of the recorder behind it. A
+        node that writes to tensors says to which, in its meta: "writes", the storages of their examples.
         """
 
     def attribute(self, owner: GraphValue, name: str) -> GraphValue:
