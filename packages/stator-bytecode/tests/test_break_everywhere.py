@@ -17,9 +17,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import pytest
+from stator_bytecode._breaks._innermost_frames import InnermostFrames
 from stator_bytecode._breaks._plain import plain
 from stator_bytecode._breaks._point import layout_of
-from stator_bytecode._breaks._rest import Rest
 from stator_bytecode._breaks._shuffle import NO_STEP
 from stator_bytecode._breaks._site import Goto, Site, drive
 from stator_bytecode._concrete._interpreter import ConcreteDomain
@@ -306,11 +306,11 @@ def _finish_from(first: int, point: Any, state: Any) -> Any:
     return (plain(point) if rest is None else rest).consume(state)
 
 
-def _rest(point: Any, first: int) -> Rest | None:
+def _rest(point: Any, first: int) -> InnermostFrames | None:
     if not 0 < first < len(point.frames) or point.frames[first - 1].hidden:
         return None
     try:
-        return Rest(point, first)
+        return InnermostFrames(point, first)
     except Unsupported:
         return None
 

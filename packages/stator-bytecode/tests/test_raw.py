@@ -15,7 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from stator_bytecode import Raw, RawHandler, assemble, disassemble
-from stator_bytecode._codec._exception_table import Entry, parse_exception_table, write_entry
+from stator_bytecode._codec._exception_table import (
+    ExceptionEntry,
+    parse_exception_table,
+    write_entry,
+)
 from stator_bytecode._codec._stack_size import stack_size
 from stator_bytecode._codec._tables import OPCODES
 from stator_bytecode.errors import InvalidUse
@@ -311,7 +315,7 @@ ENTRIES = st.builds(
 
 
 @given(st.lists(ENTRIES))
-def test_exception_table_is_read_as_written(entries: list[Entry]) -> None:
+def test_exception_table_is_read_as_written(entries: list[ExceptionEntry]) -> None:
     table = bytearray()
     for entry in entries:
         write_entry(table, entry)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from stator_subgraphs import OutputGraph
-from stator_subgraphs.conformance import Driver, FixedPlaces
+from stator_subgraphs.conformance import Driver, FixedLocations
 from torch.amp import autocast_mode
 from torch.autograd import grad_mode
 
@@ -69,7 +69,7 @@ def test_inference_mode(driver: Driver) -> None:
 
 
 def test_a_trace_that_fails_leaves_no_mode_behind() -> None:
-    graph = OutputGraph(FixedPlaces())
+    graph = OutputGraph(FixedLocations())
 
     def trace() -> None:
         with graph.tracing():

@@ -20,9 +20,9 @@ from torch._guards import DuplicateInputs, GuardEnvExpr, Source, StorageOverlap
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from .errors import BackendFailed
+from .errors import BackendError
 
-Layout: TypeAlias = tuple[tuple[Any, ...], ...]
+StorageLayout: TypeAlias = tuple[tuple[Any, ...], ...]
 
 
 class InputGuard(Protocol):
@@ -58,7 +58,7 @@ class AliasLayout:
     """The tensors at `positions` share memory among them as they did when the graph was compiled."""
 
     positions: tuple[int, ...]
-    layout: Layout
+    layout: StorageLayout
 
     @classmethod
     def of(cls, inputs: Sequence[Any]) -> AliasLayout:
@@ -74,7 +74,7 @@ def overlapping(inputs: Sequence[Any], members: Sequence[int]) -> frozenset[int]
     return frozenset(members[index] for index in found)
 
 
-def layout_of(inputs: Sequence[Any], positions: Sequence[int]) -> Layout:
+def layout_of(inputs: Sequence[Any], positions: Sequence[int]) -> StorageLayout:
     """One item per storage that several inputs share; empty, after one quick pass, where nothing is shared."""
     sharing: defaultdict[int, list[int]] = defaultdict(list)
     for position in positions:
@@ -144,7 +144,7 @@ def from_torch(name: str, guard: GuardEnvExpr, positions: dict[Source, int]) -> 
     except (
         KeyError
     ) as error:  # a tensor that the graph module holds: nothing about it can be checked at a call
-        raise BackendFailed(
+        raise BackendError(
             name, f"it relies on {error.args[0].name}, which is no input of the graph"
         ) from error
-    raise BackendFailed(name, f"it added a guard of unknown kind {guard!r}")
+    raise BackendError(name, f"it added a guard of unknown kind {guard!r}")

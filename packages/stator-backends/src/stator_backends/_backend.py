@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import attrs
 import torch
 
-from .errors import InvalidOption
+from .errors import InvalidBackendOption
 
 Compiled: TypeAlias = Callable[..., Sequence[Any]]
 
@@ -57,7 +57,7 @@ class FunctionBackend:
     ) -> Backend:
         for option, value in {"mode": mode, "options": options}.items():
             if value is not None:
-                raise InvalidOption(
+                raise InvalidBackendOption(
                     self.spec.name, option, value, "nothing: this backend takes no options"
                 )
         return self

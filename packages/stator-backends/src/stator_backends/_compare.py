@@ -25,7 +25,7 @@ class Mismatch:
 
 
 @attrs.frozen
-class Report:
+class ComparisonReport:
     """What `compare` found; `checked` counts the values that were compared, so that an empty comparison shows."""
 
     mismatches: tuple[Mismatch, ...]
@@ -68,7 +68,7 @@ def compare(
     *,
     contexts: Mapping[Tensor, Any] | None = None,
     tolerance: Tolerance = Tolerance(),  # frozen: one for all calls is no trap
-) -> Report:
+) -> ComparisonReport:
     """Run the graph both ways on copies of `inputs`. Copies share no memory, even where the inputs do."""
     plain_inputs, backend_inputs = copies(inputs), copies(inputs)
     examples = copies(inputs)
@@ -147,7 +147,9 @@ def _seed(value: Tensor) -> Tensor:
     return steps[: value.numel()].reshape(value.shape).to(value.dtype)
 
 
-def _report(actual: dict[str, Any], expected: dict[str, Any], tolerance: Tolerance) -> Report:
+def _report(
+    actual: dict[str, Any], expected: dict[str, Any], tolerance: Tolerance
+) -> ComparisonReport:
     found: list[Mismatch] = []
     for where in {**expected, **actual}:
         if where not in actual or where not in expected:
@@ -155,4 +157,4 @@ def _report(actual: dict[str, Any], expected: dict[str, Any], tolerance: Toleran
             continue
         if (difference := tolerance.difference(actual[where], expected[where])) is not None:
             found.append(Mismatch(where, difference))
-    return Report(tuple(found), len(expected))
+    return ComparisonReport(tuple(found), len(expected))

@@ -12,9 +12,9 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from ._backend import BackendSpec
-from ._context import GraphInput, static_context, without_number
+from ._context import PlaceholderSource, static_context, without_number
 from ._graph_facts import example_of, has_symbol_inside, placeholders
-from .errors import BackendFailed
+from .errors import BackendError
 
 
 def with_symbols(gm: fx.GraphModule, inputs: Sequence[Any]) -> list[Any]:
@@ -46,7 +46,7 @@ def record_contexts(
 
         symbolic = contexts.get(value)
         if symbolic is None:
-            symbolic = static_context(value, GraphInput(position))
+            symbolic = static_context(value, PlaceholderSource(position))
         if not has_symbol_inside(node):
             symbolic = without_number(symbolic)
         context.tensor_to_context[value] = symbolic
@@ -68,10 +68,10 @@ def _is_known_by_trace_only(value: Tensor, node: fx.Node, contexts: Mapping[Tens
 
 
 def require_capabilities(gm: fx.GraphModule, inputs: Sequence[Any], spec: BackendSpec) -> None:
-    """Raise `BackendFailed` for symbolic shapes or gradients that the spec of the backend excludes."""
+    """Raise `BackendError` for symbolic shapes or gradients that the spec of the backend excludes."""
     examples = [example_of(node) for node in gm.graph.nodes]
     if not spec.symbolic_shapes and any(isinstance(value, torch.SymInt) for value in examples):
-        raise BackendFailed(spec.name, "it takes no symbolic shapes", "checking the graph")
+        raise BackendError(spec.name, "it takes no symbolic shapes", "checking the graph")
     trained = any(isinstance(value, Tensor) and value.requires_grad for value in inputs)
     if not spec.training and trained and torch.is_grad_enabled():
-        raise BackendFailed(spec.name, "it has no gradients", "checking the graph")
+        raise BackendError(spec.name, "it has no gradients", "checking the graph")

@@ -68,12 +68,13 @@ def _forget_inputs(mode: FakeTensorMode) -> None:
 
 # Where the inputs of a graph come from, in the form that AOTAutograd asks for.
 #
-# Each placeholder needs a torch `Source`. A front end may attach its own; the others get a `GraphInput`, which only
-# says which placeholder it is. Guards that lowering adds name sources, and come back from here as positions.
+# Each placeholder needs a torch `Source`. A front end may attach its own; the others get a
+# `PlaceholderSource`, which only identifies the placeholder. Guards that lowering adds name sources,
+# and are translated back to positions here.
 
 
 @dataclass_with_cached_hash(frozen=True)
-class GraphInput(Source):
+class PlaceholderSource(Source):
     """The placeholder at one position of a graph; or a tensor that the graph holds, by its name."""
 
     position: int | str
@@ -93,7 +94,7 @@ def attach_sources(gm: torch.fx.GraphModule) -> dict[Source, int]:
     for position, node in enumerate(placeholders(gm)):
         source: Any = getattr(node, "_dynamo_source", None)
         if source is None or source in positions:  # AOTAutograd refuses a source met twice
-            source = GraphInput(position)
+            source = PlaceholderSource(position)
             node._dynamo_source = source  # an attribute is where AOTAutograd looks
         positions[source] = position
     return positions
@@ -102,4 +103,4 @@ def attach_sources(gm: torch.fx.GraphModule) -> dict[Source, int]:
 def sources_of_held(gm: torch.fx.GraphModule, known: Mapping[str, Source]) -> dict[str, Source]:
     """One for each tensor that `gm` holds: AOTAutograd makes an input of it."""
     held = (*gm.named_parameters(remove_duplicate=False), *gm.named_buffers(remove_duplicate=False))
-    return {name: known.get(name) or GraphInput(name) for name, _ in held}
+    return {name: known.get(name) or PlaceholderSource(name) for name, _ in held}

@@ -28,7 +28,7 @@ from ._graph_facts import (
     tensors_returned,
     written_inputs,
 )
-from .errors import BackendFailed
+from .errors import BackendError
 
 
 def reason_to_run_uncompiled(gm: fx.GraphModule) -> str:
@@ -36,7 +36,7 @@ def reason_to_run_uncompiled(gm: fx.GraphModule) -> str:
     return next((reason for reason, holds in _REASONS.items() if holds(gm)), "")
 
 
-def refused_by_autograd(failure: BackendFailed) -> str:
+def refused_by_autograd(failure: BackendError) -> str:
     """Return what AOTAutograd raised for a graph that it does not take; empty for any other failure.
 
     Examples are inputs that share memory without being views of each other for autograd, a write to what backward

@@ -8,7 +8,7 @@ import attrs
 import torch
 
 from ._backend import Backend, BackendSpec, Compiled
-from .errors import InvalidOption
+from .errors import InvalidBackendOption
 
 INDUCTOR = BackendSpec("inductor")
 
@@ -45,7 +45,7 @@ def _mode_options(mode: str | None, dynamic: bool | None) -> dict[str, Any]:
 
     modes = list_mode_options(None, dynamic)
     if mode not in modes:
-        raise InvalidOption("inductor", "mode", mode, f"one of {', '.join(modes)}")
+        raise InvalidBackendOption("inductor", "mode", mode, f"one of {', '.join(modes)}")
     return dict(modes[mode])
 
 
@@ -55,11 +55,11 @@ def _checked(option: str, value: Any) -> tuple[str, Any]:
 
     name = option.replace("-", "_")
     if name not in config.get_config_copy():
-        raise InvalidOption("inductor", option, value, "a setting of torch._inductor.config")
+        raise InvalidBackendOption("inductor", option, value, "a setting of torch._inductor.config")
     declared = config.get_type(name)  # type: ignore[attr-defined]  # installed into the module at run time
     # A subscripted type cannot be asked about instances; Inductor itself meets such a value unchecked.
     if typing.get_origin(declared) is None and not isinstance(value, declared):
-        raise InvalidOption(
+        raise InvalidBackendOption(
             "inductor", option, value, f"a value of type {getattr(declared, '__name__', declared)}"
         )
     return name, value

@@ -41,7 +41,7 @@ from ._eager import eager
 from ._eager_fallback import reason_to_run_uncompiled, refused_by_autograd
 from ._graph_facts import all_nodes, example_of, placeholders, results_of
 from ._repeats import gives_repeats
-from .errors import BackendFailed, MalformedGraph
+from .errors import BackendError, MalformedGraph
 
 
 @attrs.frozen(eq=False)
@@ -108,7 +108,7 @@ def lower(
     - `as_it_is`: another reason to run it uncompiled, which `Lowered.refused` repeats.
     - `add_fake_kernels`: adds the fake kernels of the trace to the mode of the compiler.
 
-    Raises `MalformedGraph` for a graph that breaks a rule of every backend, and `BackendFailed`.
+    Raises `MalformedGraph` for a graph that breaks a rule of every backend, and `BackendError`.
     """
     if faults := check_graph(gm, example_inputs):
         raise MalformedGraph(tuple(faults))
@@ -155,7 +155,7 @@ def _compiled(job: _Job) -> Lowered:
         with _surroundings(job, modes):
             record_contexts(job.gm, job.inputs, job.spec, job.context, job.contexts)
             compiled = _call_backend(job)
-    except BackendFailed as failure:
+    except BackendError as failure:
         refused = refused_by_autograd(failure)
         if not refused:
             raise
@@ -223,9 +223,9 @@ def _call_backend(job: _Job) -> Compiled:
     try:
         compiled: Any = job.backend(job.gm, job.inputs)
     except Exception as error:  # code of another project: each error is its failure, chained
-        raise BackendFailed(name, f"{type(error).__name__}: {error}") from error
+        raise BackendError(name, f"{type(error).__name__}: {error}") from error
     if not callable(compiled):
-        raise BackendFailed(name, f"it returned {compiled!r}, which cannot be called")
+        raise BackendError(name, f"it returned {compiled!r}, which cannot be called")
     return _unboxed(compiled) if job.spec.boxed else compiled
 
 

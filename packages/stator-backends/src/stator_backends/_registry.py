@@ -13,7 +13,7 @@ import attrs
 from ._backend import Backend, BackendSpec, FunctionBackend
 from ._eager import aot_eager, aot_eager_decomp_partition, eager
 from ._inductor import inductor
-from .errors import BackendFailed, UnknownBackend
+from .errors import BackendError, BackendNotFound
 
 ENTRY_POINT_GROUPS = ("stator_backends", "torch_dynamo_backends")
 
@@ -66,13 +66,13 @@ class BackendRegistry:
         point = next((point for point in self._discover() if point.name == name), None)
         if point is None:
             known = self.names()
-            raise UnknownBackend(name, known, tuple(difflib.get_close_matches(name, known)))
+            raise BackendNotFound(name, known, tuple(difflib.get_close_matches(name, known)))
         try:
             loaded = point.load()
         except (
             Exception
         ) as error:  # importing is the plugin's code: whatever it raises is its failure
-            raise BackendFailed(
+            raise BackendError(
                 name, f"{type(error).__name__}: {error}", f"loading {point.value}"
             ) from error
         # Threads may race to here; all of them must come away with the same object, which is a cache key.

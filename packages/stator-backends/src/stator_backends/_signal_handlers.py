@@ -29,7 +29,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from stator_backends._session import AmbientState, uncompiled
 
-Handler = Callable[[int, Any], Any]
+SignalHandler = Callable[[int, Any], Any]
 SIGNALS = tuple(map(int, signal.valid_signals()))
 
 
@@ -85,7 +85,7 @@ class Wrapping:
     """
 
     state: OrdinaryState
-    wrapped: dict[int, Handler] = attrs.field(factory=dict)
+    wrapped: dict[int, SignalHandler] = attrs.field(factory=dict)
     running: int = 0
     is_over: bool = False
     raised: list[BaseException] = attrs.field(factory=list)
@@ -100,7 +100,7 @@ class Wrapping:
         while self.wrapped:
             put_back(*self.wrapped.popitem())
 
-    def run(self, handler: Handler, number: int, frame: Any) -> None:
+    def run(self, handler: SignalHandler, number: int, frame: Any) -> None:
         if self.is_over:
             put_back(number, handler)
             handler(number, frame)
@@ -120,13 +120,13 @@ class Wrapping:
                     self.install()
 
 
-def put_back(number: int, handler: Handler) -> None:
+def put_back(number: int, handler: SignalHandler) -> None:
     """Set a handler of the program again, unless the program has set another."""
     if _is_ours(signal.getsignal(number)):
         signal.signal(number, handler)
 
 
-def handlers_of_program() -> dict[int, Handler]:
+def handlers_of_program() -> dict[int, SignalHandler]:
     """Return the handlers written in Python, by signal."""
     found = ((number, signal.getsignal(number)) for number in SIGNALS)
     return {

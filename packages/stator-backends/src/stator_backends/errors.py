@@ -7,11 +7,17 @@ from typing import Any
 
 import attrs
 
-__all__ = ["BackendFailed", "InvalidOption", "MalformedGraph", "UnknownBackend", "Unwritable"]
+__all__ = [
+    "BackendError",
+    "BackendNotFound",
+    "InvalidBackendOption",
+    "MalformedGraph",
+    "Unwritable",
+]
 
 
 @attrs.define(eq=False)
-class BackendFailed(Exception):
+class BackendError(Exception):
     """A backend raised, or gave back something that cannot be called; the cause is chained with `from`."""
 
     name: str
@@ -23,7 +29,7 @@ class BackendFailed(Exception):
 
 
 @attrs.define(eq=False)
-class UnknownBackend(LookupError):
+class BackendNotFound(LookupError):
     """No backend of that name is registered, or announced by an installed distribution."""
 
     name: str
@@ -36,7 +42,7 @@ class UnknownBackend(LookupError):
 
 
 @attrs.define(eq=False)
-class InvalidOption(ValueError):
+class InvalidBackendOption(ValueError):
     """A mode or an option that this backend does not have, or a value of the wrong type for it."""
 
     backend: str

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from stator_guards._cache import Cache, Checked, Entry, RecompileLimitWarning, RecompileReason
 from stator_guards._container import AttrAbsent, KeyAbsent, KeyPresent, KeysAre, Length, LongerThan
+from stator_guards._guard import Failure, Guard, Kind
 from stator_guards._guard_set import GuardSet, compile_guards
-from stator_guards._kind import Failure, Guard, Kind
 from stator_guards._loads import Loads
-from stator_guards._part import (
+from stator_guards._part_source import (
     AttrSource,
     CellSource,
     DictItemSource,

@@ -15,10 +15,10 @@ from typing import Any
 import attrs
 
 from stator_guards._cells import Cells, Words
-from stator_guards._kind import CANNOT_READ, Guard
+from stator_guards._guard import CANNOT_READ, Guard
 from stator_guards._loads import Loads
-from stator_guards._memory import WORD, Layout, Reader
-from stator_guards._part import PartSource
+from stator_guards._memory import WORD, ObjectLayout, WordReader
+from stator_guards._part_source import PartSource
 from stator_guards._plan import Group, can_be_root, holds_on, is_same, read, stays
 from stator_guards._source import ParameterSource, Source, State
 
@@ -56,8 +56,8 @@ class Watch:
     """The bindings of one group by the id of the root, forgotten with it; captured objects have one binding."""
 
     group: Group
-    layout: Layout
-    reader: Reader
+    layout: ObjectLayout
+    reader: WordReader
     parameters: tuple[str, ...]
     on_change: Callable[[Watch, Sequence[Source], State], None]
     """Called after a renewal, with the containers that changed (none: the root is new) and the state."""

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import attrs
 
-from stator_guards._dispatch import Dispatch, decide
-from stator_guards._kind import Failure
+from stator_guards._dispatch import Decision, decide
+from stator_guards._guard import Failure
 from stator_guards._source import State
 
 
@@ -90,7 +90,7 @@ class Cache:
     """For each entry that was made: the first guard that failed in each of those before it."""
     _entries: dict[Hashable, tuple[Entry, ...]] = attrs.field(factory=dict)
     _decisions: dict[Hashable, Any] = attrs.field(factory=dict)
-    """For each key a `Dispatch`, or a tuple of entries to scan."""
+    """For each key a `Decision`, or a tuple of entries to scan."""
     _full: set[Hashable] = attrs.field(factory=set)
     _lock: Any = attrs.field(factory=threading.RLock, repr=False)
 
@@ -99,7 +99,7 @@ class Cache:
     ) -> Entry | None:
         """The first entry whose guards hold; those of `failed` are known not to."""
         decision = self._decisions.get(backend_key, ())
-        is_scan = type(decision) is not Dispatch
+        is_scan = type(decision) is not Decision
         entries = decision if is_scan else decision.candidates(state)
         for entry in entries:
             if entry is not failed and entry.guards.check(*state):

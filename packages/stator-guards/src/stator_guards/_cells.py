@@ -15,7 +15,7 @@ import attrs
 from stator_guards._memory import (
     HEAP_TYPE,
     MANAGED_DICT,
-    Layout,
+    ObjectLayout,
     detach,
     give_version,
     has_inline_values,
@@ -34,7 +34,7 @@ _MISSING = object()
 class Cells:
     """Addresses of words, what each held when it was recorded, and the facts that stand on it."""
 
-    layout: Layout
+    layout: ObjectLayout
     words: dict[int, int] = attrs.field(factory=dict)
     facts: dict[int, list[object]] = attrs.field(factory=dict)
     owners: dict[int, object] = attrs.field(factory=dict)

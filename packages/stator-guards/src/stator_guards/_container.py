@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 import attrs
 
 from stator_guards._cells import SAFE_KEYS, Cells
-from stator_guards._held import kept, key_of, real, same_keys, same_plain_keys, short
-from stator_guards._kind import Kind
-from stator_guards._part import written_key
+from stator_guards._guard import Kind
+from stator_guards._object_ref import kept, key_of, real, same_keys, same_plain_keys, short
+from stator_guards._part_source import written_key
 from stator_guards._source import Renderer, State
 
 

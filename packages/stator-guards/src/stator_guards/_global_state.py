@@ -14,7 +14,7 @@ from torch.autograd import forward_ad
 from torch.fx import GraphModule
 from torch.utils._device import DeviceContext
 
-from stator_guards._kind import Kind
+from stator_guards._guard import Kind
 from stator_guards._source import Renderer, State
 from stator_guards._tensor import TensorMatch
 

@@ -8,9 +8,9 @@ from functools import cached_property, partial
 import attrs
 
 from stator_guards._dispatch import Discriminants, discriminants
-from stator_guards._kind import Failure, Guard, Kind
+from stator_guards._guard import Failure, Guard, Kind
 from stator_guards._loads import Loads
-from stator_guards._memory import Layout, layout
+from stator_guards._memory import ObjectLayout, layout
 from stator_guards._plan import Plan
 from stator_guards._source import Source, State, parents_first
 from stator_guards._walk import Predicate, Walk, function, load_source
@@ -138,7 +138,7 @@ def _install(owner: Callable[[], GuardSet | None], written: Predicate) -> None:
         guard_set.check = written
 
 
-def _watch(guard_set: GuardSet, guards: list[Guard], names: Names, known: Layout) -> None:
+def _watch(guard_set: GuardSet, guards: list[Guard], names: Names, known: ObjectLayout) -> None:
     walk, filename, parameters = (
         guard_set.walk,
         f"{guard_set.filename[:-1]}, watched>",

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from stator_guards._source import Source, State
-from stator_guards._walk import Step, load_source, reading_steps
+from stator_guards._walk import WalkStep, load_source, reading_steps
 from stator_guards._writer import Names, Writer, with_wholes
 
 CALLS_BEFORE_WRITING = 2
@@ -30,7 +30,7 @@ class Loads:
     parameters: tuple[str, ...]
     served: Callable[..., tuple[Any, ...] | None] | None = None
     calls: int = 0
-    _steps: list[Step] = attrs.field(factory=list)
+    _steps: list[WalkStep] = attrs.field(factory=list)
     _places: list[int] = attrs.field(factory=list)
     _written: Callable[..., Any] | None = None
 

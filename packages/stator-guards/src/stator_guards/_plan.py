@@ -19,9 +19,9 @@ from typing import Any
 import attrs
 
 from stator_guards._cells import Cells
-from stator_guards._kind import Guard
-from stator_guards._memory import Layout
-from stator_guards._part import PartSource
+from stator_guards._guard import Guard
+from stator_guards._memory import ObjectLayout
+from stator_guards._part_source import PartSource
 from stator_guards._source import CapturedSource, Source, State, parents_first
 from stator_guards._walk import Steps
 
@@ -61,7 +61,9 @@ class Group:
             else {source: read[place] for source, place in self.steps.places.items()}
         )
 
-    def cells(self, layout: Layout, values: Mapping[Source, Any], state: State) -> Cells | None:
+    def cells(
+        self, layout: ObjectLayout, values: Mapping[Source, Any], state: State
+    ) -> Cells | None:
         """The words that the group stands on there; None when some of its facts cannot be watched."""
         cells = Cells(layout)
         pinned = all(
@@ -95,7 +97,7 @@ class Situation:
     state: State
     values: dict[Source, Any]
     """Parents first."""
-    layout: Layout
+    layout: ObjectLayout
     loose: frozenset[Source | None]
     """Sources that change too often to be watched, or come out of one that does; None: captured objects."""
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import attrs
 
 from stator_guards._cells import Cells
-from stator_guards._held import short
-from stator_guards._kind import Kind
+from stator_guards._guard import Kind
+from stator_guards._object_ref import short
 from stator_guards._source import Renderer, Source, State
 
 

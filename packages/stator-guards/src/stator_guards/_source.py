@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 import attrs
 
 from stator_guards._cells import Cells
-from stator_guards._held import Held
+from stator_guards._object_ref import ObjectRef
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -187,14 +187,14 @@ class CapturedSource(Source):
     """
 
     text: str
-    held: Held
+    held: ObjectRef
     is_scope: bool = attrs.field(default=False, kw_only=True)
     """The object is a namespace whose names the program writes without it: globals or builtins."""
 
     def __init__(
         self, label: str, obj: object, *, weak: bool = False, is_scope: bool = False
     ) -> None:
-        self.__attrs_init__(label, Held.of(obj, weak=weak), is_scope=is_scope)
+        self.__attrs_init__(label, ObjectRef.of(obj, weak=weak), is_scope=is_scope)
 
     @property
     def name(self) -> str:

@@ -12,7 +12,7 @@ import attrs
 import torch
 
 from stator_guards._cells import Cells
-from stator_guards._kind import Case, Guard, Kind, Undecided
+from stator_guards._guard import CaseFunction, Guard, Kind, Undecided
 from stator_guards._source import GuardRenderer, Once, Renderer, Source, State
 from stator_guards._tensor_memory import addresses_of, can_be_watched, implementation_of
 from stator_guards._value import type_case
@@ -158,7 +158,7 @@ class TensorMatch(Kind):
             cells.add(address, holder)
         return True
 
-    def discriminants(self) -> Sequence[tuple[Case, Hashable]]:
+    def discriminants(self) -> Sequence[tuple[CaseFunction, Hashable]]:
         by_type = (type_case, id(self.cls))
         if self.cls not in _PLAIN:
             return (by_type,)

@@ -117,10 +117,10 @@ def _stands_trial(found: TensorLayout) -> bool:
     )
 
 
-Change = Callable[[torch.Tensor], object]
+TensorChange = Callable[[torch.Tensor], object]
 
 
-def _trials() -> dict[str, Change]:
+def _trials() -> dict[str, TensorChange]:
     """Return a change of a tensor for each word that it must show in."""
 
     def set_data(tensor: torch.Tensor) -> None:
@@ -136,7 +136,7 @@ def _trials() -> dict[str, Change]:
     }
 
 
-def _changes(found: TensorLayout, name: str, change: Change) -> bool:
+def _changes(found: TensorLayout, name: str, change: TensorChange) -> bool:
     """Return whether a word of a new tensor changes with what it holds."""
     tensor = torch.empty(5, 3).requires_grad_()
     held = implementation_of(tensor)

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 import attrs
 
 from stator_guards._cells import Cells
-from stator_guards._held import (
+from stator_guards._guard import CaseFunction, Kind
+from stator_guards._object_ref import (
     PLAIN,
-    Held,
+    ObjectRef,
     constant_key,
     is_constant,
     is_literal,
@@ -17,7 +18,6 @@ from stator_guards._held import (
     same_constant,
     short,
 )
-from stator_guards._kind import Case, Kind
 from stator_guards._source import Renderer, State
 from stator_guards.errors import InvalidUse
 
@@ -55,7 +55,7 @@ class TypeIs(Kind):
     def watch(self, value: Any, cells: Cells) -> bool:
         return cells.type_of(value)
 
-    def discriminants(self) -> Sequence[tuple[Case, Hashable]]:
+    def discriminants(self) -> Sequence[tuple[CaseFunction, Hashable]]:
         return ((type_case, id(self.cls)),)
 
     def found(self, value: Any, state: State) -> str:
@@ -66,7 +66,7 @@ class TypeIs(Kind):
 class Is(Kind):
     """`value is obj`. Held weakly where possible: a new object at a dead one's address never matches."""
 
-    held: Held
+    held: ObjectRef
 
     rank = 12
     merge_key = None
@@ -77,7 +77,7 @@ class Is(Kind):
     fix = "keep using the same object, or pass what changes as an argument"
 
     def __init__(self, obj: object, *, weak: bool = True) -> None:
-        self.__attrs_init__(Held.of(obj, weak=weak))
+        self.__attrs_init__(ObjectRef.of(obj, weak=weak))
 
     @property
     def is_gone(self) -> bool:
@@ -97,7 +97,7 @@ class Is(Kind):
     def watch(self, value: Any, cells: Cells) -> bool:
         return True
 
-    def discriminants(self) -> Sequence[tuple[Case, Hashable]]:
+    def discriminants(self) -> Sequence[tuple[CaseFunction, Hashable]]:
         return ((id, self.held.address),)
 
 
@@ -121,7 +121,7 @@ class IsNone(Kind):
     def watch(self, value: Any, cells: Cells) -> bool:
         return True
 
-    def discriminants(self) -> Sequence[tuple[Case, Hashable]]:
+    def discriminants(self) -> Sequence[tuple[CaseFunction, Hashable]]:
         return ((type_case, id(type(None))),) if self.operator == "is" else ()
 
 
@@ -185,7 +185,7 @@ class Equals(Kind):
     def watch(self, value: Any, cells: Cells) -> bool:
         return True
 
-    def discriminants(self) -> Sequence[tuple[Case, Hashable]]:
+    def discriminants(self) -> Sequence[tuple[CaseFunction, Hashable]]:
         cls = type(self.value)
         constant = ((constant_case, constant_key(self.value)),) if cls in _SCALARS else ()
         return (*constant, (type_case, id(cls)))

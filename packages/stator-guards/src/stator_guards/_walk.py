@@ -12,13 +12,13 @@ from typing import Any
 
 import attrs
 
-from stator_guards._kind import CANNOT_READ, Guard, Kind
-from stator_guards._part import PartSource
+from stator_guards._guard import CANNOT_READ, Guard, Kind
+from stator_guards._part_source import PartSource
 from stator_guards._source import Source, State
 from stator_guards._writer import Names, Writer, uses
 
 Predicate = Callable[..., bool]
-Step = tuple[Callable[[Any], Any] | None, Kind | None, int]
+WalkStep = tuple[Callable[[Any], Any] | None, Kind | None, int]
 """Read a part of the value at a place and append it to the values; or check a kind; or evaluate a source."""
 
 LARGE = 1500
@@ -31,7 +31,7 @@ class Steps:
     """Guards in the order they are tested in, and the values they read, each once and right before it is needed."""
 
     places: dict[Source, int]
-    steps: list[Step]
+    steps: list[WalkStep]
 
     @classmethod
     def of(
@@ -39,7 +39,7 @@ class Steps:
     ) -> "Steps":
         """Place 0 is the state, for sources at the start of a chain and guards without one; `known` follow."""
         places = {source: place for place, source in enumerate(known, 1)}
-        steps: list[Step] = []
+        steps: list[WalkStep] = []
         for guard in guards:
             if guard.source is not None and guard.source not in places:
                 steps += reading_steps((guard.source,), places)
@@ -139,9 +139,9 @@ class Walk:
         return self._module
 
 
-def reading_steps(sources: Iterable[Source], places: dict[Source, int]) -> list[Step]:
+def reading_steps(sources: Iterable[Source], places: dict[Source, int]) -> list[WalkStep]:
     """Give the steps that read what has no place yet; each gets the next one."""
-    steps: list[Step] = []
+    steps: list[WalkStep] = []
     for source in (step for each in sources for step in _unread(each, places)):
         places[source] = len(places) + 1
         if isinstance(source, PartSource):

@@ -19,10 +19,10 @@ import attrs
 
 from stator_guards._binding import Unwatched, Watch
 from stator_guards._cells import Cells
-from stator_guards._kind import CANNOT_READ, Guard
+from stator_guards._guard import CANNOT_READ, Guard
 from stator_guards._loads import Loads
-from stator_guards._memory import Layout, reader
-from stator_guards._part import AttrSource, DictItemSource, InstanceDictSource
+from stator_guards._memory import ObjectLayout, reader
+from stator_guards._part_source import AttrSource, DictItemSource, InstanceDictSource
 from stator_guards._plan import WORTH_A_GROUP, Group, Plan, Situation, loosen, make_plan, replace
 from stator_guards._source import ParameterSource, Source, State
 from stator_guards._walk import Walk
@@ -59,7 +59,7 @@ class Watching:
 
     walk: Walk
     guards: Sequence[Guard]
-    layout: Layout
+    layout: ObjectLayout
     install: Callable[[Watching, Plan | None], None]
     """Called with a new plan; None when nothing is watched."""
     loads: list[Loads] = attrs.field(factory=list)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from stator_guards._kind import Guard
+from stator_guards._guard import Guard
 from stator_guards._plan import Group, Plan
 from stator_guards._source import Source, parents_first
 from stator_guards._watch import Watching

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
-from stator_guards._kind import Guard, Kind
+from stator_guards._guard import Guard, Kind
 from stator_guards._source import LiteralSource, ParameterSource, Source, parents_first
 
 LONGEST_EXPRESSION = 200

@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 import torch
 from stator_guards import ShapeExpression, Source
-from stator_variables import Traced
+from stator_variables import GraphValue
 from torch import fx
 
 from stator_subgraphs._constant import is_decided_exactly
@@ -34,7 +34,7 @@ _EXACT = 1 << 53
 """Up to here ints are floats."""
 
 
-def text_of(traced: Traced, inputs: Inputs, read: Callable[[Source], str]) -> str | None:
+def text_of(traced: GraphValue, inputs: Inputs, read: Callable[[Source], str]) -> str | None:
     """Return an expression over what `read` gives for inputs, which cannot raise.
 
     None where the graph has to compute the number: what raises there is raised at its line.
@@ -47,7 +47,7 @@ def text_of(traced: Traced, inputs: Inputs, read: Callable[[Source], str]) -> st
     return re.sub(r"\bn\d+\b", lambda match: values[match.group()], text[1:-1])
 
 
-def condition_of(traced: Traced, inputs: Inputs) -> tuple[ShapeExpression, bool] | None:
+def condition_of(traced: GraphValue, inputs: Inputs) -> tuple[ShapeExpression, bool] | None:
     """Return the truth of a condition on floats as a guard, and what it is now; None: `ShapeEnv` decides."""
     if is_decided_exactly(traced):
         return None

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from stator_variables import Traced
+from stator_variables import GraphValue
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
 
@@ -56,7 +56,7 @@ def _nodes(graph: fx.Graph) -> Iterator[str]:
         yield from _leaks(node)
 
 
-LEAKED = (fx.Proxy, Traced, FakeTensor, *SymbolicTypes)
+LEAKED = (fx.Proxy, GraphValue, FakeTensor, *SymbolicTypes)
 
 
 def _leaks(node: fx.Node) -> Iterator[str]:

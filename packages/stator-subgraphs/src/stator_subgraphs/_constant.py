@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy  # type: ignore[import-untyped]
 import torch
-from stator_variables import Traced
+from stator_variables import GraphValue
 from torch import fx
 from torch.utils._sympy.functions import PowByNatural
 from torch.utils._sympy.symbol import SymT, symbol_is_type
@@ -18,7 +18,7 @@ from stator_subgraphs._structure import rebuild
 from stator_subgraphs._symbol import SymbolicTypes, expression_of, symbols_of
 
 
-def constant_of(state: GraphState, traced: Traced) -> Any:
+def constant_of(state: GraphState, traced: GraphValue) -> Any:
     """The number, guarded to stay what it is. Raises what `ShapeEnv` raises for one that data decides."""
     example, expression = traced.example, expression_of(traced.example)
     inexact = expression is not None and (has_floats(expression) or _overflows(example, expression))
@@ -30,7 +30,7 @@ def constant_of(state: GraphState, traced: Traced) -> Any:
     return _value(traced.node, {})
 
 
-def truth_of(state: GraphState, traced: Traced) -> bool:
+def truth_of(state: GraphState, traced: GraphValue) -> bool:
     """A comparison of a float symbol with a number is exact; of a sum of several it need not be."""
     expression = expression_of(traced.example)
     if expression is None and any(_is_float(node) for node in traced.node.all_input_nodes):
@@ -40,7 +40,7 @@ def truth_of(state: GraphState, traced: Traced) -> bool:
     return bool(traced.example if is_decided_exactly(traced) else constant_of(state, traced))
 
 
-def is_decided_exactly(traced: Traced) -> bool:
+def is_decided_exactly(traced: GraphValue) -> bool:
     """Return whether `ShapeEnv` decides a condition as Python does, in a guard as well."""
     if (expression := expression_of(traced.example)) is None:
         return True

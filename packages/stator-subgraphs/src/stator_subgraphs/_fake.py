@@ -28,7 +28,7 @@ from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from stator_subgraphs._inference_views import as_views
-from stator_subgraphs._mutation import Target, called
+from stator_subgraphs._mutation import NodeTarget, called
 from stator_subgraphs._structure import tensors_in
 
 NO_POINTERS = config.patch(fake_tensor_allow_unsafe_data_ptr_access=False)
@@ -136,7 +136,9 @@ def refuse_wrappers(inputs: Sequence[Any]) -> None:
         )
 
 
-def run(mode: FakeTensorMode, target: Target, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def run(
+    mode: FakeTensorMode, target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """`target(*args, **kwargs)` on fakes. Shapes with symbols need decompositions in Python; that of `dropout` copies
     where the operator itself gives its input, as it does in inference mode, too."""
     name, given = called(target), tensors_in([*args, *kwargs.values()])

@@ -10,13 +10,13 @@ from functools import partial
 from typing import Any
 
 import torch
-from stator_variables import Traced
+from stator_variables import GraphValue
 from torch import fx
 from torch._guards import CompileId
 from torch.fx.graph_module import _loader
 from torch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
 
-from stator_subgraphs._captured import CapturedGraph, CapturedModule
+from stator_subgraphs._captured_graph import CapturedGraph, CapturedModule
 from stator_subgraphs._input import Inputs
 from stator_subgraphs._shape_guard import ShapeGuards
 from stator_subgraphs._state import GraphState
@@ -49,7 +49,7 @@ DEPRECATED = frozenset({"T", "H"})
 
 
 def captured_graph(
-    state: GraphState, inputs: Inputs, outputs: Sequence[Traced], compile_id: CompileId
+    state: GraphState, inputs: Inputs, outputs: Sequence[GraphValue], compile_id: CompileId
 ) -> CapturedGraph:
     """The graph as a module; `state` must not be traced into any more."""
     state.leave_modes()

@@ -8,7 +8,7 @@ import attrs
 import torch
 from stator_bytecode.errors import InternalError, InvalidUse, Unsupported
 from stator_guards import AttrSource, CallSource, Source
-from stator_variables import Dim, Traced, is_new_in_each_call
+from stator_variables import Dim, GraphValue, is_new_in_each_call
 from torch import fx
 from torch._guards import Source as AnyTorchSource
 from torch.fx.experimental import symbolic_shapes as shapes
@@ -20,9 +20,8 @@ from torch.utils._sympy.value_ranges import ValueRanges
 from torch.utils.weak import WeakIdKeyDictionary
 
 from stator_subgraphs._boundary import Foreign
-from stator_subgraphs._captured import GraphInput
+from stator_subgraphs._captured_graph import GraphInput
 from stator_subgraphs._fake import fake_input, refuse_subclass, refuse_wrappers
-from stator_subgraphs._origin import TorchSource, WrappedFloatSource, ours
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._symbol import (
     Symbol,
@@ -33,10 +32,11 @@ from stator_subgraphs._symbol import (
     sizes_of,
     symbols_of,
 )
+from stator_subgraphs._torch_source import TorchSource, WrappedFloatSource, ours
 
 _CACHED = tuple(method for method in vars(ShapeEnv).values() if hasattr(method, "cache_clear"))
 """Some of these caches have no limit, and each key holds its `ShapeEnv`."""
-Part = tuple[str, int]  # ("size", 0), ("storage_offset", 0)
+TensorPart = tuple[str, int]  # ("size", 0), ("storage_offset", 0)
 
 
 @attrs.define(eq=False)
@@ -47,9 +47,11 @@ class Record:
     real: Any
     context: StatefulSymbolicContext | None
     static: bool
-    traced: Traced
+    traced: GraphValue
     live: bool = True
-    constant: frozenset[Part] = frozenset()  # sizes and the like that had no symbol from the start
+    constant: frozenset[TensorPart] = (
+        frozenset()
+    )  # sizes and the like that had no symbol from the start
     first: FakeTensorMeta | None = (
         None  # its shape then, which the trace may change (`x.t_()`): of a plain tensor
     )
@@ -61,7 +63,7 @@ class Inputs:
 
     state: GraphState
     tensors: dict[int, Record] = attrs.field(factory=dict)
-    numbers: dict[Source, Traced] = attrs.field(factory=dict)
+    numbers: dict[Source, GraphValue] = attrs.field(factory=dict)
     records: list[Record] = attrs.field(factory=list)  # in order of appearance
     described: dict[fx.Node, GraphInput] = attrs.field(factory=dict)
     contexts: WeakIdKeyDictionary = attrs.field(factory=WeakIdKeyDictionary)
@@ -74,7 +76,7 @@ class Inputs:
         dims: Sequence[Dim],
         hint: str,
         sizes: Source,
-    ) -> Traced:
+    ) -> GraphValue:
         if (known := self.tensors.get(id(tensor))) is not None and known.live:
             return known.traced
         refuse_subclass(tensor, str(source))
@@ -137,7 +139,7 @@ class Inputs:
         self.described[node] = GraphInput(source, number, "number")
 
     # -- numbers ----------------------------------------------------------------------------------------------------
-    def integer(self, source: Source, value: int, hint: str) -> Traced:
+    def integer(self, source: Source, value: int, hint: str) -> GraphValue:
         origin = TorchSource(source)
         number = self.state.env.create_unspecified_symint_and_symbol(
             value, origin, DimDynamic.DYNAMIC
@@ -147,7 +149,7 @@ class Inputs:
         self._keep(Record(origin, value, None, False, traced), None)
         return self.remember(source, traced)
 
-    def wrapped_float(self, source: Source, value: float, hint: str) -> Traced:
+    def wrapped_float(self, source: Source, value: float, hint: str) -> GraphValue:
         """A float as a tensor of no dimensions: compilers take no floats. The float itself is its `item()`."""
         if math.isnan(value) or math.isinf(value):
             raise Unsupported(
@@ -159,12 +161,12 @@ class Inputs:
         self.described[record.traced.node] = GraphInput(source, record.traced.example, "float")
         return record.traced
 
-    def unwrapped_float(self, source: Source, value: float, item: Traced) -> Traced:
+    def unwrapped_float(self, source: Source, value: float, item: GraphValue) -> GraphValue:
         self._keep(Record(TorchSource(source), value, None, False, item), None)
         return self.remember(source, item)
 
     # -- what the entry computes before the graph runs --------------------------------------------------------------
-    def drawn_integer(self, source: Source) -> Traced:
+    def drawn_integer(self, source: Source) -> GraphValue:
         """A symbol without a hint, which no guard can use."""
         with self.state.env.ignore_fresh_unbacked_symbols():  # the placeholder binds it
             number = self.state.env.create_unbacked_symint()
@@ -174,7 +176,7 @@ class Inputs:
 
     def drawn_tensor(
         self, source: Source, example: torch.Tensor, kind: Literal["tensor", "float"] = "tensor"
-    ) -> Traced:
+    ) -> GraphValue:
         """A tensor that no other value shares memory with, by a fake that is like it."""
         traced = self._placeholder(source.name, example, TorchSource(source))
         self.described[traced.node] = GraphInput(source, example, kind)
@@ -182,7 +184,7 @@ class Inputs:
         traced.node.meta["holds_number"] = kind == "float"
         return traced
 
-    def remember(self, source: Source, traced: Traced) -> Traced:
+    def remember(self, source: Source, traced: GraphValue) -> GraphValue:
         self.state.root.note_symbol(traced)
         self.state.journal.put(self.numbers, source, traced)
         return traced
@@ -207,7 +209,7 @@ class Inputs:
         return described.source if described is not None and described.kind == "number" else None
 
     # -- both -------------------------------------------------------------------------------------------------------
-    def _placeholder(self, hint: str, example: Any, origin: TorchSource) -> Traced:
+    def _placeholder(self, hint: str, example: Any, origin: TorchSource) -> GraphValue:
         traced = self.state.root.placeholder(hint, example)
         if isinstance(example, torch.Tensor) and not example.is_inference() and example._version:
             traced.node.meta["version"] = (

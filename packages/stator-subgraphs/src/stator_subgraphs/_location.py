@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 from stator_bytecode.errors import NOWHERE, SourceSpan
-from stator_variables import Place, Places
+from stator_variables import TraceLocation, TraceLocations
 from torch.fx.proxy import _COPY_META_FIELDS
 from torch.utils._traceback import format_frame
 
@@ -28,7 +28,7 @@ class LiveStack:
     It remembers how each line was worded, so that a guard that torch words can be traced back to the line.
     """
 
-    places: Places
+    places: TraceLocations
     spans: dict[str, SourceSpan] = attrs.field(factory=dict)
 
     def __iter__(self) -> Iterator[traceback.FrameSummary]:
@@ -45,7 +45,7 @@ class LiveStack:
 class Location:
     """Node metadata for the place the program is at."""
 
-    places: Places
+    places: TraceLocations
     stack: LiveStack = attrs.field()
     _lines: dict[tuple[str, int | None, str], str] = attrs.field(factory=dict)
     _modules: dict[tuple[tuple[str, str, type], ...], ModuleStack] = attrs.field(factory=dict)
@@ -62,7 +62,7 @@ class Location:
         return frames[-1] if frames else NOWHERE
 
     def annotate(self, meta: dict[str, Any]) -> None:
-        place: Place = self.places.current()
+        place: TraceLocation = self.places.current()
         self._last = place.frames or self._last
         meta["stack_trace"] = "".join(map(self._line, self._last or (NOWHERE,)))
         if place.modules and not place.original:

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from stator_variables import Traced
+from stator_variables import GraphValue
 
-from stator_subgraphs._captured import Body
+from stator_subgraphs._captured_graph import Body
 
 
-def merge(bodies: Sequence[Body]) -> tuple[Traced, ...]:
+def merge(bodies: Sequence[Body]) -> tuple[GraphValue, ...]:
     """Every body takes, after its explicit arguments, what any of them lifts; gives those values of the graph
     around."""
     union = {traced.node: traced for body in bodies for traced in body.lifted}
@@ -16,7 +16,7 @@ def merge(bodies: Sequence[Body]) -> tuple[Traced, ...]:
     return tuple(union.values())
 
 
-def _take(body: Body, operands: tuple[Traced, ...]) -> None:
+def _take(body: Body, operands: tuple[GraphValue, ...]) -> None:
     tracer = body.tracer
     known = dict(
         zip(

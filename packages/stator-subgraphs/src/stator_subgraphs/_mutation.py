@@ -16,13 +16,13 @@ from stator_bytecode.errors import Unsupported
 from stator_variables import UNTOLD, history_of
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-Target = Callable[..., Any] | str
+NodeTarget = Callable[..., Any] | str
 WRITING_FUNCTIONS = frozenset(
     {setattr, delattr, operator.setitem, operator.delitem, "__setitem__", "__setattr__"}
 )
 
 
-def called(target: Target) -> str:
+def called(target: NodeTarget) -> str:
     """The name that an operator or method goes by; empty where it has none."""
     return target if isinstance(target, str) else str(getattr(target, "__name__", ""))
 
@@ -42,7 +42,7 @@ IN_PLACE_OPERATORS = frozenset(
 NOT_IN_PLACE = frozenset({"__int__", "__invert__", "__index__", "__iter__", "__init__"})
 
 
-def is_in_place(target: Target) -> bool:
+def is_in_place(target: NodeTarget) -> bool:
     """Return True if the operator writes to its first argument.
 
     A schema decides, where there is one. Of the functions of `operator` the augmented assignments are in place:
@@ -70,7 +70,7 @@ def _writes_to_first(overload: torch._ops.OpOverload[..., Any]) -> bool:
     return alias is not None and alias.is_write
 
 
-def may_write(target: Target, kwargs: dict[str, Any]) -> bool:
+def may_write(target: NodeTarget, kwargs: dict[str, Any]) -> bool:
     """Return True if more than the versions of the tensors has to be compared: the operator is in place, or sets."""
     return "out" in kwargs or target in WRITING_FUNCTIONS or is_in_place(target)
 

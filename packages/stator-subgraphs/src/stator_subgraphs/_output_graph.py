@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from stator_bytecode.errors import InternalError, InvalidUse
 from stator_guards import ShapeExpression, Source
-from stator_variables import Dim, Journal, Places, Traced
+from stator_variables import Dim, GraphValue, Journal, TraceLocations
 from torch import fx
 from torch._guards import CompileId, TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -23,14 +23,14 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from stator_subgraphs._arithmetic import condition_of, text_of
 from stator_subgraphs._call import project, propagated, record_call
-from stator_subgraphs._captured import Body, CapturedGraph
+from stator_subgraphs._captured_graph import Body, CapturedGraph
 from stator_subgraphs._constant import constant_of, truth_of
 from stator_subgraphs._fake import World, reading_scalars
 from stator_subgraphs._finish import captured_graph
 from stator_subgraphs._input import Inputs
 from stator_subgraphs._location import Location
 from stator_subgraphs._merge import merge
-from stator_subgraphs._mutation import Target
+from stator_subgraphs._mutation import NodeTarget
 from stator_subgraphs._random import is_pure, may_have_drawn, node_may_draw
 from stator_subgraphs._refresh import refresh
 from stator_subgraphs._scope import BodyScope
@@ -48,7 +48,11 @@ class OutputGraph:
     """
 
     def __init__(
-        self, places: Places, *, capture_data: bool = False, compile_id: CompileId | None = None
+        self,
+        places: TraceLocations,
+        *,
+        capture_data: bool = False,
+        compile_id: CompileId | None = None,
     ) -> None:
         self._context = TracingContext(None)
         world, journal = World(capture_data, self._context), Journal()
@@ -84,13 +88,13 @@ class OutputGraph:
         dims: Sequence[Dim],
         hint: str,
         sizes: Source | None = None,
-    ) -> Traced:
+    ) -> GraphValue:
         """The placeholder of a real tensor, one for each tensor whatever ways lead to it. Symbols in its shape are
         bound by placeholders before it; they are read from `sizes`, by default from the tensor."""
         with self._state.placed():
             return self._inputs.tensor(source, tensor, dims, hint, sizes or source)
 
-    def number_input(self, source: Source, value: int | float, hint: str) -> Traced:
+    def number_input(self, source: Source, value: int | float, hint: str) -> GraphValue:
         """A symbolic int, or a symbolic float (then the graph takes a tensor and starts with its `item()`)."""
         if (known := self._inputs.numbers.get(source)) is not None:
             return known
@@ -106,7 +110,7 @@ class OutputGraph:
             self._state.root.note_box(item, wrapped)
             return self._inputs.unwrapped_float(source, value, item)
 
-    def drawn_number(self, source: Source, kind: type) -> Traced:
+    def drawn_number(self, source: Source, kind: type) -> GraphValue:
         """An int or float that the entry computes before the graph runs: a symbol without a hint."""
         with self._state.placed(), self._state.at_root():
             if kind is int:
@@ -120,8 +124,8 @@ class OutputGraph:
             return item
 
     def drawn_tensor(
-        self, source: Source, target: Target, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> Traced:
+        self, source: Source, target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> GraphValue:
         """A tensor that the entry computes before the graph runs, like that of `target(*args, **kwargs)`."""
         with self._state.placed(), self._state.at_root():
             example = propagated(self._state, target, args, kwargs)
@@ -131,11 +135,11 @@ class OutputGraph:
         """Return True if a node so far may draw random numbers; with `foreign`, if one is of another library."""
         return may_have_drawn(self._state.current, foreign)
 
-    def may_draw(self, traced: Traced) -> bool:
+    def may_draw(self, traced: GraphValue) -> bool:
         """Return True if the node of this value may draw random numbers."""
         return node_may_draw(traced.node)
 
-    def install(self, hint: str, module: Any) -> Traced:
+    def install(self, hint: str, module: Any) -> GraphValue:
         """A value that the graph itself holds: a module (the body of an operator) or a constant tensor."""
         return hold(self._state, hint, module)
 
@@ -144,7 +148,7 @@ class OutputGraph:
         """Whether nothing that was recorded so far writes to a tensor or may draw random numbers."""
         return is_pure(self._state.current)
 
-    def may_be_kept(self, traced: Traced) -> bool:
+    def may_be_kept(self, traced: GraphValue) -> bool:
         """Whether autograd may have kept this tensor for later: something that has gradients was computed of it."""
         tracer = self._state.current
         given = (user.meta.get("example_value") for user in tracer.local(traced).node.users)
@@ -159,45 +163,45 @@ class OutputGraph:
     # -- operators --------------------------------------------------------------------------------------------------
     def call(
         self,
-        target: Target,
+        target: NodeTarget,
         args: Sequence[Any],
         kwargs: dict[str, Any],
         *,
         body: Body | None = None,
         example: Any = None,
-    ) -> Traced:
+    ) -> GraphValue:
         """Record `target(*args, **kwargs)`; a str names a tensor method. Raises `Unsupported` where the operator
         refuses these fakes, and where fakes cannot tell. `body`: the target is an operator that gives what this body
         gives, which is known already; its inputs must be the last of `args`. `example`: what it gives is known."""
         with self._state.placed():
             return record_call(self._state, target, args, kwargs, body, example)
 
-    def attribute(self, owner: Traced, name: str) -> Traced:
+    def attribute(self, owner: GraphValue, name: str) -> GraphValue:
         """Record `getattr(owner, name)`."""
         return self.call(getattr, (owner, name), {})
 
-    def project(self, traced: Traced, index: Any) -> Traced:
+    def project(self, traced: GraphValue, index: Any) -> GraphValue:
         """Part of a result that is a tuple, list or dict. Asked twice, it is the same value."""
         return project(self._state, traced, index)
 
-    def constant_of(self, traced: Traced) -> Any:
+    def constant_of(self, traced: GraphValue) -> Any:
         """A symbolic number as a constant, guarded."""
         return constant_of(self._state, traced)
 
-    def truth_of(self, traced: Traced) -> bool:
+    def truth_of(self, traced: GraphValue) -> bool:
         """The truth of a symbolic number, guarded."""
         return truth_of(self._state, traced)
 
-    def source_of(self, traced: Traced, computed: bool = False) -> Source | None:
+    def source_of(self, traced: GraphValue, computed: bool = False) -> Source | None:
         """Where a number can be read when the entry starts: it is a number input, or a size of an input, as such. With
         `computed` also where it is an expression of such."""
         return self._inputs.source_of(expression_of(traced.example), computed)
 
-    def text_of(self, traced: Traced, read: Callable[[Source], str]) -> str | None:
+    def text_of(self, traced: GraphValue, read: Callable[[Source], str]) -> str | None:
         """Return an expression over what `read` gives for inputs; None where the graph computes it."""
         return text_of(traced, self._inputs, read)
 
-    def condition_of(self, traced: Traced) -> tuple[ShapeExpression, bool] | None:
+    def condition_of(self, traced: GraphValue) -> tuple[ShapeExpression, bool] | None:
         """Return a condition as a guard, and whether it holds now; None where `truth_of` decides it."""
         return condition_of(traced, self._inputs)
 
@@ -209,7 +213,7 @@ class OutputGraph:
         tracer.function_stack = (*self._state.current.function_stack, (hint, hint))
         return BodyScope(self._state, tracer, self.rollback)
 
-    def merge(self, bodies: Sequence[Body]) -> tuple[Traced, ...]:
+    def merge(self, bodies: Sequence[Body]) -> tuple[GraphValue, ...]:
         """Give all these bodies the same lifted inputs, in the same order: those that any of them has."""
         return merge(bodies)
 
@@ -233,7 +237,7 @@ class OutputGraph:
         self._state.leave_modes()
         self._inputs.release()
 
-    def finish(self, outputs: Sequence[Traced]) -> CapturedGraph:
+    def finish(self, outputs: Sequence[GraphValue]) -> CapturedGraph:
         """End the graph with these outputs, and set back modes that it changed."""
         if self._state.current is not self._state.root:
             raise InternalError(f"the body {self._state.current.hint} is still open")

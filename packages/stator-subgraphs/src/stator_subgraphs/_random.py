@@ -1,7 +1,7 @@
 """Random streams of the process stay where they are while tracing.
 
 torch's own operators draw nothing on fakes. An operator of someone else may: its fake kernel is Python, or it has none
-and runs for real on zeros. A function that *seeds* is no operator at all, and cannot be a node (`_refused.py`).
+and runs for real on zeros. A function that *seeds* is no operator at all, and cannot be a node (`_refusal.py`).
 """
 
 import random
@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from stator_subgraphs._picky import name_of
 from stator_subgraphs._tracer import SubgraphTracer
+from stator_subgraphs._value_check import name_of
 
 OWN = frozenset({"aten", "prims", "higher_order", "inductor", "_c10d_functional"})
 

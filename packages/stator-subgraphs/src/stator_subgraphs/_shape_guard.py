@@ -13,12 +13,12 @@ from stator_guards import ShapeExpression, SizeSource, Source
 from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP, ConstraintViolationError
 
 from stator_subgraphs._boundary import MARKED
-from stator_subgraphs._captured import ShapeFact
+from stator_subgraphs._captured_graph import ShapeFact
 from stator_subgraphs._fake import fake_input, new_fake_mode
 from stator_subgraphs._input import Inputs, Record
-from stator_subgraphs._origin import ours
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._symbol import sizes_of, symbols_of
+from stator_subgraphs._torch_source import ours
 
 TOKEN = re.compile(r"\bsource_\d+_\b")
 

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode.errors import NOWHERE, InvalidUse, Unsupported
-from stator_variables import Journal, Traced
+from stator_variables import GraphValue, Journal
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
@@ -91,15 +91,15 @@ class GraphState:
     def leave_last_mode(self) -> None:
         self.mode_undo.pop()()
 
-    def issue(self, node: fx.Node, example: Any) -> Traced:
+    def issue(self, node: fx.Node, example: Any) -> GraphValue:
         """The one traced value of a new node of the current graph."""
-        return self.current.remember(Traced(node, example))
+        return self.current.remember(GraphValue(node, example))
 
 
 # Values that a graph holds itself, under a name of its own.
 
 
-def hold(state: GraphState, hint: str, value: Any) -> Traced:
+def hold(state: GraphState, hint: str, value: Any) -> GraphValue:
     """A `get_attr` node of the current graph; one object keeps one name."""
     if not isinstance(value, torch.nn.Module | torch.Tensor):
         raise InvalidUse(f"a graph holds modules and tensors, not a {type(value).__name__}")

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 from stator_bytecode.errors import InternalError, Unsupported
-from stator_variables import Traced
+from stator_variables import GraphValue
 from torch.fx.node import base_types
 
 from stator_subgraphs._symbol import SymbolicTypes, expression_of
@@ -38,7 +38,7 @@ def rebuild(value: Any, leaf: Callable[[Any], Any]) -> Any:
     kind = type(value)
     if kind in LEAVES:
         return value
-    if kind is Traced:
+    if kind is GraphValue:
         return leaf(value)
     if kind is slice:
         return slice(

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode.errors import InternalError, Unsupported
-from stator_variables import Journal, Traced
+from stator_variables import GraphValue, Journal
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import CallMethodKey, ConvertIntKey, DivideByKey
 from torch.utils import _pytree as pytree
@@ -48,17 +48,19 @@ class SubgraphTracer:
     parent: SubgraphTracer | None = None
     placeholders: list[fx.Node] = attrs.field(factory=list)
     explicit: int = 0  # how many of the placeholders are explicit arguments
-    symbols: dict[Symbol, Traced] = attrs.field(factory=dict)
-    unbacked: dict[Symbol, tuple[Traced, KeyPath]] = attrs.field(factory=dict)
-    lifted: dict[fx.Node, Traced] = attrs.field(factory=dict)
-    outer: list[Traced] = attrs.field(
+    symbols: dict[Symbol, GraphValue] = attrs.field(factory=dict)
+    unbacked: dict[Symbol, tuple[GraphValue, KeyPath]] = attrs.field(factory=dict)
+    lifted: dict[fx.Node, GraphValue] = attrs.field(factory=dict)
+    outer: list[GraphValue] = attrs.field(
         factory=list
     )  # what was lifted, in the parent's terms, in order
-    values: dict[fx.Node, Traced] = attrs.field(factory=dict)  # the one traced value of each node
-    parts: dict[tuple[fx.Node, Any], Traced] = attrs.field(
+    values: dict[fx.Node, GraphValue] = attrs.field(
+        factory=dict
+    )  # the one traced value of each node
+    parts: dict[tuple[fx.Node, Any], GraphValue] = attrs.field(
         factory=dict
     )  # parts of results that were asked for
-    boxes: dict[fx.Node, Traced] = attrs.field(factory=dict)  # floats as tensors
+    boxes: dict[fx.Node, GraphValue] = attrs.field(factory=dict)  # floats as tensors
     effects: set[fx.Node] = attrs.field(factory=set)  # nodes seen to change something
     written: list[torch.Tensor] = attrs.field(factory=list)  # examples that were written to
     lasting: bool = False  # a write gave one from outside a history that nothing takes away again
@@ -75,7 +77,9 @@ class SubgraphTracer:
     given: dict[fx.Node, int] = attrs.field(
         factory=dict
     )  # what the operator gives of a body: position in its result
-    call: Traced | None = None  # the operator, in the parent, when it gives what this body gives
+    call: GraphValue | None = (
+        None  # the operator, in the parent, when it gives what this body gives
+    )
     function_stack: tuple[tuple[str, Any], ...] = ()  # the operators this body is inside of
 
     # -- nodes ------------------------------------------------------------------------------------------------------
@@ -86,7 +90,7 @@ class SubgraphTracer:
         self.journal.record(lambda: self._erase(node))
         return node
 
-    def remember(self, traced: Traced) -> Traced:
+    def remember(self, traced: GraphValue) -> GraphValue:
         self.values[traced.node] = traced
         return traced
 
@@ -96,7 +100,7 @@ class SubgraphTracer:
         if not self.closed:
             self.graph.erase_node(node)
 
-    def placeholder(self, hint: str, example: Any, *, explicit: bool = False) -> Traced:
+    def placeholder(self, hint: str, example: Any, *, explicit: bool = False) -> GraphValue:
         """A new placeholder, after those of its kind and before every other node."""
         position = self.explicit if explicit else len(self.placeholders)
         node = self.graph.create_node(
@@ -110,7 +114,7 @@ class SubgraphTracer:
         self.placeholders.insert(position, node)
         self.explicit += explicit
         self.journal.record(lambda: self._drop_placeholder(node, explicit))
-        traced = self.remember(Traced(node, example))
+        traced = self.remember(GraphValue(node, example))
         self.note_symbol(traced)
         return traced
 
@@ -133,21 +137,21 @@ class SubgraphTracer:
         self._erase(node)
 
     # -- symbols ----------------------------------------------------------------------------------------------------
-    def note_symbol(self, traced: Traced) -> None:
+    def note_symbol(self, traced: GraphValue) -> None:
         """If the value is a symbol as such, this is where it is read from here on."""
         if (symbol := _plain_symbol(traced.example)) is not None and symbol not in self.symbols:
             self.bind(symbol, traced)
 
-    def bind(self, symbol: Symbol, traced: Traced) -> None:
+    def bind(self, symbol: Symbol, traced: GraphValue) -> None:
         """From here on `symbol` is read from this node."""
         self.journal.put(self.symbols, symbol, traced)
 
-    def bind_unbacked(self, bindings: dict[Symbol, KeyPath], producer: Traced) -> None:
+    def bind_unbacked(self, bindings: dict[Symbol, KeyPath], producer: GraphValue) -> None:
         """Symbols that an operator just made up; a node that reads one is only added when something asks for it."""
         for symbol, path in bindings.items():
             self.journal.put(self.unbacked, symbol, (producer, path))
 
-    def symbol(self, symbol: Symbol) -> Traced | None:
+    def symbol(self, symbol: Symbol) -> GraphValue | None:
         """A value of this graph that equals `symbol`, lifted if need be; None when no graph around binds it."""
         if symbol in self.symbols:
             return self.symbols[symbol]
@@ -156,17 +160,17 @@ class SubgraphTracer:
         outer = None if self.parent is None else self.parent.symbol(symbol)
         return None if outer is None else self.local(outer)
 
-    def _read_unbacked(self, symbol: Symbol) -> Traced:
+    def _read_unbacked(self, symbol: Symbol) -> GraphValue:
         traced, path = self.unbacked[symbol]
         for key in path:
             traced = self._step(traced, key)
         if _plain_symbol(traced.example) is None:  # made of a bool
             traced.node.meta["example_value"] = number = number_for(self.world.env, symbol)
-            traced = self.remember(Traced(traced.node, number))
+            traced = self.remember(GraphValue(traced.node, number))
         self.bind(symbol, traced)
         return traced
 
-    def _step(self, traced: Traced, key: Any) -> Traced:
+    def _step(self, traced: GraphValue, key: Any) -> GraphValue:
         """One key of a path that torch reports: how to get nearer to a symbol that an operator made up."""
         value = key.get(traced.example)
         if isinstance(key, CallMethodKey):
@@ -174,14 +178,14 @@ class SubgraphTracer:
         function, rest = _read_by(key)
         return self._known("call_function", function, (traced.node, *rest), value)
 
-    def _known(self, op: str, target: Any, args: tuple[Any, ...], example: Any) -> Traced:
+    def _known(self, op: str, target: Any, args: tuple[Any, ...], example: Any) -> GraphValue:
         """A node of which it is known what it gives."""
         node = self.node(op, target, args, {})
         node.meta["example_value"] = example
-        return self.remember(Traced(node, example))
+        return self.remember(GraphValue(node, example))
 
     # -- values of the graphs around --------------------------------------------------------------------------------
-    def local(self, traced: Traced) -> Traced:
+    def local(self, traced: GraphValue) -> GraphValue:
         """`traced` as a value of this graph: itself, or the placeholder it is lifted to."""
         graph = traced.node.graph
         if graph is self.graph:
@@ -194,10 +198,10 @@ class SubgraphTracer:
         found = self.lifted.get(outer.node) or self._bound(outer.example)
         return found if found is not None else self._lift(outer)
 
-    def _bound(self, example: Any) -> Traced | None:
+    def _bound(self, example: Any) -> GraphValue | None:
         return None if (symbol := _plain_symbol(example)) is None else self.symbols.get(symbol)
 
-    def _lift(self, outer: Traced) -> Traced:
+    def _lift(self, outer: GraphValue) -> GraphValue:
         if outer.node.op == "get_attr":
             return self._copy_attribute(outer)
         if isinstance(outer.example, torch.SymFloat):
@@ -215,7 +219,7 @@ class SubgraphTracer:
         )  # what a closed one did not use is dropped
         return traced
 
-    def _lift_float(self, outer: Traced) -> Traced:
+    def _lift_float(self, outer: GraphValue) -> GraphValue:
         """Most operators take no floats: it goes in as a tensor, and is read in here."""
         assert self.parent is not None
         box = self.local(self.parent.box(outer))
@@ -224,7 +228,7 @@ class SubgraphTracer:
         self.adopt(outer, traced)
         return traced
 
-    def _lift_bool(self, outer: Traced) -> Traced:
+    def _lift_bool(self, outer: GraphValue) -> GraphValue:
         """Likewise, as an int."""
         assert self.parent is not None
         number = _CHOICE(outer.example, 1, 0)
@@ -234,7 +238,7 @@ class SubgraphTracer:
         self.adopt(outer, traced)
         return traced
 
-    def box(self, number: Traced) -> Traced:
+    def box(self, number: GraphValue) -> GraphValue:
         """A float of this graph as a tensor without dimensions. Compilers follow floats through arithmetic alone."""
         if number.node not in self.boxes:
             with self.world.mode:
@@ -250,13 +254,13 @@ class SubgraphTracer:
             )
         return self.boxes[number.node]
 
-    def note_box(self, number: Traced, tensor: Traced) -> None:
+    def note_box(self, number: GraphValue, tensor: GraphValue) -> None:
         """This tensor, which nothing writes to, holds the float."""
         self.journal.put(self.boxes, number.node, tensor)
 
     def _derived(
-        self, source: Traced, op: str, target: Any, args: tuple[Any, ...], example: Any
-    ) -> Traced:
+        self, source: GraphValue, op: str, target: Any, args: tuple[Any, ...], example: Any
+    ) -> GraphValue:
         """A node that the program did not ask for, on the line of another."""
         traced = self._known(op, target, args, example)
         traced.node.meta.update(
@@ -265,11 +269,11 @@ class SubgraphTracer:
         self.note_symbol(traced)
         return traced
 
-    def _copy_attribute(self, outer: Traced) -> Traced:
+    def _copy_attribute(self, outer: GraphValue) -> GraphValue:
         """What the graph itself holds needs no input: each module that needs it holds it."""
         node = self.node("get_attr", outer.node.target, (), {})
         node.meta.update(outer.node.meta)
-        traced = self.remember(Traced(node, outer.example))
+        traced = self.remember(GraphValue(node, outer.example))
         self.adopt(outer, traced)
         return traced
 
@@ -281,12 +285,12 @@ class SubgraphTracer:
         self.given = {
             value.node: index
             for index, value in reversed(list(enumerate(given)))
-            if type(value) is Traced
+            if type(value) is GraphValue
         }
         for graph in (self.graph, *self.bodies):
             self.journal.put(self.parent.bodies, graph, self)
 
-    def outer_of(self, traced: Traced) -> Traced | None:
+    def outer_of(self, traced: GraphValue) -> GraphValue | None:
         """What the graph around knows a value of this one by, if it is not computed here."""
         assert self.parent is not None
         if isinstance(traced.example, torch.SymInt) and not symbols_of(traced.example):
@@ -303,11 +307,11 @@ class SubgraphTracer:
             None,
         )
 
-    def computes(self, traced: Traced) -> bool:
+    def computes(self, traced: GraphValue) -> bool:
         """Whether it is made by a node here, and the graph around does not know it."""
         return traced.node.graph is self.graph and self.outer_of(traced) is None
 
-    def seen_outside(self, traced: Traced) -> Traced:
+    def seen_outside(self, traced: GraphValue) -> GraphValue:
         """A value of this body, for the graph around: what it was lifted from, or a part of what the operator gives."""
         if (outer := self.outer_of(traced)) is not None:
             return outer
@@ -321,7 +325,7 @@ class SubgraphTracer:
             )
         return self.parent.part(self.call, index)
 
-    def part(self, traced: Traced, index: Any) -> Traced:
+    def part(self, traced: GraphValue, index: Any) -> GraphValue:
         """A `getitem` node for part of a result; the example is at hand, so nothing runs."""
         local = self.local(traced)
         key = (local.node, index)
@@ -337,7 +341,7 @@ class SubgraphTracer:
                 ]
         return found
 
-    def adopt(self, outer: Traced, inner: Traced) -> None:
+    def adopt(self, outer: GraphValue, inner: GraphValue) -> None:
         """From here on `outer` is known by `inner` in this graph."""
         if outer.node not in self.lifted:
             self.journal.put(self.lifted, outer.node, inner)

@@ -3,7 +3,7 @@
     class TestMine(GraphRecorderConformance):
         @pytest.fixture
         def make_recorder(self):
-            return MyRecorder            # called with a `Places`
+            return MyRecorder            # called with a `TraceLocations`
 
 A recorder also needs `finish(outputs)`, giving something with `module` and `inputs` like a `CapturedGraph`.
 """
@@ -16,24 +16,24 @@ import pytest
 import torch
 from stator_bytecode.conformance import Conformance
 from stator_bytecode.errors import SourceSpan, Unsupported
-from stator_variables import Place, Places
+from stator_variables import TraceLocation, TraceLocations
 
 from stator_subgraphs._mutation import storage_of
-from stator_subgraphs.testing import Driver, FixedPlaces
+from stator_subgraphs.testing import Driver, FixedLocations
 
-__all__ = ["Conformance", "Driver", "FixedPlaces", "GraphRecorderConformance"]
+__all__ = ["Conformance", "Driver", "FixedLocations", "GraphRecorderConformance"]
 
 
 class GraphRecorderConformance(Conformance):
     """What trackers rely on. Every graph is run, and compared with the plain calls."""
 
     @pytest.fixture
-    def make_recorder(self) -> Callable[[Places], Any]:
+    def make_recorder(self) -> Callable[[TraceLocations], Any]:
         raise NotImplementedError("override the fixture `make_recorder`")
 
     @pytest.fixture
-    def driver(self, make_recorder: Callable[[Places], Any]) -> Driver:
-        return Driver(make_recorder(FixedPlaces()))
+    def driver(self, make_recorder: Callable[[TraceLocations], Any]) -> Driver:
+        return Driver(make_recorder(FixedLocations()))
 
     # -- inputs -----------------------------------------------------------------------------------------------------
     def test_one_tensor_is_one_input(self, driver: Driver) -> None:
@@ -193,11 +193,15 @@ class GraphRecorderConformance(Conformance):
         assert torch.is_grad_enabled()
 
     # -- metadata ---------------------------------------------------------------------------------------------------
-    def test_a_node_says_where_it_is_from(self, make_recorder: Callable[[Places], Any]) -> None:
+    def test_a_node_says_where_it_is_from(
+        self, make_recorder: Callable[[TraceLocations], Any]
+    ) -> None:
         inner, outer = SourceSpan("program.py", "g", 7), SourceSpan("program.py", "f", 3)
         driver = Driver(
             make_recorder(
-                FixedPlaces(Place((outer, inner), (("key", "layers.0", torch.nn.Linear),)))
+                FixedLocations(
+                    TraceLocation((outer, inner), (("key", "layers.0", torch.nn.Linear),))
+                )
             )
         )
         node = driver.call(torch.neg, driver.input("x", torch.ones(1))).node

@@ -5,7 +5,8 @@ The evidence is counted per call site (caller, instruction, callee), while traci
 - `contributing`: an operator of a graph was recorded in the function, or below it. Such a call is always traced.
 - `breaks`: traces that broke in the function or below it.
 - `ends`: times that it came to its end after a break. One that broke four times, and came to its end twice without an
-  operator, is called natively from then on; so is what is left of it where it is under way (`stator_bytecode.Rest`).
+  operator, is called natively from then on; so is what is left of it where it is under way
+  (`stator_bytecode.InnermostFrames`).
 - One that breaks many times before its first end is finished natively at once, if none of its locals is a tensor or
   a module: drawing a figure breaks a thousand times.
 

@@ -29,7 +29,7 @@ import attrs
 import torch
 from stator_variables import UNTOLD, history_of
 
-from stator._compared import ATOMS, Comparison, parts
+from stator._comparison import ATOMS, Comparison, parts
 from stator._wrapper import original_of
 
 _HOLDERS_OF_FUNCTIONS = (staticmethod, classmethod, property, functools.partial, MethodType)
@@ -53,7 +53,7 @@ class CannotCopy(Exception):
 
 
 @attrs.define(eq=False)
-class Names:
+class OwnedNames:
     """Names of one owner: a namespace, a class, a cell, or a function (its defaults). `wanted`: these only."""
 
     owner: Any
@@ -117,7 +117,7 @@ class CopiedWorld:
     fn: FunctionType
     arguments: tuple[Any, ...]
     state: tuple[Any, ...] = attrs.field(init=False)
-    places: list[Names] = attrs.field(factory=list)
+    places: list[OwnedNames] = attrs.field(factory=list)
     left: list[dict[str, Any]] = attrs.field(factory=list)
     cuts_history: bool = False  # of a tensor that was computed: autograd may raise for the copy
     _copies: list[dict[str, Any]] = attrs.field(factory=list)
@@ -216,15 +216,19 @@ class CopiedWorld:
         wanted = frozenset(_names(fn.__code__))
         return self._at(
             *(
-                Names(namespace, "the global", wanted)
+                OwnedNames(namespace, "the global", wanted)
                 for namespace in _namespaces(fn.__globals__, wanted)
             ),
-            *(Names(cell, f"the variable {name}") for name, cell in cells),
-            *(Names(owner, f"{fn.__qualname__}'s") for owner in (fn, fn.__dict__)),
+            *(OwnedNames(cell, f"the variable {name}") for name, cell in cells),
+            *(OwnedNames(owner, f"{fn.__qualname__}'s") for owner in (fn, fn.__dict__)),
         )
 
     def _of_class(self, cls: type) -> list[Any]:
-        own = [] if cls.__flags__ & _IS_IMMUTABLE else self._at(Names(cls, f"{cls.__qualname__}'s"))
+        own = (
+            []
+            if cls.__flags__ & _IS_IMMUTABLE
+            else self._at(OwnedNames(cls, f"{cls.__qualname__}'s"))
+        )
         functions = [
             value
             for value in vars(cls).values()
@@ -232,7 +236,7 @@ class CopiedWorld:
         ]
         return [*own, *functions, *cls.__bases__]
 
-    def _at(self, *places: Names) -> list[Any]:
+    def _at(self, *places: OwnedNames) -> list[Any]:
         self.places += places
         return [value for place in places for value in place.read().values()]
 

@@ -26,14 +26,14 @@ from stator_guards import (
 from stator_variables import Step, is_drawn
 
 from stator._entry_source import ending, function_text, inference_marks
-from stator._fallback import Plainly, Remainder
+from stator._fallback import EagerFallback, Remainder
 from stator._kernel_state import SEVERAL, StateCalls, state_calls
 from stator._kernel_state import run as run_setters
 from stator._known_graph import KnownGraph, key_of
 from stator._options import Options
-from stator._saying import Saying, silent
 from stator._target import Continuation, Target, start_of
-from stator._trace import Traced
+from stator._trace import TraceResult
+from stator._warning_replay import WarningReplay, silent
 from stator.errors import BackendFailed, InternalError, Unsupported, backend_boundary
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class EntryData:
 
 
 def make_entry(
-    traced: Traced,
+    traced: TraceResult,
     retrace: Retrace,
     site: Site | None,
     ambient: AmbientState,
@@ -93,7 +93,7 @@ def make_entry(
             shared = _lowered_once(traced, options, ambient, effects, known)
             lowered, ran = shared.lowered, shared.module
     if lowered is not None and warned:
-        lowered = attrs.evolve(lowered, callable=Saying(lowered.callable, warned))
+        lowered = attrs.evolve(lowered, callable=WarningReplay(lowered.callable, warned))
     guards = [*traced.guards, Guard(None, GlobalState(), start_of(target))]
     with one_at_a_time:  # these are found with fake tensors, too; after the lowering
         guards += [
@@ -127,8 +127,10 @@ def finishing_entry(
     data = EntryData(target, None, "", 0, reason, 0.0, {})
     name = f"entry_{next(_numbers)}"
     state = "".join(f"{parameter}, " for parameter in target.parameters)
-    data.source = function_text(name, target.parameters, [f"return Plainly(remainder, ({state}))"])
-    data.namespace = {"Plainly": Plainly, "remainder": remainder}
+    data.source = function_text(
+        name, target.parameters, [f"return EagerFallback(remainder, ({state}))"]
+    )
+    data.namespace = {"EagerFallback": EagerFallback, "remainder": remainder}
     filename = f"<stator {name}: {target.name}>"
     run = load_source(data.source, filename, dict(data.namespace), data)[name]
     return Entry(options.stack.guards([], target.parameters), run, data.source, key, data)
@@ -155,7 +157,7 @@ def _runs_in_order(options: Options, effects: GraphEffects) -> bool:
 
 
 def _lowered_once(
-    traced: Traced,
+    traced: TraceResult,
     options: Options,
     ambient: AmbientState,
     effects: GraphEffects,
@@ -173,7 +175,7 @@ def _lowered_once(
 
 
 def _lowered(
-    traced: Traced, options: Options, ambient: AmbientState, effects: GraphEffects
+    traced: TraceResult, options: Options, ambient: AmbientState, effects: GraphEffects
 ) -> Lowered:
     from stator_subgraphs import add_fake_kernels, needs_fake_kernels
 
@@ -273,7 +275,7 @@ def _checked(source: Source) -> Source:
 # -- the function ----------------------------------------------------------------------------------------------------
 def _function(
     target: Target,
-    traced: Traced,
+    traced: TraceResult,
     lowered: Lowered | None,
     site: Site | None,
     recovery: Recovery | None,
@@ -301,14 +303,16 @@ def _loads(emitter: Any, target: Target) -> list[str]:
         return list(emitter.loads)
     errors, plainly = (
         emitter.capture((KeyError, ReferenceError), "Gone"),
-        emitter.capture(Plainly, "Plainly"),
+        emitter.capture(EagerFallback, "EagerFallback"),
     )
     state = "".join(f"{name}, " for name in target.parameters)
     again = f"return {plainly}({emitter.capture(target, 'target')}, ({state}))"
     return ["try:", *(f"    {line}" for line in emitter.loads), f"except {errors}:", f"    {again}"]
 
 
-def _graph_call(traced: Traced, lowered: Lowered, recovery: Recovery, target: Target) -> list[str]:
+def _graph_call(
+    traced: TraceResult, lowered: Lowered, recovery: Recovery, target: Target
+) -> list[str]:
     """`g = graph(inputs)`, and what is done when that raises."""
     emitter = traced.emitter
     graph = emitter.capture(_giving_outputs(lowered), "graph")
@@ -334,7 +338,7 @@ def _graph_call(traced: Traced, lowered: Lowered, recovery: Recovery, target: Ta
     ]
 
 
-def _kept(traced: Traced, recovery: Recovery) -> Iterator[str]:
+def _kept(traced: TraceResult, recovery: Recovery) -> Iterator[str]:
     """Yield the arguments of `Recovery.before`: tensors that exist before the entry, and random streams."""
     load = traced.emitter.load
     for item in traced.captured.inputs:
@@ -345,7 +349,7 @@ def _kept(traced: Traced, recovery: Recovery) -> Iterator[str]:
 
 
 def _recovery(
-    traced: Traced,
+    traced: TraceResult,
     effects: GraphEffects,
     steps: Sequence[Step],
     retrace: Retrace,
@@ -390,7 +394,7 @@ MANY = 4
 """So many inputs in a row are worth a call that reads them all."""
 
 
-def _inputs(traced: Traced, target: Target, emitter: Any) -> list[str]:
+def _inputs(traced: TraceResult, target: Target, emitter: Any) -> list[str]:
     """The arguments of the graph; what lies deep in the parameters, a model's weights say, is loaded together."""
     found: list[str] = []
     for deep, items in itertools.groupby(traced.captured.inputs, _is_deep):

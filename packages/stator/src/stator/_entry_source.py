@@ -8,10 +8,10 @@ import torch
 from stator_bytecode import Goto, Site
 from stator_variables import as_inference
 
-from stator._trace import Traced
+from stator._trace import TraceResult
 
 
-def ending(traced: Traced, site: Site | None) -> str:
+def ending(traced: TraceResult, site: Site | None) -> str:
     """Return the last line of an entry: it returns the result, or the state with which `site` continues."""
     if site is None:
         return f"return {traced.result}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import attrs
-from stator_bytecode import Rest
+from stator_bytecode import InnermostFrames
 
 
 class Native(Protocol):
@@ -18,14 +18,14 @@ class Native(Protocol):
 class Remainder:
     """The innermost frames of a continuation: their caller goes on as before, in `Region.dispatch`."""
 
-    rest: Rest
+    rest: InnermostFrames
 
-    def plain(self) -> Rest:
+    def plain(self) -> InnermostFrames:
         return self.rest
 
 
 @attrs.define
-class Plainly:
+class EagerFallback:
     """Result of an entry that gives up before it had an effect: run `target` natively on `state`."""
 
     target: Native

@@ -11,7 +11,7 @@ from stator_bytecode import Goto, Point, drive
 from stator_guards import compile_guards
 
 from stator._dump import Portable
-from stator._fallback import Plainly
+from stator._fallback import EagerFallback
 from stator._portable import loads
 from stator._region import NOTHING
 from stator._target import Continuation, Root
@@ -35,11 +35,11 @@ class Loaded:
     def finish(self, result: Any) -> Any:
         if type(result) is Goto:
             return drive(result.site, result.take(), self._dispatch)
-        return result.run() if type(result) is Plainly else result
+        return result.run() if type(result) is EagerFallback else result
 
     def _dispatch(self, point: Point, state: Sequence[Any]) -> Any:
         result = self._enter(point, Continuation(point), tuple(state))
-        return result.run() if type(result) is Plainly else result
+        return result.run() if type(result) is EagerFallback else result
 
     def _enter(
         self, point: Point | None, target: Root | Continuation, state: tuple[Any, ...]
@@ -48,7 +48,7 @@ class Loaded:
         for check, run in self.entries.get(point, ()):
             if check(*state):
                 return run(*state)
-        return Plainly(target, state)
+        return EagerFallback(target, state)
 
 
 def load(folder: str | Path) -> Any:

@@ -15,8 +15,8 @@ from stator_guards import Guard, GuardSet, compile_guards
 from stator_variables import DEFAULT_HANDLERS, Space, SymbolicDomain
 
 from stator import _module
+from stator._deferred_warning import defer_warning
 from stator._stress import MODES, is_mode, stressed
-from stator._telling import tell_later
 from stator.errors import InvalidOption, InvalidUse, backend_boundary
 
 
@@ -42,7 +42,7 @@ def installed_operators() -> Mapping[Any, Any]:
             tables.append(point.load())
         except Exception as error:  # importing a distribution of somebody else may raise anything
             text = f"the operators {point.name!r} ({point.value}) are not available: {error!r}"
-            tell_later(UserWarning(text))
+            defer_warning(UserWarning(text))
 
     return OPERATORS.merged_with(*tables)
 

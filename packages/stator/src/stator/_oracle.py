@@ -24,7 +24,7 @@ from stator_backends import AmbientState
 from stator_bytecode import passed_over
 from torch.utils.hooks import RemovableHandle
 
-from stator._compared import Comparison
+from stator._comparison import Comparison
 from stator._copied_world import CannotCopy, CopiedWorld
 from stator._region import NOTHING, Region
 from stator._traceback import OWN_CODES
@@ -78,7 +78,7 @@ def _process() -> dict[str, Any]:
 
 
 @attrs.frozen(eq=False)
-class Outcome:
+class RunOutcome:
     """What one run gave and left."""
 
     result: Any = None
@@ -112,12 +112,12 @@ class Oracle:
             if world.cuts_history:
                 _leave_out(_ANOTHER_HISTORY.format(error), 2)
             else:
-                self._compare(expected, Outcome(error=error), world)
+                self._compare(expected, RunOutcome(error=error), world)
             raise
-        self._compare(expected, Outcome(result), world)
+        self._compare(expected, RunOutcome(result), world)
         return result
 
-    def _beside(self, state: tuple[Any, ...]) -> tuple[CopiedWorld, Outcome] | None:
+    def _beside(self, state: tuple[Any, ...]) -> tuple[CopiedWorld, RunOutcome] | None:
         """What the plain function did in a copied world; None, with a warning, where there is no faithful copy.
         `run` is passed over: the warning is about its caller."""
         try:
@@ -127,18 +127,18 @@ class Oracle:
             _leave_out(reason, 3)
             return None
 
-    def _plain(self, world: CopiedWorld) -> Outcome:
+    def _plain(self, world: CopiedWorld) -> RunOutcome:
         with _unheard(), _process_kept(), world.installed():
             try:
-                return Outcome(
+                return RunOutcome(
                     contextvars.copy_context().run(self.region.root.target.plain(), *world.state)
                 )
             except Exception as error:  # whatever the program raises is its outcome
                 if world.cuts_history:
                     raise CannotCopy(_ANOTHER_HISTORY.format(error)) from error
-                return Outcome(error=error)
+                return RunOutcome(error=error)
 
-    def _compare(self, expected: Outcome, found: Outcome, world: CopiedWorld) -> None:
+    def _compare(self, expected: RunOutcome, found: RunOutcome, world: CopiedWorld) -> None:
         names = self.region.root.target.parameters
         parts = [
             ("the exception", _described(expected.error), _described(found.error)),
@@ -158,7 +158,7 @@ class Oracle:
         ]:
             raise OracleMismatch(where, left, right, self._where(expected)) from found.error
 
-    def _where(self, expected: Outcome) -> SourceSpan:
+    def _where(self, expected: RunOutcome) -> SourceSpan:
         """The line that raised, else the function."""
         if expected.error is not None:
             frame = traceback.extract_tb(expected.error.__traceback__)[-1]

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from stator_bytecode import Code, Point, Rest, Site, decode
+from stator_bytecode import Code, InnermostFrames, Point, Site, decode
 
 from stator.errors import InvalidUse
 
@@ -26,7 +26,7 @@ def dumps(value: Any) -> bytes:
     """Raises InvalidUse, naming the object, for what can go neither by reference nor by value."""
     stream = io.BytesIO()
     try:
-        Writer(stream).dump(value)
+        PortablePickler(stream).dump(value)
     except (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise InvalidUse(
             f"cannot dump: {error}", "keep such an object out of the compiled function"
@@ -34,7 +34,7 @@ def dumps(value: Any) -> bytes:
     return stream.getvalue()
 
 
-class Writer(pickle.Pickler):
+class PortablePickler(pickle.Pickler):
     """The C pickler, with our references for what it refuses or would take apart."""
 
     def __init__(self, stream: io.BytesIO) -> None:
@@ -53,13 +53,13 @@ class Writer(pickle.Pickler):
         return _reduced_class(value) if isinstance(value, type) else NotImplemented
 
 
-class Reader(pickle.Unpickler):
+class PortableUnpickler(pickle.Unpickler):
     def persistent_load(self, reference: Any) -> dict[str, Any]:
         return vars(module_at(*reference))
 
 
 def loads(data: bytes) -> Any:
-    return Reader(io.BytesIO(data)).load()
+    return PortableUnpickler(io.BytesIO(data)).load()
 
 
 def _has_name(module: Any) -> bool:
@@ -194,6 +194,6 @@ _REDUCERS: dict[type, Callable[[Any], Any]] = {
     weakref.ReferenceType: lambda reference: (Strong, (reference(),)),
     Code: lambda code: (decode, (code.raw,)),
     Point: lambda point: (Point, (point.frames, point.carried)),
-    Rest: lambda rest: (Rest, (rest.start, rest.first)),
+    InnermostFrames: lambda rest: (InnermostFrames, (rest.start, rest.first)),
     Site: lambda site: (Site, (site.point,)),
 }

@@ -7,15 +7,13 @@ step comes after such an operator. All other entries with steps save nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import attrs
 from stator_guards import Source
 from stator_subgraphs import calls_in, may_raise
 from stator_variables import Emitter, Step, lines_of
 from torch.fx import GraphModule
-
-Restore = Callable[[], object]
 
 
 @attrs.frozen(eq=False)

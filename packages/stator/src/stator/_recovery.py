@@ -18,7 +18,7 @@ Nothing of this costs a call that does not raise, except for the copies of 3.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,12 @@ from stator_bytecode import Point, Site, exception_field, passed_over, set_excep
 from stator_subgraphs import bodies_of
 from stator_variables import saved_stream
 
-from stator._fallback import Plainly
+from stator._fallback import EagerFallback
 from stator._graph_effects import GraphEffects, has_effect
-from stator._random_steps import RandomSteps, Restore
-from stator._resumption import Failure, Resumption, Unavailable, has_saved_tensor_hooks
+from stator._random_steps import RandomSteps
+from stator._resumption import NodeFailure, Resumption, Unavailable, has_saved_tensor_hooks
 from stator._retrace import Retrace
-from stator._saved_tensor import Saved, save
+from stator._saved_tensor import SavedTensor, save
 from stator._target import Continuation, Target
 from stator._traceback import OWN_CODES
 from stator.errors import BackendFailed, Unsupported
@@ -72,8 +72,8 @@ class Before:
     """State that the graph may change, as it was before."""
 
     rng: torch.Tensor | None
-    saved: tuple[Saved, ...]
-    streams: tuple[Restore, ...] = ()
+    saved: tuple[SavedTensor, ...]
+    streams: tuple[Callable[[], object], ...] = ()
 
     def restore(self) -> bool:
         """Return False, with nothing changed, if that is not possible."""
@@ -133,10 +133,10 @@ class Recovery:
         state: tuple[Any, ...],
         before: Before | None = None,
         drawn: Sequence[Any] = (),
-    ) -> Plainly:
+    ) -> EagerFallback:
         """Return how the program goes on; raise `error` where nothing but that is left."""
         self.failures[:] = [f"{type(error).__name__}: {error}"]
-        failure = None if self.module is None else Failure.of(error, self.module, self.ran)
+        failure = None if self.module is None else NodeFailure.of(error, self.module, self.ran)
         is_of_operator = self._is_of_operator(error, failure)
         for setting, start in self.settings:
             setting.set(start)
@@ -157,7 +157,7 @@ class Recovery:
         finally:
             del error, failure, before  # the traceback holds this frame
 
-    def _is_of_operator(self, error: BaseException, failure: Failure | None) -> bool:
+    def _is_of_operator(self, error: BaseException, failure: NodeFailure | None) -> bool:
         """Return True if an operator of torch raised, so that it raises again when it runs again."""
         if isinstance(error, BackendFailed):
             return self.forgives
@@ -167,11 +167,11 @@ class Recovery:
             return False
         return not _is_raised_by_program(error)
 
-    def _run_natively(self, error: BaseException, state: tuple[Any, ...]) -> Plainly:
+    def _run_natively(self, error: BaseException, state: tuple[Any, ...]) -> EagerFallback:
         set_exception_field(
             error, "__traceback__", None
         )  # its frames hold modes that the graph entered
-        return Plainly(self.target, state)
+        return EagerFallback(self.target, state)
 
     def _restore(self, before: Before) -> bool:
         with torch.inference_mode(self.ambient.inference):
@@ -184,11 +184,11 @@ class Recovery:
     def _resume(
         self,
         error: BaseException,
-        failure: Failure,
+        failure: NodeFailure,
         state: tuple[Any, ...],
         made: Made,
         is_of_operator: bool,
-    ) -> Plainly | None:
+    ) -> EagerFallback | None:
         resumption = self._resumption(failure, state)
         if resumption is None or not self._rewind(resumption, made):
             return None
@@ -205,7 +205,7 @@ class Recovery:
             site = goto.site
         else:
             site = Throwing(goto.site, error)
-        return Plainly(Resumed(site, self.continuations), tuple(goto.state))
+        return EagerFallback(Resumed(site, self.continuations), tuple(goto.state))
 
     def _rewind(self, resumption: Resumption, made: Made) -> bool:
         """Put the streams back that have steps after the operator; the resumption makes those before it again."""
@@ -224,7 +224,7 @@ class Recovery:
                 restore()
         return True
 
-    def _resumption(self, failure: Failure, state: tuple[Any, ...]) -> Resumption | None:
+    def _resumption(self, failure: NodeFailure, state: tuple[Any, ...]) -> Resumption | None:
         name = failure.node.name
         if self.retrace is None or "began" not in failure.node.meta:
             return None
@@ -252,7 +252,7 @@ class Resumed:
         state.clear()
         if (continuation := self.continuations.get(point)) is None:
             continuation = self.continuations[point] = Continuation(point)
-        rest = Plainly(continuation, tuple(after))
+        rest = EagerFallback(continuation, tuple(after))
         del after
         return rest.run()
 

@@ -12,25 +12,30 @@ from typing import Any
 import attrs
 import torch
 from stator_backends import AmbientState, ordinary_signal_handlers
-from stator_bytecode import CallSite, Goto, Point, Rest, Site, drive, passed_over
+from stator_bytecode import CallSite, Goto, InnermostFrames, Point, Site, drive, passed_over
 from stator_guards import Cache, Entry
 from stator_variables import REPLACEABLE, can_be_taken, give_back, taken
 from torch.autograd import forward_ad
 
 from stator._call_history import CallEvidence, CallHistory, FirstRuns, visible_calls
+from stator._compilation_flag import compiling, is_compiling
+from stator._deferred_warning import (
+    RUNNERS,
+    defer_warning,
+    deferred_warnings,
+    show_deferred_warnings,
+)
 from stator._dynamic import Shapes, recorded
 from stator._entry import FloatsNeeded, finishing_entry, make_entry
-from stator._fallback import Plainly, Remainder
+from stator._fallback import EagerFallback, Remainder
 from stator._known_graph import KnownGraph
 from stator._lazy import make_parameters
 from stator._local_ends import observed_ends
-from stator._making import is_making, making
 from stator._options import Options
-from stator._raising import RaisingSite
+from stator._raising_site import RaisingSite
 from stator._release import without_frames
 from stator._retrace import Retrace
 from stator._target import Continuation, Root, Target
-from stator._telling import RUNNERS, tell, tell_later, untold
 from stator._trace import trace
 from stator._traceback import OWN_CODES
 from stator.errors import BackendFailed, SourceSpan, Unsupported
@@ -45,7 +50,7 @@ PATIENCE = 20_000
 
 
 @attrs.define(eq=False)
-class Place:
+class CompiledTarget:
     """A target with its cache and what is known about its inputs' shapes."""
 
     target: Target
@@ -56,7 +61,7 @@ class Place:
         int, ...
     ] = ()  # where in a state the locals are whose end a trace took for unobservable
     newest: dict[Hashable, Entry] = attrs.field(factory=dict)  # for each key the entry used last
-    under_modes: list[Place] = attrs.field(
+    under_modes: list[CompiledTarget] = attrs.field(
         factory=list
     )  # at most one: the same, for calls under function modes
     recent: Entry | None = None  # the entry used last
@@ -73,12 +78,12 @@ NOTHING = Entry(_NEVER, run=lambda *state: None)
 class Region:
     """`run(state)` is the compiled function; the wrapper tries the entry in `newest` before, without a call of ours."""
 
-    root: Place
+    root: CompiledTarget
     options: Options
     newest: list[Entry] = attrs.field(
         factory=lambda: [NOTHING]
     )  # one item: the entry of `root` used last
-    places: dict[Point, Place] = attrs.field(factory=dict)
+    places: dict[Point, CompiledTarget] = attrs.field(factory=dict)
     sites: dict[tuple[Point, str], Site] = attrs.field(
         factory=dict
     )  # and what the program raises there
@@ -102,10 +107,10 @@ class Region:
         """Drive what an entry gave to the end."""
         if type(result) is Goto:
             result = drive(result.site, result.take(), self.dispatch)
-        elif type(result) is Plainly:
+        elif type(result) is EagerFallback:
             result = result.run()
-        if untold.waiting:
-            tell()
+        if deferred_warnings.waiting:
+            show_deferred_warnings()
         return result
 
     def dispatch(self, point: Point, state: list[Any]) -> Any:
@@ -123,11 +128,11 @@ class Region:
         else:
             result = self.enter(place, values, key, entry)
         del values
-        return result.run() if type(result) is Plainly else result
+        return result.run() if type(result) is EagerFallback else result
 
     def enter(
         self,
-        place: Place,
+        place: CompiledTarget,
         state: tuple[Any, ...],
         key: Hashable = None,
         failed: Entry = NOTHING,
@@ -137,15 +142,15 @@ class Region:
             return self._enter_under_modes(place, state)
         return self._entered(place, state, key, failed)
 
-    def _enter_under_modes(self, place: Place, state: tuple[Any, ...]) -> Any:
+    def _enter_under_modes(self, place: CompiledTarget, state: tuple[Any, ...]) -> Any:
         """An entry puts modes back itself, those that are then entered; what runs plainly finds them as they were."""
         with taken() as modes:
             result = self._entered(self._under_modes(place), state)
-            if type(result) is Plainly:
+            if type(result) is EagerFallback:
                 give_back(modes)
             return result
 
-    def _under_modes(self, place: Place) -> Place:
+    def _under_modes(self, place: CompiledTarget) -> CompiledTarget:
         with self._lock:
             if not place.under_modes:
                 place.under_modes.append(_place(place.target, self.options))
@@ -153,7 +158,7 @@ class Region:
 
     def _entered(
         self,
-        place: Place,
+        place: CompiledTarget,
         state: tuple[Any, ...],
         key: Hashable = None,
         failed: Entry = NOTHING,
@@ -169,7 +174,7 @@ class Region:
         if entry is None:
             if self._refuses(place) and place.cache.is_full(key):
                 raise _past_limit(place.cache, key, state)
-            return Plainly(place.target, state)
+            return EagerFallback(place.target, state)
         if self._breaks_once(place, entry):
             place.cache.remove(entry)
             return entry.run(*state)
@@ -178,7 +183,7 @@ class Region:
             self._remember(place, key, entry)
         return _first_run(entry, state) if entry.data.made_calls else entry.run(*state)
 
-    def _breaks_once(self, place: Place, entry: Entry) -> bool:
+    def _breaks_once(self, place: CompiledTarget, entry: Entry) -> bool:
         """Return True if the cause of the break at the end of an entry is gone when it has run: the next call traces
         again, once for each such break, since the cause may return (a cache that is cleared)."""
         reason = entry.data.reason
@@ -187,7 +192,7 @@ class Region:
         place.passed.add(reason.where)
         return True
 
-    def _remember(self, place: Place, key: Hashable, entry: Entry) -> None:
+    def _remember(self, place: CompiledTarget, key: Hashable, entry: Entry) -> None:
         """Let the wrapper try the entry first, unless calls alternate among several: then the cache finds it sooner."""
         repeated = place.recent is entry or len(place.cache.entries(key)) <= 2
         place.recent = entry
@@ -195,13 +200,13 @@ class Region:
         if place is not self.root:  # reset meanwhile by another thread
             self.newest[0] = NOTHING
 
-    def _key(self, place: Place, state: tuple[Any, ...]) -> Hashable:
+    def _key(self, place: CompiledTarget, state: tuple[Any, ...]) -> Hashable:
         ending = observed_ends(state, place.ending) if place.ending else ()
         return (self.options.key, ending) if ending else self.options.key
 
-    # -- making -------------------------------------------------------------------------------------------------------
-    def _make(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
-        with making(), ordinary_signal_handlers():
+    # -- compiling ---------------------------------------------------------------------------------
+    def _make(self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable) -> Entry | None:
+        with compiling(), ordinary_signal_handlers():
             if (entry := self._finishing(place, state, key)) is not None:
                 return entry
             try:
@@ -210,7 +215,7 @@ class Region:
                 place.shapes.static_floats = True
                 return self._made(place, state, key)
 
-    def _made(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
+    def _made(self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable) -> Entry | None:
         ambient = AmbientState.capture()
         named = dict(zip(place.target.parameters, state, strict=True))
         shapes = place.shapes.policy(named)
@@ -264,7 +269,9 @@ class Region:
                 if any(site == other for _, other in visible_calls(point.frames)):
                     self.places.pop(point, None)
 
-    def _finishing(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
+    def _finishing(
+        self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable
+    ) -> Entry | None:
         """The entry that leaves a native call to Python; None outside of such calls."""
         target, known = place.target, self.history.native
         if isinstance(target, Root):
@@ -274,7 +281,7 @@ class Region:
         for site in self.history.native - known:
             self._forget_call(site)
         try:
-            remainder = Remainder(Rest(target.point, first))
+            remainder = Remainder(InnermostFrames(target.point, first))
         except Unsupported:
             return None  # a generator, say: this round of it is traced
         layout = target.point.frames[first]
@@ -282,11 +289,11 @@ class Region:
         reason = Unsupported("native-call", detail, "", layout.code.span(layout.pc))
         return finishing_entry(target, remainder, self.options, key, reason)
 
-    def _refuses(self, place: Place) -> bool:
+    def _refuses(self, place: CompiledTarget) -> bool:
         """`fullgraph` promises one graph or an error. What comes after lets out an exception: the effects are done."""
         return self.options.fullgraph and isinstance(place.target, Root)
 
-    def place_of(self, point: Point) -> Place:
+    def place_of(self, point: Point) -> CompiledTarget:
         if (found := self.places.get(point)) is None:
             with self._lock:
                 found = self.places.setdefault(point, _place(Continuation(point), self.options))
@@ -302,7 +309,7 @@ class Region:
             found = self.sites.setdefault((point, raises), made)
         return found
 
-    def all_places(self) -> list[Place]:
+    def all_places(self) -> list[CompiledTarget]:
         places = [self.root, *self.places.values()]
         return [each for place in places for each in (place, *place.under_modes)]
 
@@ -332,7 +339,7 @@ def _first_run(entry: Entry, state: tuple[Any, ...]) -> Any:
     return result
 
 
-def _place(target: Target, options: Options) -> Place:
+def _place(target: Target, options: Options) -> CompiledTarget:
     patience = math.inf if options.fullgraph else PATIENCE
     shapes = Shapes(
         options.dynamic,
@@ -340,14 +347,16 @@ def _place(target: Target, options: Options) -> Place:
         options.fullgraph,
         patience,
     )
-    return Place(
+    return CompiledTarget(
         target,
-        Cache(target.name, options.recompile_limit, warn=None if options.fullgraph else tell_later),
+        Cache(
+            target.name, options.recompile_limit, warn=None if options.fullgraph else defer_warning
+        ),
         shapes,
     )
 
 
-def _initializes(reason: Unsupported | None, place: Place) -> bool:
+def _initializes(reason: Unsupported | None, place: CompiledTarget) -> bool:
     """Return True if the trace ended where a lazy module makes its parameters, and count the call."""
     if reason is None or reason.reason != LAZY or place.lazy_calls >= LAZY_CALLS:
         return False
@@ -355,15 +364,19 @@ def _initializes(reason: Unsupported | None, place: Place) -> bool:
     return True
 
 
-def _must_not_compile(place: Place) -> bool:
+def _must_not_compile(place: CompiledTarget) -> bool:
     """Return whether a call that no entry accepts runs eagerly."""
     return bool(
-        place.refused or place.target.is_stale or is_making() or is_foreign_call() or has_others()
+        place.refused
+        or place.target.is_stale
+        or is_compiling()
+        or is_foreign_call()
+        or has_others()
     )
 
 
 _RUNNING = (Region.run, Region.enter, Region._entered, Region.finish, Region.dispatch)
-OWN_CODES.update(passed_over(*_RUNNING, Plainly.run, make_parameters))
+OWN_CODES.update(passed_over(*_RUNNING, EagerFallback.run, make_parameters))
 passed_over(Region._enter_under_modes, _first_run)
 RUNNERS.add(Region.finish.__code__)
 

@@ -6,10 +6,10 @@ Trackers, the graph and the interpreter refer to one another while they work. In
 from stator_bytecode import Machine, Unsupported
 from stator_variables import Space, forget_class
 
-from stator._places import MachinePlaces
+from stator._trace_location import MachineLocations
 
 
-def release(tracing: Space, machine: Machine, places: MachinePlaces) -> None:
+def release(tracing: Space, machine: Machine, places: MachineLocations) -> None:
     """Forget what was traced. Its guards, graph and emitted lines are finished by now and need none of it."""
     for tracker in tracing.heap.values():
         tracker.__dict__.clear()  # a tracker and that of its `__dict__` refer to each other

@@ -35,7 +35,7 @@ from stator._graph_effects import has_effect
 from stator._random_steps import RandomSteps, given_again
 from stator._retrace import Retrace
 from stator._target import Target
-from stator._trace import Traced
+from stator._trace import TraceResult
 from stator.errors import Unsupported
 
 _numbers = itertools.count()
@@ -54,7 +54,7 @@ class Unavailable(Exception):
 
 
 @attrs.frozen(eq=False)
-class Failure:
+class NodeFailure:
     """The node of a graph that raised, and the values that the graph had then."""
 
     node: fx.Node
@@ -64,7 +64,7 @@ class Failure:
     @classmethod
     def of(
         cls, error: BaseException, module: fx.GraphModule, ran: fx.GraphModule
-    ) -> Failure | None:
+    ) -> NodeFailure | None:
         """Find the node by the line in the generated function of `ran`, an equal graph; None if that did not run."""
         code = type(ran).forward.__code__
         entry: Any = exception_field(error, "__traceback__")
@@ -111,7 +111,7 @@ class Resumption:
 
     @classmethod
     def of(
-        cls, retrace: Retrace, state: tuple[Any, ...], failure: Failure, steps: RandomSteps
+        cls, retrace: Retrace, state: tuple[Any, ...], failure: NodeFailure, steps: RandomSteps
     ) -> Resumption:
         """Raises Unsupported when the trace takes another way than the first, or cannot be continued there."""
         traced = retrace.to(state, failure.node.meta["began"])
@@ -132,7 +132,7 @@ class Resumption:
             traced.captured.release()
 
     def resume(
-        self, target: Target, state: tuple[Any, ...], failure: Failure, drawn: Sequence[Any]
+        self, target: Target, state: tuple[Any, ...], failure: NodeFailure, drawn: Sequence[Any]
     ) -> Goto:
         """Raises Unavailable when a value is missing; then nothing has changed.
 
@@ -140,7 +140,7 @@ class Resumption:
         """
         named = dict(zip(target.parameters, state, strict=True))
         named |= {step.drawn.name: one for step, one in zip(self.steps, drawn, strict=False)}
-        values = _Values(self.captured, failure.frame.f_locals, named)
+        values = _NodeValues(self.captured, failure.frame.f_locals, named)
         outputs: Any = self.captured.graph.output_node().args[0]
         is_handled = bool(failure.node.meta.get("handled"))
 
@@ -156,7 +156,7 @@ class Resumption:
         return result
 
 
-def _compare(graph: fx.Graph, failure: Failure) -> bool:
+def _compare(graph: fx.Graph, failure: NodeFailure) -> bool:
     """Compare a new trace with the nodes that ran; return True if no effect among them is missing in it."""
     ran = {node.name: node for node in failure.before()}
     again = {node.name: node for node in graph.nodes if node.op.startswith("call")}
@@ -173,7 +173,7 @@ def _compare(graph: fx.Graph, failure: Failure) -> bool:
 
 
 def _function(
-    traced: Traced, target: Target, site: Site, steps: Sequence[str]
+    traced: TraceResult, target: Target, site: Site, steps: Sequence[str]
 ) -> Callable[..., Any]:
     emitter = traced.emitter
     name = f"resume_{next(_numbers)}"
@@ -194,7 +194,7 @@ def has_saved_tensor_hooks() -> bool:
 
 
 @attrs.define(eq=False)
-class _Values:
+class _NodeValues:
     """Values of a new trace's nodes: what the graph that raised has kept, or what can be computed from that.
 
     Only operators without effects, of values that nothing writes to, are run again; nobody can observe that.

@@ -24,7 +24,7 @@ def version(tensor: torch.Tensor) -> int:
 
 
 @attrs.frozen(eq=False)
-class Saved:
+class SavedTensor:
     """One tensor before the graph ran. Tensors over one storage share its copy."""
 
     tensor: torch.Tensor
@@ -71,7 +71,7 @@ class Saved:
                 self.tensor.copy_(self.history)
 
 
-def save(tensors: Sequence[torch.Tensor]) -> tuple[Saved, ...]:
+def save(tensors: Sequence[torch.Tensor]) -> tuple[SavedTensor, ...]:
     """Copy the storages of those of the tensors that are strided, or hold strided ones."""
     strided = [part for t in tensors for part in _with_parts(t) if t.layout is torch.strided]
     plain = [tensor for tensor in strided if not is_traceable_wrapper_subclass(tensor)]
@@ -91,11 +91,11 @@ def _with_parts(tensor: Any) -> Iterator[torch.Tensor]:
         yield from _with_parts(getattr(tensor, name))
 
 
-def _saved(tensor: torch.Tensor, content: torch.UntypedStorage | None) -> Saved:
+def _saved(tensor: torch.Tensor, content: torch.UntypedStorage | None) -> SavedTensor:
     grad_fn = history_of(tensor)
     with torch.enable_grad():
         history = tensor.clone() if isinstance(grad_fn, torch.autograd.graph.Node) else None
-    return Saved(
+    return SavedTensor(
         tensor, content, _geometry(tensor), tensor.requires_grad, grad_fn, history, version(tensor)
     )
 

@@ -11,13 +11,13 @@ import torch
 from torch._ops import OperatorBase, OpOverloadPacket
 
 from stator._control import REGIONS, call_name, is_disabled, python_call
+from stator._deferred_warning import depth_of_the_user
 from stator._module import CompiledModule, InPlace, compiled_module, put_in_place
 from stator._options import Options
 from stator._oracle import Oracle
 from stator._region import Region
 from stator._report import LiveReport
 from stator._target import Root
-from stator._telling import depth_of_the_user
 from stator._wrapper import make_wrapper, original_of, region_of
 from stator.errors import InvalidUse
 

@@ -18,19 +18,19 @@ from stator_bytecode.errors import NOWHERE, InternalError, SourceSpan, StatorErr
 from stator_guards import Guard
 
 from stator._call_history import CallEvidence, CallsUnderWay, visible_calls
-from stator._carried import Carried, held_by, reads_frames
+from stator._frame_state import Carried, held_by, reads_frames
 from stator._native_call import before_library, before_loop
 from stator._options import Options
-from stator._places import MachinePlaces
 from stator._release import release, without_frames
 from stator._target import Target
+from stator._trace_location import MachineLocations
 
 if TYPE_CHECKING:
     from stator_subgraphs import CapturedGraph
 
 
 @attrs.frozen(eq=False)
-class Traced:
+class TraceResult:
     """What one trace gives. `point` is None when the target ran to its end; `result` is then the value's expression.
     `raises` names the exception that the trace ended by, if it did; it `leaves` the instruction at `point` natively."""
 
@@ -49,7 +49,7 @@ class Traced:
 
 def trace(
     target: Target, state: tuple[Any, ...], options: Options, policy: variables.Policy
-) -> Traced:
+) -> TraceResult:
     """Trace `target` on `state`. Raises Unsupported when not even the start can be written down."""
     with (
         one_at_a_time
@@ -70,9 +70,9 @@ class _Again(StatorError):
 
 def _traced(
     target: Target, state: tuple[Any, ...], options: Options, policy: variables.Policy
-) -> Traced:
+) -> TraceResult:
     started = time.perf_counter()
-    places = MachinePlaces()
+    places = MachineLocations()
     graph = options.stack.graph(places, capture_data=options.captures_data)
     policy = attrs.evolve(policy, runs_in_order=not spec_of(options.backend).compiles)
     tracing = variables.StandardSpace(
@@ -109,7 +109,9 @@ def _traced(
         release(tracing, machine, places)
 
 
-def _evidence(traced: Traced, places: MachinePlaces, finished: list[CallSite]) -> CallEvidence:
+def _evidence(
+    traced: TraceResult, places: MachineLocations, finished: list[CallSite]
+) -> CallEvidence:
     """Return what the trace shows of the calls in it."""
     contributing = places.contributing(traced.captured.graph.nodes)
     frames = () if traced.point is None else traced.point.frames
@@ -180,7 +182,7 @@ def _refuse_deep(outcome: Outcome) -> None:
 
 def _written_down(
     outcome: Outcome, machine: Machine, tracing: variables.Space, graph: Any, started: float
-) -> Traced:
+) -> TraceResult:
     _refuse_deep(outcome)
     ends = isinstance(outcome, Escaped)  # which is the program's own way to end, and no break
     while True:
@@ -202,7 +204,9 @@ def _written_down(
     spent = time.perf_counter() - started
     leaves = isinstance(outcome, Escaped) and outcome.leaves
     raises = outcome.exception.cls.__name__ if isinstance(outcome, Escaped) else ""
-    return Traced(captured, emitter, guards, result, point, values, raises, leaves, reason, spent)
+    return TraceResult(
+        captured, emitter, guards, result, point, values, raises, leaves, reason, spent
+    )
 
 
 def _broken_at_raise(needed: variables.RaisedBefore, outcome: Outcome, machine: Machine) -> Broke:

@@ -9,7 +9,7 @@ For `def f(x, y=1)` the text is
             if not entry.guards.check(x, y):
                 return run((x, y,))
             result = entry.run(x, y)
-            if type(result) is Goto or type(result) is Plainly:
+            if type(result) is Goto or type(result) is EagerFallback:
                 return finish(result)
             return result
         except BaseException as error:
@@ -31,7 +31,7 @@ from typing import Any, Protocol
 from stator_bytecode import PASSED_OVER, Goto
 from stator_guards import Entry, load_source
 
-from stator._fallback import Plainly
+from stator._fallback import EagerFallback
 from stator._region import Region
 from stator._target import parameters_of
 from stator._traceback import WRAPPERS, hide
@@ -41,7 +41,17 @@ ORIGINAL = "__stator_original__"
 
 REGION = "__stator_region__"
 
-_GLOBALS = ("Unset", "default", "original", "newest", "run", "Goto", "Plainly", "finish", "hide")
+_GLOBALS = (
+    "Unset",
+    "default",
+    "original",
+    "newest",
+    "run",
+    "Goto",
+    "EagerFallback",
+    "finish",
+    "hide",
+)
 _LOCALS = ("entry", "result", "error")
 _BUILTINS = {"type": type, "BaseException": BaseException}
 
@@ -53,7 +63,7 @@ def {function}({signature}):
         if not {entry}.guards.check({arguments}):
             return {run}(({state}))
         {result} = {entry}.run({arguments})
-        if {type}({result}) is {Goto} or {type}({result}) is {Plainly}:
+        if {type}({result}) is {Goto} or {type}({result}) is {EagerFallback}:
             return {finish}({result})
         return {result}
     except {BaseException} as {error}:
@@ -133,7 +143,17 @@ def region_of(fn: Any) -> Region | None:
 
 
 def _load(fn: FunctionType, runner: Runner, region: Region | None) -> FunctionType:
-    values = (Unset, default_of, fn, runner.newest, runner.run, Goto, Plainly, runner.finish, hide)
+    values = (
+        Unset,
+        default_of,
+        fn,
+        runner.newest,
+        runner.run,
+        Goto,
+        EagerFallback,
+        runner.finish,
+        hide,
+    )
     parameters = parameters_of(fn.__code__)
     names = _unlike(parameters, (*_GLOBALS, *_LOCALS, *_BUILTINS))
     name = (

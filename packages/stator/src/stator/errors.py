@@ -70,21 +70,21 @@ class OracleWarning(UserWarning):
     """Oracle mode: a call was not compared, as something that it can reach has no faithful copy."""
 
 
-def _unknown_backend(error: stator_backends.UnknownBackend) -> StatorError:
+def _unknown_backend(error: stator_backends.BackendNotFound) -> StatorError:
     close = f"did you mean {' or '.join(map(repr, error.close))}? " if error.close else ""
     hint = f"{close}there are: {', '.join(error.known)}"
     return UnknownBackend(f"no backend is called {error.name!r}", hint, error.name, error.known)
 
 
-def _invalid_option(error: stator_backends.InvalidOption) -> StatorError:
+def _invalid_option(error: stator_backends.InvalidBackendOption) -> StatorError:
     problem = f"backend {error.backend!r}: {error.option}={error.value!r} is not valid"
     return InvalidOption(problem, f"expected {error.expected}", error.option)
 
 
 _BOUNDARY: dict[type[Exception], Callable[..., StatorError]] = {
-    stator_backends.UnknownBackend: _unknown_backend,
-    stator_backends.InvalidOption: _invalid_option,
-    stator_backends.BackendFailed: lambda error: BackendFailed(
+    stator_backends.BackendNotFound: _unknown_backend,
+    stator_backends.InvalidBackendOption: _invalid_option,
+    stator_backends.BackendError: lambda error: BackendFailed(
         error.name, error.reason, error.stage
     ),
     stator_backends.MalformedGraph: lambda error: InternalError(str(error)),

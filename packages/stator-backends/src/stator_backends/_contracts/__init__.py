@@ -19,19 +19,19 @@ from stator_backends._contracts._history import keep_history
 from stator_backends._contracts._shared_memory import share_memory
 from stator_backends._contracts._versions import keep_versions
 
-Restore = Callable[[Compiled], Compiled]
-Contract = Callable[[fx.GraphModule], Restore]
+ResultWrapper = Callable[[Compiled], Compiled]
+Contract = Callable[[fx.GraphModule], ResultWrapper]
 
 CONTRACTS: tuple[Contract, ...] = (keep_versions, keep_history, share_memory)
 """From the outermost wrapper to the innermost; the last one adds results to the graph and drops them again."""
 
 
-def prepare(gm: fx.GraphModule) -> list[Restore]:
+def prepare(gm: fx.GraphModule) -> list[ResultWrapper]:
     """Read what each contract has to restore; may append results to ``gm``."""
     return [contract(gm) for contract in CONTRACTS]
 
 
-def restore_all(compiled: Compiled, restores: Sequence[Restore]) -> Compiled:
+def restore_all(compiled: Compiled, restores: Sequence[ResultWrapper]) -> Compiled:
     """Wrap ``compiled`` so that its results keep all contracts; itself where there is nothing to restore."""
     for restore in reversed(restores):
         compiled = restore(compiled)

@@ -39,7 +39,7 @@ def share_memory(gm: fx.GraphModule) -> partial[Compiled]:
 
 
 @attrs.frozen
-class Root:
+class ViewBase:
     """The result at `index`, and the positions of the results that are views of it.
 
     `family` is the index, within its group, of the root with which it has one version counter: itself, if none.
@@ -84,7 +84,7 @@ def _is_to_be_shared(group: Mapping[int, Tensor]) -> bool:
     return len(group) > 1 and plain
 
 
-def _roots(results: list[Any], group: Mapping[int, Tensor]) -> list[Root]:
+def _roots(results: list[Any], group: Mapping[int, Tensor]) -> list[ViewBase]:
     """Return the roots of a group, and append those that are not among ``results``."""
     bases = {i: value if (base := value._base) is None else base for i, value in group.items()}
     roots = [*{id(base): base for base in bases.values()}.values()]
@@ -102,11 +102,11 @@ def _roots(results: list[Any], group: Mapping[int, Tensor]) -> list[Root]:
             n for n, other in enumerate(roots) if other is root or have_one_counter(other, root)
         )
         views = tuple(i for i, base in bases.items() if base is root and i != index)
-        made.append(Root(index, family, root._version, views))
+        made.append(ViewBase(index, family, root._version, views))
     return made
 
 
-def _sharing(groups: Sequence[Sequence[Root]], count: int, compiled: Compiled) -> Compiled:
+def _sharing(groups: Sequence[Sequence[ViewBase]], count: int, compiled: Compiled) -> Compiled:
     """Wrap ``compiled``: rebuild the groups, and return the first ``count`` results."""
 
     def call(*inputs: Any) -> Sequence[Any]:
@@ -119,7 +119,7 @@ def _sharing(groups: Sequence[Sequence[Root]], count: int, compiled: Compiled) -
     return call if groups else compiled
 
 
-def _rebuild_views(results: list[Any], group: Sequence[Root]) -> None:
+def _rebuild_views(results: list[Any], group: Sequence[ViewBase]) -> None:
     """Replace the results of a group by roots and views of them."""
     parts, roots = list(results), list[Tensor]()
     for root in group:

@@ -20,7 +20,7 @@ from stator_bytecode._codec._instruction import Code, Instruction
 from stator_bytecode._machine._frame import GeneratorStatus, Then
 
 
-class Holder(enum.Enum):
+class SimpleKind(enum.Enum):
     """Kinds without data."""
 
     VALUE = "value"
@@ -53,11 +53,11 @@ class CarriedAt:
     running: bool
 
 
-SlotKind: TypeAlias = Holder | RaisedAt | CarriedAt
+SlotKind: TypeAlias = SimpleKind | RaisedAt | CarriedAt
 
-VALUE, CELL, NULL_KIND = Holder.VALUE, Holder.CELL, Holder.NULL
+VALUE, CELL, NULL_KIND = SimpleKind.VALUE, SimpleKind.CELL, SimpleKind.NULL
 """NULL_KIND is an empty stack slot, and a local without a value, as the interpreter has it."""
-PREVIOUS, NO_PREVIOUS = Holder.PREVIOUS, Holder.NO_PREVIOUS
+PREVIOUS, NO_PREVIOUS = SimpleKind.PREVIOUS, SimpleKind.NO_PREVIOUS
 CARRYING: frozenset[SlotKind] = frozenset({VALUE, CELL, PREVIOUS})
 """Kinds that have a value in the flat state."""
 

@@ -9,12 +9,12 @@ waits for the value.
 
 from collections.abc import Callable
 
-from stator_bytecode._breaks._complete import Completion, write_completion
+from stator_bytecode._breaks._complete import FrameCompletion, write_completion
 from stator_bytecode._breaks._exit import Draft, Exit, exit_to
 from stator_bytecode._breaks._layout import NULL_KIND, FrameLayout
 from stator_bytecode._breaks._native_frame import NativeFrame
 from stator_bytecode._breaks._point import Point
-from stator_bytecode._breaks._shape import Shapes, null_of, shapes_of
+from stator_bytecode._breaks._shape import StepEffect, null_of, shapes_of
 from stator_bytecode._breaks._stub import (
     FRAME_BOUND,
     Stub,
@@ -82,7 +82,7 @@ class NativeStack:
         return self.visible[-1]
 
     def _add_exit(
-        self, shapes: Shapes, jump: bool, null: str | None, handled: int | None = None
+        self, shapes: StepEffect, jump: bool, null: str | None, handled: int | None = None
     ) -> None:
         """`handled`: which of the values made is the exception being handled from then on."""
         used, kept, made = shapes.used, shapes.kept[jump], shapes.made[jump]
@@ -113,7 +113,7 @@ class NativeStack:
         if callee.generator is not None:
             _raise_end(frame, callee, inner)
         else:
-            write_completion(Completion(frame, inner, self._leave(frame)))
+            write_completion(FrameCompletion(frame, inner, self._leave(frame)))
         frame.clean_up(frame.places.handled, frame.glue.raws[begin:])
         return frame.function()
 

@@ -35,7 +35,7 @@ jumps."""
 
 
 @attrs.frozen
-class Shapes:
+class StepEffect:
     """Operands used by a native step, how many are kept, and values made, per exit."""
 
     used: tuple[int, ...]
@@ -45,22 +45,22 @@ class Shapes:
     jumps: bool
 
 
-def shapes_of(instr: Instruction) -> Shapes:
+def shapes_of(instr: Instruction) -> StepEffect:
     op, arg = instr.op, instr.arg
     count = operands(instr)
     if op in UNCHANGED:
         added = 2 if op == "MAP_ADD" else 1
-        return Shapes((arg + added, *range(added, 0, -1)), (1, 0), (0, 0), False)
+        return StepEffect((arg + added, *range(added, 0, -1)), (1, 0), (0, 0), False)
     used = tuple(range(count, 0, -1))
     if op == "DICT_MERGE":
-        return Shapes(used, (count - 1, 0), (0, 0), False)
+        return StepEffect(used, (count - 1, 0), (0, 0), False)
     if op == "SEND":
-        return Shapes(used, (1, int(instr.arg)), (1, 1), True)
+        return StepEffect(used, (1, int(instr.arg)), (1, 1), True)
     if op == "RERAISE":
-        return Shapes((1,), (0, 0), (0, 0), False)
+        return StepEffect((1,), (0, 0), (0, 0), False)
     kept = _KEPT.get(op, (0, 0))
     made = (values_made(instr) - kept[0], results(instr, True) - kept[1])
-    return Shapes(used, kept, made, instr.target >= 0)
+    return StepEffect(used, kept, made, instr.target >= 0)
 
 
 def values_made(instr: Instruction) -> int:

@@ -17,7 +17,7 @@ import attrs
 from stator_bytecode._breaks import _step
 from stator_bytecode._breaks._layout import FrameLayout
 from stator_bytecode._breaks._point import Point
-from stator_bytecode._breaks._propagation import Step
+from stator_bytecode._breaks._propagation import PointState
 from stator_bytecode._breaks._shuffle import NO_STEP
 from stator_bytecode._breaks._step import Take, Throw, ThrowingStep
 from stator_bytecode._breaks._traceback import hide, passed_over
@@ -43,7 +43,7 @@ class Site:
     def instruction(self) -> Instruction:
         return self.layout.instruction
 
-    def step(self, *state: Any) -> Step:
+    def step(self, *state: Any) -> PointState:
         """Run the instruction natively: the Point after it, and its flat state."""
         try:
             if (take := self._take) is None:
@@ -55,7 +55,7 @@ class Site:
         finally:
             state = ()  # it may hold an exception whose traceback holds this frame
 
-    def throw(self, error: BaseException, *state: Any) -> Step:
+    def throw(self, error: BaseException, *state: Any) -> PointState:
         """Raise `error` where the instruction stands, instead of running it: the Point of its
         handler, and its state.
 
@@ -103,7 +103,7 @@ class Arrival:
 
     point: Point
 
-    def step(self, *state: Any) -> Step:
+    def step(self, *state: Any) -> PointState:
         return self.point, state
 
 

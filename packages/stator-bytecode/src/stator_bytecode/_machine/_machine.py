@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeAlias
 
 from stator_bytecode._codec._instruction import Code, Instruction
-from stator_bytecode._machine import _saved
+from stator_bytecode._machine import _snapshot
 from stator_bytecode._machine._call_site import CallSite, call_sites
 from stator_bytecode._machine._completion import complete_in_domain
 from stator_bytecode._machine._domain import (
@@ -31,20 +31,20 @@ from stator_bytecode._machine._domain import (
 from stator_bytecode._machine._frame import Frame, GeneratorState, Snapshot
 from stator_bytecode._machine._generator import ALL_COMPLETIONS, ALL_THENS, resume
 from stator_bytecode._machine._outcome import Broke, Escaped, Outcome, Returned, Yielded
-from stator_bytecode._machine._refused import REFUSED
-from stator_bytecode._machine._saved import SAFE
+from stator_bytecode._machine._refusal import REFUSED
+from stator_bytecode._machine._snapshot import SAFE
 from stator_bytecode._machine._state import SWITCHED, Continue, MachineState
 from stator_bytecode._machine._unwind import unwind
 from stator_bytecode.errors import InternalError, Unsupported
 
-Handler: TypeAlias = "Callable[[Machine, Frame, Instruction], int | None]"
+OpcodeHandler: TypeAlias = "Callable[[Machine, Frame, Instruction], int | None]"
 """Run one instruction: the neutral index to go on at, None for the next one, or SWITCHED when the
 innermost frame changed.
 
-One that fails may leave the stack in any state, unless it is listed in SAFE (`_saved.py`).
+One that fails may leave the stack in any state, unless it is listed in SAFE (`_snapshot.py`).
 """
 
-Step = tuple[Handler, Instruction, bool]
+PreparedInstruction = tuple[OpcodeHandler, Instruction, bool]
 _SUSPENDING = frozenset({Invoke, Resume, Pending})
 
 
@@ -58,7 +58,7 @@ class Machine(MachineState):
     def __init__(
         self,
         domain: Domain,
-        handlers: Mapping[str, Handler],
+        handlers: Mapping[str, OpcodeHandler],
         depth_limit: int | None = None,
         native_calls: Collection[CallSite] = (),
     ) -> None:
@@ -66,7 +66,7 @@ class Machine(MachineState):
         self.handlers = handlers
         self.depth_limit = depth_limit
         self.native_calls = native_calls  # calls before which a run breaks
-        self._steps: dict[Code, dict[int, Step]] = {}
+        self._steps: dict[Code, dict[int, PreparedInstruction]] = {}
 
     def run(self, frames: list[Frame]) -> Outcome:
         """Run until the outermost of `frames` returns. Frames but the last must be parked without a
@@ -128,7 +128,7 @@ class Machine(MachineState):
             else:
                 return
 
-    def _prepare(self, steps: dict[int, Step], frame: Frame) -> Step:
+    def _prepare(self, steps: dict[int, PreparedInstruction], frame: Frame) -> PreparedInstruction:
         """An instruction that is reached for the first time: of a long function a continuation may
         run a few alone."""
         instr = frame.code.instructions[frame.pc]
@@ -200,7 +200,7 @@ class Machine(MachineState):
         target = self.finish(frame, parked.instruction, result, parked.coroutine)
         if callee.generator is not None and target != SWITCHED:
             self.domain.abandon(
-                [callee.generator, *self.ran_since(begun)], [], _saved.frame_values(self.frames)
+                [callee.generator, *self.ran_since(begun)], [], _snapshot.frame_values(self.frames)
             )
         self.proceed(frame, target)
         self.handing = None
@@ -220,13 +220,13 @@ class Machine(MachineState):
         if parked is None or parked.before is None:
             return None
         self.frames = self.frames[:depth]
-        return self.go_back(_saved.save_frames(self.frames, parked.before))
+        return self.go_back(_snapshot.save_frames(self.frames, parked.before))
 
     def _broke(self, reason: Unsupported) -> Broke:
         reason = _told(self.frames, reason)
         snapshot = self.go_back(self.save())
         if reason.where.line is None:
-            reason.where = _saved.span_of(snapshot)
+            reason.where = _snapshot.span_of(snapshot)
         return Broke(snapshot, reason)
 
 

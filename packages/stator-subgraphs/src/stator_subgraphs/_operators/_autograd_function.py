@@ -29,7 +29,7 @@ handlers: HandlerTable[Any, Any] = HandlerTable("autograd function")
 _OWN = ("needs_input_grad", "to_save", "dirty_tensors", "non_differentiable", "materialize_grads")
 _CONTEXTS: weakref.WeakKeyDictionary[type, type] = weakref.WeakKeyDictionary()
 Gradients = Generator[Any, Any, Any]
-Part = Callable[[variables.BodyTrace], Gradients]
+TracedPass = Callable[[variables.BodyTrace], Gradients]
 
 
 @handlers.handles(_applevel.unknown)
@@ -146,7 +146,7 @@ class Applying:
             defaults = yield from settle(variables.get_attribute(self.t, function, "__defaults__"))
             self.args += defaults.items[-missing:]
 
-    def recorded(self, forward: Part, backward: Part | None) -> Gradients:
+    def recorded(self, forward: TracedPass, backward: TracedPass | None) -> Gradients:
         """The node, over the bodies that these trace."""
         with self.trace("forward", writes=True) as body:
             self.lend_inputs(body)
@@ -219,7 +219,7 @@ class Applying:
             self._stored(name, vt) for name, vt in stored.items() if name not in _OWN
         )
         materialize = stored.get("materialize_grads", variables.ConstantTracker(True)).constant()
-        self.plan = targets.Plan(
+        self.plan = targets.ApplyPlan(
             positions=tuple(self.positions),
             arguments=len(self.args),
             outputs=tuple(outputs),
@@ -264,14 +264,14 @@ class Applying:
         self.extra.append(vt)
         return "extra", len(self.extra) - 1
 
-    def _stored(self, name: str, vt: Any) -> targets.Stored:
+    def _stored(self, name: str, vt: Any) -> targets.SavedAttribute:
         """A value on the context: constants, tensors, and containers of these."""
         leaves, spec = variables.flatten(self.t, vt)
-        return targets.Stored(name, spec, tuple(map(self._stored_leaf, leaves)))
+        return targets.SavedAttribute(name, spec, tuple(map(self._stored_leaf, leaves)))
 
     def _stored_leaf(self, vt: Any) -> Any:
         if isinstance(vt, variables.TensorTracker | variables.NumberTracker):
-            return targets.Kept(self._origin(vt))
+            return targets.SavedTensorSlot(self._origin(vt))
         if (value := vt.constant()) is not variables.MISSING:
             return value
         if vt.source is None or variables.real_of(vt) is variables.MISSING:
@@ -322,7 +322,7 @@ class Applying:
         """The others: what was saved, and then what the values on the context have in their places."""
         known = {"input": self.inputs, "output": self.tensors, "extra": self.extra}
         leaves = [leaf for stored in self.plan.attributes for leaf in stored.leaves]
-        kept = [leaf.origin for leaf in leaves if type(leaf) is targets.Kept]
+        kept = [leaf.origin for leaf in leaves if type(leaf) is targets.SavedTensorSlot]
         origins = [
             *((each, "saved") for each in self.plan.saved),
             *((each, "kept") for each in kept),
@@ -344,7 +344,7 @@ class Applying:
         for stored_as in self.plan.attributes:
             leaves, spec = variables.flatten(self.t, found[stored_as.name])
             again = [
-                next(values) if type(leaf) is targets.Kept else vt
+                next(values) if type(leaf) is targets.SavedTensorSlot else vt
                 for vt, leaf in zip(leaves, stored_as.leaves, strict=True)
             ]
             found[stored_as.name] = variables.unflatten(self.t, again, spec)
@@ -371,11 +371,11 @@ class Applying:
     def record(self) -> Any:
         t = self.t
         holder = t.graph.install(
-            self.cls.__name__, targets.Holder(self.cls, self.plan, self.has_setup)
+            self.cls.__name__, targets.StandInModule(self.cls, self.plan, self.has_setup)
         )
         forward = t.graph.install(f"{self.cls.__name__}_forward", self.forward_graph.module)
         backward, lifted = None, self.forward_graph.lifted
-        after: Sequence[variables.Traced] = ()
+        after: Sequence[variables.GraphValue] = ()
         if self.backward_graph is not None:
             backward = t.graph.install(f"{self.cls.__name__}_backward", self.backward_graph.module)
             after = self.backward_graph.lifted

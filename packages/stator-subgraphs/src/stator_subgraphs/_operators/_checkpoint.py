@@ -18,7 +18,7 @@ from torch._guards import TracingContext
 from torch.utils import checkpoint as checkpointing
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
-from stator_subgraphs._captured import CapturedModule
+from stator_subgraphs._captured_graph import CapturedModule
 
 handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 real_checkpoint: Any = checkpointing.checkpoint  # torch leaves it without types

@@ -9,12 +9,12 @@ from stator_variables import (
     BodyGraph,
     BodyTrace,
     ConstantTracker,
+    GraphValue,
     NumberTracker,
     Permits,
     Space,
     Spec,
     TensorTracker,
-    Traced,
     call,
     flatten,
     from_traced,
@@ -87,7 +87,7 @@ def _check(t: Space, pred: Any, operands: list[Any]) -> None:
             )
 
 
-def refuse_overlap(t: Space, bodies: Sequence[BodyGraph], operands: Sequence[Traced]) -> None:
+def refuse_overlap(t: Space, bodies: Sequence[BodyGraph], operands: Sequence[GraphValue]) -> None:
     """What a body writes to is not seen by another name: compilers take operands for tensors of their own."""
     storages = [
         storage_of(traced.example)

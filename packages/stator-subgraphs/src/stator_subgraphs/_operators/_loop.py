@@ -16,12 +16,12 @@ from stator_variables import (
     BodyGraph,
     BodyTrace,
     ConstantTracker,
+    GraphValue,
     NumberTracker,
     Permits,
     Space,
     Spec,
     TensorTracker,
-    Traced,
     frame_for,
     from_traced,
     leaf_of,
@@ -166,7 +166,7 @@ def _apart(t: Space, args: tuple[Any, ...]) -> tuple[Any, ...]:
     seen: set[int] = set()
 
     def operand(value: Any) -> Any:
-        if not isinstance(value, Traced) or not isinstance(value.example, torch.Tensor):
+        if not isinstance(value, GraphValue) or not isinstance(value.example, torch.Tensor):
             return value
         storage = storage_of(value.example)
         fresh = storage not in seen

@@ -4,12 +4,12 @@ from typing import Any
 
 import torch
 from stator_bytecode import HandlerTable, operation
-from stator_variables import BodyTrace, Permits, Space, Traced, from_traced, record_wrapping
+from stator_variables import BodyTrace, GraphValue, Permits, Space, from_traced, record_wrapping
 from torch._guards import TracingContext
 from torch._higher_order_ops.invoke_subgraph import invoke_subgraph, invoke_subgraph_placeholder
 
-from stator_subgraphs._captured import Body
-from stator_subgraphs._operators._reuse import Call, Region, is_same
+from stator_subgraphs._captured_graph import Body
+from stator_subgraphs._operators._reuse import RegionCall, ReusableRegion, is_same
 
 handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 
@@ -18,7 +18,10 @@ handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 @operation
 def region(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Plainly it is a call, so effects are kept; writes are where no gradient has to know of them."""
-    call, known = Call.of(t, args[0], args[1:], kwargs), t.shared.setdefault(Region, [])
+    call, known = (
+        RegionCall.of(t, args[0], args[1:], kwargs),
+        t.shared.setdefault(ReusableRegion, []),
+    )
     for before in known if call is not None else ():
         operands = before.operands(call) if before.serves(call) else None
         if operands is not None:
@@ -30,9 +33,13 @@ def region(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
         graph: Any = body.wrapping(result)
     _share(t.shared.setdefault(nested_region, []), graph)
     found = record_wrapping(t, nested_region, graph, "subgraph", result, _named)
-    call = Call.of(t, args[0], args[1:], kwargs)  # sizes are better known now
+    call = RegionCall.of(t, args[0], args[1:], kwargs)  # sizes are better known now
     if call is not None and len(known) < MANY and len(t.told_apart) == distinct:
-        _remember(t, known, Region.of(call, graph, result, [vt for vt, _ in body.touched.values()]))
+        _remember(
+            t,
+            known,
+            ReusableRegion.of(call, graph, result, [vt for vt, _ in body.touched.values()]),
+        )
     return found
 
 
@@ -40,13 +47,13 @@ MANY = 8
 """So many are compared with."""
 
 
-def _remember(t: Space, known: list[Any], region: Region | None) -> None:
+def _remember(t: Space, known: list[Any], region: ReusableRegion | None) -> None:
     if region is not None:
         known.append(region)
         t.journal.record(lambda: known.remove(region))
 
 
-def _again(t: Space, region: Region, operands: list[Any]) -> Any:
+def _again(t: Space, region: ReusableRegion, operands: list[Any]) -> Any:
     held = t.graph.install("subgraph", region.body.module)
     inputs = tuple(getattr(vt, "traced", vt) for vt in operands)
     traced = t.graph.call(nested_region, _named(held, inputs), {}, example=region.example(t))
@@ -80,6 +87,6 @@ def _share(known: list[Body], body: Body) -> None:
         body.module = equal.module
 
 
-def _named(held: Traced, inputs: tuple[Traced, ...]) -> tuple[Any, ...]:
+def _named(held: GraphValue, inputs: tuple[GraphValue, ...]) -> tuple[Any, ...]:
     """The name of the module tells compilers which calls are of one body."""
     return (held, held.node.target, *inputs)

@@ -18,17 +18,17 @@ import torch
 from stator_guards import Guard, Is, ParameterSource, PartSource, Source, TypeSource
 from torch import fx
 
-from stator_subgraphs._captured import Body
+from stator_subgraphs._captured_graph import Body
 from stator_subgraphs._structure import rebuild
 
-Place = tuple[str, Any]
+ValueOrigin = tuple[str, Any]
 """Where a value is to be had: ("argument", position), ("part", a source), ("kept", a symbol); of a result also
 ("input", position), ("output", position), ("constant", tracker)."""
 
 
 # -- a call -----------------------------------------------------------------------------------------------------------
 @attrs.frozen(eq=False)
-class Call:
+class RegionCall:
     """Of a region: its function, the leaves of its arguments, and what two calls must have in common."""
 
     t: variables.Space
@@ -38,7 +38,7 @@ class Call:
     @classmethod
     def of(
         cls, t: variables.Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> Call | None:
+    ) -> RegionCall | None:
         """None for one whose body cannot serve another call, nor the other way round."""
         if variables.real_of(function) is variables.MISSING or t.changed:
             return None
@@ -57,7 +57,7 @@ class Call:
 
     @property
     def objects(self) -> dict[str, Any]:
-        """Those among the leaves, by the name that they have in `Region.facts`."""
+        """Those among the leaves, by the name that they have in `ReusableRegion.facts`."""
         return {
             f"argument_{index}": leaf for index, leaf in enumerate(self.leaves) if _is_object(leaf)
         }
@@ -114,19 +114,21 @@ def _constant(value: Any) -> Any:
 
 # -- what was traced --------------------------------------------------------------------------------------------------
 @attrs.frozen(eq=False)
-class Region:
+class ReusableRegion:
     """One that was traced: what its body relies on, where its inputs are from, what it gives."""
 
     body: Body
     outline: Any
     facts: list[Guard]  # about parts of the objects among the arguments, which are parameters there
-    inputs: list[Place]
+    inputs: list[ValueOrigin]
     spec: variables.Spec
-    results: list[Place]
+    results: list[ValueOrigin]
     in_body: bool
 
     @classmethod
-    def of(cls, call: Call, body: Body, result: Any, changed: Sequence[Any]) -> Region | None:
+    def of(
+        cls, call: RegionCall, body: Body, result: Any, changed: Sequence[Any]
+    ) -> ReusableRegion | None:
         """`changed` are the objects that the body changed."""
         t = call.t
         touches = (
@@ -146,14 +148,14 @@ class Region:
         same = zip(body.outputs, region.example(t), strict=True)
         return region if all(_is_like(value, again) for value, again in same) else None
 
-    def serves(self, call: Call) -> bool:
+    def serves(self, call: RegionCall) -> bool:
         keeps = any(kind == "kept" for kind, _ in self.inputs)
         if self.outline != call.outline or (keeps and (self.in_body or call.t.touched)):
             return False
         state = call.state
         return all(fact.holds(state) for fact in self.facts)
 
-    def operands(self, call: Call) -> list[Any] | None:
+    def operands(self, call: RegionCall) -> list[Any] | None:
         """What the body is called with there; what holds of the parts is relied on from here on."""
         moved: dict[Any, Source] = {
             name: variables.source_of(leaf) for name, leaf in call.objects.items()
@@ -190,7 +192,7 @@ def _is_like(value: Any, again: Any) -> bool:
     )
 
 
-def _result(body: Body, leaf: Any) -> Place | None:
+def _result(body: Body, leaf: Any) -> ValueOrigin | None:
     if isinstance(leaf, variables.ConstantTracker) and leaf.source is None:
         return "constant", leaf
     if not isinstance(leaf, variables.TensorTracker):
@@ -211,7 +213,7 @@ def _outside(body: Body, leaf: Any) -> Any:
     )
 
 
-def _read(call: Call, kind: str, where: Any, moved: dict[Any, Source]) -> Any:
+def _read(call: RegionCall, kind: str, where: Any, moved: dict[Any, Source]) -> Any:
     if kind == "argument":
         return call.leaves[where]
     if kind == "kept":
@@ -232,7 +234,7 @@ def _moved(source: Any, moved: dict[Any, Source]) -> Source:
 class _Facts:
     """Everything that is known of parts of the arguments; `found` is None if some of it cannot be said of others."""
 
-    def __init__(self, call: Call, body: Body) -> None:
+    def __init__(self, call: RegionCall, body: Body) -> None:
         self.call = call
         self.given = [_outside(body, leaf) for leaf in call.leaves]
         self.names = {variables.source_of(leaf): name for name, leaf in call.objects.items()}
@@ -283,7 +285,7 @@ class _Facts:
             self.relative[source] = None if whole is None else attrs.evolve(source, whole=whole)
         return self.relative[source]
 
-    def place(self, traced: Any) -> Place | None:
+    def place(self, traced: Any) -> ValueOrigin | None:
         """Of a value that the body uses."""
         if traced.node in self.given:
             return "argument", self.given.index(traced.node)

@@ -24,11 +24,11 @@ from stator_variables import (
     BodyTrace,
     ConstantTracker,
     GraphFunction,
+    GraphValue,
     Permits,
     Space,
     Spec,
     TensorTracker,
-    Traced,
     TupleTracker,
     app_level,
     broadcast,
@@ -145,17 +145,17 @@ class Transformed:
             raise self.refuse("a function that gives more than tensors")
         self.graph, _ = self.body.flat(pair(*tensors))
 
-    def record(self, target: Any, options: Sequence[Any], extra: Sequence[Any] = ()) -> Traced:
+    def record(self, target: Any, options: Sequence[Any], extra: Sequence[Any] = ()) -> GraphValue:
         """The node, outside of the body."""
         module = self.t.graph.install(self.body.name, self.graph.module)
         inputs = [vt.traced for vt in (*self.outer, *extra)]
         return self.t.graph.call(target, [module, *options, *inputs, *self.graph.lifted], {})
 
-    def result(self, traced: Traced) -> Any:
+    def result(self, traced: GraphValue) -> Any:
         """The result, of a tuple of its tensors."""
         return unflatten(self.t, self.parts(traced, self.results), self.spec)
 
-    def besides(self, traced: Traced) -> list[Any]:
+    def besides(self, traced: GraphValue) -> list[Any]:
         """What the function gave besides, if it does."""
         return (
             []
@@ -163,7 +163,7 @@ class Transformed:
             else [unflatten(self.t, self.parts(traced, self.others), self.aux_spec)]
         )
 
-    def parts(self, traced: Traced, given: Sequence[Any] = ()) -> list[Any]:
+    def parts(self, traced: GraphValue, given: Sequence[Any] = ()) -> list[Any]:
         """Trackers of a tuple of tensors; one that the body gave back as it was is the tracker that it always had."""
         outside = dict(zip(map(id, self.inner), self.outer, strict=True))
         sources = [[outside.get(id(vt), vt)] for vt in given] or [[]] * len(traced.example)
@@ -403,7 +403,7 @@ def vjp_with_argnums(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 def _call_later(
     target: Any,
-    made: Traced,
+    made: GraphValue,
     taken: Spec,
     given: Spec,
     t: Space,

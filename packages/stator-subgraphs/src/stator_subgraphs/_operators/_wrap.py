@@ -116,9 +116,9 @@ def base(t: variables.Space, args: list[Any], kwargs: dict[str, Any], of: BaseHO
             t, of, f"{of._name}_body", args[0], args[1:], {}, variables.NOTHING, **options
         )
     )
-    if any(isinstance(value, variables.Traced) for value in options.values()) and _has_gradients(
-        t, result
-    ):
+    if any(
+        isinstance(value, variables.GraphValue) for value in options.values()
+    ) and _has_gradients(t, result):
         # Compilers keep tensors and numbers from forward to backward, and no record.
         raise t.unsupported(
             "higher-order-operator", f"gradients through {of._name} with such an option"

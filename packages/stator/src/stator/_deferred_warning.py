@@ -18,29 +18,29 @@ from stator._traceback import WRAPPERS
 
 
 @attrs.define(eq=False, slots=False)
-class _Untold(threading.local):
+class _DeferredWarnings(threading.local):
     waiting: list[Warning] = attrs.field(factory=list)
 
 
-untold = _Untold()
+deferred_warnings = _DeferredWarnings()
 """The warnings of this thread that wait for the outermost compiled function to return."""
 RUNNERS: set[CodeType] = set()
 """Codes of the functions that run parts of the program and show what waits at their end."""
 
 
-def tell_later(warning: Warning) -> None:
+def defer_warning(warning: Warning) -> None:
     """Show a warning when the outermost compiled function has returned."""
-    untold.waiting.append(warning)
+    deferred_warnings.waiting.append(warning)
 
 
-def tell() -> None:
+def show_deferred_warnings() -> None:
     """Show what waits, at the end of a runner; one inside of another runner leaves it to that one.
 
     The frames are looked at when something waits, which is rare: counting how deep they are costs every call.
     Raises what waits where the user makes errors of warnings.
     """
-    while untold.waiting and not _is_inside(sys._getframe(2)):
-        warnings.warn(untold.waiting.pop(0), stacklevel=depth_of_the_user())
+    while deferred_warnings.waiting and not _is_inside(sys._getframe(2)):
+        warnings.warn(deferred_warnings.waiting.pop(0), stacklevel=depth_of_the_user())
 
 
 def _is_inside(frame: FrameType | None) -> bool:

@@ -16,19 +16,19 @@ import attrs
 from stator_variables import filtered
 
 if TYPE_CHECKING:
-    from stator_subgraphs import Warned
+    from stator_subgraphs import CapturedWarning
 
 
-def silent(warned: list[Warned]) -> AbstractContextManager[None]:
+def silent(warned: list[CapturedWarning]) -> AbstractContextManager[None]:
     return filtered("ignore", *[one.text for one in warned])
 
 
 @attrs.define(eq=False)
-class Saying:
+class WarningReplay:
     """`graph`, with the warnings of its operators."""
 
     graph: Callable[..., Any]
-    warned: list[Warned]
+    warned: list[CapturedWarning]
     modules: dict[str, dict[str, Any]] = attrs.field(
         factory=dict
     )  # by file: the name, and what Python has shown of it

@@ -14,7 +14,7 @@ import attrs
 from stator_bytecode.errors import NOWHERE, SourceSpan
 
 from stator_guards._cells import Cells
-from stator_guards._held import short
+from stator_guards._object_ref import short
 from stator_guards._source import GuardRenderer, Once, Source, State
 
 CANNOT_READ = (
@@ -32,7 +32,7 @@ CANNOT_READ = (
 """What reading a source may raise when the program's state no longer has its shape, or a formula divides by zero: then
 the guard does not hold."""
 
-Case = Callable[[Any], Hashable]
+CaseFunction = Callable[[Any], Hashable]
 """Part of a discriminant, see `Kind.discriminants`. Runs no user code; raises `Undecided` where it would have to."""
 
 
@@ -101,7 +101,7 @@ class Kind:
         """Watch the fact, which holds of `value` now; False when it must be tested on every call."""
         return False
 
-    def discriminants(self) -> Sequence[tuple[Case, Hashable]]:
+    def discriminants(self) -> Sequence[tuple[CaseFunction, Hashable]]:
         """Functions from the value to a case, each with the one case in which the fact can hold."""
         return ()
 

@@ -22,7 +22,7 @@ SYMBOL = re.compile(r"\b[suz]\d+\b")
 
 
 @attrs.frozen
-class Warned:
+class CapturedWarning:
     """One warning. `often`: in each call of the operator; else C++ may give it once in the life of the process."""
 
     category: type[Warning]
@@ -33,27 +33,27 @@ class Warned:
 
 
 @attrs.define(eq=False)
-class Hearing:
-    """Around a run on fakes: what this thread warns of is kept in `heard`, and not shown."""
+class WarningCapture:
+    """Around a run on fakes: what this thread warns of is kept in `captured`, and not shown."""
 
     location: Location
-    heard: list[Warned] = attrs.field(factory=list)
+    captured: list[CapturedWarning] = attrs.field(factory=list)
     thread: int = 0
     show: Callable[..., Any] = warnings.showwarning
 
-    def __enter__(self) -> list[Warned]:
+    def __enter__(self) -> list[CapturedWarning]:
         vars(_fake).pop(
             "__warningregistry__", None
         )  # all operators are called at one line: each is to be heard
         self.thread, self.show = threading.get_ident(), warnings.showwarning
-        warnings.showwarning = self._hear
-        return self.heard
+        warnings.showwarning = self._capture
+        return self.captured
 
     def __exit__(self, *error: object) -> None:
         warnings.showwarning = self.show
         self.thread = 0
 
-    def _hear(
+    def _capture(
         self, message: Any, category: Any, filename: str, lineno: int, *more: Any, **named: Any
     ) -> None:
         # Of another thread; or somebody kept this method, and it is over; or nothing that the operator does each time.
@@ -69,4 +69,4 @@ class Hearing:
         if filename.startswith(MACHINERY):
             span = self.location.span()
             filename, lineno = span.filename, span.line or 0
-        self.heard.append(Warned(category, text, filename, lineno, often))
+        self.captured.append(CapturedWarning(category, text, filename, lineno, often))

@@ -8,7 +8,7 @@ import attrs
 import torch
 from stator_bytecode import CallSite, Frame, Instruction, Machine
 from stator_guards import Source
-from stator_variables import Place, Space, real_of, source_of
+from stator_variables import Space, TraceLocation, real_of, source_of
 
 from stator._call_history import visible_calls
 
@@ -21,22 +21,22 @@ GENERATED = "<eval_with_key>"
 
 
 @attrs.define(eq=False)
-class MachinePlaces:
+class MachineLocations:
     """Reads the frame stack of the Machine that traces."""
 
     machine: Machine | None = None
     tracing: Space | None = None
     _known: dict[Any, Any] = attrs.field(factory=dict)
     _calls: dict[int, list[CallSite]] = attrs.field(factory=dict)
-    """The calls that were under way, by the number of the instruction; see `Place.began`."""
+    """The calls that were under way, by the number of the instruction; see `TraceLocation.began`."""
 
-    def current(self) -> Place:
+    def current(self) -> TraceLocation:
         frames = [] if self.machine is None else self.machine.frames
         visible = [frame for frame in frames if not frame.hidden]
         began = 0 if self.tracing is None else self.tracing.progress.begun
         self._calls.setdefault(began, [site for _, site in visible_calls(frames)])
         spans = tuple(frame.code.span(frame.pc) for frame in visible)
-        return Place(
+        return TraceLocation(
             spans,
             self._modules(visible),
             self._original(visible),

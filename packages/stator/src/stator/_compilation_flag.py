@@ -6,21 +6,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class _Making(threading.local):
+class _Compiling(threading.local):
     now = False
 
 
-_making = _Making()
+_compiling = _Compiling()
 
 
-def is_making() -> bool:
-    return _making.now
+def is_compiling() -> bool:
+    return _compiling.now
 
 
 @contextmanager
-def making() -> Iterator[None]:
-    before, _making.now = _making.now, True
+def compiling() -> Iterator[None]:
+    before, _compiling.now = _compiling.now, True
     try:
         yield
     finally:
-        _making.now = before
+        _compiling.now = before

@@ -14,7 +14,7 @@ against a known class counts as observing.
 from collections.abc import Mapping
 from typing import Any
 
-from stator_bytecode._codec._instruction import Code, Handler, Instruction
+from stator_bytecode._codec._instruction import Code, ExceptionHandler, Instruction
 
 _PASSIVE = frozenset({"NOP", "PUSH_EXC_INFO", "COPY", "POP_EXCEPT", "STOPITERATION_ERROR"})
 """Operations of a handler that neither run code of the program nor catch GeneratorExit.
@@ -35,7 +35,9 @@ def observes_close(code: Code, pc: int, names: Mapping[str, Any]) -> bool:
     return False
 
 
-def _reraised_at(code: Code, handler: Handler, names: Mapping[str, Any]) -> Instruction | None:
+def _reraised_at(
+    code: Code, handler: ExceptionHandler, names: Mapping[str, Any]
+) -> Instruction | None:
     """The RERAISE by which GeneratorExit leaves a handler, or None where it may be caught or
     seen."""
     pc = handler.target

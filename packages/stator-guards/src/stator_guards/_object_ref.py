@@ -36,7 +36,7 @@ def _strong(obj: object) -> Any:
 
 
 @attrs.frozen(eq=False)
-class Held:
+class ObjectRef:
     """`get()` gives the object, or GONE once it died."""
 
     reference: Any
@@ -46,7 +46,7 @@ class Held:
     """What to call the object once it is gone."""
 
     @classmethod
-    def of(cls, obj: object, *, weak: bool) -> Held:
+    def of(cls, obj: object, *, weak: bool) -> ObjectRef:
         """Hold `obj`; what cannot be referred to weakly is held strongly."""
         try:
             ref = weakref.ref(obj, _unheard) if weak else _strong(obj)
@@ -72,7 +72,7 @@ class Held:
         return self.get() is obj
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Held):
+        if not isinstance(other, ObjectRef):
             return NotImplemented
         return self is other or (not self.is_gone and self.get() is other.get())
 
@@ -175,21 +175,21 @@ def is_constant(value: object) -> bool:
 def kept(key: Hashable) -> Hashable:
     """A key as guards keep it: an object weakly, which is to die when the program lets go of it. A set, which equals
     others, may be the guard's alone."""
-    if type(key) is str or is_constant(key) or type(key) is Held:
+    if type(key) is str or is_constant(key) or type(key) is ObjectRef:
         return key
-    return Held.of(key, weak=type(key) is not frozenset)
+    return ObjectRef.of(key, weak=type(key) is not frozenset)
 
 
 def real(key: Hashable) -> Any:
     """The key that is kept."""
-    return key.get() if type(key) is Held else key
+    return key.get() if type(key) is ObjectRef else key
 
 
 def key_of(value: object) -> Hashable:
     """The constant key of a constant, the identity of anything else: how keys of dicts are told apart."""
     if type(value) is str:  # nearly all keys
         return (str, value)
-    if type(value) is Held:
+    if type(value) is ObjectRef:
         return value
     return constant_key(value) if is_constant(value) else (object, id(value))
 
@@ -206,7 +206,7 @@ def same_keys(mapping: Iterable[Hashable], keys: Sequence[Hashable]) -> bool:
 
 
 def _is_key(found: Hashable, key: Hashable) -> bool:
-    return key.is_(found) if type(key) is Held else key_of(found) == key
+    return key.is_(found) if type(key) is ObjectRef else key_of(found) == key
 
 
 def same_plain_keys(mapping: Iterable[object], keys: list[object], types: list[type]) -> bool:

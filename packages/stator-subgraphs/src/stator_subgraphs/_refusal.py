@@ -18,7 +18,7 @@ from stator_bytecode.errors import Unsupported
 from torch import fx
 from torch._prims_common import is_non_overlapping_and_dense_or_false
 
-from stator_subgraphs._mutation import Target, is_in_place, may_write, now, storage_of
+from stator_subgraphs._mutation import NodeTarget, is_in_place, may_write, now, storage_of
 from stator_subgraphs._structure import tensors_in
 
 
@@ -26,7 +26,7 @@ from stator_subgraphs._structure import tensors_in
 class Operation:
     """What the rules look at. `tensors` are all among the arguments, in order; `placeholders` are the root graph's."""
 
-    target: Target
+    target: NodeTarget
     args: Sequence[Any]
     kwargs: dict[str, Any]
     tensors: list[torch.Tensor]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch.fx import GraphModule, Node
 
-PICKY = frozenset(
+VALUE_CHECKED_OPS = frozenset(
     "index index_select index_add index_copy index_fill index_put index_reduce gather scatter scatter_add "
     "scatter_reduce take take_along_dim put masked_scatter embedding embedding_bag one_hot nll_loss nll_loss2d "
     "nll_loss_nd cross_entropy multi_margin_loss multilabel_margin_loss ctc_loss binary_cross_entropy cholesky "
@@ -42,7 +42,7 @@ def may_raise(node: Node) -> bool:
         return isinstance(example, torch.Tensor) and not (
             example.is_floating_point() or example.is_complex()
         )
-    return stem in PICKY or stem.startswith("linalg_")
+    return stem in VALUE_CHECKED_OPS or stem.startswith("linalg_")
 
 
 def _is_tensor(node: Node) -> bool:

@@ -8,7 +8,7 @@ import attrs
 import torch
 from stator_bytecode.errors import SourceSpan
 from stator_guards import ShapeExpression, Source
-from stator_variables import Traced
+from stator_variables import GraphValue
 from torch.fx import Graph, GraphModule
 from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext
 
@@ -96,9 +96,9 @@ class Body:
     module: GraphModule
     tracer: SubgraphTracer
     arguments: tuple[
-        Traced | None, ...
+        GraphValue | None, ...
     ]  # None where the operator makes the argument up (a slice of a scanned tensor)
-    lifted: tuple[Traced, ...]
+    lifted: tuple[GraphValue, ...]
     outputs: tuple[Any, ...]
     written: tuple[int, ...] = ()
     aliased: tuple[tuple[int, int], ...] = ()
@@ -109,6 +109,6 @@ class Body:
         """The examples of its inputs, in order."""
         return [node.meta["example_value"] for node in self.tracer.placeholders]
 
-    def computes(self, traced: Traced) -> bool:
+    def computes(self, traced: GraphValue) -> bool:
         """Whether the graph around has this value only if the body gives it."""
         return self.tracer.computes(traced)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import attrs
 
 from stator_guards._cells import SAFE_KEYS, Cells
-from stator_guards._held import Held, is_literal, kept, key_of, real
+from stator_guards._object_ref import ObjectRef, is_literal, kept, key_of, real
 from stator_guards._source import CapturedSource, Renderer, Source, State
 
 read_plainly = object.__getattribute__
@@ -164,7 +164,7 @@ class DictItemSource(PartSource):
 
     @property
     def shown(self) -> str:
-        return self.key.text if isinstance(self.key, Held) else str(self.key)
+        return self.key.text if isinstance(self.key, ObjectRef) else str(self.key)
 
     @property
     def identity(self) -> tuple[Hashable, ...]:
@@ -173,7 +173,7 @@ class DictItemSource(PartSource):
     def named(self, whole: str) -> str:
         if isinstance(self.whole, InstanceDictSource) and isinstance(self.key, str):
             return f"{whole.removesuffix('.__dict__')}.{self.key}"
-        return f"{whole}[{self.shown if isinstance(self.key, Held) else repr(self.key)}]"
+        return f"{whole}[{self.shown if isinstance(self.key, ObjectRef) else repr(self.key)}]"
 
     def described(self, whole: str) -> str:
         in_scope = isinstance(self.whole, CapturedSource) and self.whole.is_scope
@@ -196,7 +196,7 @@ class DictItemSource(PartSource):
 
 
 def written_key(key: Hashable, render: Renderer) -> str:
-    if isinstance(key, Held):
+    if isinstance(key, ObjectRef):
         hint = f"key_{key.name}" if key.name.isidentifier() else "key"
         return f"{render.capture(key.get, hint)}()"
     return repr(key) if is_literal(key) else render.capture(key, "key")
