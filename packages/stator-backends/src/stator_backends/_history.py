@@ -1,4 +1,4 @@
-"""Which results have a history for autograd: those that have one where the program runs as it is."""
+"""Autograd histories of results: a result of a compiler has one where that of an eager run has."""
 
 from __future__ import annotations
 
@@ -21,10 +21,13 @@ _set_creation: Any = torch._C._autograd._set_creation_meta
 def keeping_history(
     compiled: Compiled, begins: bool, apart: Sequence[int], creations: Mapping[int, Any]
 ) -> Compiled:
-    """A compiler makes views and written inputs anew after the graph, in the mode that it is called in: without history
-    where that is `no_grad`, unless the graph `begins` with gradients; and with one the results `apart`, which it made
-    under `no_grad`. It makes them under `no_grad` where nothing requires gradients: how the program makes them, which
-    is what autograd asks when one is written to, is told by `creations`."""
+    """Return `compiled` with the histories that the program gives its results.
+
+    A compiler makes views and written inputs anew after the graph, in the grad mode of the call. So
+    gradients are enabled if the graph `begins` with them; the results `apart`, which it made under
+    `no_grad`, are detached; and the metadata by which autograd judges a write to a view is set as
+    in `creations`.
+    """
 
     def call(*inputs: Any) -> Sequence[Any]:
         with torch.set_grad_enabled(begins or torch.is_grad_enabled()):
@@ -45,7 +48,11 @@ def keeping_history(
 def beginning_with_gradients(
     gm: fx.GraphModule, modes: _session.AmbientState
 ) -> _session.AmbientState:
-    """As AOTAutograd expects of a graph that turns them on. One that begins without them turns them off first."""
+    """Return the modes with gradients enabled, as AOTAutograd requires of a graph that enables
+    them.
+
+    A graph that began without them disables them in a first node.
+    """
     nodes = [node for node in gm.graph.nodes if node.op != "placeholder"]
     if modes.grad or not any(
         node.target is torch._C._set_grad_enabled and node.args[0] is True for node in nodes
@@ -58,7 +65,8 @@ def beginning_with_gradients(
 
 
 def without_history(gm: fx.GraphModule) -> list[int]:
-    """The results that are views made under `no_grad`: of what requires gradients, and leaves all the same."""
+    """The results that are views made under `no_grad`: of what requires gradients, and leaves all
+    the same."""
     given: Any = gm.graph.output_node().args[0]
     values = [
         node.meta.get("example_value") if isinstance(node, fx.Node) else None for node in given

@@ -1,4 +1,5 @@
-"""Lowering: one traced graph through one backend, under everything that AOTAutograd and Inductor expect around them.
+"""Lowering: one traced graph through one backend, under everything that AOTAutograd and Inductor
+expect around them.
 
     lowered = lower(gm, inputs, backend, fake_mode=fake_mode)
     lowered.callable(*inputs)          # any number of times, from any thread, in any grad mode
@@ -68,14 +69,13 @@ from .errors import BackendError, MalformedGraph
 
 @attrs.frozen(eq=False)
 class Lowered:
-    """A compiled graph, and the conditions under which it may be called that the trace did not know of."""
+    """A compiled graph, and the conditions for calling it that the trace did not establish."""
 
     callable: Compiled
     spec: BackendSpec
     guards: tuple[InputGuard, ...]  # over the flat inputs
-    shape_guards: tuple[
-        Any, ...
-    ]  # what ShapeEnv.guards gained; `produce_guards` after this has them too
+    # what ShapeEnv.guards gained; `produce_guards` after this has them too
+    shape_guards: tuple[Any, ...]
     count: int  # of the results
     refused: str = ""  # why AOTAutograd did not take the graph, which runs as it is then
 
@@ -111,18 +111,20 @@ def lower(
 ) -> Lowered:
     """Compile `gm`, which belongs to the backend from here on.
 
-    `example_inputs` are the real inputs, in the order of the placeholders; for a symbolic placeholder the int will do.
-    `fake_mode` is the one the trace ran under; do not trace under it any more. `contexts` has the symbolic context that
-    each input was made fake with, so that it gets the same symbols again. `ambient` are the modes at the entry of the
-    trace (default: the present ones). `param_sources` is for tensors kept as attributes of `gm`: the rest get one. A
-    `context` of the front end's own must not serve two graphs: compiling the backward, later, uses it. `keeps_history`:
-    gradients of or for values inside the graph will be asked for, so it runs as it is. `as_it_is`: another reason for
-    that, which `Lowered.refused` repeats. `add_fake_kernels` gives the mode of the compiler the
-    fake kernels that the trace had.
+    `example_inputs` are the real inputs, in the order of the placeholders; for a symbolic
+    placeholder the int will do. `fake_mode` is the one the trace ran under; do not trace under it
+    any more. `contexts` has the symbolic context that each input was made fake with, so that it
+    gets the same symbols again. `ambient` are the modes at the entry of the trace (default: the
+    present ones). `param_sources` is for tensors kept as attributes of `gm`: the rest get one. A
+    `context` of the front end must not serve two graphs: compiling the backward, later, uses it.
+    `keeps_history`: gradients of or for values inside the graph will be needed, so it runs
+    uncompiled. `as_it_is`: another reason for that, which `Lowered.refused` repeats.
+    `add_fake_kernels` gives the mode of the compiler the fake kernels that the trace had.
     """
     if faults := check_graph(gm, example_inputs):
         raise MalformedGraph(tuple(faults))
-    # Its absence would mean that the graph was exported. `setattr`, as modules declare tensors and modules only.
+    # Its absence would mean that the graph was exported. `setattr`, as modules declare tensors and
+    # modules only.
     setattr(gm, "_param_name_to_source", sources_of_held(gm, param_sources or {}))
     refused = ""
     if spec_of(backend).compiles:
@@ -180,9 +182,13 @@ def lower(
 
 
 def _refused_by_autograd(failure: BackendError) -> str:
-    """What AOTAutograd itself raised, or what it called that compiles nothing, for what it does not take: inputs that
-    share memory but are no views of each other for autograd, say, a write to what backward needs, or a backward that no
-    fake tensor goes through. Run as it is, the graph does what the program does."""
+    """Return the error with which AOTAutograd rejected the graph; empty if a compiler or other code
+    raised it.
+
+    AOTAutograd, or code it calls that compiles nothing, rejects some valid graphs: inputs that
+    share memory but are no views of each other for autograd, a write to what backward needs, a
+    backward without fake kernels. Run uncompiled, such a graph does what the program does.
+    """
     error = failure.__cause__
     files = [
         frame.f_code.co_filename
@@ -210,8 +216,11 @@ _COMPILERS = tuple(str(Path(_TORCH, *parts)) for parts in (("_inductor",), ("_dy
 
 
 def _differentiates_wrappers(gm: torch.fx.GraphModule) -> bool:
-    """Whether gradients come in for tensors with others in them, given or written to. AOTAutograd guesses of which
-    class, and raises in backward where one is missing or of another; a graph that runs as it is does not."""
+    """Return True if backward receives gradients for wrapper tensors, given or written to.
+
+    AOTAutograd assumes their class, and raises in backward if a gradient is missing or of another
+    class; an uncompiled graph does not.
+    """
     inputs = [node.meta.get("example_value") for node in placeholders(gm)]
     trained = [value for value in given(gm) if value.requires_grad]
     trained += [
@@ -223,7 +232,8 @@ def _differentiates_wrappers(gm: torch.fx.GraphModule) -> bool:
 
 
 def _writes_to_what_is_unfolded(gm: torch.fx.GraphModule) -> bool:
-    """Functionalised, a write to `x.unfold(0, 2, 3)` makes zeros of the elements of `x` that it leaves out."""
+    """Functionalised, a write to `x.unfold(0, 2, 3)` makes zeros of the elements of `x` that it
+    leaves out."""
     unfolded = [
         node.meta["example_value"]
         for node in all_nodes(gm)
@@ -237,7 +247,10 @@ def _writes_to_what_is_unfolded(gm: torch.fx.GraphModule) -> bool:
 
 
 def _has_sparse_tensors(gm: torch.fx.GraphModule) -> bool:
-    """Of those AOTAutograd takes some, Inductor none; they meet kernels that nobody could compile."""
+    """Return True if a value of the graph is a sparse tensor.
+
+    AOTAutograd takes some of them and Inductor none, so they reach kernels that cannot be compiled.
+    """
     given = [node.meta.get("example_value") for node in all_nodes(gm)]
     parts = [
         part for value in given for part in (value if isinstance(value, tuple | list) else (value,))
@@ -263,7 +276,8 @@ def _as_it_is(job: _Job) -> Lowered:
 
 
 def _symbol_or(value: Any, node: torch.fx.Node) -> Any:
-    """The number given for a symbolic placeholder becomes its symbol: as a number it would be a new, unrelated one."""
+    """The number given for a symbolic placeholder becomes its symbol: as a number it would be a
+    new, unrelated one."""
     example = node.meta.get("example_value")
     return example if isinstance(example, torch.SymInt | torch.SymFloat | torch.SymBool) else value
 
@@ -283,13 +297,13 @@ def _surroundings(
         stack.enter_context(_session.harmless_warnings())
         stack.enter_context(cleared(job.fake_mode, job.context))
         stack.enter_context(compile_context(CompileContext(compile_id)))
-        # Fake tensors of the trace may have been changed by it (`x.t_()`): a backend must start from unchanged ones.
+        # Fake tensors of the trace may have been changed by it (`x.t_()`): a backend must start
+        # from unchanged ones.
         job.context.fake_mode = FakeTensorMode(shape_env=job.fake_mode.shape_env)
         if job.add_fake_kernels is not None:
             job.add_fake_kernels(job.context.fake_mode)
-        job.context.fake_mode.allow_scalar_outputs = (
-            True  # the backward of a loop counts its rounds
-        )
+        # the backward of a loop counts its rounds
+        job.context.fake_mode.allow_scalar_outputs = True
         stack.enter_context(tracing(job.context))
         if torch.is_grad_enabled() and any(
             getattr(node.target, "__name__", "") == "lstm" for node in all_nodes(job.gm)
@@ -303,16 +317,18 @@ def _surroundings(
 
 @cache
 def _keep_what_backward_needs() -> None:
-    """AOTAutograd takes backward for the last use of what it saved, and raises if it is not (`retain_graph=True`).
+    """Disable an assumption of AOTAutograd that backward is the last use of what it saved
+    (`retain_graph=True` raises).
 
-    For the whole process, since it looks at each backward; whoever never retains a graph may set it back, for less
-    memory.
+    The setting is global, since each backward reads it; a program that never retains a graph may
+    set it back, for less memory.
     """
     functorch_config.donated_buffer = False
 
 
 def _fresh_fakes(job: _Job, contexts: Mapping[Tensor, Any]) -> None:
-    """Tell how each input is to be made fake again, and do so for a backend that asks for fake ones."""
+    """Register how each input is made fake again, and replace it for a backend that takes fake
+    inputs."""
     mode = job.context.fake_mode
     assert mode is not None
     for position, (value, node) in enumerate(zip(job.inputs, placeholders(job.gm), strict=True)):
@@ -333,15 +349,18 @@ def _fresh_fakes(job: _Job, contexts: Mapping[Tensor, Any]) -> None:
 
 
 def _is_symbol_inside(node: torch.fx.Node) -> bool:
-    """Whether the trace knows the number in this tensor of no dimensions by a symbol. Where it does not, a compiler
-    that did would bind itself to the number."""
+    """Return True if the number in this tensor of no dimensions is a symbol in the trace.
+
+    If it is not, the compiler must not make it one, and specialize on the number.
+    """
     example = node.meta.get("example_value")
     number = example.item_memo if isinstance(example, FakeTensor) else None
     return isinstance(number, torch.SymFloat) and number.node.hint is not None
 
 
 def _only_traced(value: Tensor, node: torch.fx.Node, contexts: Mapping[Tensor, Any]) -> bool:
-    """A tensor with symbols, or a wrapper, that came without context: only the trace knows what it looks like."""
+    """Return True for a tensor with symbols, or a wrapper, without a context: only its fake in the
+    trace describes it."""
     if value in contexts:
         return False
     example = node.meta.get("example_value")
@@ -354,9 +373,8 @@ def _call_backend(job: _Job) -> Compiled:
     _require_capabilities(job)
     try:
         compiled: Any = job.backend(job.gm, job.inputs)
-    except (
-        Exception
-    ) as error:  # someone else's code: whatever it raises is its failure, chained and named
+    # someone else's code: whatever it raises is its failure, chained and named
+    except Exception as error:
         raise BackendError(name, f"{type(error).__name__}: {error}") from error
     if not callable(compiled):
         raise BackendError(name, f"it returned {compiled!r}, which cannot be called")
@@ -387,7 +405,8 @@ def _layout_guards(job: _Job) -> list[InputGuard]:
 
 
 def _forget_floats() -> None:
-    """torch keeps the names of float symbols that it wants constant in one place for all compilations; names repeat."""
+    """Clear the names of float symbols to specialize. torch keeps them in one place for all
+    compilations, and names repeat."""
     state = getattr(sys.modules.get("torch._dynamo.symbolic_convert"), "TensorifyState", None)
     if state is not None:
         state.clear()

@@ -1,9 +1,10 @@
-"""Results that share memory among them: for autograd, and by identity, what they are where the program runs as it is.
+"""Results that share memory among them: autograd and identity see them as in an eager run.
 
     y = torch.zeros(3); v = y[:2]; d = y.detach()
-    print(); v.copy_(w)                             # y and v get a history now, d none; all have one version counter
+    print(); v.copy_(w)    # y and v get a history now, d none; all have one version counter
 
-Where nothing requires gradients, a compiler gives tensors over one memory: `y` itself for `d`, a `v` that is no view.
+Where nothing requires gradients, a compiler gives tensors over one memory: `y` itself for `d`, a
+`v` that is no view.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from ._version import count_together, set_versions
 
 @attrs.frozen
 class ViewBase:
-    """The result at `index`, of which others are views. It has its version counter with the root at `family` of its
-    group, which may be itself."""
+    """The result at `index`, of which others are views. It has its version counter with the root at
+    `family` of its group, which may be itself."""
 
     index: int
     family: int
@@ -34,8 +35,9 @@ class ViewBase:
 
 
 def give_roots(gm: fx.GraphModule) -> list[list[ViewBase]]:
-    """The groups of results over one memory that is no input's. What such results are views of, and the graph does not
-    give, it gives besides from here on: else a compiler may make copies of the parts."""
+    """The groups of results over one memory that is no input's. What such results are views of, and
+    the graph does not give, it gives besides from here on: else a compiler may make copies of the
+    parts."""
     output: Any = gm.graph.output_node()
     given = list(output.args[0])
     found = [_roots(given, group) for group in _groups(gm).values()]
@@ -45,8 +47,11 @@ def give_roots(gm: fx.GraphModule) -> list[list[ViewBase]]:
 
 
 def sees_results_as_several_kinds(gm: fx.GraphModule) -> bool:
-    """Whether results are over one memory that holds complex numbers, say, and their real parts as well: no strides
-    tell those apart, and a compiler makes a memory for each."""
+    """Return True if results view one memory as several kinds, complex numbers and their real parts
+    for example.
+
+    Strides do not distinguish those, and a compiler makes a memory for each.
+    """
     kinds: defaultdict[int, set[Any]] = defaultdict(set)
     for node in gm.graph.nodes:
         value: Any = node.meta.get("example_value")
@@ -58,7 +63,10 @@ def sees_results_as_several_kinds(gm: fx.GraphModule) -> bool:
 
 
 def _groups(gm: fx.GraphModule) -> dict[int, dict[int, Tensor]]:
-    """By memory, the results that are over one, by position. With gradients AOTAutograd tells itself what is a view."""
+    """Return by memory the results that share it, by position.
+
+    With gradients AOTAutograd itself determines the views.
+    """
     inputs: list[Any] = [node.meta.get("example_value") for node in placeholders(gm)]
     taken = {value.untyped_storage()._cdata for value in inputs if has_storage(value)}
     groups: defaultdict[int, dict[int, Tensor]] = defaultdict(dict)
@@ -97,19 +105,20 @@ def _roots(given: list[Any], group: Mapping[int, Tensor]) -> list[ViewBase]:
 def sharing_memory(
     compiled: Compiled, groups: Sequence[Sequence[ViewBase]], count: int
 ) -> Compiled:
-    """Of the results, these groups are told apart, and `count` are wanted."""
+    """Return `compiled` with the results of these groups as separate objects over one memory, and
+    `count` results."""
 
     def call(*inputs: Any) -> Sequence[Any]:
         results = list(compiled(*inputs))
         with torch.no_grad():
             for group in groups:
-                _tell_apart(results, group)
+                _separate(results, group)
         return results[:count]
 
     return call if groups else compiled
 
 
-def _tell_apart(results: list[Any], group: Sequence[ViewBase]) -> None:
+def _separate(results: list[Any], group: Sequence[ViewBase]) -> None:
     parts, roots = list(results), list[Tensor]()
     for root in group:
         like = parts[root.index]

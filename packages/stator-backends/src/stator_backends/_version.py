@@ -1,7 +1,8 @@
-"""Version counters, by which backward refuses what it saved once that is written to: those that the program has.
+"""Version counters, by which backward refuses what it saved once that is written to: those that the
+program has.
 
-What a program writes past autograd (`x.data`, an array of NumPy) moves none, and `x.data` has its own. To a compiler
-both are views of `x`, to which it copies the outcome: that counts.
+What a program writes past autograd (`x.data`, an array of NumPy) moves none, and `x.data` has its
+own. To a compiler both are views of `x`, to which it copies the outcome: that counts.
 """
 
 from __future__ import annotations
@@ -40,9 +41,13 @@ def written(gm: fx.GraphModule) -> set[int]:
 
 
 def writes_to_what_has_gradients(gm: fx.GraphModule) -> bool:
-    """As `y.mul_(x)` of what the program computed before a break, and `w.data.clamp_(0, 1)`. AOTAutograd copies the
-    outcome to the input, which it may have saved for backward itself: that refuses it then. Where it saved a copy, that
-    does not see what is written past autograd later."""
+    """Return True if the graph writes to an input that requires gradients, outside of AOTAutograd's
+    support.
+
+    Examples are `y.mul_(x)` on a value from before a break, and `w.data.clamp_(0, 1)`. AOTAutograd
+    copies the outcome to the input, which it may have saved for backward itself, and then raises.
+    If it saved a copy, that misses later writes past autograd.
+    """
     gives_gradients = any(value.requires_grad for value in given(gm))
     return any(
         value.requires_grad and (gives_gradients or not is_leaf(value))
@@ -51,18 +56,21 @@ def writes_to_what_has_gradients(gm: fx.GraphModule) -> bool:
 
 
 def counts_of(gm: fx.GraphModule) -> dict[int, int]:
-    """The inputs whose memory is written to, and how often so that they count it. None where a backward comes of it: to
-    that a compiler may give the input itself, and relies on its own count for an error in place of a wrong gradient."""
+    """The inputs whose memory is written to, and how often so that they count it. None where a
+    backward comes of it: to that a compiler may give the input itself, and relies on its own count
+    for an error in place of a wrong gradient."""
     if any(value.requires_grad for value in given(gm)):
         return {}
     counts = {position: count for position, _, count in _written_inputs(gm)}
-    return dict(
-        sorted(counts.items(), key=itemgetter(1))
-    )  # views have one counter between them: the last one has it
+    # views have one counter between them: the last one has it
+    return dict(sorted(counts.items(), key=itemgetter(1)))
 
 
 def _written_inputs(gm: fx.GraphModule) -> list[tuple[int, Tensor, int]]:
-    """With position and number of writes. A fake that does not begin with its memory has a version from the start."""
+    """Return the written inputs, with position and number of writes.
+
+    A fake that does not begin with its memory has a version from the start, which is subtracted.
+    """
     storages, found = written(gm), []
     for position, node in enumerate(placeholders(gm)):
         value: Any = node.meta.get("example_value")
@@ -72,8 +80,8 @@ def _written_inputs(gm: fx.GraphModule) -> list[tuple[int, Tensor, int]]:
 
 
 def counted_apart_in(gm: fx.GraphModule) -> dict[int, int]:
-    """The results with a counter of their own (`x.data`), of which the graph keeps nothing but views; and what they
-    count. Their memory belongs to something else, too."""
+    """The results with a counter of their own (`x.data`), of which the graph keeps nothing but
+    views; and what they count. Their memory belongs to something else, too."""
     output: Any = gm.graph.output_node().args[0]
     examples: list[tuple[fx.Node, Any]] = [
         (node, node.meta.get("example_value")) for node in gm.graph.nodes
@@ -99,7 +107,7 @@ def _counts(value: Any) -> bool:
 
 
 def count_together(one: Tensor, other: Tensor) -> bool:
-    """Whether they have one counter, as a view and its base."""
+    """Return True if both tensors have one version counter, as a view and its base."""
     before, count = one._version, other._version
     set_versions((other,), (before + count + 1,))
     together = one._version != before
