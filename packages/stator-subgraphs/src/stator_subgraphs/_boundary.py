@@ -1,8 +1,10 @@
-"""What foreign code raises while an operator runs on fake tensors, and what it means to the tracer: always a break.
+"""What foreign code raises while an operator runs on fake tensors, and what it means to the tracer:
+always a break.
 
-An error that the operator itself has with these inputs (a shape mismatch, a wrong dtype) is the program's own: the
-break runs the operator natively, and it raises in its own words. The table below names the others: limits of fake
-tensors and of symbolic shapes. Only what foreign code raises is taken for a break, so a fault of ours stays one.
+An error that the operator itself has with these inputs (a shape mismatch, a wrong dtype) is the
+program's own: the break runs the operator natively, and it raises in its own words. The table below
+names the others: limits of fake tensors and of symbolic shapes. Only what foreign code raises is
+taken for a break, so a fault of ours stays one.
 """
 
 import re
@@ -50,7 +52,8 @@ LIMITS: dict[str, Limit] = {
     "OperatorIssue": Limit("no-fake-kernel"),
     "ValueRangeError": Limit("shape-out-of-range"),
 }
-"""By the name of the class, anywhere among its bases: half of these classes live where we may not import from."""
+"""By the name of the class, anywhere among its bases: half of these classes live where we may not
+import from."""
 
 TEXTS: dict[str, Limit] = {
     r"no fake impl registered": LIMITS["UnsupportedOperatorException"],
@@ -82,7 +85,8 @@ _OPERATOR_ERROR = Limit("operator-error", "see the error that it raises")
 class Foreign:
     """Around foreign code, and around nothing else: what it raises leaves as a break.
 
-    `what` was being done: an operator or the name of an input. A class, since a generator costs more than the rest.
+    `what` was being done: an operator or the name of an input. A class, since a generator costs
+    more than the rest.
     """
 
     what: Any

@@ -1,4 +1,5 @@
-"""Inputs of the root graph: real tensors and numbers become placeholders, with their symbols bound before them."""
+"""Inputs of the root graph: real tensors and numbers become placeholders, with their symbols bound
+before them."""
 
 import math
 from collections.abc import Sequence
@@ -41,7 +42,8 @@ TensorPart = tuple[str, int]  # ("size", 0), ("storage_offset", 0)
 
 @attrs.define(eq=False)
 class Record:
-    """One tensor or number that was read. It outlives a rollback (`live` is then False): shape guards may need it."""
+    """One tensor or number that was read. It outlives a rollback (`live` is then False): shape
+    guards may need it."""
 
     origin: TorchSource
     real: Any
@@ -49,17 +51,16 @@ class Record:
     static: bool
     traced: GraphValue
     live: bool = True
-    constant: frozenset[TensorPart] = (
-        frozenset()
-    )  # sizes and the like that had no symbol from the start
-    first: FakeTensorMeta | None = (
-        None  # its shape then, which the trace may change (`x.t_()`): of a plain tensor
-    )
+    # sizes and the like that had no symbol from the start
+    constant: frozenset[TensorPart] = frozenset()
+    # its shape then, which the trace may change (`x.t_()`): of a plain tensor
+    first: FakeTensorMeta | None = None
 
 
 @attrs.define(eq=False)
 class Inputs:
-    """All records of one graph. It keeps the real tensors alive, so that an `id` names one tensor throughout."""
+    """All records of one graph. It keeps the real tensors alive, so that an `id` names one tensor
+    throughout."""
 
     state: GraphState
     tensors: dict[int, Record] = attrs.field(factory=dict)
@@ -68,7 +69,7 @@ class Inputs:
     described: dict[fx.Node, GraphInput] = attrs.field(factory=dict)
     contexts: WeakIdKeyDictionary = attrs.field(factory=WeakIdKeyDictionary)
 
-    # -- tensors ----------------------------------------------------------------------------------------------------
+    # -- tensors -----------------------------------------------------------------------------------
     def tensor(
         self,
         source: Source,
@@ -94,9 +95,8 @@ class Inputs:
         context = symbolic_context(origin, tensor, dims)
         static = is_static(dims) and type(origin) is TorchSource
         fake = self.fake(origin, tensor, context, static)
-        static = static and not symbols_of(
-            fake
-        )  # torch may know it: another tensor, or its gradient, is a view of it
+        # torch may know it: another tensor, or its gradient, is a view of it
+        static = static and not symbols_of(fake)
         if not static:
             self._bind_symbols(fake, origin.source)
         record = Record(origin, tensor, context, static, self._placeholder(hint, fake, origin))
@@ -123,7 +123,8 @@ class Inputs:
             return fake_input(self.state.mode, tensor, origin, context, static)
 
     def _bind_symbols(self, fake: torch.Tensor, source: Source) -> None:
-        """Every free symbol gets a placeholder before the tensor's own: compilers need to know where to read it."""
+        """Every free symbol gets a placeholder before the tensor's own: compilers need to know
+        where to read it."""
         readable = readable_symbols(fake, source)
         for symbol in symbols_of(fake):
             if symbol not in self.state.root.symbols:
@@ -138,7 +139,7 @@ class Inputs:
         node = self._placeholder(str(symbol), number, TorchSource(source)).node
         self.described[node] = GraphInput(source, number, "number")
 
-    # -- numbers ----------------------------------------------------------------------------------------------------
+    # -- numbers -----------------------------------------------------------------------------------
     def integer(self, source: Source, value: int, hint: str) -> GraphValue:
         origin = TorchSource(source)
         number = self.state.env.create_unspecified_symint_and_symbol(
@@ -150,7 +151,8 @@ class Inputs:
         return self.remember(source, traced)
 
     def wrapped_float(self, source: Source, value: float, hint: str) -> GraphValue:
-        """A float as a tensor of no dimensions: compilers take no floats. The float itself is its `item()`."""
+        """A float as a tensor of no dimensions: compilers take no floats. The float itself is its
+        `item()`."""
         if math.isnan(value) or math.isinf(value):
             raise Unsupported(
                 "float-not-finite",
@@ -165,7 +167,7 @@ class Inputs:
         self._keep(Record(TorchSource(source), value, None, False, item), None)
         return self.remember(source, item)
 
-    # -- what the entry computes before the graph runs --------------------------------------------------------------
+    # -- what the entry computes before the graph runs ---------------------------------------------
     def drawn_integer(self, source: Source) -> GraphValue:
         """A symbol without a hint, which no guard can use."""
         with self.state.env.ignore_fresh_unbacked_symbols():  # the placeholder binds it
@@ -208,16 +210,14 @@ class Inputs:
         described = None if bound is None else self.described.get(bound.node)
         return described.source if described is not None and described.kind == "number" else None
 
-    # -- both -------------------------------------------------------------------------------------------------------
+    # -- both --------------------------------------------------------------------------------------
     def _placeholder(self, hint: str, example: Any, origin: TorchSource) -> GraphValue:
         traced = self.state.root.placeholder(hint, example)
         if isinstance(example, torch.Tensor) and not example.is_inference() and example._version:
-            traced.node.meta["version"] = (
-                example._version
-            )  # what does not begin with its memory was set to it
-        traced.node._dynamo_source = (
-            origin  # an attribute, not an entry of `meta`, is where AOTAutograd looks
-        )
+            # what does not begin with its memory was set to it
+            traced.node.meta["version"] = example._version
+        # an attribute, not an entry of `meta`, is where AOTAutograd looks
+        traced.node._dynamo_source = origin
         self.state.journal.record(lambda: self.described.pop(traced.node))
         return traced
 
@@ -289,7 +289,8 @@ Constraint = shapes.StrictMinMaxConstraint | shapes.RelaxedUnspecConstraint | No
 def symbolic_context(
     source: AnyTorchSource, tensor: torch.Tensor, dims: Sequence[Dim]
 ) -> shapes.StatefulSymbolicContext:
-    """Says which symbols `tensor` gets; the same object gives the same symbols when it is made fake again."""
+    """Says which symbols `tensor` gets; the same object gives the same symbols when it is made fake
+    again."""
     if len(dims) != tensor.dim():
         raise InvalidUse(f"{source} has {tensor.dim()} dimensions, but {len(dims)} are described")
     base = tensor._base if tensor._is_view() else None

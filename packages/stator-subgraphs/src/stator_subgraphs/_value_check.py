@@ -1,4 +1,5 @@
-"""Operators that may refuse the values they meet, which no trace can know: from a table, by their names."""
+"""Operators that may refuse the values they meet, which no trace can know: from a table, by their
+names."""
 
 from __future__ import annotations
 
@@ -17,9 +18,8 @@ VALUE_CHECKED_OPS = frozenset(
     "fractional_max_pool2d fractional_max_pool3d pack_padded_sequence pad_packed_sequence sparse_coo_tensor".split()
 )
 """Operators that may refuse the values they are given; the like-named ones in place do, too."""
-DIVISIONS = frozenset(
-    "floor_divide floordiv ifloordiv remainder mod imod fmod div divide".split()
-)  # by zero, of ints
+# by zero, of ints
+DIVISIONS = frozenset("floor_divide floordiv ifloordiv remainder mod imod fmod div divide".split())
 
 
 CHECKS = ("_check", "_assert", "sym_constrain_range")

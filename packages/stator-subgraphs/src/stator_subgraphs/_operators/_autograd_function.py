@@ -1,8 +1,9 @@
 """`torch.autograd.Function`: one node over the graphs of its forward and its backward.
 
-Forward is traced on the arguments themselves, with gradients off; backward, if it may be called, right after it on
-gradients like the outputs. Neither may do anything but compute: one that does runs natively, as does one whose
-context holds what the stand-in (`_function_targets.py`) could not hand to the original backward.
+Forward is traced on the arguments themselves, with gradients off; backward, if it may be called,
+right after it on gradients like the outputs. Neither may do anything but compute: one that does
+runs natively, as does one whose context holds what the stand-in (`_function_targets.py`) could not
+hand to the original backward.
 """
 
 import inspect
@@ -58,7 +59,8 @@ def apply(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 @handlers.handles(targets.applied)
 @operation
 def applied_again(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """In a graph that is traced again: its bodies are, and what they take and give is as it was planned."""
+    """In a graph that is traced again: its bodies are, and what they take and give is as it was
+    planned."""
     holder, forward, backward = variables.known_value(t, args[0]), args[1], args[2]
     tensors, lifted = (count.constant() for count in args[3].items)
     inputs, rest = args[4 : 4 + tensors], args[4 + tensors :]
@@ -93,9 +95,8 @@ class Applying:
     context: Any = None
     items: list[Any] = attrs.field(factory=list)  # of the output, tensors or not
     tensors: list[Any] = attrs.field(factory=list)  # the tensors among them
-    extra: list[Any] = attrs.field(
-        factory=list
-    )  # what outlives forward and is neither argument nor output
+    # what outlives forward and is neither argument nor output
+    extra: list[Any] = attrs.field(factory=list)
     is_single: bool = False
     forward_graph: Any = None
     backward_graph: Any = None
@@ -164,7 +165,7 @@ class Applying:
         )
         return variables.BodyTrace(self.t, f"{self.cls.__name__}_{part}", permits)
 
-    # -- forward ------------------------------------------------------------------------------------------------------
+    # -- forward -----------------------------------------------------------------------------------
     def forward(self, body: variables.BodyTrace) -> Gradients:
         flags = [
             isinstance(vt, variables.TensorTracker) and vt.example.requires_grad for vt in self.args
@@ -279,8 +280,8 @@ class Applying:
         return self._existing(vt)
 
     def _existing(self, vt: Any) -> Any:
-        """An object from outside (a module, a function): the stand-in hands it to the original backward as it is, so
-        that the graph keeps it alive."""
+        """An object from outside (a module, a function): the stand-in hands it to the original
+        backward as it is, so that the graph keeps it alive."""
         real = variables.real_of(vt)
         self.t.guard(vt.source, Is(real))
         return real
@@ -295,7 +296,7 @@ class Applying:
         ):
             raise self.refuse("a write to a view")
 
-    # -- backward -----------------------------------------------------------------------------------------------------
+    # -- backward ----------------------------------------------------------------------------------
     def backward(self, body: variables.BodyTrace) -> Gradients:
         grads = self.gradients(body)
         places = dict(zip(self.plan.outputs, grads, strict=True))
@@ -319,7 +320,8 @@ class Applying:
         return [body.argument(example, "grad") for example in examples]
 
     def planned_values(self, body: variables.BodyTrace) -> list[Any]:
-        """The others: what was saved, and then what the values on the context have in their places."""
+        """The others: what was saved, and then what the values on the context have in their
+        places."""
         known = {"input": self.inputs, "output": self.tensors, "extra": self.extra}
         leaves = [leaf for stored in self.plan.attributes for leaf in stored.leaves]
         kept = [leaf.origin for leaf in leaves if type(leaf) is targets.SavedTensorSlot]
@@ -367,7 +369,7 @@ class Applying:
             raise self.refuse("a gradient that is no tensor")
         return found
 
-    # -- the node -----------------------------------------------------------------------------------------------------
+    # -- the node ----------------------------------------------------------------------------------
     def record(self) -> Any:
         t = self.t
         holder = t.graph.install(

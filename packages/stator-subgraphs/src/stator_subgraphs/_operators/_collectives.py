@@ -1,6 +1,8 @@
-"""Collectives of `torch.distributed` that write to a tensor: captured as the functional ones, whose result is copied.
+"""Collectives of `torch.distributed` that write to a tensor: captured as the functional ones, whose
+result is copied.
 
-Only where no gradient is at stake: plainly, autograd does not see what a collective does to a tensor.
+Only where no gradient is at stake: plainly, autograd does not see what a collective does to a
+tensor.
 """
 
 import inspect

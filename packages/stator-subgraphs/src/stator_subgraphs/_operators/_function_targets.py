@@ -1,9 +1,11 @@
-"""What graphs call for `Function.apply`: an `autograd.Function` over the bodies that forward and backward became.
+"""What graphs call for `Function.apply`: an `autograd.Function` over the bodies that forward and
+backward became.
 
     applied(holder, forward_body, backward_body, 2, 0, x, y)
 
-It saves, marks and checks what the original does. Where backward is not called as it was traced (gradients with other
-strides, missing ones, a graph to be made of it), the original backward runs, on a context that has all the original's.
+It saves, marks and checks what the original does. Where backward is not called as it was traced
+(gradients with other strides, missing ones, a graph to be made of it), the original backward runs,
+on a context that has all the original's.
 """
 
 from __future__ import (
@@ -44,7 +46,8 @@ class SavedAttribute:
 
 @attrs.frozen(eq=False)
 class ApplyPlan:
-    """How a call of the original relates to one of its stand-in. Positions of outputs count the tensors alone."""
+    """How a call of the original relates to one of its stand-in. Positions of outputs count the
+    tensors alone."""
 
     positions: tuple[int, ...]  # of the tensors among the arguments
     arguments: int
@@ -56,9 +59,8 @@ class ApplyPlan:
     non_differentiable: tuple[int, ...]
     materialize: bool
     asks: bool = True  # backward, for what was saved: then it has to be as it was
-    gradients: tuple[
-        Any, ...
-    ] = ()  # (dtype, shape, strides) that backward was traced for; an int of a shape or None
+    # (dtype, shape, strides) that backward was traced for; an int of a shape or None
+    gradients: tuple[Any, ...] = ()
 
     def fits(self, grads: Sequence[Any]) -> bool:
         """Whether backward is called as it was traced."""
@@ -82,7 +84,8 @@ def _matches(grad: torch.Tensor, fact: Any) -> bool:
 
 @attrs.define(eq=False)
 class ActiveCall:
-    """One call under way: its bodies, what they use of the graph around, and what forward gave besides its outputs."""
+    """One call under way: its bodies, what they use of the graph around, and what forward gave
+    besides its outputs."""
 
     plan: ApplyPlan
     forward: Callable[..., Any]
@@ -142,7 +145,7 @@ def applied(
     return results
 
 
-# -- forward ----------------------------------------------------------------------------------------------------------
+# -- forward ---------------------------------------------------------------------------------------
 def _whole(ctx: Any, *inputs: Any) -> tuple[Any, ...]:
     call = CALLS.call
     outputs = _run(call, inputs)
@@ -194,7 +197,7 @@ def _set_up(call: ActiveCall, ctx: Any, inputs: Sequence[Any], outputs: Sequence
     ctx._stator_call, ctx._stator_kept = call, kept
 
 
-# -- backward ---------------------------------------------------------------------------------------------------------
+# -- backward --------------------------------------------------------------------------------------
 def _backward_of(original: type[Function]) -> Callable[..., Any]:
     own = original.backward if original.vjp is Function.vjp else original.vjp
 

@@ -1,4 +1,5 @@
-"""`nested_compile_region`: a function compiled on its own; equal bodies become one module, called several times."""
+"""`nested_compile_region`: a function compiled on its own; equal bodies become one module, called
+several times."""
 
 from typing import Any
 
@@ -17,7 +18,8 @@ handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 @handlers.handles(invoke_subgraph_placeholder)
 @operation
 def region(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Plainly it is a call, so effects are kept; writes are where no gradient has to know of them."""
+    """Plainly it is a call, so effects are kept; writes are where no gradient has to know of
+    them."""
     call, known = (
         RegionCall.of(t, args[0], args[1:], kwargs),
         t.shared.setdefault(ReusableRegion, []),
@@ -64,8 +66,9 @@ def _again(t: Space, region: ReusableRegion, operands: list[Any]) -> Any:
 
 
 def nested_region(subgraph: torch.fx.GraphModule, name: str, *operands: Any) -> Any:
-    """`invoke_subgraph` for a compiler that looks. Run as it is, the operator would need one for its backward; there it
-    is the plain call that it stands for; so it is where the body reads a number, which its backward would be given."""
+    """`invoke_subgraph` for a compiler that looks. Run as it is, the operator would need one for
+    its backward; there it is the plain call that it stands for; so it is where the body reads a
+    number, which its backward would be given."""
     if TracingContext.try_get() is None or subgraph.graph.find_nodes(
         op="call_method", target="item"
     ):

@@ -1,9 +1,10 @@
 """A region that was traced already: its body serves a call that would be traced alike.
 
-Forty-eight layers of one class give the same body with other parameters. What tracing relied on is in the guards: those
-of parts of an object among the arguments have to hold of the same parts of the new one, which are then guarded too,
-and what the body uses is read from the same places. A region that does more than compute, or looks at more than its
-arguments, is traced each time; so is every region once the program has changed an object that was there before.
+Forty-eight layers of one class give the same body with other parameters. What tracing relied on is
+in the guards: those of parts of an object among the arguments have to hold of the same parts of the
+new one, which are then guarded too, and what the body uses is read from the same places. A region
+that does more than compute, or looks at more than its arguments, is traced each time; so is every
+region once the program has changed an object that was there before.
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ from stator_subgraphs._captured_graph import Body
 from stator_subgraphs._structure import rebuild
 
 ValueOrigin = tuple[str, Any]
-"""Where a value is to be had: ("argument", position), ("part", a source), ("kept", a symbol); of a result also
-("input", position), ("output", position), ("constant", tracker)."""
+"""Where a value is to be had: ("argument", position), ("part", a source), ("kept", a symbol); of a
+result also ("input", position), ("output", position), ("constant", tracker)."""
 
 
-# -- a call -----------------------------------------------------------------------------------------------------------
+# -- a call ----------------------------------------------------------------------------------------
 @attrs.frozen(eq=False)
 class RegionCall:
-    """Of a region: its function, the leaves of its arguments, and what two calls must have in common."""
+    """Of a region: its function, the leaves of its arguments, and what two calls must have in
+    common."""
 
     t: variables.Space
     leaves: list[Any]
@@ -108,11 +110,12 @@ def _is_leaf(tensor: torch.Tensor) -> bool | None:
 
 
 def _constant(value: Any) -> Any:
-    """What tells it from others when it is written down: members of enumerations have texts of the program's."""
+    """What tells it from others when it is written down: members of enumerations have texts of the
+    program's."""
     return ("member", id(value)) if isinstance(value, Enum) else (type(value), value)
 
 
-# -- what was traced --------------------------------------------------------------------------------------------------
+# -- what was traced -------------------------------------------------------------------------------
 @attrs.frozen(eq=False)
 class ReusableRegion:
     """One that was traced: what its body relies on, where its inputs are from, what it gives."""
@@ -230,9 +233,10 @@ def _moved(source: Any, moved: dict[Any, Source]) -> Source:
     return found
 
 
-# -- what it relies on ------------------------------------------------------------------------------------------------
+# -- what it relies on -----------------------------------------------------------------------------
 class _Facts:
-    """Everything that is known of parts of the arguments; `found` is None if some of it cannot be said of others."""
+    """Everything that is known of parts of the arguments; `found` is None if some of it cannot be
+    said of others."""
 
     def __init__(self, call: RegionCall, body: Body) -> None:
         self.call = call
@@ -262,7 +266,8 @@ class _Facts:
                 )
 
     def _aliases(self) -> Iterator[Guard | None]:
-        """An object that two paths lead to is known by one of them: by the other it has to be that very object."""
+        """An object that two paths lead to is known by one of them: by the other it has to be that
+        very object."""
         for tracker, known, other in self.call.t.aliases:
             if any(
                 tracker is leaf
@@ -296,14 +301,16 @@ class _Facts:
 
 
 def _is_of_class(guard: Any) -> bool:
-    """A fact about the class of a part: which class it is is a fact as well, so this one is known."""
+    """A fact about the class of a part: which class it is is a fact as well, so this one is
+    known."""
     source = guard.source
     while isinstance(source, PartSource) and not isinstance(source, TypeSource):
         source = source.whole
     return isinstance(source, TypeSource) and source is not guard.source
 
 
-# Whether two bodies are the same: the same operators over inputs of the same kind, in the same order.
+# Whether two bodies are the same: the same operators over inputs of the same kind, in the same
+# order.
 
 
 def is_same(one: Body, other: Body) -> bool:
@@ -334,7 +341,8 @@ def _target(module: fx.GraphModule, node: fx.Node) -> Any:
 
 
 def kind_of(example: Any) -> Any:
-    """What of an example the operators may depend on; numbers by how they are written in symbols."""
+    """What of an example the operators may depend on; numbers by how they are written in
+    symbols."""
     if isinstance(example, torch.Tensor):
         layout = (
             (example.shape, example.stride(), example.storage_offset())
