@@ -1,7 +1,7 @@
 """Writes docs/reference/cpython_tests.md: how CPython's own test methods end through the Machine,
 for each Python given.
 
-python report.py --write PYTHON [PYTHON ...]   runs every method under each interpreter, writes the page
+python report.py --write PYTHON [PYTHON ...]   runs every method under each, writes the page
 python report.py --record                      runs them under this one, prints the counts as JSON
 """
 

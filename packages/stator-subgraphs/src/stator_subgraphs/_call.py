@@ -163,7 +163,8 @@ def _by_path(function: Any) -> Any:
 
 
 def _examples(structure: Any, tensors: list[torch.Tensor]) -> Any:
-    """The structure as the fake run wants it; its tensors are appended to `tensors`."""
+    """Return the structure with examples for the fake run; its tensors are appended to
+    `tensors`."""
 
     def leaf(item: Any) -> Any:
         if type(item) is not GraphValue:
@@ -256,8 +257,10 @@ def _write_down(
 
 
 def _bindings(state: GraphState, target: NodeTarget, example: Any) -> Any:
-    """Where in the result the symbols are that this operator made up; asked later, nobody could
-    tell whose they are."""
+    """Return the positions, in the result, of the symbols that this operator made.
+
+    They are computed now, as later it could not be determined which operator made them.
+    """
     if not state.env.pending_fresh_unbacked_symbols:
         return None
     with Foreign(target):
@@ -285,7 +288,7 @@ def _note_write(state: GraphState, node: fx.Node, changed: list[torch.Tensor]) -
 
 
 def _is_lasting(operation: Operation, written: torch.Tensor) -> bool:
-    """Whether it is a view from outside, or of one: a view never loses its history again."""
+    """Return True if it is a view from outside, or of one: a view never loses its history again."""
     views = (one for one in operation.inputs if isinstance(one, torch.Tensor) and one._is_view())
     return any(storage_of(one) == storage_of(written) for one in views)
 
@@ -297,7 +300,7 @@ def _note_mode(state: GraphState, node: fx.Node, undo: Any) -> None:
 
 
 def project(state: GraphState, traced: GraphValue, index: Any) -> GraphValue:
-    """Part of a result, on the line that asks for it first."""
+    """Return a part of a result. Its node has the line that uses the part first."""
     tracer = state.current
     known = (tracer.local(traced).node, index) in tracer.parts
     part = tracer.part(traced, index)

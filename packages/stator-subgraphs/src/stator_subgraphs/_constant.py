@@ -65,8 +65,10 @@ def has_floats(expression: Any) -> bool:
 
 
 def _overflows(example: Any, expression: Any) -> bool:
-    """Whether a product of several symbolic factors may be beyond `sys.maxsize`: bounds of such
-    numbers are infinite, and so equal. Products with constants are bounded exactly."""
+    """Return True if a product of several symbolic factors may exceed `sys.maxsize`.
+
+    Bounds of such numbers are infinite, and so equal. Products with constants are bounded exactly.
+    """
     products = [part for part in sympy.preorder_traversal(expression) if _is_nonlinear(part)]
     if not products:
         return False
@@ -84,7 +86,7 @@ def _is_nonlinear(part: Any) -> bool:
 
 
 def _bits(part: Any, hints: Any, known: dict[Any, int]) -> int:
-    """How many bits the number has at most, and all that it is made of."""
+    """Return an upper bound of the bits of the number, and of all its parts."""
     if part not in known:
         known[part] = _counted(part, hints, known)
     return known[part]

@@ -97,7 +97,7 @@ def fake_input(
     with (
         _quiet(tensor),
         torch._C.DisableTorchFunctionSubclass(),
-    ):  # it may be a view of a tensor with a say in that
+    ):  # it may be a view of a tensor that overrides it
         if static:
             return mode.from_tensor(tensor, static_shapes=True, source=source)
         return mode.from_tensor(tensor, source=source, symbolic_context=context)
@@ -134,8 +134,8 @@ def refuse_subclass(tensor: torch.Tensor, name: str) -> None:
 
 
 def refuse_wrappers(inputs: Sequence[Any]) -> None:
-    """For a graph with bodies: what they write to, and which memory they share, is not seen in the
-    parts."""
+    """Reject wrapper tensors in a graph with bodies: their parts do not show writes and shared
+    memory."""
     if any(map(is_traceable_wrapper_subclass, inputs)):
         raise Unsupported(
             "tensor-subclass", "a tensor with others in it, beside an operator with a body"
@@ -228,8 +228,7 @@ def _dispatcher(mode: FakeTensorMode) -> AbstractContextManager[Any]:
 # Calls that change a mode of the process, and how to change it back.
 #
 # Such a call is recorded like any other, and takes effect while tracing so that what follows is
-# traced under it. A rollback and the end of the trace set it back: each entry of the table says
-# how.
+# traced under it. A rollback and the end of the trace set it back, by the function in the table.
 
 exit_autocast: Any = autocast_mode._exit_autocast
 enter_inference_mode: Any = grad_mode._enter_inference_mode

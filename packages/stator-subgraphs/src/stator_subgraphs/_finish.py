@@ -42,9 +42,9 @@ ARITHMETIC = frozenset(
     }
     | {torch.sym_not, torch.sym_int, torch.sym_float, operator.and_, operator.or_}
 )
-"""On numbers these neither fail nor change anything. Division may fail, so it stays."""
+"""Functions that, on numbers, neither fail nor change anything. Division may fail, so it stays."""
 VIEWS = frozenset({"detach", "movedim", "permute", "swapaxes", "t", "transpose", "unsqueeze"})
-"""Whether these fail depends on the number of dimensions alone, which is guarded; the same goes for
+"""Operators that fail depending on the number of dimensions alone, which is guarded; so do
 slices."""
 DEPRECATED = frozenset({"T", "H"})
 """Attributes of which torch warns, where the tensor is no matrix."""
@@ -95,7 +95,7 @@ def _module(state: GraphState, compile_id: CompileId) -> fx.GraphModule:
 
 
 def held_by(state: GraphState, graph: fx.Graph) -> dict[str, Any]:
-    """What the module of `graph` has as attributes."""
+    """Return the attributes that the module of `graph` needs."""
     names = {str(node.target) for node in graph.nodes if node.op == "get_attr"}
     return {name: state.held[name] for name in names}
 
@@ -136,7 +136,8 @@ def prune(tracer: SubgraphTracer) -> None:
 
 
 def _narrow_bodies(state: GraphState, tracer: SubgraphTracer) -> None:
-    """Outer bodies first: what one does not give is not asked of those inside."""
+    """Narrow the outputs of bodies, outer ones first: an output that one drops is not needed of
+    those inside."""
     prune(tracer)
     for node, inner in tracer.called.items():
         if (module := _only_module(state, node, inner)) is not None:
@@ -186,8 +187,8 @@ def _is_number(node: fx.Node) -> bool:
 
 
 def unused(tracer: SubgraphTracer, placeholders: Iterable[fx.Node]) -> list[fx.Node]:
-    """Of these placeholders, those that no node uses; a symbol stays while the shape of anything
-    left mentions it."""
+    """Return the placeholders that no node uses; a symbol stays while the shape of anything left
+    mentions it."""
     dead = [node for node in placeholders if not node.users]
     if not any(isinstance(node.meta["example_value"], SymbolicTypes) for node in dead):
         return dead
@@ -201,7 +202,7 @@ def unused(tracer: SubgraphTracer, placeholders: Iterable[fx.Node]) -> list[fx.N
     ]
 
 
-# What a body gives and nobody uses: compilers would keep it, for a backward that nobody asked for.
+# Unused outputs of a body: compilers would keep them, for a backward that never runs.
 #
 # a, b = wrap(body, x); return a -> the body gives `a` alone; what computes `b` may raise, and stays
 

@@ -1,6 +1,8 @@
-"""Views taken in inference mode. There `FakeTensorMode` takes composite operators (`flatten`,
-`view_as`, `.mT`) apart below the layer that makes views, so that their fakes are none and want no
-gradients, which real ones do.
+"""Views taken in inference mode.
+
+There `FakeTensorMode` decomposes composite operators (`flatten`, `view_as`, `.mT`) below the layer
+that makes views, so that their fakes are no views and require no gradients, unlike the real
+results.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class Inputs:
         context = symbolic_context(origin, tensor, dims)
         static = is_static(dims) and type(origin) is TorchSource
         fake = self.fake(origin, tensor, context, static)
-        # torch may know it: another tensor, or its gradient, is a view of it
+        # torch may have a fake of it: another tensor, or its gradient, is a view of it
         static = static and not symbols_of(fake)
         if not static:
             self._bind_symbols(fake, origin.source)
@@ -123,15 +123,16 @@ class Inputs:
             return fake_input(self.state.mode, tensor, origin, context, static)
 
     def _bind_symbols(self, fake: torch.Tensor, source: Source) -> None:
-        """Every free symbol gets a placeholder before the tensor's own: compilers need to know
-        where to read it."""
+        """Give every free symbol a placeholder before the tensor's own: compilers need a place to
+        read it from."""
         readable = readable_symbols(fake, source)
         for symbol in symbols_of(fake):
             if symbol not in self.state.root.symbols:
                 self._bind_symbol(symbol, readable.get(symbol) or self._first_source(symbol))
 
     def _first_source(self, symbol: Symbol) -> Source:
-        """For a symbol that is only part of this tensor's sizes: where `ShapeEnv` met it first."""
+        """Return the first source in `ShapeEnv` of a symbol that is only part of this tensor's
+        sizes."""
         return ours(self.state.env.var_to_sources[symbol][0])
 
     def _bind_symbol(self, symbol: Symbol, source: Source) -> None:
@@ -239,7 +240,7 @@ class Inputs:
         return [self.described[node] for node in self.state.root.placeholders]
 
     def examples(self) -> list[Any]:
-        """What to show a backend: the real tensor, or the symbol."""
+        """Return the example of each input for the backend: the real tensor, or the symbol."""
         real = {
             record.traced.node: record.real for record in self.records if record.context is not None
         }
@@ -248,7 +249,7 @@ class Inputs:
         ]
 
     def release(self) -> None:
-        """Let go of every real tensor, and of weak references, which would block `swap_tensors`."""
+        """Release every real tensor, and weak references, which would block `swap_tensors`."""
         self.tensors.clear()
         self.records.clear()
         self.contexts.clear()
@@ -270,7 +271,8 @@ class Inputs:
 
 
 def _mark_static_address(node: fx.Node, tensor: torch.Tensor) -> None:
-    """Parameters and buffers keep their address between calls; CUDA graphs rely on being told."""
+    """Mark parameters and buffers, which keep their address between calls; CUDA graphs rely on the
+    mark."""
     marked: Literal["guarded", "unguarded"] | None = getattr(
         tensor, "_dynamo_static_input_type", None
     )
@@ -289,8 +291,8 @@ Constraint = shapes.StrictMinMaxConstraint | shapes.RelaxedUnspecConstraint | No
 def symbolic_context(
     source: AnyTorchSource, tensor: torch.Tensor, dims: Sequence[Dim]
 ) -> shapes.StatefulSymbolicContext:
-    """Says which symbols `tensor` gets; the same object gives the same symbols when it is made fake
-    again."""
+    """Return the choice of symbols for `tensor`; the same object gives the same symbols when it is
+    made fake again."""
     if len(dims) != tensor.dim():
         raise InvalidUse(f"{source} has {tensor.dim()} dimensions, but {len(dims)} are described")
     base = tensor._base if tensor._is_view() else None
@@ -321,7 +323,7 @@ def symbolic_context(
 
 
 def _inner(source: Any, wrapper: Any) -> dict[str, Any]:
-    """How its parts are treated, which have no symbols."""
+    """Return the contexts of the parts of a wrapper, which have no symbols."""
     parts = {name: getattr(wrapper, name) for name in wrapper.__tensor_flatten__()[0]}
     named = {name: TorchSource(AttrSource(ours(source), name)) for name in parts}
     contexts = {

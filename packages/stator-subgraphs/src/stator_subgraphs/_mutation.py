@@ -1,8 +1,8 @@
-"""Operators that write to their arguments, seen by what they did to the fakes.
+"""Operators that write to their arguments, detected by their effect on the fakes.
 
 A fake shows a write: its version counter moves, or its shape or gradient flag changes. The
-operator's name only decides how closely to look. Observation covers custom operators and bodies,
-where names and schemas say little.
+operator's name only decides how thorough the comparison is. Observation covers custom operators and
+bodies, whose names and schemas are not informative.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def state_of(tensor: torch.Tensor, thorough: bool) -> Any:
 def _same(before: Any, after: Any) -> bool:
     if type(before) is not tuple:
         return bool(before == after)
-    same_history = before[2] in (UNTOLD, after[2])  # to read what was not told is no write
+    same_history = before[2] in (UNTOLD, after[2])  # to read an unknown history is no write
     return (
         same_history
         and before[:2] == after[:2]
@@ -168,13 +168,13 @@ def _same_shape(before: Any, after: Any) -> bool:
 
 
 def now(size: Any) -> Any:
-    """What a size is in this trace. Only a break may hang on it."""
+    """Return the value of a size in this trace. Only a break may depend on it."""
     return size if type(size) is int else size.node.hint
 
 
 def storage_of(tensor: torch.Tensor) -> int:
-    """Equal for tensors over one storage. One with others in it may not tell it of itself, but its
-    parts do."""
+    """Return a number equal for tensors over one storage. A wrapper may not have one of its own,
+    but its parts do."""
     if tensor.layout is not torch.strided:
         return id(tensor)
     if is_traceable_wrapper_subclass(tensor):

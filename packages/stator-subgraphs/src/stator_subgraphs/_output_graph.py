@@ -154,13 +154,13 @@ class OutputGraph:
 
     @property
     def is_pure(self) -> bool:
-        """Whether nothing that was recorded so far writes to a tensor or may draw random
+        """Return True if nothing that was recorded so far writes to a tensor or may draw random
         numbers."""
         return is_pure(self._state.current)
 
     def may_be_kept(self, traced: GraphValue) -> bool:
-        """Whether autograd may have kept this tensor for later: something that has gradients was
-        computed of it."""
+        """Return True if autograd may have saved this tensor: a value with gradients was computed
+        from it."""
         tracer = self._state.current
         given = (user.meta.get("example_value") for user in tracer.local(traced).node.users)
         return tracer is not self._state.root or any(
@@ -181,10 +181,12 @@ class OutputGraph:
         body: Body | None = None,
         example: Any = None,
     ) -> GraphValue:
-        """Record `target(*args, **kwargs)`; a str names a tensor method. Raises `Unsupported` where
-        the operator refuses these fakes, and where fakes cannot tell. `body`: the target is an
-        operator that gives what this body gives, which is known already; its inputs must be the
-        last of `args`. `example`: what it gives is known."""
+        """Record `target(*args, **kwargs)`; a str names a tensor method.
+
+        Raises `Unsupported` if the operator raises on these fakes, or fakes do not determine the
+        result. `body`: the target is an operator with the outputs of this body, which are known
+        already; its inputs must be the last of `args`. `example`: the result, if it is known.
+        """
         with self._state.placed():
             return record_call(self._state, target, args, kwargs, body, example)
 
@@ -193,7 +195,8 @@ class OutputGraph:
         return self.call(getattr, (owner, name), {})
 
     def project(self, traced: GraphValue, index: Any) -> GraphValue:
-        """Part of a result that is a tuple, list or dict. Asked twice, it is the same value."""
+        """Return a part of a result that is a tuple, list or dict: the same value for the same
+        index."""
         return project(self._state, traced, index)
 
     def constant_of(self, traced: GraphValue) -> Any:
@@ -205,8 +208,11 @@ class OutputGraph:
         return truth_of(self._state, traced)
 
     def source_of(self, traced: GraphValue, computed: bool = False) -> Source | None:
-        """Where a number can be read when the entry starts: it is a number input, or a size of an
-        input, as such. With `computed` also where it is an expression of such."""
+        """Return the source of a number that can be read when the entry starts: a number input, or
+        a size of an input.
+
+        With `computed`, also an expression of such.
+        """
         return self._inputs.source_of(expression_of(traced.example), computed)
 
     def text_of(self, traced: GraphValue, read: Callable[[Source], str]) -> str | None:
@@ -248,7 +254,7 @@ class OutputGraph:
             refresh(self._state, self._inputs)
 
     def release(self) -> None:
-        """Let go of real tensors, when the trace is given up; after `finish`,
+        """Release real tensors, when the trace is abandoned; after `finish`,
         `CapturedGraph.release` does the same."""
         self._state.leave_modes()
         self._inputs.release()

@@ -25,16 +25,15 @@ def undisturbed(target: Any) -> AbstractContextManager[None]:
 
 
 DRAWING = (
-    "dropout rand normal uniform bernoulli binomial multinomial poisson geometric cauchy exponential dirichlet "
-    "standard_gamma rrelu gumbel attention lstm gru rnn".split()
+    "dropout rand normal uniform bernoulli binomial multinomial poisson geometric cauchy "
+    "exponential dirichlet standard_gamma rrelu gumbel attention lstm gru rnn".split()
 )
-"""Parts of the names of what torch tags `nondeterministic_seeded`, and of functions made of
-those."""
+"""Parts of the names of functions tagged `nondeterministic_seeded` by torch and of callers."""
 
 
 def may_draw(module: torch.fx.GraphModule) -> bool:
-    """Whether running the graph, or a body in it, may draw random numbers. An operator that is not
-    torch's own may."""
+    """Return True if running the graph, or a body in it, may draw random numbers, as a foreign
+    operator may."""
     nodes = (
         node
         for part in module.modules()
@@ -45,8 +44,8 @@ def may_draw(module: torch.fx.GraphModule) -> bool:
 
 
 def is_pure(tracer: SubgraphTracer | None) -> bool:
-    """Whether no node of a graph under construction, or of those around it, writes to a tensor or
-    may draw."""
+    """Return True if no node of a graph under construction, or of the outer ones, writes to a
+    tensor or may draw."""
     if tracer is None:
         return True
     calls = (node for node in tracer.graph.nodes if node.op.startswith("call_"))
@@ -94,7 +93,7 @@ def is_of_torch(target: Any) -> bool:
 
 
 def _namespace(target: Any) -> str:
-    """That of a registered operator; `aten` for every other function."""
+    """Return the namespace of a registered operator; `aten` for every other function."""
     return (
         getattr(target, "namespace", None)
         or getattr(target, "_qualified_op_name", "aten::").partition("::")[0]

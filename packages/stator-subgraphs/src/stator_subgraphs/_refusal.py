@@ -1,7 +1,7 @@
-"""Operators that are no nodes, so they run natively: what real kernels, fakes and what is
-functionalised do of them does not agree, or fakes say too little.
+"""Operators that are not recorded as nodes, so they run natively: real kernels, fakes and
+functionalization disagree about them, or fakes are not precise enough.
 
-Sizes that are symbols are taken for what they are now: all that hangs on it is a break.
+Symbolic sizes are compared by their present values: only a break depends on it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from stator_subgraphs._structure import tensors_in
 
 @attrs.frozen(eq=False)
 class Operation:
-    """What the rules look at. `tensors` are all among the arguments, in order; `placeholders` are
-    the root graph's."""
+    """The facts that the rules read. `tensors` are all among the arguments, in order;
+    `placeholders` are the root graph's."""
 
     target: NodeTarget
     args: Sequence[Any]
@@ -48,11 +48,12 @@ def refuse(operation: Operation) -> None:
 SEEDING = frozenset(
     {"manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_rng_state_all"}
 )
-"""By name: torch replaces some of these functions after import."""
+"""Functions by name: torch replaces some of them after import."""
 QUANTIZING = ("quantize_per_", "_empty_affine_quantized", "_empty_per_channel_affine_quantized")
 SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 SPARSE_CONTENTS = frozenset(
-    "_nnz values indices _values _indices col_indices row_indices is_coalesced sparse_dim dense_dim _dimI _dimV".split()
+    "_nnz values indices _values _indices col_indices row_indices is_coalesced "
+    "sparse_dim dense_dim _dimI _dimV".split()
 )
 DRAW_FLOATS = (
     "rand",
@@ -82,8 +83,11 @@ def refuse_quantizing(operation: Operation) -> None:
 
 
 def refuse_sparse(operation: Operation) -> None:
-    """A fake of a sparse tensor stores no items, however many the tensor itself does; no guard asks
-    for them. Operators take one with symbolic sizes for a dense one."""
+    """Reject operators on the contents of sparse tensors, and sparse tensors with symbolic sizes.
+
+    A fake of a sparse tensor stores no items, however many the tensor itself does, and no guard
+    covers them. Operators treat one with symbolic sizes as a dense one.
+    """
     sparse = [tensor for tensor in operation.tensors if tensor.layout in SPARSE]
     if sparse and operation.name in SPARSE_CONTENTS:
         raise Unsupported("data-dependent-shape", f"{operation.name} of a sparse tensor")
@@ -105,10 +109,10 @@ def refuse_drawing(operation: Operation) -> None:
 
 
 def refuse_new_leaves(example: Any, given: Sequence[torch.Tensor]) -> None:
-    """As of `torch.ones(3, requires_grad=True)`: compilers differentiate a graph by its inputs
-    alone."""
+    """Reject a new leaf, as in `torch.ones(3, requires_grad=True)`: compilers differentiate a graph
+    by its inputs alone."""
     for tensor in tensors_in(example):
-        # a stale view may not be asked
+        # reading `is_leaf` of a stale view raises
         is_new_leaf = tensor.requires_grad and not tensor._is_view() and tensor.is_leaf
         if is_new_leaf and all(tensor is not known for known in given):
             raise Unsupported("graph-result", "a tensor that is made here and requires gradients")
@@ -177,7 +181,8 @@ def refuse_detaching(operation: Operation) -> None:
 FLOATS, INTEGERS = float | torch.SymFloat, int | torch.SymInt
 GIVING_FLOATS = ("ldexp_", "logit_")
 CASTING = frozenset(
-    "add_ sub_ subtract_ mul_ multiply_ addcmul_ addcdiv_ iadd isub imul __iadd__ __isub__ __imul__".split()
+    "add_ sub_ subtract_ mul_ multiply_ addcmul_ addcdiv_ "
+    "iadd isub imul __iadd__ __isub__ __imul__".split()
 )
 
 

@@ -1,7 +1,7 @@
 """The body of a higher-order operator while it is traced, as a context manager.
 
     with graph.subgraph("true_branch") as scope:
-        x = scope.argument(outer_x)          # explicit; what else is used of the graph around is lifted by itself
+        x = scope.argument(outer_x)    # explicit; other values of the outer graph are lifted
         body = scope.close([graph.call(torch.sin, (x,), {})])
 
 Leaving without `close` (an exception) takes everything back, in the graphs around too.
@@ -131,8 +131,8 @@ class BodyScope:
             self.tracer.graph.erase_node(node)
 
     def _memory(self, outputs: tuple[Any, ...]) -> tuple[tuple[int, ...], Pairs, Pairs]:
-        """Which inputs the body writes to, which (output, input) and which (output, output) pairs
-        share storage."""
+        """Return the inputs that the body writes to, and the (output, input) and (output, output)
+        pairs that share storage."""
         inputs = [node.meta["example_value"] for node in self.tracer.placeholders]
         inner, outer = _storages(inputs), _storages(outputs)
         dirty = {storage_of(tensor) for tensor in self.tracer.written}

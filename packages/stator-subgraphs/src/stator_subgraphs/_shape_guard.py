@@ -1,7 +1,7 @@
-"""What the graph relies on about sizes and numbers, as Python text over our sources.
+"""The facts about sizes and numbers that a graph relies on, as Python text over our sources.
 
-Asked after the backend ran. Inputs that a rollback dropped take part only where a fact is about one
-of their symbols.
+They are computed after the backend ran. Inputs that a rollback dropped take part only where a fact
+is about one of their symbols.
 """
 
 import re
@@ -51,8 +51,8 @@ class ShapeGuards:
         return [self._fact(text, comment) for text, comment in facts if text not in known]
 
     def _needed(self, symbols: set[Any]) -> set[Any]:
-        """These symbols and all that facts relate them to; a fact about other inputs alone binds
-        nobody."""
+        """Return these symbols and all that facts relate to them; facts about other inputs alone
+        are irrelevant."""
         related = [set(guard.expr.free_symbols) for guard in self.state.env.guards]
         related += [
             {symbol, *expression.free_symbols}
@@ -71,7 +71,7 @@ class ShapeGuards:
         return {symbol for expression in cache.values() for symbol in expression.free_symbols}
 
     def _fake(self, record: Record) -> Any:
-        """Its shape as it was at first, or a fake that has it."""
+        """Return an example with the first shape of an input: its first one, or a new fake."""
         if record.context is None or record.first is not None:
             return record.first or record.traced.example
         return fake_input(

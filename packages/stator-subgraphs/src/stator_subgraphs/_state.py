@@ -1,5 +1,5 @@
-"""What the steps of building one graph share, and what it holds. `OutputGraph` owns it; all of
-it lives as long as one compilation."""
+"""The state shared by the steps of building one graph. `OutputGraph` owns it; all of it lives as
+long as one compilation."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ class GraphState:
     current: SubgraphTracer
     # modules and tensors that graphs refer to by name
     held: dict[str, Any] = attrs.field(factory=dict)
-    keeps_history: bool = False  # autograd will be asked about values inside
+    keeps_history: bool = False  # the history of values inside will be read
     # fakes with changes that a rollback took back
     stale: list[torch.Tensor] = attrs.field(factory=list)
     # sets the process back to where tracing began

@@ -1,9 +1,9 @@
-"""Our sources inside torch, and back: `ShapeEnv` and AOTAutograd want a torch `Source` for each
-input.
+"""Translation of sources to torch and back: `ShapeEnv` and AOTAutograd require a torch `Source` for
+each input.
 
-A `TorchSource` carries ours and renders as its name. torch derives sources from it (the size of a
-tensor, the base of a view) out of classes that belong to Dynamo; those are recognised by their
-shape, never imported.
+A `TorchSource` carries a source of stator and renders as its name. torch derives sources from it
+(the size of a tensor, the base of a view) out of classes that belong to Dynamo; those are
+recognised by their shape, never imported.
 """
 
 import functools
@@ -20,8 +20,8 @@ SIZE_KINDS = {"SIZE": "size", "STRIDE": "stride", "STORAGE_OFFSET": "storage_off
 
 @dataclass_with_cached_hash(frozen=True)
 class NamedSource(AnyTorchSource):
-    """What is left of a source of ours in AOTAutograd's cache, which pickles sources into its keys
-    and its entries."""
+    """The remainder of a source in AOTAutograd's cache, which pickles sources into its keys and its
+    entries."""
 
     text: str
 
@@ -36,8 +36,8 @@ class NamedSource(AnyTorchSource):
 
 @dataclass_with_cached_hash(frozen=True)
 class TorchSource(AnyTorchSource):
-    """One of our sources, as torch wants it. Its pickle is its name: ours may hold what is the
-    user's."""
+    """A source of stator as a torch source. Its pickle is its name, as the source may hold objects
+    of the user."""
 
     source: Source
 

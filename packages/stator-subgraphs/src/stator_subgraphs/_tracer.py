@@ -36,10 +36,11 @@ KeyPath = tuple[Any, ...]
 
 @attrs.define(eq=False)
 class SubgraphTracer:
-    """Lives as long as the scope it traces; `graph` then belongs to the module made of it.
+    """The state of one graph under construction. It lives as long as the scope it traces; `graph`
+    then belongs to the module made of it.
 
     Invariants: every node in `lifted` is of the parent's graph; every symbol of an example is in
-    `symbols`, or is one that `unbacked` says how to read from a node here.
+    `symbols`, or in `unbacked`, with the path to read it from a node here.
     """
 
     graph: fx.Graph
@@ -56,7 +57,7 @@ class SubgraphTracer:
     outer: list[GraphValue] = attrs.field(factory=list)
     # the one traced value of each node
     values: dict[fx.Node, GraphValue] = attrs.field(factory=dict)
-    # parts of results that were asked for
+    # parts of results that were used
     parts: dict[tuple[fx.Node, Any], GraphValue] = attrs.field(factory=dict)
     boxes: dict[fx.Node, GraphValue] = attrs.field(factory=dict)  # floats as tensors
     effects: set[fx.Node] = attrs.field(factory=set)  # nodes seen to change something
@@ -130,17 +131,17 @@ class SubgraphTracer:
 
     # -- symbols -----------------------------------------------------------------------------------
     def note_symbol(self, traced: GraphValue) -> None:
-        """If the value is a symbol as such, this is where it is read from here on."""
+        """Bind the symbol, if the value is one as such, to be read from here on."""
         if (symbol := _plain_symbol(traced.example)) is not None and symbol not in self.symbols:
             self.bind(symbol, traced)
 
     def bind(self, symbol: Symbol, traced: GraphValue) -> None:
-        """From here on `symbol` is read from this node."""
+        """Make `symbol` be read from this node from now on."""
         self.journal.put(self.symbols, symbol, traced)
 
     def bind_unbacked(self, bindings: dict[Symbol, KeyPath], producer: GraphValue) -> None:
-        """Symbols that an operator just made up; a node that reads one is only added when something
-        asks for it."""
+        """Record symbols that an operator made; a node that reads one is only added on its first
+        use."""
         for symbol, path in bindings.items():
             self.journal.put(self.unbacked, symbol, (producer, path))
 
@@ -250,13 +251,13 @@ class SubgraphTracer:
         return self.boxes[number.node]
 
     def note_box(self, number: GraphValue, tensor: GraphValue) -> None:
-        """This tensor, which nothing writes to, holds the float."""
+        """Record that this tensor, which nothing writes to, holds the float."""
         self.journal.put(self.boxes, number.node, tensor)
 
     def _derived(
         self, source: GraphValue, op: str, target: Any, args: tuple[Any, ...], example: Any
     ) -> GraphValue:
-        """A node that the program did not ask for, on the line of another."""
+        """Add a node that the program does not have, on the line of another."""
         traced = self._known(op, target, args, example)
         traced.node.meta.update(
             {name: source.node.meta[name] for name in _PLACE if name in source.node.meta}
@@ -265,7 +266,7 @@ class SubgraphTracer:
         return traced
 
     def _copy_attribute(self, outer: GraphValue) -> GraphValue:
-        """What the graph itself holds needs no input: each module that needs it holds it."""
+        """Copy an attribute, which needs no input: each module that uses it has it."""
         node = self.node("get_attr", outer.node.target, (), {})
         node.meta.update(outer.node.meta)
         traced = self.remember(GraphValue(node, outer.example))
@@ -286,7 +287,7 @@ class SubgraphTracer:
             self.journal.put(self.parent.bodies, graph, self)
 
     def outer_of(self, traced: GraphValue) -> GraphValue | None:
-        """What the graph around knows a value of this one by, if it is not computed here."""
+        """Return the outer graph's value for a value of this one, if it is not computed here."""
         assert self.parent is not None
         if isinstance(traced.example, torch.SymInt) and not symbols_of(traced.example):
             # What needed it to be the same in every call has guarded it.
@@ -303,7 +304,7 @@ class SubgraphTracer:
         )
 
     def computes(self, traced: GraphValue) -> bool:
-        """Whether it is made by a node here, and the graph around does not know it."""
+        """Return True if a node here makes the value, and the outer graph does not have it."""
         return traced.node.graph is self.graph and self.outer_of(traced) is None
 
     def seen_outside(self, traced: GraphValue) -> GraphValue:
@@ -338,7 +339,7 @@ class SubgraphTracer:
         return found
 
     def adopt(self, outer: GraphValue, inner: GraphValue) -> None:
-        """From here on `outer` is known by `inner` in this graph."""
+        """Represent `outer` by `inner` in this graph from now on."""
         if outer.node not in self.lifted:
             self.journal.put(self.lifted, outer.node, inner)
 

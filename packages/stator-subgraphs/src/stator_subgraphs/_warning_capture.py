@@ -1,9 +1,8 @@
-"""Warnings that operators give while they run on fakes: noted on their nodes, for whoever runs the
-graph to give again.
+"""Capture of warnings that operators issue on fakes: they are recorded on their nodes, and issued
+again when the graph runs.
 
-What warns is called by us: where the place that Python tells of is ours, or in torch's private
-modules, the warning belongs to the user's line. A public function in Python that names a line of
-its own keeps that.
+Operators are called by stator's code: a warning attributed to it, or to torch's private modules,
+belongs to the user's line. A public function in Python that names a line of its own keeps that.
 """
 
 import os
@@ -45,7 +44,7 @@ class WarningCapture:
     show: Callable[..., Any] = warnings.showwarning
 
     def __enter__(self) -> list[CapturedWarning]:
-        # all operators are called at one line: each is to be heard
+        # all operators are called at one line: a repeated warning must be issued again
         vars(_fake).pop("__warningregistry__", None)
         self.thread, self.show = threading.get_ident(), warnings.showwarning
         warnings.showwarning = self._capture
@@ -64,7 +63,7 @@ class WarningCapture:
             self.show(message, category, filename, lineno, *more, **named)
             return
         text = str(message)
-        # of a size, that is another one in each call: the graph says it itself
+        # mentions a size that may differ in each call: the graph itself issues it
         if SYMBOL.search(text):
             return
         often = "(Triggered internally at" not in text or torch.is_warn_always_enabled()

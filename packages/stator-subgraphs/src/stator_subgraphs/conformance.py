@@ -1,12 +1,12 @@
-"""What a `GraphRecorder` must do: derive from `GraphRecorderConformance`, override `make_recorder`,
-run pytest.
+"""The conformance kit of a `GraphRecorder`: derive from `GraphRecorderConformance`, override
+`make_recorder`, run pytest.
 
     class TestMine(GraphRecorderConformance):
         @pytest.fixture
         def make_recorder(self):
             return MyRecorder            # called with a `TraceLocations`
 
-A recorder also needs `finish(outputs)`, giving something with `module` and `inputs` like a
+A recorder also needs `finish(outputs)`, returning an object with `module` and `inputs` like a
 `CapturedGraph`.
 """
 
@@ -27,7 +27,7 @@ __all__ = ["Conformance", "Driver", "FixedLocations", "GraphRecorderConformance"
 
 
 class GraphRecorderConformance(Conformance):
-    """What trackers rely on. Every graph is run, and compared with the plain calls."""
+    """The requirements of trackers. Every graph is run, and compared with the plain calls."""
 
     @pytest.fixture
     def make_recorder(self) -> Callable[[TraceLocations], Any]:

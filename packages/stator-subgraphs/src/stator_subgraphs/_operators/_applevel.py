@@ -12,8 +12,10 @@ from torch.autograd.function import FunctionCtx
 
 
 class Context(FunctionCtx):
-    """Stores what the real one does, under the same names. What it cannot know is asked of
-    `unknown`, and refused."""
+    """A context that stores the same state as the real one, under the same names.
+
+    Attributes that it does not have are passed to `unknown`, and rejected.
+    """
 
     @property
     def saved_tensors(self) -> Any:
@@ -71,8 +73,8 @@ def pulled_back(
 
 
 def unknown(context: Any, name: str) -> Any:
-    """An attribute that nobody stored; whoever interprets this refuses those that the real context
-    has."""
+    """Raise AttributeError for an attribute that was not stored; the interpreter's handler rejects
+    those that the real context has."""
     raise AttributeError(f"'{type(context).__name__}' object has no attribute '{name}'")
 
 

@@ -59,8 +59,8 @@ def apply(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 @handlers.handles(targets.applied)
 @operation
 def applied_again(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """In a graph that is traced again: its bodies are, and what they take and give is as it was
-    planned."""
+    """Record `applied` of a graph that is traced again: its bodies are traced, their inputs and
+    outputs are as planned."""
     holder, forward, backward = variables.known_value(t, args[0]), args[1], args[2]
     tensors, lifted = (count.constant() for count in args[3].items)
     inputs, rest = args[4 : 4 + tensors], args[4 + tensors :]
@@ -138,7 +138,8 @@ class Applying:
             raise self.refuse("a vmap of its own")
 
     def take_defaults(self) -> Gradients:
-        """With `setup_context` the defaults of forward are arguments like others."""
+        """Append the defaults of forward to the arguments, since with `setup_context` they are
+        arguments like others."""
         missing = _defaults_in(self.cls.forward, self.args) if self.has_setup else 0
         if missing:
             if hasattr(self.cls.forward, "__wrapped__"):
@@ -189,7 +190,7 @@ class Applying:
         return variables.TupleTracker([*self.tensors, *self.extra], tuple)
 
     def lend_inputs(self, body: variables.BodyTrace) -> None:
-        """What forward sees of a tensor is the argument itself."""
+        """Make the arguments themselves the tensors that forward gets."""
         for vt in self.inputs:
             body.recorder.argument(vt.traced)
 
@@ -201,7 +202,7 @@ class Applying:
         return variables.new_object(cls, attributes)
 
     def take_apart(self, result: Any) -> None:
-        """What forward gave, and what it left on the context."""
+        """Record the result of forward, and the state that it left on the context."""
         self.is_single = not (isinstance(result, variables.TupleTracker) and result.cls is tuple)
         self.items = [result] if self.is_single else result.items
         if not all(
@@ -233,7 +234,8 @@ class Applying:
         )
 
     def take_planned(self, results: list[Any]) -> None:
-        """What the body of forward gave: the outputs, and what else outlives it."""
+        """Record the results of forward's body: the outputs, and the other values that outlive
+        it."""
         count = len(self.plan.outputs)
         self.items = self.tensors = results[:count]
         self.extra = results[count:]
@@ -252,7 +254,8 @@ class Applying:
         return tuple(index for index in found if index is not None)
 
     def _origin(self, vt: Any) -> targets.Origin:
-        """Where the stand-in has a tensor, or a symbolic number, that outlives forward."""
+        """Return the origin, in the stand-in, of a tensor or a symbolic number that outlives
+        forward."""
         if not isinstance(vt, variables.TensorTracker | variables.NumberTracker):
             raise self.refuse(f"a {vt.cls.__name__} that is saved for backward")
         for kind, known in (
@@ -336,7 +339,7 @@ class Applying:
         ]
 
     def _handed_on(self, body: variables.BodyTrace) -> dict[str, Any]:
-        """What backward finds on its context: tensors are inputs of its body."""
+        """Return the context of backward: its tensors are inputs of the body."""
         stored = variables.attributes_of(self.context)
         values = iter(self.planned_values(body))
         given = [
@@ -394,7 +397,8 @@ class Applying:
 
 
 def _defaults_in(function: Any, args: list[Any]) -> int:
-    """How many arguments a call gets from defaults; what it misses besides is said by the call."""
+    """Return the number of arguments that a call takes from defaults; the call itself raises for
+    missing ones."""
     try:
         bound = inspect.signature(function).bind(*args)
     except TypeError:
@@ -413,7 +417,8 @@ def _index(vt: Any, known: list[Any]) -> int | None:
 
 
 def _facts(example: Any) -> Any:
-    """What backward may rely on of a gradient; nothing is known of symbolic sizes."""
+    """Return the facts that backward may rely on of a gradient; symbolic sizes are not among
+    them."""
     sizes = [
         tuple(size if type(size) is int else None for size in part)
         for part in (example.shape, example.stride())

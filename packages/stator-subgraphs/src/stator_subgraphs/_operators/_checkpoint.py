@@ -68,9 +68,11 @@ def checkpointed(body: torch.fx.GraphModule, *inputs: Any, **options: Any) -> An
 
 
 def _letting_operators_pass(body: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """The body for torch's operator, which marks what it runs in a dispatch mode: of the operators
-    with bodies that mode knows a few, and refuses the others (`cond`, `scan`, ...) unless told,
-    inside of it, that it takes them all."""
+    """Return the body for torch's operator, which runs it in a dispatch mode to mark operators.
+
+    That mode supports few operators with bodies and rejects the others (`cond`, `scan`, ...). A
+    call at the start of the body makes it accept them all.
+    """
     copied = CapturedModule(body, copy.deepcopy(body.graph))
     copied.meta.update(body.meta)
     first = next(node for node in copied.graph.nodes if node.op != "placeholder")
@@ -86,7 +88,7 @@ def _let_operators_pass() -> None:
 
 @handlers.handles(checkpointed)
 def checkpoint_again(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """In a graph that is traced again."""
+    """Record a checkpoint of a graph that is traced again."""
     policy = getattr(variables.real_of(args[0]), "meta", {}).get("_checkpoint_context_fn")
     named = (
         {}
@@ -157,11 +159,11 @@ def _detached(t: variables.Space, body: variables.BodyTrace, vt: Any) -> Any:
 
 @contextmanager
 def _blind(t: variables.Space) -> Iterator[None]:
-    """Nobody asks for grad mode meanwhile."""
+    """Reject reads of grad mode inside the block."""
 
     def refuse(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
         raise t.unsupported(
-            "higher-order-operator", "reentrant checkpoint of a function that asks for grad mode"
+            "higher-order-operator", "reentrant checkpoint of a function that reads grad mode"
         )
 
     before = t.handlers
@@ -189,7 +191,8 @@ def checkpointed_reentrantly(
 @handlers.handles(checkpointed_reentrantly)
 @operation
 def reentrant_again(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """In a graph that is traced again; what it uses besides its arguments follows them."""
+    """Record a reentrant checkpoint of a graph that is traced again; the other values it uses
+    follow its arguments."""
     body, count, *inputs = args
     options, start = {name: vt.constant() for name, vt in kwargs.items()}, count.constant()
     return (yield from _reentrant(t, body, inputs[:start], options, inputs[start:]))

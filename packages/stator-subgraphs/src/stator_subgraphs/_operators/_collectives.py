@@ -33,7 +33,7 @@ FUNCTIONAL = {
     "all_to_all_single": "all_to_all_inplace",
     "reduce_scatter_tensor": "reduce_scatter_tensor_inplace",
 }
-"""By the name of the function: its stand-in in `torch.distributed._functional_collectives`."""
+"""The stand-ins in `torch.distributed._functional_collectives`, by the name of the function."""
 
 
 @handlers.handles_each(

@@ -88,8 +88,8 @@ def _check(t: Space, pred: Any, operands: list[Any]) -> None:
 
 
 def refuse_overlap(t: Space, bodies: Sequence[BodyGraph], operands: Sequence[GraphValue]) -> None:
-    """What a body writes to is not seen by another name: compilers take operands for tensors of
-    their own."""
+    """Reject a body that writes, if operands share memory: compilers treat operands as separate
+    tensors."""
     storages = [
         storage_of(traced.example)
         for traced in operands

@@ -54,7 +54,7 @@ def record(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def _body(
     t: Space, name: str, function: Any, query: Any, *, scored: bool
 ) -> Generator[Any, Any, BodyGraph]:
-    """Its inputs are a score, and where it is: batch, head, query, key."""
+    """Trace a function whose inputs are a score and its position: batch, head, query, key."""
     example = query.example
     with t.graph.fake_mode:
         places = [example.new_zeros((), dtype=torch.int) for _ in range(4)]

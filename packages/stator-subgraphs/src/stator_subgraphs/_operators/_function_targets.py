@@ -1,11 +1,11 @@
-"""What graphs call for `Function.apply`: an `autograd.Function` over the bodies that forward and
-backward became.
+"""The callee of graphs for `Function.apply`: an `autograd.Function` over the bodies of forward and
+backward.
 
     applied(holder, forward_body, backward_body, 2, 0, x, y)
 
-It saves, marks and checks what the original does. Where backward is not called as it was traced
-(gradients with other strides, missing ones, a graph to be made of it), the original backward runs,
-on a context that has all the original's.
+It saves, marks and checks as the original does. If backward is called in another way than it was
+traced (gradients with other strides, missing ones, a graph to be made of it), the original backward
+runs, on a context with the state of the original's.
 """
 
 from __future__ import (
@@ -22,7 +22,7 @@ from stator_variables import Spec
 from torch.autograd.function import Function
 
 Origin = tuple[str, int]
-"""Where a tensor that outlives forward is to be had: ("input" | "output" | "extra", position)."""
+"""The origin of a tensor that outlives forward: ("input" | "output" | "extra", position)."""
 
 
 @attrs.frozen
@@ -46,7 +46,7 @@ class SavedAttribute:
 
 @attrs.frozen(eq=False)
 class ApplyPlan:
-    """How a call of the original relates to one of its stand-in. Positions of outputs count the
+    """The relation of a call of the original to one of its stand-in. Positions of outputs count the
     tensors alone."""
 
     positions: tuple[int, ...]  # of the tensors among the arguments
@@ -63,7 +63,7 @@ class ApplyPlan:
     gradients: tuple[Any, ...] = ()
 
     def fits(self, grads: Sequence[Any]) -> bool:
-        """Whether backward is called as it was traced."""
+        """Return True if backward is called as it was traced."""
         if torch.is_grad_enabled() or len(grads) != len(self.gradients):
             return False
         return all(

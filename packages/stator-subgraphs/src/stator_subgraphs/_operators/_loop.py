@@ -131,7 +131,7 @@ def _repeated(
 
 
 def _additional(args: Sequence[Any]) -> list[Any]:
-    """What the body of a graph that is traced again takes besides; torch's functions give none."""
+    """Return the additional inputs of a body that is traced again; torch's functions have none."""
     return [vt for given in args for vt in given.items]
 
 
@@ -162,8 +162,8 @@ def _record(
 
 
 def _apart(t: Space, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """No two operands in the same memory, as compilers want it: nothing is written to, so a copy is
-    as good."""
+    """Return the operands without shared memory, as compilers require: nothing is written to, so a
+    copy is equivalent."""
     seen: set[int] = set()
 
     def operand(value: Any) -> Any:
@@ -181,8 +181,7 @@ def _apart(t: Space, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 # -- what a body is traced with --------------------------------------------------------------------
 def _again(t: Space, values: Sequence[Any]) -> list[Any]:
-    """As the values themselves, in memory of their own: a write to one is not a write to the
-    other."""
+    """Return the values in memory of their own: a write to one is not a write to the other."""
     return [
         _copy(t, vt.example) if isinstance(vt, TensorTracker) else leaf_of(t, vt) for vt in values
     ]

@@ -1,9 +1,9 @@
-"""What graphs call for a transform of torch.func: the transform itself, over the module that its
-function became.
+"""The callees of graphs for transforms of torch.func: the transform itself, over the module of its
+function.
 
-Such a node does all the real one does, levels of the interpreter stack included, in each backend
-alike. `inputs` are what the transform works on, then the values of the graph around that the body
-uses besides.
+Such a node has all effects of the real one, levels of the interpreter stack included, in each
+backend alike. `inputs` are the arguments of the transform, then the values of the outer graph that
+the body uses besides.
 """
 
 from __future__ import (

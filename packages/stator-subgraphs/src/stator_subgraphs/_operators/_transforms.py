@@ -1,12 +1,12 @@
 """The transforms of torch.func: one node each, over the graph that their function becomes.
 
-    torch.func.grad(f)(x)      ->      def body(x): ...                     # what f does, traced with x as f sees it
-                                       value_and_grads(body, (0,), 1, x)    # the real transform, over that
+    torch.func.grad(f)(x)  ->  def body(x): ...                   # f, traced with x as f sees it
+                               value_and_grads(body, (0,), 1, x)  # the real transform, over that
 
-The function is traced as a body: its inputs are what the transform would hand to it (a slice of a
-batch, a tensor to be differentiated), and no level of the interpreter stack is entered while
-tracing. A break in it is a break at the transform, which then runs natively; so does whatever is
-refused here, and raises in its own words.
+The function is traced as a body: its inputs are the arguments that the transform would pass (a
+slice of a batch, a tensor to be differentiated), and no level of the interpreter stack is entered
+while tracing. A break in it is a break at the transform, which then runs natively; so does whatever
+is refused here, and raises in its own words.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from stator_subgraphs._operators import _transform_targets as targets
 handlers: HandlerTable[Any, Any] = HandlerTable("transform")
 CALLED_ONCE = Permits(effects=True, aliases=True)
 See = Callable[[Any], Any]
-"""From the example of an input to the example of what the body is given for it."""
+"""A function from the example of an input to the example of the body's input for it."""
 
 
 def sliced(dim: int) -> See:
@@ -117,7 +117,7 @@ class Transformed:
         return unflatten(self.t, given, spec)
 
     def hand(self, vt: Any) -> Any:
-        """What the body gets as it is."""
+        """Record a value that the body gets unchanged."""
         self.handed.append(vt)
         return vt
 
@@ -158,7 +158,7 @@ class Transformed:
         return unflatten(self.t, self.parts(traced, self.results), self.spec)
 
     def besides(self, traced: GraphValue) -> list[Any]:
-        """What the function gave besides, if it does."""
+        """Return the auxiliary output of the function, if it has one."""
         return (
             []
             if self.aux_spec is None
@@ -177,7 +177,7 @@ class Transformed:
 
 
 def options(t: Space, *vts: Any) -> list[Any]:
-    """What is not traced: it has to be known."""
+    """Return the constants of options, which are not traced: they have to be known."""
     values = [vt.constant() for vt in vts]
     if any(value is MISSING for value in values):
         raise t.unsupported("transform", "an option of a transform that is not known while tracing")
@@ -295,7 +295,7 @@ def _length(t: Space, leaf: Any, dim: int) -> Any:
 
 
 def _fixed(t: Space, leaf: Any, dim: int) -> int:
-    """How many chunks there are is a matter of the program."""
+    """Return the length as a constant: the program depends on the number of chunks."""
     if isinstance(length := _length(t, leaf, dim), int):
         return length
     return t.graph.constant_of(t.graph.call("size", [leaf.traced, dim], {}))  # type: ignore[no-any-return]
@@ -483,7 +483,7 @@ def linearize(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @handlers.handles(targets.linearized)
 def linearize_again(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """In a graph that is traced again."""
+    """Record `linearized` of a graph that is traced again."""
     return app_level(t, _applevel.linearized, args, kwargs)
 
 

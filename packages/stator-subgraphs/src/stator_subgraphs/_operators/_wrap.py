@@ -46,8 +46,10 @@ def hinted(
 
 
 def _passed(value: Any, sizes: set[Any]) -> tuple[tuple[Any, ...], Callable[[Iterator[Any]], Any]]:
-    """What goes in for a value, and how it is read inside; whoever traces the body knows the sizes
-    of its tensors."""
+    """Return the arguments that pass a value, and a function that reads it inside.
+
+    The sizes of the tensors among the arguments are available inside without passing them.
+    """
     if not isinstance(value, torch.SymInt):
         return (value,), next
     if sizes.issuperset(symbols_of(value)) and not value.node.expr.has(sympy.Piecewise):
@@ -96,7 +98,7 @@ def strict(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 for _name in list(_higher_order_ops):
-    # stored there by the first look at it, which must not be the program's
+    # stored there by the first read, which must not be the program's
     getattr(torch.ops.higher_order, _name)
 
 
