@@ -28,7 +28,7 @@ DRAWING = (
     "dropout rand normal uniform bernoulli binomial multinomial poisson geometric cauchy "
     "exponential dirichlet standard_gamma rrelu gumbel attention lstm gru rnn".split()
 )
-"""Parts of the names of functions tagged `nondeterministic_seeded` by torch and of callers."""
+"""Parts of the names of operators tagged `nondeterministic_seeded`, and of their callers."""
 
 
 def may_draw(module: torch.fx.GraphModule) -> bool:
