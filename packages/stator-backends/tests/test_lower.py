@@ -170,7 +170,8 @@ def test_guards_that_lowering_adds_on_shapes_are_returned() -> None:
 
 
 def overlapping_write(offset: int, dynamic: tuple[int, ...] = ()) -> HandBuilt:
-    """Writes to its first input, and returns twice the second, which starts `offset` into the same memory."""
+    """Writes to its first input, and returns twice the second, which starts `offset` into the same
+    memory."""
     base = torch.arange(8.0)
     build = GraphBuilder()
     x, y = build.input(base[:4], dynamic), build.input(base[offset : offset + 4], dynamic)

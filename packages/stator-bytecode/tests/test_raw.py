@@ -80,11 +80,12 @@ def reachable(raws: list[Raw]) -> set[Raw]:
     return reached
 
 
-# -- edited code runs --------------------------------------------------------------------------------------------------
+# -- edited code runs ------------------------------------------------------------------------------
 
 
 def with_nops(code: CodeType, count: int = 1) -> CodeType:
-    """`code`, and the code in it, with NOPs before every instruction that may have one; jumps go to the NOPs."""
+    """`code`, and the code in it, with NOPs before every instruction that may have one; jumps go to
+    the NOPs."""
     raws: list[Raw] = []
     first_of: dict[Raw, Raw] = {}
     for previous, raw in pairwise([Raw(NOP), *disassemble(code)]):
@@ -254,7 +255,7 @@ def test_function_runs_with_nops_everywhere(fn: FunctionType, count: int) -> Non
     assert edited(8) == fn(8)
 
 
-# -- what follows by itself --------------------------------------------------------------------------------------------
+# -- what follows by itself ------------------------------------------------------------------------
 
 
 def test_replacements_reach_the_code_object() -> None:
@@ -272,7 +273,8 @@ def test_code_that_is_longer_than_its_table_of_lines_is_read_to_its_end() -> Non
 
 
 def test_jump_turns_round_with_its_target() -> None:
-    """`JUMP_FORWARD end; back: RETURN 1; end: JUMP_FORWARD back` needs a backward jump at the end."""
+    """`JUMP_FORWARD end; back: RETURN 1; end: JUMP_FORWARD back` needs a backward jump at the
+    end."""
     code = (lambda: 1).__code__
     *entry, last = disassemble(code)
     over, back = Raw(dis.opmap["JUMP_FORWARD"]), Raw(dis.opmap["JUMP_FORWARD"])

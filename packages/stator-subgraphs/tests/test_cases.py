@@ -1,4 +1,5 @@
-"""Programs and the graphs they give, as text: `cases/*.txt` hold both, divided by a line of dashes."""
+"""Programs and the graphs they give, as text: `cases/*.txt` hold both, divided by a line of
+dashes."""
 
 from __future__ import annotations
 

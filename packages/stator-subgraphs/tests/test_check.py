@@ -88,7 +88,7 @@ def other_graph(graph: fx.Graph) -> None:
     [
         (without_example, "has no example"),
         (without_type, "has no type"),
-        (without_line, "which line"),
+        (without_line, "no line of the program"),
         (without_symbol, "nothing before it binds"),
         (late_placeholder, "comes after an operator"),
         (nested_output, "the output has"),

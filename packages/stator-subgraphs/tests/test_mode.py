@@ -1,4 +1,5 @@
-"""Modes that the program changes are in force while tracing, and set back by a rollback and by the end."""
+"""Modes that the program changes are in force while tracing, and set back by a rollback and by the
+end."""
 
 from __future__ import annotations
 

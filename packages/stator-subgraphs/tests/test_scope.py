@@ -50,7 +50,7 @@ def through_aot(driver: Driver, captured: Any) -> Callable[..., Any]:
     return compiled
 
 
-# -- lifting ----------------------------------------------------------------------------------------------------------
+# -- lifting ---------------------------------------------------------------------------------------
 def test_explicit_arguments_come_before_what_is_lifted(driver: Driver) -> None:
     x, y = driver.input("x", torch.ones(3)), driver.input("y", torch.ones(3))
     with driver.recorder.subgraph("body") as scope:
@@ -137,14 +137,14 @@ def test_what_is_lifted_and_not_used_is_left_out(driver: Driver) -> None:
     assert names(made) == ["x"]
 
 
-# -- what a body does to memory ---------------------------------------------------------------------------------------
+# -- what a body does to memory --------------------------------------------------------------------
 def test_writes_and_aliases_of_a_body_are_told(driver: Driver) -> None:
     x, y = driver.input("x", torch.ones(2)), driver.input("y", torch.ones(2))
     made = body(driver, "body", lambda: [driver.call("view", x, 1, 2), driver.call("add_", y, 1)])
     assert (made.written, made.aliased) == ((1,), ((0, 0), (1, 1)))
 
 
-# -- leaving ----------------------------------------------------------------------------------------------------------
+# -- leaving ---------------------------------------------------------------------------------------
 def test_an_error_in_a_body_takes_everything_back(driver: Driver) -> None:
     x = driver.call(torch.neg, driver.input("x", torch.ones(3)))
 
@@ -214,7 +214,7 @@ def test_nodes_know_the_operators_they_are_inside_of(
     assert [name for name, _ in kept[0].node.meta["source_fn_stack"]] == ["checkpoint", "neg"]
 
 
-# -- operators --------------------------------------------------------------------------------------------------------
+# -- operators -------------------------------------------------------------------------------------
 def cond_graph(driver: Driver, x: GraphValue) -> Any:
     w = driver.input("w", torch.nn.Parameter(torch.ones(3)))
     taken = body(

@@ -144,7 +144,8 @@ def fn(x):
 
 
 def test_evaluation_has_no_effects() -> None:
-    """Neither batch norm nor dropout do anything that could be observed: an error may run everything again."""
+    """Neither batch norm nor dropout do anything that could be observed: an error may run
+    everything again."""
 
     def fn(x: Tensor, index: Tensor) -> Tensor:
         try:

@@ -1,6 +1,8 @@
-"""The backend protocol, its registry, the backends, and the lowering of a graph through one of them.
+"""The backend protocol, its registry, the backends, and the lowering of a graph through one of
+them.
 
-Start with `lower`. A backend is a callable `(graph_module, example_inputs) -> callable`; `lookup` finds one by name.
+Start with `lower`. A backend is a callable `(graph_module, example_inputs) -> callable`; `lookup`
+finds one by name.
 """
 
 from ._alias import AliasLayout, InputGuard, Overlap, SameInput

@@ -1,4 +1,4 @@
-"""Does a backend compute what the graph says: outputs, gradients and written inputs, against the graph run eagerly."""
+"""Comparison of a backend with the graph run eagerly: outputs, gradients and written inputs."""
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,8 @@ class Mismatch:
 
 @attrs.frozen
 class ComparisonReport:
-    """What `compare` found; `checked` counts the values that were compared, so that an empty comparison shows."""
+    """The result of `compare`. `checked` counts the compared values, so that an empty comparison is
+    visible."""
 
     mismatches: tuple[Mismatch, ...]
     checked: int
@@ -42,7 +43,7 @@ class ComparisonReport:
 
 @attrs.frozen
 class Tolerance:
-    """As in `torch.testing.assert_close`: without one, the default for the dtype."""
+    """Tolerances of `torch.testing.assert_close`: without one, the default for the dtype."""
 
     rtol: float | None = None
     atol: float | None = None
@@ -69,7 +70,8 @@ def compare(
     contexts: Mapping[Tensor, Any] | None = None,
     tolerance: Tolerance = Tolerance(),  # frozen: one for all calls is no trap
 ) -> ComparisonReport:
-    """Run the graph both ways on copies of `inputs`. Copies share no memory, even where the inputs do."""
+    """Run the graph both ways on copies of `inputs`. Copies share no memory, even where the inputs
+    do."""
     plain_inputs, backend_inputs = copies(inputs), copies(inputs)
     examples = copies(inputs)
     moved = _moved(contexts or {}, inputs, examples)
@@ -140,7 +142,7 @@ def _gradients(outputs: Sequence[Any], inputs: list[Any]) -> Iterator[tuple[str,
 
 
 def _seed(value: Tensor) -> Tensor:
-    """Different in each element, so that elements which change places are noticed."""
+    """Return a gradient that differs in each element, so that exchanged elements are detected."""
     steps = torch.linspace(
         0.5, 1.5, max(value.numel(), 1), dtype=torch.float64, device=value.device
     )

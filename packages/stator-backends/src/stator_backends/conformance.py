@@ -1,11 +1,13 @@
-"""What a backend must do to be used: derive from `BackendConformance`, override the fixture `backend`, run pytest.
+"""The conformance kit of backends: derive from `BackendConformance`, override the fixture
+`backend`, run pytest.
 
     class TestMine(BackendConformance):
         @pytest.fixture
         def backend(self):
             return my_backend
 
-What the backend's `BackendSpec` declares it cannot do is checked to be refused; everything else has to work.
+A capability that the backend's `BackendSpec` excludes is tested to be rejected; everything else has
+to work.
 """
 
 import operator
@@ -28,7 +30,8 @@ __all__ = ["BackendConformance", "BackendKit", "GraphBuilder", "HandBuilt", "low
 
 
 class BackendKit:
-    """The base of a kit: a subclass may xfail a test with a reason, never replace it by a weaker one."""
+    """The base of a kit: a subclass may xfail a test with a reason, never replace it by a weaker
+    one."""
 
     def test_nothing_weakened(self) -> None:
         for kit in (cls for cls in type(self).__mro__ if BackendKit in cls.__bases__):
@@ -54,7 +57,8 @@ def lower_built(built: HandBuilt, backend: Backend, ambient: AmbientState | None
 
 
 class BackendConformance(BackendKit):
-    """One graph for each thing that graphs do; `tolerance` may be widened for a backend that reorders sums."""
+    """One graph for each thing that graphs do; `tolerance` may be widened for a backend that
+    reorders sums."""
 
     tolerance = Tolerance()
 

@@ -1,6 +1,7 @@
-"""What goes wrong at the border to a backend, as data first and text second.
+"""Errors at the border to a backend, as data first and text second.
 
-The facade maps these onto its own hierarchy, so each carries what a message needs instead of a finished sentence.
+The facade maps these onto its own hierarchy, so each carries what a message needs instead of a
+finished sentence.
 """
 
 from typing import Any
@@ -18,7 +19,8 @@ __all__ = [
 
 @attrs.define(eq=False)
 class BackendError(Exception):
-    """A backend raised, or gave back something that cannot be called; the cause is chained with `from`."""
+    """A backend raised, or gave back something that cannot be called; the cause is chained with
+    `from`."""
 
     name: str
     reason: str
@@ -56,7 +58,8 @@ class InvalidBackendOption(ValueError):
 
 @attrs.define(eq=False)
 class MalformedGraph(Exception):
-    """The graph breaks a rule that every backend relies on: a bug of whoever built it, never of the backend."""
+    """The graph violates a rule that every backend relies on: a bug of the front end, never of the
+    backend."""
 
     faults: tuple[str, ...]
 

@@ -77,9 +77,8 @@ class GraphBuilder:
     def input(self, tensor: Tensor, dynamic: tuple[int, ...] = ()) -> torch.fx.Node:
         """A tensor placeholder, after one for each symbol that it brings in."""
         number = sum(isinstance(item, int) for item in self._layout)
-        source = PlaceholderSource(
-            1000 + number
-        )  # where the tensor comes from; not the position of its placeholder
+        # where the tensor comes from; not the position of its placeholder
+        source = PlaceholderSource(1000 + number)
         context = static_context(tensor, source)
         for dim in dynamic:
             context.dynamic_sizes[dim] = shapes.DimDynamic.DYNAMIC

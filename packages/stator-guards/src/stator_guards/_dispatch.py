@@ -1,8 +1,10 @@
-"""Dispatch among the entries of one key: a table over the fact that distinguishes most of them, instead of a scan.
+"""Dispatch among the entries of one key: a table over the fact that distinguishes most of them,
+instead of a scan.
 
-A *discriminant* of a guard is a pair: a function from the guarded value to a case, and the case in which alone the
-guard can hold. `TypeIs(int)` on `x` gives `(type_case, id(int))`. Entries whose discriminants for one source and one
-function differ exclude each other, so reading that source once selects the few entries whose guards are then checked.
+A *discriminant* of a guard is a pair: a function from the guarded value to a case, and the case in
+which alone the guard can hold. `TypeIs(int)` on `x` gives `(type_case, id(int))`. Entries whose
+discriminants for one source and one function differ exclude each other, so reading that source once
+selects the few entries whose guards are then checked.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ def discriminants(guards: Iterable[Guard]) -> Discriminants:
 
 
 def _is_near(source: Source) -> bool:
-    """Return whether a source is a parameter or an item of one, which is read without running user code."""
+    """Return whether a source is a parameter or an item of one, which is read without running user
+    code."""
     for _ in range(MOST_PARTS):
         if type(source) is ParameterSource:
             return True
@@ -84,7 +87,8 @@ class Decision:
     case: CaseFunction
     table: dict[Hashable, Any]
     others: Any
-    """The outcome in all cases that the table does not list: entries without a guard on the feature."""
+    """The outcome in all cases that the table does not list: entries without a guard on the
+    feature."""
 
     def candidates(self, state: Sequence[Any]) -> tuple[Any, ...]:
         """All entries whose guards may hold for a state."""

@@ -1,4 +1,5 @@
-"""Values that an entry needs and its guards have just read: handed over where the guards watch them, read otherwise.
+"""Values that an entry needs and its guards have just read: handed over where the guards watch
+them, read otherwise.
 
     g = graph(v0, *loads(self, args))     # the parameters of a model, in one step
 
@@ -24,7 +25,8 @@ _numbers = itertools.count()
 
 @attrs.define(eq=False)
 class Loads:
-    """`loads(*state)` gives the values of `sources`. `served`, set by a guard set, gives them, or None if it cannot."""
+    """`loads(*state)` gives the values of `sources`. `served`, set by a guard set, gives them, or
+    None if it cannot."""
 
     sources: tuple[Source, ...]
     parameters: tuple[str, ...]

@@ -1,7 +1,9 @@
-"""The engines of watches: machine words of CPython that change whenever a container does, read in one pass.
+"""The engines of watches: machine words of CPython that change whenever a container does, read in
+one pass.
 
-Every dict has a version that no other state of any dict of the interpreter ever has, and every class one that changes
-with the class and its bases. A word that still has its old value proves that what was read through it is unchanged.
+Every dict has a version that no other state of any dict of the interpreter ever has, and every
+class one that changes with the class and its bases. A word that still has its old value proves that
+what was read through it is unchanged.
 
 | CPython | engine |
 |---|---|
@@ -43,11 +45,12 @@ class ObjectLayout:
     function_defaults: int = 56
     function_kwdefaults: int = 64
     dict_values: int = 0
-    """The pointer of a dict to the values it shares with an instance; 0 if instances never store values inline."""
+    """The pointer of a dict to the values it shares with an instance; 0 if instances never store
+    values inline."""
 
 
 EMBEDDED = 2
-"""In the header of such values, the byte that is set while they lie inside the instance."""
+"""The byte, in the header of such values, that is set while they lie inside the instance."""
 
 
 def word(address: int) -> int:
@@ -103,17 +106,19 @@ def _stands_trial(found: ObjectLayout) -> bool:
 
 
 def has_inline_values(found: ObjectLayout, mapping: dict[Any, Any]) -> bool:
-    """Return whether an instance still stores the values of its dict: it writes them past the version of the dict."""
+    """Return whether an instance still stores the values of its dict: it writes them past the
+    version of the dict."""
     values = word(id(mapping) + found.dict_values) if found.dict_values else 0
     return bool(values) and bool(ctypes.c_uint8.from_address(values + EMBEDDED).value)
 
 
 def detach(obj: object) -> None:
-    """Move the values that an instance stores inline (3.13) into its dict, for good: it stays the same dict.
+    """Move the values that an instance stores inline (3.13) into its dict, for good: it stays the
+    same dict.
 
-    Runs no user code: the slot of C is called, past what a class may say of `__dict__` and `__setattr__`. Reading and
-    writing are one step for other threads, which may assign another dict. An instance never stores values inline
-    again: that is decided when it is made.
+    Runs no user code: the slot of C is called, without `__dict__` and `__setattr__` of the class.
+    Reading and writing are one step for other threads, which may assign another dict. An instance
+    never stores values inline again: that is decided when it is made.
     """
     for base in type(obj).__mro__:
         slot = base.__dict__.get("__dict__")
@@ -164,7 +169,8 @@ JOIN = WordReader("join({places})", {"join": b"".join}, _buffers, b"".join)
 
 @functools.cache
 def _gather() -> WordReader | None:
-    """A reader over NumPy, where the process has it loaded already: about six times faster on hundreds of words."""
+    """A reader over NumPy, where the process has it loaded already: about six times faster on
+    hundreds of words."""
     numpy: Any = sys.modules.get("numpy")
     if numpy is None:
         return None

@@ -1,6 +1,8 @@
-"""Every way to change a dict, an instance, a class, a module, a function or a cell, which watches must detect.
+"""Every way to change a dict, an instance, a class, a module, a function or a cell, which watches
+must detect.
 
-Each mutation has a subject with guards that hold, a change after which one of them fails, and its undoing.
+Each mutation has a subject with guards that hold, a change after which one of them fails, and its
+undoing.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ def mutations() -> dict[str, Mutation]:
     }
 
 
-# -- dicts ------------------------------------------------------------------------------------------------------------
+# -- dicts -----------------------------------------------------------------------------------------
 def _of_dicts() -> dict[str, Mutation]:
     def guards(source: Source, subject: Any) -> list[Guard]:
         return [Guard(DictItemSource(source, "x"), Equals(1)), Guard(source, KeysAre(("x", "y")))]
@@ -75,7 +77,7 @@ def _of_dicts() -> dict[str, Mutation]:
     }
 
 
-# -- instances --------------------------------------------------------------------------------------------------------
+# -- instances -------------------------------------------------------------------------------------
 class PlainObject:
     def __init__(self, count: int = 1) -> None:
         self.x = 1
@@ -159,7 +161,7 @@ def _maker(count: int) -> Callable[[], PlainObject]:
     return lambda: PlainObject(count)
 
 
-# -- classes ----------------------------------------------------------------------------------------------------------
+# -- classes ---------------------------------------------------------------------------------------
 def _family() -> Any:
     class Base:
         kind = "base"
@@ -225,7 +227,7 @@ def _of_classes() -> dict[str, Mutation]:
     }
 
 
-# -- modules, functions, cells ----------------------------------------------------------------------------------------
+# -- modules, functions, cells ---------------------------------------------------------------------
 def _module() -> ModuleType:
     module = ModuleType("made")
     exec("x = 1\ndef rebind(value):\n    global x\n    x = value\n", module.__dict__)

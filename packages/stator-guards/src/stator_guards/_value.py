@@ -27,7 +27,8 @@ def type_case(value: Any) -> Hashable:
 
 
 def constant_case(value: Any) -> Hashable:
-    """The key of a number or text, None for other values: their parts may be objects of user classes."""
+    """The key of a number or text, None for other values: their parts may be objects of user
+    classes."""
     return constant_key(value) if type(value) in _SCALARS else None
 
 
@@ -38,7 +39,7 @@ _SCALARS = frozenset((*PLAIN, float, complex))
 class TypeIs(Kind):
     """`type(value) is cls`, exactly."""
 
-    cls: type = attrs.field(eq=id)  # a metaclass may say how its classes compare
+    cls: type = attrs.field(eq=id)  # a metaclass may define how its classes compare
 
     rank = 10
     merge_key = None
@@ -47,7 +48,8 @@ class TypeIs(Kind):
     fix = "pass values of one type, or expect one compiled version per type"
 
     def test(self, value: str, render: Renderer) -> str:
-        return f"{render.capture(type, 'type')}({value}) is {render.capture(self.cls, self.cls.__name__)}"
+        cls = render.capture(self.cls, self.cls.__name__)
+        return f"{render.capture(type, 'type')}({value}) is {cls}"
 
     def holds(self, value: Any, state: State) -> bool:
         return type(value) is self.cls
@@ -64,7 +66,8 @@ class TypeIs(Kind):
 
 @attrs.frozen(init=False)
 class Is(Kind):
-    """`value is obj`. Held weakly where possible: a new object at a dead one's address never matches."""
+    """`value is obj`. Held weakly where possible: a new object at a dead one's address never
+    matches."""
 
     held: ObjectRef
 
@@ -167,7 +170,8 @@ def _constant(instance: object, attribute: object, value: object) -> None:
 
 @attrs.frozen
 class Equals(Kind):
-    """The very constant `value`, by exact type and value at every depth: 1, True and 1.0 differ, -0.0 and 0.0 too."""
+    """The very constant `value`, by exact type and value at every depth: 1, True and 1.0 differ,
+    -0.0 and 0.0 too."""
 
     value: object = attrs.field(eq=key_of, validator=_constant)
 

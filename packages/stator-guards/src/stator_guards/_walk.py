@@ -1,8 +1,8 @@
 """The walk: all guards checked by reading everything they are about.
 
-It is evaluated guard by guard until it has held once: text that is never used again, or only where a watch has to be
-renewed, takes far longer to compile than it saves. A predicate without watches is written as Python when it first
-holds, which is in the call that made the entry.
+It is evaluated guard by guard until it has held once: text that is never used again, or only where
+a watch has to be renewed, takes far longer to compile than it saves. A predicate without watches is
+written as Python when it first holds, which is in the call that made the entry.
 """
 
 import linecache
@@ -19,16 +19,19 @@ from stator_guards._writer import Names, Writer, uses
 
 Predicate = Callable[..., bool]
 WalkStep = tuple[Callable[[Any], Any] | None, Kind | None, int]
-"""Read a part of the value at a place and append it to the values; or check a kind; or evaluate a source."""
+"""Read a part of the value at a place and append it to the values; or check a kind; or evaluate a
+source."""
 
 LARGE = 1500
 HITS_BEFORE_WRITING_LARGE = 8
-"""Compiling a guard takes as long as evaluating it ten times or more: where that is much, repetition has to pay."""
+"""Compiling a guard takes as long as evaluating it ten times or more: where that is much,
+repetition has to pay."""
 
 
 @attrs.define(eq=False)
 class Steps:
-    """Guards in the order they are tested in, and the values they read, each once and right before it is needed."""
+    """Guards in the order they are tested in, and the values they read, each once and right before
+    it is needed."""
 
     places: dict[Source, int]
     steps: list[WalkStep]
@@ -37,7 +40,8 @@ class Steps:
     def of(
         cls, guards: Iterable[Guard], known: Iterable[Source] = (), also: Iterable[Source] = ()
     ) -> "Steps":
-        """Place 0 is the state, for sources at the start of a chain and guards without one; `known` follow."""
+        """Place 0 is the state, for sources at the start of a chain and guards without one; `known`
+        follow."""
         places = {source: place for place, source in enumerate(known, 1)}
         steps: list[WalkStep] = []
         for guard in guards:
@@ -64,7 +68,8 @@ class Steps:
 
 @attrs.define(eq=False)
 class Walk:
-    """Call it with a state. `guards` are in the order they are tested in, `implied` come after them."""
+    """Call it with a state. `guards` are in the order they are tested in, `implied` come after
+    them."""
 
     guards: list[Guard]
     implied: list[Guard]
@@ -127,7 +132,8 @@ class Walk:
     def module(self) -> tuple[str, dict[str, object]]:
         """Return the text with the objects that it names.
 
-        Threads whose first calls come at one moment each write their own, with names of their own; one is kept.
+        Threads whose first calls come at one moment each write their own, with names of their own;
+        one is kept.
         """
         if self._module is None:
             names = self.names.copy()
@@ -174,7 +180,8 @@ def function(name: str, parameters: Sequence[str], lines: Sequence[str], names: 
 def load_source(
     source: str, filename: str, objects: Mapping[str, object], owner: object
 ) -> dict[str, Any]:
-    """Run generated source whose lines debuggers and tracebacks can show, as long as `owner` lives."""
+    """Run generated source whose lines debuggers and tracebacks can show, as long as `owner`
+    lives."""
     _show(source, filename, owner)
     return _run(source, filename, objects)
 
@@ -186,6 +193,7 @@ def _show(source: str, filename: str, owner: object) -> None:
 
 def _run(source: str, filename: str, objects: Mapping[str, object]) -> dict[str, Any]:
     made: dict[str, Any] = {}
-    # Apart from their globals: a function that can be found in its own globals dies only when the collector comes by.
+    # Apart from their globals: a function that can be found in its own globals dies only when the
+    # collector comes by.
     exec(compile(source, filename, "exec"), {**objects}, made)
     return made

@@ -104,8 +104,8 @@ def _given_by_program(state: GraphState, text: str, category: str) -> CapturedWa
 
 
 def _writable(target: NodeTarget, args: Sequence[Any]) -> NodeTarget:
-    """fx would write the power of a constant as `-2 ** n`, which Python reads as `-(2 ** n)`; and a function in C by
-    its name in `torch`, where `cdist` and `einsum` are others, in Python."""
+    """fx would write the power of a constant as `-2 ** n`, which Python reads as `-(2 ** n)`; and a
+    function in C by its name in `torch`, where `cdist` and `einsum` are others, in Python."""
     if target is operator.pow and isinstance(args[0], int | float):
         return pow
     name = getattr(target, "__name__", "")
@@ -118,7 +118,8 @@ def _writable(target: NodeTarget, args: Sequence[Any]) -> NodeTarget:
 def _without_keywords(
     target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
-    """Return the arguments with those by position whose names are keywords of Python: `uniform_(**{"from": 0})`."""
+    """Return the arguments with those by position whose names are keywords of Python:
+    `uniform_(**{"from": 0})`."""
     unwritable = [name for name in kwargs if keyword.iskeyword(name)]
     if not unwritable:
         return args, kwargs
@@ -137,7 +138,8 @@ def _without_keywords(
 
 
 def _schemas(target: NodeTarget) -> list[Any]:
-    """The schemas of an operator; those of the one of the same name for a function of torch or a method of tensors."""
+    """The schemas of an operator; those of the one of the same name for a function of torch or a
+    method of tensors."""
     if isinstance(target, torch._ops.OpOverload):
         return [target._schema]
     is_packet = isinstance(target, torch._ops.OpOverloadPacket)
@@ -161,7 +163,8 @@ def _by_path(function: Any) -> Any:
 
 
 def _examples(structure: Any, tensors: list[torch.Tensor]) -> Any:
-    """The structure as the fake run wants it; its tensors are appended to `tensors`."""
+    """Return the structure with examples for the fake run; its tensors are appended to
+    `tensors`."""
 
     def leaf(item: Any) -> Any:
         if type(item) is not GraphValue:
@@ -188,17 +191,15 @@ def _propagate(state: GraphState, target: NodeTarget, args: Any, kwargs: dict[st
     try:
         with Foreign(target), undisturbed(target):
             example = run(state.mode, target, args, kwargs)
-            if (
-                type(example) is torch.Tensor and example.is_meta
-            ):  # `torch.tensor` makes no fake there
+            # `torch.tensor` makes no fake there
+            if type(example) is torch.Tensor and example.is_meta:
                 example = state.mode.from_tensor(example)
         if state.env.pending_fresh_unbacked_symbols:  # what it made up for itself is nobody's
             given, made = symbols_of_any(example), state.env.pending_fresh_unbacked_symbols
             made[pending:] = [symbol for symbol in made[pending:] if symbol in given]
         return example
-    except (
-        BaseException
-    ):  # whatever it was goes on; symbols born in a call that failed must not wait for a binding
+    # whatever it was goes on; symbols born in a call that failed must not wait for a binding
+    except BaseException:
         del state.env.pending_fresh_unbacked_symbols[pending:]
         state.keeps_history |= _is_refused_view(args)
         raise
@@ -222,8 +223,9 @@ def propagated(
 
 
 def _is_refused_view(args: Any) -> bool:
-    """Autograd refuses a write to some views: those made without gradients, or several at once. What comes out of a
-    compiled graph is none of these, so that the write, which runs natively, would be done."""
+    """Autograd refuses a write to some views: those made without gradients, or several at once.
+    What comes out of a compiled graph is none of these, so that the write, which runs natively,
+    would be done."""
     written = next(iter(tensors_in(args)), None)
     base = None if written is None or written.is_inference() else written._base
     return base is not None and base.requires_grad
@@ -241,9 +243,8 @@ def _write_down(
     op = "call_method" if isinstance(target, str) else "call_function"
     node = tracer.node(op, target, rebuild(tuple(args), leaf), rebuild(kwargs, leaf))
     state.annotate(node, example)
-    if "source_fn_stack" not in node.meta or isinstance(
-        target, type
-    ):  # a record is made where an operator takes it
+    # a record is made where an operator takes it
+    if "source_fn_stack" not in node.meta or isinstance(target, type):
         node.meta["source_fn_stack"] = [*tracer.function_stack, (node.name, target)]
     traced = state.issue(node, example)
     if bindings:
@@ -256,7 +257,10 @@ def _write_down(
 
 
 def _bindings(state: GraphState, target: NodeTarget, example: Any) -> Any:
-    """Where in the result the symbols are that this operator made up; asked later, nobody could tell whose they are."""
+    """Return the positions, in the result, of the symbols that this operator made.
+
+    They are computed now, as later it could not be determined which operator made them.
+    """
     if not state.env.pending_fresh_unbacked_symbols:
         return None
     with Foreign(target):
@@ -264,7 +268,8 @@ def _bindings(state: GraphState, target: NodeTarget, example: Any) -> Any:
 
 
 def _forget_memos(state: GraphState) -> None:
-    """A fake remembers the symbol that `x.item()` gave; after a rollback no node binds that symbol any more."""
+    """A fake remembers the symbol that `x.item()` gave; after a rollback no node binds that symbol
+    any more."""
     state.mode.epoch += 1
 
 
@@ -283,7 +288,7 @@ def _note_write(state: GraphState, node: fx.Node, changed: list[torch.Tensor]) -
 
 
 def _is_lasting(operation: Operation, written: torch.Tensor) -> bool:
-    """Whether it is a view from outside, or of one: a view never loses its history again."""
+    """Return True if it is a view from outside, or of one: a view never loses its history again."""
     views = (one for one in operation.inputs if isinstance(one, torch.Tensor) and one._is_view())
     return any(storage_of(one) == storage_of(written) for one in views)
 
@@ -295,7 +300,7 @@ def _note_mode(state: GraphState, node: fx.Node, undo: Any) -> None:
 
 
 def project(state: GraphState, traced: GraphValue, index: Any) -> GraphValue:
-    """Part of a result, on the line that asks for it first."""
+    """Return a part of a result. Its node has the line that uses the part first."""
     tracer = state.current
     known = (tracer.local(traced).node, index) in tracer.parts
     part = tracer.part(traced, index)

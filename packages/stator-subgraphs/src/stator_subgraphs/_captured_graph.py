@@ -1,4 +1,4 @@
-"""What a finished graph is handed on as."""
+"""The results of graph construction: a captured graph, its inputs, and the bodies of operators."""
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -19,8 +19,8 @@ from stator_subgraphs._tracer import SubgraphTracer
 class GraphInput:
     """One placeholder, and where its value comes from.
 
-    kind "tensor": the value at `source` as it is. "number": the int at `source`, often a size of a tensor.
-    "float": the float at `source`, as a tensor of no dimensions and dtype float64.
+    kind "tensor": the value at `source` as it is. "number": the int at `source`, often a size of a
+    tensor. "float": the float at `source`, as a tensor of no dimensions and dtype float64.
     """
 
     source: Source
@@ -30,7 +30,8 @@ class GraphInput:
 
 @attrs.frozen
 class ShapeFact:
-    """A relation between sizes or numbers that the graph relies on, and the line of the program it is due to."""
+    """A relation between sizes or numbers that the graph relies on, and the line of the program it
+    is due to."""
 
     expression: ShapeExpression
     where: SourceSpan
@@ -38,12 +39,14 @@ class ShapeFact:
 
 @attrs.frozen(eq=False, slots=False)  # for the cached property
 class CapturedGraph:
-    """A finished graph, with what only its compilation needs: real tensors are kept until `release` is called.
+    """A finished graph with the data for its compilation: real tensors are kept until `release` is
+    called.
 
-    `example_inputs` is what the backend is shown: real tensors, symbols for numbers. `shape_guards` is to be called
-    after the backend ran, since backends add relations of their own; with True where the trace ends as the program
-    raises, which also sizes may be the reason for that the trace took back. `keeps_history`: what comes after the graph
-    asks autograd about values inside it, which are none where a compiler made one function of it.
+    `example_inputs` are the inputs for the backend: real tensors, symbols for numbers.
+    `shape_guards` is to be called after the backend ran, since backends add relations of their own;
+    with True if the trace ends with an exception of the program, for which sizes of a part that was
+    rolled back may also be the reason. `keeps_history`: code after the graph reads the autograd
+    history of values inside it, which do not exist where a compiler made one function of the graph.
     """
 
     graph: Graph
@@ -53,19 +56,19 @@ class CapturedGraph:
     keeps_history: bool
     example_inputs: Callable[[], list[Any]]
     shape_guards: Callable[..., list[ShapeFact]]
-    contexts: Mapping[
-        torch.Tensor, StatefulSymbolicContext
-    ]  # how each real input was made fake, for doing it again
+    # how each real input was made fake, for doing it again
+    contexts: Mapping[torch.Tensor, StatefulSymbolicContext]
     release: Callable[[], None]
 
     @cached_property
     def module(self) -> GraphModule:
-        """Made when it is asked for: nobody runs an empty one."""
+        """The module of the graph, made on demand, as an empty one is never run."""
         return self.make_module()
 
 
 class CapturedModule(GraphModule):
-    """A graph, or the body of an operator: no module of the program, so hooks for all modules do not hear of it."""
+    """A graph, or the body of an operator: no module of the program, so hooks for all modules do
+    not run."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if (
@@ -78,7 +81,8 @@ class CapturedModule(GraphModule):
         return self.forward(*args, **kwargs)
 
     def recompile(self) -> Any:
-        """Without the call around that one, which prints what is raised, though the program may handle it."""
+        """Compile the code, without fx's wrapper that prints an exception which the program may
+        handle."""
         code = super().recompile()
         del type(self).__call__  # each graph module has a class of its own, which gets one
         return code
@@ -86,18 +90,19 @@ class CapturedModule(GraphModule):
 
 @attrs.define(eq=False)
 class Body:
-    """The body of a higher-order operator, and how it is called: with `arguments` first, then `lifted`.
+    """The body of a higher-order operator, and how it is called: with `arguments` first, then
+    `lifted`.
 
-    Both are values of the graph around. `outputs` are the examples of what it returns. `written` are the positions of
-    inputs that it writes to, `aliased` pairs of positions (output, input) that share storage, `overlapping` pairs of
-    outputs that do: an operator that permits none of it refuses here.
+    Both are values of the graph around. `outputs` are the examples of what it returns. `written`
+    are the positions of inputs that it writes to, `aliased` pairs of positions (output, input) that
+    share storage, `overlapping` pairs of outputs that do: an operator that permits none of it
+    refuses here.
     """
 
     module: GraphModule
     tracer: SubgraphTracer
-    arguments: tuple[
-        GraphValue | None, ...
-    ]  # None where the operator makes the argument up (a slice of a scanned tensor)
+    # None where the operator makes the argument up (a slice of a scanned tensor)
+    arguments: tuple[GraphValue | None, ...]
     lifted: tuple[GraphValue, ...]
     outputs: tuple[Any, ...]
     written: tuple[int, ...] = ()
@@ -110,5 +115,5 @@ class Body:
         return [node.meta["example_value"] for node in self.tracer.placeholders]
 
     def computes(self, traced: GraphValue) -> bool:
-        """Whether the graph around has this value only if the body gives it."""
+        """Return True if the outer graph can have this value only as an output of the body."""
         return self.tracer.computes(traced)

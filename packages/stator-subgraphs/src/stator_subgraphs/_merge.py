@@ -1,4 +1,5 @@
-"""Bodies that one operator calls with the same operands: branches that were lifted apart get one list of inputs."""
+"""Bodies that one operator calls with the same operands: branches that were lifted apart get one
+list of inputs."""
 
 from collections.abc import Sequence
 
@@ -8,8 +9,8 @@ from stator_subgraphs._captured_graph import Body
 
 
 def merge(bodies: Sequence[Body]) -> tuple[GraphValue, ...]:
-    """Every body takes, after its explicit arguments, what any of them lifts; gives those values of the graph
-    around."""
+    """Every body takes, after its explicit arguments, what any of them lifts; gives those values of
+    the graph around."""
     union = {traced.node: traced for body in bodies for traced in body.lifted}
     for body in bodies:
         _take(body, tuple(union.values()))

@@ -1,11 +1,13 @@
-"""The graph of one compilation: inputs, operator calls, bodies of higher-order operators, and its end.
+"""The graph of one compilation: inputs, operator calls, bodies of higher-order operators, and its
+end.
 
     graph = OutputGraph(places)
     x = graph.tensor_input(source, tensor, [Dim()], "x")
     y = graph.call(torch.sin, (x,), {})
     captured = graph.finish([y])
 
-One fake propagation per call, nothing is traced twice. Whatever is added can be taken back with `mark` and `rollback`.
+One fake propagation per call, nothing is traced twice. Whatever is added can be taken back with
+`mark` and `rollback`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +46,8 @@ from stator_subgraphs._tracer import SubgraphTracer
 class OutputGraph:
     """Used by one thread, for one compilation; after `finish` only its `CapturedGraph` may be used.
 
-    `capture_data`: results that depend on data become unbacked symbols, where `torch.compile` would refuse them.
+    `capture_data`: results that depend on data become unbacked symbols, where `torch.compile` would
+    refuse them.
     """
 
     def __init__(
@@ -72,15 +75,15 @@ class OutputGraph:
 
     @contextmanager
     def tracing(self) -> Iterator[None]:
-        """Wrap the whole trace in this: torch then words messages and guards with the user's lines, and modes that the
-        trace changed are set back however it ends."""
+        """Wrap the whole trace in this: torch then words messages and guards with the user's lines,
+        and modes that the trace changed are set back however it ends."""
         try:
             with tracing(self._context), sums_looked_at():
                 yield
         finally:
             self._state.leave_modes()
 
-    # -- inputs -----------------------------------------------------------------------------------------------------
+    # -- inputs ------------------------------------------------------------------------------------
     def tensor_input(
         self,
         source: Source,
@@ -89,13 +92,15 @@ class OutputGraph:
         hint: str,
         sizes: Source | None = None,
     ) -> GraphValue:
-        """The placeholder of a real tensor, one for each tensor whatever ways lead to it. Symbols in its shape are
-        bound by placeholders before it; they are read from `sizes`, by default from the tensor."""
+        """The placeholder of a real tensor, one for each tensor whatever ways lead to it. Symbols
+        in its shape are bound by placeholders before it; they are read from `sizes`, by default
+        from the tensor."""
         with self._state.placed():
             return self._inputs.tensor(source, tensor, dims, hint, sizes or source)
 
     def number_input(self, source: Source, value: int | float, hint: str) -> GraphValue:
-        """A symbolic int, or a symbolic float (then the graph takes a tensor and starts with its `item()`)."""
+        """A symbolic int, or a symbolic float (then the graph takes a tensor and starts with its
+        `item()`)."""
         if (known := self._inputs.numbers.get(source)) is not None:
             return known
         if type(value) is int:
@@ -111,7 +116,8 @@ class OutputGraph:
             return self._inputs.unwrapped_float(source, value, item)
 
     def drawn_number(self, source: Source, kind: type) -> GraphValue:
-        """An int or float that the entry computes before the graph runs: a symbol without a hint."""
+        """An int or float that the entry computes before the graph runs: a symbol without a
+        hint."""
         with self._state.placed(), self._state.at_root():
             if kind is int:
                 return self._inputs.drawn_integer(source)
@@ -126,13 +132,15 @@ class OutputGraph:
     def drawn_tensor(
         self, source: Source, target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> GraphValue:
-        """A tensor that the entry computes before the graph runs, like that of `target(*args, **kwargs)`."""
+        """A tensor that the entry computes before the graph runs, like that of
+        `target(*args, **kwargs)`."""
         with self._state.placed(), self._state.at_root():
             example = propagated(self._state, target, args, kwargs)
             return self._inputs.drawn_tensor(source, example)
 
     def may_have_drawn(self, *, foreign: bool = False) -> bool:
-        """Return True if a node so far may draw random numbers; with `foreign`, if one is of another library."""
+        """Return True if a node so far may draw random numbers; with `foreign`, if one is of
+        another library."""
         return may_have_drawn(self._state.current, foreign)
 
     def may_draw(self, traced: GraphValue) -> bool:
@@ -140,16 +148,19 @@ class OutputGraph:
         return node_may_draw(traced.node)
 
     def install(self, hint: str, module: Any) -> GraphValue:
-        """A value that the graph itself holds: a module (the body of an operator) or a constant tensor."""
+        """A value that the graph itself holds: a module (the body of an operator) or a constant
+        tensor."""
         return hold(self._state, hint, module)
 
     @property
     def is_pure(self) -> bool:
-        """Whether nothing that was recorded so far writes to a tensor or may draw random numbers."""
+        """Return True if nothing that was recorded so far writes to a tensor or may draw random
+        numbers."""
         return is_pure(self._state.current)
 
     def may_be_kept(self, traced: GraphValue) -> bool:
-        """Whether autograd may have kept this tensor for later: something that has gradients was computed of it."""
+        """Return True if autograd may have saved this tensor: a value with gradients was computed
+        from it."""
         tracer = self._state.current
         given = (user.meta.get("example_value") for user in tracer.local(traced).node.users)
         return tracer is not self._state.root or any(
@@ -160,7 +171,7 @@ class OutputGraph:
         """A rollback leaves this: it costs speed, no answer."""
         self._state.keeps_history = True
 
-    # -- operators --------------------------------------------------------------------------------------------------
+    # -- operators ---------------------------------------------------------------------------------
     def call(
         self,
         target: NodeTarget,
@@ -170,9 +181,12 @@ class OutputGraph:
         body: Body | None = None,
         example: Any = None,
     ) -> GraphValue:
-        """Record `target(*args, **kwargs)`; a str names a tensor method. Raises `Unsupported` where the operator
-        refuses these fakes, and where fakes cannot tell. `body`: the target is an operator that gives what this body
-        gives, which is known already; its inputs must be the last of `args`. `example`: what it gives is known."""
+        """Record `target(*args, **kwargs)`; a str names a tensor method.
+
+        Raises `Unsupported` if the operator raises on these fakes, or fakes do not determine the
+        result. `body`: the target is an operator with the outputs of this body, which are known
+        already; its inputs must be the last of `args`. `example`: the result, if it is known.
+        """
         with self._state.placed():
             return record_call(self._state, target, args, kwargs, body, example)
 
@@ -181,7 +195,8 @@ class OutputGraph:
         return self.call(getattr, (owner, name), {})
 
     def project(self, traced: GraphValue, index: Any) -> GraphValue:
-        """Part of a result that is a tuple, list or dict. Asked twice, it is the same value."""
+        """Return a part of a result that is a tuple, list or dict: the same value for the same
+        index."""
         return project(self._state, traced, index)
 
     def constant_of(self, traced: GraphValue) -> Any:
@@ -193,16 +208,21 @@ class OutputGraph:
         return truth_of(self._state, traced)
 
     def source_of(self, traced: GraphValue, computed: bool = False) -> Source | None:
-        """Where a number can be read when the entry starts: it is a number input, or a size of an input, as such. With
-        `computed` also where it is an expression of such."""
+        """Return the source of a number that can be read when the entry starts: a number input, or
+        a size of an input.
+
+        With `computed`, also an expression of such.
+        """
         return self._inputs.source_of(expression_of(traced.example), computed)
 
     def text_of(self, traced: GraphValue, read: Callable[[Source], str]) -> str | None:
-        """Return an expression over what `read` gives for inputs; None where the graph computes it."""
+        """Return an expression over what `read` gives for inputs; None where the graph computes
+        it."""
         return text_of(traced, self._inputs, read)
 
     def condition_of(self, traced: GraphValue) -> tuple[ShapeExpression, bool] | None:
-        """Return a condition as a guard, and whether it holds now; None where `truth_of` decides it."""
+        """Return a condition as a guard, and whether it holds now; None where `truth_of` decides
+        it."""
         return condition_of(traced, self._inputs)
 
     def subgraph(self, hint: str) -> BodyScope:
@@ -214,10 +234,11 @@ class OutputGraph:
         return BodyScope(self._state, tracer, self.rollback)
 
     def merge(self, bodies: Sequence[Body]) -> tuple[GraphValue, ...]:
-        """Give all these bodies the same lifted inputs, in the same order: those that any of them has."""
+        """Give all these bodies the same lifted inputs, in the same order: those that any of them
+        has."""
         return merge(bodies)
 
-    # -- taking back ------------------------------------------------------------------------------------------------
+    # -- taking back -------------------------------------------------------------------------------
     @property
     def learned(self) -> int:
         return len(self._state.world.learned)
@@ -226,14 +247,15 @@ class OutputGraph:
         return self._state.journal.mark()
 
     def rollback(self, mark: int) -> None:
-        """Take back all since `mark`: nodes, inputs, bindings, modes, writes to fakes. What was learned about sizes of
-        inputs that stay stays true of the graph, so it stays guarded."""
+        """Take back all since `mark`: nodes, inputs, bindings, modes, writes to fakes. What was
+        learned about sizes of inputs that stay stays true of the graph, so it stays guarded."""
         self._state.journal.rollback(mark)
         if self._state.stale:
             refresh(self._state, self._inputs)
 
     def release(self) -> None:
-        """Let go of real tensors, when the trace is given up; after `finish`, `CapturedGraph.release` does the same."""
+        """Release real tensors, when the trace is abandoned; after `finish`,
+        `CapturedGraph.release` does the same."""
         self._state.leave_modes()
         self._inputs.release()
 

@@ -1,8 +1,9 @@
-"""After a rollback that took back writes: fakes that still have them are made again, from the inputs on.
+"""After a rollback that took back writes: fakes that still have them are made again, from the
+inputs on.
 
-A write cannot be undone on a fake (its gradient history is in C++). So every value that shares storage with a written
-one, and all that was computed from it, is propagated again along the graph that is left. `GraphValue.example` is
-renewed in place.
+A write cannot be undone on a fake (its gradient history is in C++). So every value that shares
+storage with a written one, and all that was computed from it, is propagated again along the graph
+that is left. `GraphValue.example` is renewed in place.
 """
 
 from functools import partial
@@ -23,7 +24,8 @@ from stator_subgraphs._tracer import SubgraphTracer
 
 
 def refresh(state: GraphState, inputs: Inputs) -> None:
-    """Renew what `state.stale` reaches. Rare, so it need not be fast; it must leave no trace of what was taken back."""
+    """Renew what `state.stale` reaches. Rare, so it need not be fast; it must leave no trace of
+    what was taken back."""
     stale, state.stale = state.stale, []
     # The converter would hand out the written fake again for the same real tensor.
     state.mode.fake_tensor_converter = FakeTensorConverter()
@@ -74,7 +76,8 @@ class Renewal:
             self._renew(traced, tracer.parent.values[outer].example)
 
     def _mode_call(self, tracer: SubgraphTracer, traced: GraphValue) -> None:
-        """Every mode was left; entering them again in order puts each operator under the modes it had."""
+        """Every mode was left; entering them again in order puts each operator under the modes it
+        had."""
         node = traced.node
         mode = MODE_CALLS[node.target]
         args = self._arguments(tracer, node.args)
@@ -118,7 +121,8 @@ class Renewal:
 
 
 def blank_like(example: Any, shape: tuple[Any, Any] | None) -> Any:
-    """A new fake with the shape `example` was born with, for one that cannot be computed again without new symbols."""
+    """A new fake with the shape `example` was born with, for one that cannot be computed again
+    without new symbols."""
     if not isinstance(example, torch.Tensor) or shape is None:
         return example
     with example.fake_mode:  # type: ignore[attr-defined]  # every example is a fake

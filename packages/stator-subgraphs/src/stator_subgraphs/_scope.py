@@ -1,7 +1,7 @@
 """The body of a higher-order operator while it is traced, as a context manager.
 
     with graph.subgraph("true_branch") as scope:
-        x = scope.argument(outer_x)          # explicit; what else is used of the graph around is lifted by itself
+        x = scope.argument(outer_x)    # explicit; other values of the outer graph are lifted
         body = scope.close([graph.call(torch.sin, (x,), {})])
 
 Leaving without `close` (an exception) takes everything back, in the graphs around too.
@@ -48,7 +48,8 @@ class BodyScope:
             self.rollback(self._start)
 
     def argument(self, value: Any, hint: str = "arg") -> GraphValue:
-        """The next explicit argument: a value of the graph around, or an example that the operator makes up."""
+        """The next explicit argument: a value of the graph around, or an example that the operator
+        makes up."""
         if self.state.current is not self.tracer:
             raise InternalError("an argument for a body that is not the innermost one")
         outer = (
@@ -71,7 +72,8 @@ class BodyScope:
         return any(tensors_in(node.meta.get("example_value")) for node in self.tracer.graph.nodes)
 
     def close(self, outputs: Sequence[Any]) -> Body:
-        """End the body with these flat outputs, traced or constant, and go on in the graph around."""
+        """End the body with these flat outputs, traced or constant, and go on in the graph
+        around."""
         local = [
             self.tracer.local(value) if isinstance(value, GraphValue) else value
             for value in outputs
@@ -97,8 +99,8 @@ class BodyScope:
         )
 
     def close_wrapping(self, candidates: Sequence[GraphValue]) -> Body:
-        """End the body; it gives those of the candidates that are computed in it, each once. They stand for parts of
-        what the operator gives, when it is recorded with this body."""
+        """End the body; it gives those of the candidates that are computed in it, each once. They
+        stand for parts of what the operator gives, when it is recorded with this body."""
         mine = (self.tracer.graph, *self.tracer.bodies)
         inside = [self.tracer.local(traced) for traced in candidates if traced.node.graph in mine]
         computed = {value.node: value for value in inside if self.tracer.computes(value)}
@@ -129,7 +131,8 @@ class BodyScope:
             self.tracer.graph.erase_node(node)
 
     def _memory(self, outputs: tuple[Any, ...]) -> tuple[tuple[int, ...], Pairs, Pairs]:
-        """Which inputs the body writes to, which (output, input) and which (output, output) pairs share storage."""
+        """Return the inputs that the body writes to, and the (output, input) and (output, output)
+        pairs that share storage."""
         inputs = [node.meta["example_value"] for node in self.tracer.placeholders]
         inner, outer = _storages(inputs), _storages(outputs)
         dirty = {storage_of(tensor) for tensor in self.tracer.written}

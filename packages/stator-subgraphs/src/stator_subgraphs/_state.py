@@ -1,5 +1,5 @@
-"""What the steps of building one graph share, and what it holds. `OutputGraph` owns it; all of
-it lives as long as one compilation."""
+"""The state shared by the steps of building one graph. `OutputGraph` owns it; all of it lives as
+long as one compilation."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -21,7 +21,8 @@ from stator_subgraphs._tracer import SubgraphTracer
 
 @attrs.frozen
 class Placed:
-    """Around an operation: a break in it is at the user's line. A class, since a generator costs more than the rest."""
+    """Around an operation: a break in it is at the user's line. A class, since a generator costs
+    more than the rest."""
 
     location: Location
 
@@ -40,16 +41,13 @@ class GraphState:
     journal: Journal
     root: SubgraphTracer
     current: SubgraphTracer
-    held: dict[str, Any] = attrs.field(
-        factory=dict
-    )  # modules and tensors that graphs refer to by name
-    keeps_history: bool = False  # autograd will be asked about values inside
-    stale: list[torch.Tensor] = attrs.field(
-        factory=list
-    )  # fakes with changes that a rollback took back
-    mode_undo: list[Callable[[], object]] = attrs.field(
-        factory=list
-    )  # sets the process back to where tracing began
+    # modules and tensors that graphs refer to by name
+    held: dict[str, Any] = attrs.field(factory=dict)
+    keeps_history: bool = False  # the history of values inside will be read
+    # fakes with changes that a rollback took back
+    stale: list[torch.Tensor] = attrs.field(factory=list)
+    # sets the process back to where tracing began
+    mode_undo: list[Callable[[], object]] = attrs.field(factory=list)
 
     @property
     def mode(self) -> FakeTensorMode:

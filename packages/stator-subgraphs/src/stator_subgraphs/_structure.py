@@ -1,4 +1,5 @@
-"""Arguments and results: nested Python structures with traced values inside, seen as nodes and seen as examples."""
+"""Arguments and results: nested Python structures with traced values inside, seen as nodes and seen
+as examples."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +35,8 @@ LEAVES = frozenset(
 
 
 def rebuild(value: Any, leaf: Callable[[Any], Any]) -> Any:
-    """A copy of a nested structure, with `leaf` applied to what is not a tuple, list, dict or slice."""
+    """A copy of a nested structure, with `leaf` applied to what is not a tuple, list, dict or
+    slice."""
     kind = type(value)
     if kind in LEAVES:
         return value
@@ -70,7 +72,8 @@ def constant_argument(value: Any) -> Any:
 
 
 def _constant_number(value: Any) -> Any:
-    """A symbolic number may have turned out to be constant; one with symbols must come with the node that binds it."""
+    """A symbolic number may have turned out to be constant; one with symbols must come with the
+    node that binds it."""
     if expression_of(value) is not None:
         raise InternalError(f"the symbolic number {value} as an argument without its node")
     return value.node.pytype(value)

@@ -1,8 +1,9 @@
-"""One fx graph under construction: its placeholders, the symbols it binds, and what it takes from the graph around it.
+"""One fx graph under construction: its placeholders, the symbols it binds, and what it takes from
+the graph around it.
 
-A nested tracer is the body of a higher-order operator. A value of an outer tracer that is used inside becomes a
-placeholder of every tracer on the way, once each; so do the symbols in its shape. Explicit arguments come before what
-is lifted.
+A nested tracer is the body of a higher-order operator. A value of an outer tracer that is used
+inside becomes a placeholder of every tracer on the way, once each; so do the symbols in its shape.
+Explicit arguments come before what is lifted.
 """
 
 from __future__ import annotations
@@ -35,10 +36,11 @@ KeyPath = tuple[Any, ...]
 
 @attrs.define(eq=False)
 class SubgraphTracer:
-    """Lives as long as the scope it traces; `graph` then belongs to the module made of it.
+    """The state of one graph under construction. It lives as long as the scope it traces; `graph`
+    then belongs to the module made of it.
 
-    Invariants: every node in `lifted` is of the parent's graph; every symbol of an example is in `symbols`, or is one
-    that `unbacked` says how to read from a node here.
+    Invariants: every node in `lifted` is of the parent's graph; every symbol of an example is in
+    `symbols`, or in `unbacked`, with the path to read it from a node here.
     """
 
     graph: fx.Graph
@@ -51,38 +53,30 @@ class SubgraphTracer:
     symbols: dict[Symbol, GraphValue] = attrs.field(factory=dict)
     unbacked: dict[Symbol, tuple[GraphValue, KeyPath]] = attrs.field(factory=dict)
     lifted: dict[fx.Node, GraphValue] = attrs.field(factory=dict)
-    outer: list[GraphValue] = attrs.field(
-        factory=list
-    )  # what was lifted, in the parent's terms, in order
-    values: dict[fx.Node, GraphValue] = attrs.field(
-        factory=dict
-    )  # the one traced value of each node
-    parts: dict[tuple[fx.Node, Any], GraphValue] = attrs.field(
-        factory=dict
-    )  # parts of results that were asked for
+    # what was lifted, in the parent's terms, in order
+    outer: list[GraphValue] = attrs.field(factory=list)
+    # the one traced value of each node
+    values: dict[fx.Node, GraphValue] = attrs.field(factory=dict)
+    # parts of results that were used
+    parts: dict[tuple[fx.Node, Any], GraphValue] = attrs.field(factory=dict)
     boxes: dict[fx.Node, GraphValue] = attrs.field(factory=dict)  # floats as tensors
     effects: set[fx.Node] = attrs.field(factory=set)  # nodes seen to change something
     written: list[torch.Tensor] = attrs.field(factory=list)  # examples that were written to
     lasting: bool = False  # a write gave one from outside a history that nothing takes away again
-    births: dict[fx.Node, tuple[Any, Any]] = attrs.field(
-        factory=dict
-    )  # shapes of what cannot be made again
-    called: dict[fx.Node, SubgraphTracer] = attrs.field(
-        factory=dict
-    )  # operators that give what their body gives
+    # shapes of what cannot be made again
+    births: dict[fx.Node, tuple[Any, Any]] = attrs.field(factory=dict)
+    # operators that give what their body gives
+    called: dict[fx.Node, SubgraphTracer] = attrs.field(factory=dict)
     closed: bool = False  # the graph belongs to a module now
-    bodies: dict[fx.Graph, SubgraphTracer] = attrs.field(
-        factory=dict
-    )  # of graphs in here that were left, mine
-    given: dict[fx.Node, int] = attrs.field(
-        factory=dict
-    )  # what the operator gives of a body: position in its result
-    call: GraphValue | None = (
-        None  # the operator, in the parent, when it gives what this body gives
-    )
+    # of graphs in here that were left, mine
+    bodies: dict[fx.Graph, SubgraphTracer] = attrs.field(factory=dict)
+    # what the operator gives of a body: position in its result
+    given: dict[fx.Node, int] = attrs.field(factory=dict)
+    # the operator, in the parent, when it gives what this body gives
+    call: GraphValue | None = None
     function_stack: tuple[tuple[str, Any], ...] = ()  # the operators this body is inside of
 
-    # -- nodes ------------------------------------------------------------------------------------------------------
+    # -- nodes -------------------------------------------------------------------------------------
     def node(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> fx.Node:
         if self.closed:
             raise InternalError(f"the body {self.hint} was left, and something goes on in it")
@@ -106,9 +100,8 @@ class SubgraphTracer:
         node = self.graph.create_node(
             "placeholder", _identifier(hint), (), {}, type_expr=_annotation(example)
         )
-        node.target = (
-            node.name
-        )  # the parameter of the generated function: hints may repeat, names do not
+        # the parameter of the generated function: hints may repeat, names do not
+        node.target = node.name
         self._move(node, position)
         node.meta["example_value"] = example
         self.placeholders.insert(position, node)
@@ -136,23 +129,25 @@ class SubgraphTracer:
             self.explicit -= explicit
         self._erase(node)
 
-    # -- symbols ----------------------------------------------------------------------------------------------------
+    # -- symbols -----------------------------------------------------------------------------------
     def note_symbol(self, traced: GraphValue) -> None:
-        """If the value is a symbol as such, this is where it is read from here on."""
+        """Bind the symbol, if the value is one as such, to be read from here on."""
         if (symbol := _plain_symbol(traced.example)) is not None and symbol not in self.symbols:
             self.bind(symbol, traced)
 
     def bind(self, symbol: Symbol, traced: GraphValue) -> None:
-        """From here on `symbol` is read from this node."""
+        """Make `symbol` be read from this node from now on."""
         self.journal.put(self.symbols, symbol, traced)
 
     def bind_unbacked(self, bindings: dict[Symbol, KeyPath], producer: GraphValue) -> None:
-        """Symbols that an operator just made up; a node that reads one is only added when something asks for it."""
+        """Record symbols that an operator made; a node that reads one is only added on its first
+        use."""
         for symbol, path in bindings.items():
             self.journal.put(self.unbacked, symbol, (producer, path))
 
     def symbol(self, symbol: Symbol) -> GraphValue | None:
-        """A value of this graph that equals `symbol`, lifted if need be; None when no graph around binds it."""
+        """A value of this graph that equals `symbol`, lifted if need be; None when no graph around
+        binds it."""
         if symbol in self.symbols:
             return self.symbols[symbol]
         if symbol in self.unbacked:
@@ -171,7 +166,8 @@ class SubgraphTracer:
         return traced
 
     def _step(self, traced: GraphValue, key: Any) -> GraphValue:
-        """One key of a path that torch reports: how to get nearer to a symbol that an operator made up."""
+        """One key of a path that torch reports: how to get nearer to a symbol that an operator made
+        up."""
         value = key.get(traced.example)
         if isinstance(key, CallMethodKey):
             return self._known("call_method", key.name, (traced.node,), value)
@@ -184,7 +180,7 @@ class SubgraphTracer:
         node.meta["example_value"] = example
         return self.remember(GraphValue(node, example))
 
-    # -- values of the graphs around --------------------------------------------------------------------------------
+    # -- values of the graphs around ---------------------------------------------------------------
     def local(self, traced: GraphValue) -> GraphValue:
         """`traced` as a value of this graph: itself, or the placeholder it is lifted to."""
         graph = traced.node.graph
@@ -214,9 +210,8 @@ class SubgraphTracer:
         traced = self.placeholder(outer.node.name, outer.example)
         self.adopt(outer, traced)
         self.outer.append(outer)
-        self.journal.record(
-            lambda: self.closed or self.outer.pop()
-        )  # what a closed one did not use is dropped
+        # what a closed one did not use is dropped
+        self.journal.record(lambda: self.closed or self.outer.pop())
         return traced
 
     def _lift_float(self, outer: GraphValue) -> GraphValue:
@@ -239,7 +234,8 @@ class SubgraphTracer:
         return traced
 
     def box(self, number: GraphValue) -> GraphValue:
-        """A float of this graph as a tensor without dimensions. Compilers follow floats through arithmetic alone."""
+        """A float of this graph as a tensor without dimensions. Compilers follow floats through
+        arithmetic alone."""
         if number.node not in self.boxes:
             with self.world.mode:
                 one = torch.ones((), dtype=torch.float64, device="cpu")
@@ -255,13 +251,13 @@ class SubgraphTracer:
         return self.boxes[number.node]
 
     def note_box(self, number: GraphValue, tensor: GraphValue) -> None:
-        """This tensor, which nothing writes to, holds the float."""
+        """Record that this tensor, which nothing writes to, holds the float."""
         self.journal.put(self.boxes, number.node, tensor)
 
     def _derived(
         self, source: GraphValue, op: str, target: Any, args: tuple[Any, ...], example: Any
     ) -> GraphValue:
-        """A node that the program did not ask for, on the line of another."""
+        """Add a node that the program does not have, on the line of another."""
         traced = self._known(op, target, args, example)
         traced.node.meta.update(
             {name: source.node.meta[name] for name in _PLACE if name in source.node.meta}
@@ -270,14 +266,14 @@ class SubgraphTracer:
         return traced
 
     def _copy_attribute(self, outer: GraphValue) -> GraphValue:
-        """What the graph itself holds needs no input: each module that needs it holds it."""
+        """Copy an attribute, which needs no input: each module that uses it has it."""
         node = self.node("get_attr", outer.node.target, (), {})
         node.meta.update(outer.node.meta)
         traced = self.remember(GraphValue(node, outer.example))
         self.adopt(outer, traced)
         return traced
 
-    # -- a body that was left -----------------------------------------------------------------------------------------
+    # -- a body that was left ----------------------------------------------------------------------
     def leave(self, given: Sequence[Any]) -> None:
         """The graph around goes on; `given` are the results of the body, traced or constant."""
         assert self.parent is not None
@@ -291,7 +287,7 @@ class SubgraphTracer:
             self.journal.put(self.parent.bodies, graph, self)
 
     def outer_of(self, traced: GraphValue) -> GraphValue | None:
-        """What the graph around knows a value of this one by, if it is not computed here."""
+        """Return the outer graph's value for a value of this one, if it is not computed here."""
         assert self.parent is not None
         if isinstance(traced.example, torch.SymInt) and not symbols_of(traced.example):
             # What needed it to be the same in every call has guarded it.
@@ -308,11 +304,12 @@ class SubgraphTracer:
         )
 
     def computes(self, traced: GraphValue) -> bool:
-        """Whether it is made by a node here, and the graph around does not know it."""
+        """Return True if a node here makes the value, and the outer graph does not have it."""
         return traced.node.graph is self.graph and self.outer_of(traced) is None
 
     def seen_outside(self, traced: GraphValue) -> GraphValue:
-        """A value of this body, for the graph around: what it was lifted from, or a part of what the operator gives."""
+        """A value of this body, for the graph around: what it was lifted from, or a part of what
+        the operator gives."""
         if (outer := self.outer_of(traced)) is not None:
             return outer
         if self.call is None or self.parent is None:
@@ -342,7 +339,7 @@ class SubgraphTracer:
         return found
 
     def adopt(self, outer: GraphValue, inner: GraphValue) -> None:
-        """From here on `outer` is known by `inner` in this graph."""
+        """Represent `outer` by `inner` in this graph from now on."""
         if outer.node not in self.lifted:
             self.journal.put(self.lifted, outer.node, inner)
 
@@ -359,7 +356,8 @@ def _identifier(hint: str) -> str:
 
 
 def _plain_symbol(example: Any) -> Symbol | None:
-    """The symbol that a number is, as such; None for a number computed from symbols, and for everything else."""
+    """The symbol that a number is, as such; None for a number computed from symbols, and for
+    everything else."""
     expression = expression_of(example)
     return expression if is_symbol(expression) else None
 

@@ -64,7 +64,8 @@ class Driver:
         return captured
 
     def arguments(self, captured: Any, **values: Any) -> list[Any]:
-        """Read the inputs of the graph from their sources, with `values` replacing recorded ones."""
+        """Read the inputs of the graph from their sources, with `values` replacing recorded
+        ones."""
         state = {**self.values, **values}
         return [_loaded(item, item.source.evaluate(state)) for item in captured.inputs]
 

@@ -1,5 +1,6 @@
-"""Flag of a thread that is tracing: compiled functions called meanwhile, by a backend or a finalizer, run
-natively if they have no entry, since the thread that traces may hold what they would wait for."""
+"""Flag of a thread that is tracing: compiled functions called meanwhile, by a backend or a
+finalizer, run natively if they have no entry, since the thread that traces may hold what they would
+wait for."""
 
 import threading
 from collections.abc import Iterator

@@ -48,7 +48,7 @@ _numbers = itertools.count()
 
 @attrs.define(eq=False)
 class EntryData:
-    """What the report and `dump` show of an entry."""
+    """The data of an entry that the report and `dump` show."""
 
     target: Target
     graph: Any  # the GraphModule, None when the entry runs no operation
@@ -72,7 +72,8 @@ def make_entry(
     key: Hashable,
     known: dict[Hashable, KnownGraph],
 ) -> Entry:
-    """Lower the graph, collect the guards, write the function. `known` has the graphs that were compiled before."""
+    """Lower the graph, collect the guards, write the function. `known` has the graphs that were
+    compiled before."""
     target, options = retrace.target, retrace.options
     captured = traced.captured
     runs = captured.op_count > 0 or bool(traced.emitter.outputs)
@@ -123,7 +124,8 @@ def make_entry(
 def finishing_entry(
     target: Continuation, remainder: Remainder, options: Options, key: Hashable, reason: Unsupported
 ) -> Entry:
-    """The entry of a continuation whose innermost frames run natively to their end, whatever the state is."""
+    """The entry of a continuation whose innermost frames run natively to their end, whatever the
+    state is."""
     data = EntryData(target, None, "", 0, reason, 0.0, {})
     name = f"entry_{next(_numbers)}"
     state = "".join(f"{parameter}, " for parameter in target.parameters)
@@ -215,7 +217,8 @@ def _lowered(
 
 
 def _take_out_setters(module: Any) -> StateCalls | None:
-    """Take setters of state that kernels read out of a graph; what it is compiled under is what they set."""
+    """Take setters of state that kernels read out of a graph; what it is compiled under is what
+    they set."""
     calls = state_calls(module)
     if calls:
         calls.take_out(module)
@@ -240,14 +243,15 @@ class FloatsNeeded(Exception):
 
 
 def _are_floats(symbols: Iterable[Any]) -> bool:
-    """Whether one of them is the symbol of a float."""
+    """Return True if one of the symbols is that of a float."""
     from torch.utils._sympy.symbol import SymT, symbol_is_type
 
     return any(symbol_is_type(symbol, SymT.FLOAT) for symbol in symbols)
 
 
 def _layout_guards(lowered: Lowered, captured: CapturedGraph, target: Target) -> Iterator[Guard]:
-    """Yield the conditions of a backend; a float becomes a tensor of its own in each call, which shares nothing."""
+    """Yield the conditions of a backend; a float becomes a tensor of its own in each call, which
+    shares nothing."""
     for guard in lowered.guards:
         if isinstance(guard, AliasLayout):
             given = [p for p in guard.positions if captured.inputs[p].kind != "float"]
@@ -268,11 +272,12 @@ def _layout_guard(guard: Any, captured: CapturedGraph, target: Target) -> Guard:
 
 
 def _checked(source: Source) -> Source:
-    """Return where a guard reads an input; a drawn one shares memory with no other, like the tensor in its place."""
+    """Return where a guard reads an input; a drawn one shares memory with no other, like the tensor
+    in its place."""
     return CapturedSource("drawn", torch.empty(0)) if is_drawn(source) else source
 
 
-# -- the function ----------------------------------------------------------------------------------------------------
+# -- the function ----------------------------------------------------------------------------------
 def _function(
     target: Target,
     traced: TraceResult,
@@ -298,7 +303,10 @@ def _function(
 
 
 def _loads(emitter: Any, target: Target) -> list[str]:
-    """What only weak references of the program hold may be gone when it is read: then nothing has changed yet."""
+    """Return the lines that load objects which only weak references of the program hold.
+
+    They may be dead by then: the entry falls back to eager execution, as nothing has changed yet.
+    """
     if not emitter.fleeting or not emitter.loads:
         return list(emitter.loads)
     errors, plainly = (
@@ -339,7 +347,8 @@ def _graph_call(
 
 
 def _kept(traced: TraceResult, recovery: Recovery) -> Iterator[str]:
-    """Yield the arguments of `Recovery.before`: tensors that exist before the entry, and random streams."""
+    """Yield the arguments of `Recovery.before`: tensors that exist before the entry, and random
+    streams."""
     load = traced.emitter.load
     for item in traced.captured.inputs:
         if item.kind == "tensor":
@@ -372,7 +381,8 @@ _SEQUENCES = (tuple, list)
 
 
 def _giving_outputs(lowered: Lowered) -> Callable[..., Any]:
-    """The compiled graph; what a backend made may give something else than the outputs, one tensor say."""
+    """Return the compiled graph, with a check that the backend's function returns the outputs as a
+    sequence."""
     count, run = lowered.count, lowered.callable
     if not lowered.spec.compiles or not count:
         return run
@@ -391,11 +401,12 @@ def _giving_outputs(lowered: Lowered) -> Callable[..., Any]:
 
 
 MANY = 4
-"""So many inputs in a row are worth a call that reads them all."""
+"""The number of consecutive inputs from which on one call that reads them all pays."""
 
 
 def _inputs(traced: TraceResult, target: Target, emitter: Any) -> list[str]:
-    """The arguments of the graph; what lies deep in the parameters, a model's weights say, is loaded together."""
+    """Return the arguments of the graph. Inputs deep inside the parameters (a model's weights) are
+    loaded together."""
     found: list[str] = []
     for deep, items in itertools.groupby(traced.captured.inputs, _is_deep):
         run = list(items)
@@ -419,8 +430,7 @@ def _is_deep(item: Any) -> bool:
 def _input(emitter: Any, item: Any) -> str:
     text: str = emitter.load(item.source)
     if item.kind == "float":
-        make = emitter.capture(
-            torch.scalar_tensor, "scalar_tensor"
-        )  # in less than half the time of `torch.tensor`
+        # in less than half the time of `torch.tensor`
+        make = emitter.capture(torch.scalar_tensor, "scalar_tensor")
         return f"{make}({text}, dtype={emitter.capture(torch.float64, 'float64')})"
     return text

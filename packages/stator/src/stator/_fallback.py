@@ -16,7 +16,8 @@ class Native(Protocol):
 
 @attrs.frozen(eq=False)
 class Remainder:
-    """The innermost frames of a continuation: their caller goes on as before, in `Region.dispatch`."""
+    """The innermost frames of a continuation: their caller goes on as before, in
+    `Region.dispatch`."""
 
     rest: InnermostFrames
 
@@ -26,14 +27,15 @@ class Remainder:
 
 @attrs.define
 class EagerFallback:
-    """Result of an entry that gives up before it had an effect: run `target` natively on `state`."""
+    """Result of an entry that gives up before it had an effect: run `target` natively on
+    `state`."""
 
     target: Native
     state: tuple[Any, ...]
 
     def run(self) -> Any:
-        """Run the target. The state is kept neither here nor in this frame, so that its objects die when the program
-        drops them."""
+        """Run the target. The state is kept neither here nor in this frame, so that its objects die
+        when the program drops them."""
         plain, state = self.target.plain(), list(self.state)
         self.state = ()
         return (

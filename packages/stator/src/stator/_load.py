@@ -44,7 +44,8 @@ class Loaded:
     def _enter(
         self, point: Point | None, target: Root | Continuation, state: tuple[Any, ...]
     ) -> Any:
-        """What no dumped entry accepts runs plainly: nothing is compiled here."""
+        """Run the first dumped entry whose guards hold; without one, run eagerly, as nothing is
+        compiled here."""
         for check, run in self.entries.get(point, ()):
             if check(*state):
                 return run(*state)
@@ -91,7 +92,7 @@ def _graph(path: Path, portable: Portable) -> Any:
 
 
 def _executed(path: Path, namespace: dict[str, Any]) -> dict[str, Any]:
-    """What a file of the dump defines."""
+    """Execute a file of the dump, and return the namespace that it fills."""
     text = path.read_text()
     linecache.checkcache(str(path))
     exec(compile(text, str(path), "exec"), namespace)

@@ -1,8 +1,10 @@
-"""Oracle mode: each call runs the plain function first, in a copied world, then the compiled one, and compares.
+"""Oracle mode: each call runs the original function in a copied world, then the compiled one, and
+compares.
 
-Compared are the result with its structure, types, values and sharing, or the exception; what has become of arguments,
-globals, closures, classes and functions; random streams and modes. The plain run leaves nothing behind and says
-nothing, but for what it does outside of the process and to what cannot be copied.
+Compared are the result with its structure, types, values and sharing, or the exception; the final
+state of arguments, globals, closures, classes and functions; random streams and modes. The original
+run has no effects and no output, except outside of the process and on objects that cannot be
+copied.
 """
 
 from __future__ import annotations
@@ -79,7 +81,7 @@ def _process() -> dict[str, Any]:
 
 @attrs.frozen(eq=False)
 class RunOutcome:
-    """What one run gave and left."""
+    """The result of one run and the state it left."""
 
     result: Any = None
     error: BaseException | None = None
@@ -99,9 +101,8 @@ class Oracle:
         return self.region.finish
 
     def run(self, state: tuple[Any, ...]) -> Any:
-        if (
-            beside := self._beside(state)
-        ) is None:  # no exception of ours is being handled while the program runs
+        # no exception of ours is being handled while the program runs
+        if (beside := self._beside(state)) is None:
             return self.region.run(state)
         world, expected = beside
         try:
@@ -118,8 +119,11 @@ class Oracle:
         return result
 
     def _beside(self, state: tuple[Any, ...]) -> tuple[CopiedWorld, RunOutcome] | None:
-        """What the plain function did in a copied world; None, with a warning, where there is no faithful copy.
-        `run` is passed over: the warning is about its caller."""
+        """Run the original function in a copied world; return None, with a warning, without a
+        faithful copy.
+
+        Frames of `run` are skipped: the warning concerns its caller.
+        """
         try:
             world = CopiedWorld(self.fn, state)
             return world, self._plain(world)
@@ -128,7 +132,7 @@ class Oracle:
             return None
 
     def _plain(self, world: CopiedWorld) -> RunOutcome:
-        with _unheard(), _process_kept(), world.installed():
+        with _muted(), _process_kept(), world.installed():
             try:
                 return RunOutcome(
                     contextvars.copy_context().run(self.region.root.target.plain(), *world.state)
@@ -179,8 +183,8 @@ def _described(error: BaseException | None) -> Any:
 
 
 @contextlib.contextmanager
-def _unheard() -> Iterator[None]:
-    """What the plain run prints and warns of, the compiled one says again."""
+def _muted() -> Iterator[None]:
+    """Discard the output and the warnings of the original run: the compiled one repeats them."""
     with (
         contextlib.redirect_stdout(io.StringIO()),
         contextlib.redirect_stderr(io.StringIO()),

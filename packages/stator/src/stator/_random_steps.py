@@ -1,8 +1,10 @@
-"""Steps on random streams that an entry made before its graph raised, and how they are taken back or kept.
+"""Steps on random streams that an entry made before its graph raised, and how they are taken back
+or kept.
 
-A step cannot be undone, so the state of a stream is saved ahead of the graph where that may be needed: where an
-operator that may refuse its values is in the graph of a compiler, and in a graph that runs in program order where a
-step comes after such an operator. All other entries with steps save nothing.
+A step cannot be undone, so the state of a stream is saved ahead of the graph where that may be
+needed: where an operator that may refuse its values is in the graph of a compiler, and in a graph
+that runs in program order where a step comes after such an operator. All other entries with steps
+save nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from torch.fx import GraphModule
 
 @attrs.frozen(eq=False)
 class RandomSteps:
-    """The steps of one entry ahead of its graph; `saved` are the streams to save, None stands for torch's own."""
+    """The steps of one entry ahead of its graph; `saved` are the streams to save, None stands for
+    torch's own."""
 
     steps: tuple[Step, ...] = ()
     saved: tuple[Source | None, ...] = ()
@@ -47,7 +50,8 @@ class RandomSteps:
 
 
 def given_again(emitter: Emitter, again: Sequence[Step], made_again: set[int]) -> list[str]:
-    """Return lines for the first steps of an entry: what they gave is known as `drawn`; some are made again."""
+    """Return lines for the first steps of an entry: what they gave is known as `drawn`; some are
+    made again."""
     lines: list[str] = []
     for position, step in enumerate(again):
         if position in made_again:

@@ -1,4 +1,5 @@
-"""A Region: one compiled function with its entries, sites and continuations. Everything cached belongs to it."""
+"""A Region: one compiled function with its entries, sites and continuations. Everything cached
+belongs to it."""
 
 from __future__ import annotations
 
@@ -43,10 +44,11 @@ from stator.errors import BackendFailed, SourceSpan, Unsupported
 NOTHING_AFTER = "replaced-builtin"
 """The reason of a break after which no code of ours could run: the whole runs plainly."""
 LAZY, LAZY_CALLS = "uninitialized-parameter", 4
-"""The reason of a break at the first call of a lazy module, and how many such calls run eagerly as a
-whole: an entry for one is of no use to the next, which finds other classes and parameters."""
+"""The reason of a break at the first call of a lazy module, and how many such calls run eagerly as
+a whole: an entry for one is of no use to the next, which finds other classes and parameters."""
 PATIENCE = 20_000
-"""Instructions without a graph operation after which a loop runs natively, unless one graph was asked for."""
+"""The number of instructions without a graph operation after which a loop runs natively, unless
+`fullgraph` was requested."""
 
 
 @attrs.define(eq=False)
@@ -57,13 +59,11 @@ class CompiledTarget:
     cache: Cache
     shapes: Shapes
     refused: list[Unsupported] = attrs.field(factory=list)
-    ending: tuple[
-        int, ...
-    ] = ()  # where in a state the locals are whose end a trace took for unobservable
+    # where in a state the locals are whose end a trace took for unobservable
+    ending: tuple[int, ...] = ()
     newest: dict[Hashable, Entry] = attrs.field(factory=dict)  # for each key the entry used last
-    under_modes: list[CompiledTarget] = attrs.field(
-        factory=list
-    )  # at most one: the same, for calls under function modes
+    # at most one: the same, for calls under function modes
+    under_modes: list[CompiledTarget] = attrs.field(factory=list)
     recent: Entry | None = None  # the entry used last
     passed: set[SourceSpan] = attrs.field(factory=set)  # breaks that were to come only once
     lazy_calls: int = 0  # calls that ran eagerly because they initialize lazy modules
@@ -76,21 +76,19 @@ NOTHING = Entry(_NEVER, run=lambda *state: None)
 
 @attrs.define(eq=False)
 class Region:
-    """`run(state)` is the compiled function; the wrapper tries the entry in `newest` before, without a call of ours."""
+    """`run(state)` is the compiled function; the wrapper tries the entry in `newest` before,
+    without a call of ours."""
 
     root: CompiledTarget
     options: Options
-    newest: list[Entry] = attrs.field(
-        factory=lambda: [NOTHING]
-    )  # one item: the entry of `root` used last
+    # one item: the entry of `root` used last
+    newest: list[Entry] = attrs.field(factory=lambda: [NOTHING])
     places: dict[Point, CompiledTarget] = attrs.field(factory=dict)
-    sites: dict[tuple[Point, str], Site] = attrs.field(
-        factory=dict
-    )  # and what the program raises there
+    # and what the program raises there
+    sites: dict[tuple[Point, str], Site] = attrs.field(factory=dict)
     graphs: dict[Hashable, KnownGraph] = attrs.field(factory=dict)  # those that were compiled
-    missed: list[Unsupported] = attrs.field(
-        factory=list
-    )  # exceptions that were expected and did not come
+    # exceptions that were expected and did not come
+    missed: list[Unsupported] = attrs.field(factory=list)
     history: CallHistory = attrs.field(factory=CallHistory)
     _lock: Any = attrs.field(factory=threading.Lock)
 
@@ -98,7 +96,7 @@ class Region:
     def of(cls, target: Root, options: Options) -> Region:
         return cls(_place(target, options), options)
 
-    # -- running ------------------------------------------------------------------------------------------------------
+    # -- running -----------------------------------------------------------------------------------
     def run(self, state: tuple[Any, ...]) -> Any:
         """Call the compiled function: no entry was found by the fast way."""
         return self.finish(self.enter(self.root, state))
@@ -114,8 +112,9 @@ class Region:
         return result
 
     def dispatch(self, point: Point, state: list[Any]) -> Any:
-        """The continuation at `point`: a value, or the next Goto. Tries the entry used there last before all else, as
-        the wrapper does for the root: its guards do not hold under modes and in other tracers."""
+        """The continuation at `point`: a value, or the next Goto. Tries the entry used there last
+        before all else, as the wrapper does for the root: its guards do not hold under modes and in
+        other tracers."""
         values = tuple(state)
         state.clear()
         place = self.places.get(point) or self.place_of(point)
@@ -137,13 +136,15 @@ class Region:
         key: Hashable = None,
         failed: Entry = NOTHING,
     ) -> Any:
-        """Run the entry for a state: `key` if that is known already, and not `failed`, whose guards do not hold."""
+        """Run the entry for a state: `key` if that is known already, and not `failed`, whose guards
+        do not hold."""
         if _len_function_stack() and can_be_taken() and not is_foreign_below():
             return self._enter_under_modes(place, state)
         return self._entered(place, state, key, failed)
 
     def _enter_under_modes(self, place: CompiledTarget, state: tuple[Any, ...]) -> Any:
-        """An entry puts modes back itself, those that are then entered; what runs plainly finds them as they were."""
+        """An entry puts modes back itself, those that are then entered; what runs plainly finds
+        them as they were."""
         with taken() as modes:
             result = self._entered(self._under_modes(place), state)
             if type(result) is EagerFallback:
@@ -170,7 +171,8 @@ class Region:
                 make_parameters(place.target, state)
             entry = place.cache.get_or_make(key, state, lambda: self._make(place, state, key))
             if entry is not None and not entry.data.made_calls and not entry.guards.check(*state):
-                entry = None  # while it was made, another thread or the collector changed what it stands on
+                # while it was made, another thread or the collector changed what it stands on
+                entry = None
         if entry is None:
             if self._refuses(place) and place.cache.is_full(key):
                 raise _past_limit(place.cache, key, state)
@@ -184,8 +186,9 @@ class Region:
         return _first_run(entry, state) if entry.data.made_calls else entry.run(*state)
 
     def _breaks_once(self, place: CompiledTarget, entry: Entry) -> bool:
-        """Return True if the cause of the break at the end of an entry is gone when it has run: the next call traces
-        again, once for each such break, since the cause may return (a cache that is cleared)."""
+        """Return True if the cause of the break at the end of an entry is gone when it has run: the
+        next call traces again, once for each such break, since the cause may return (a cache that
+        is cleared)."""
         reason = entry.data.reason
         if reason is None or not reason.once or reason.where in place.passed:
             return False
@@ -193,7 +196,8 @@ class Region:
         return True
 
     def _remember(self, place: CompiledTarget, key: Hashable, entry: Entry) -> None:
-        """Let the wrapper try the entry first, unless calls alternate among several: then the cache finds it sooner."""
+        """Let the wrapper try the entry first, unless calls alternate among several: then the cache
+        finds it sooner."""
         repeated = place.recent is entry or len(place.cache.entries(key)) <= 2
         place.recent = entry
         self.newest[0] = entry if repeated else NOTHING
@@ -250,7 +254,9 @@ class Region:
                 raise
             place.refused.append(Unsupported("backend-failed", str(failure)))
         finally:
-            named.clear()  # the policy asks it while tracing; what was traced may outlive this call, the state must not
+            # read by the policy while tracing; the result of the trace may outlive this call, the
+            # state must not
+            named.clear()
         return None
 
     def _count_calls(self, calls: CallEvidence, entry: Entry) -> None:
@@ -290,7 +296,8 @@ class Region:
         return finishing_entry(target, remainder, self.options, key, reason)
 
     def _refuses(self, place: CompiledTarget) -> bool:
-        """`fullgraph` promises one graph or an error. What comes after lets out an exception: the effects are done."""
+        """`fullgraph` promises one graph or an error. What comes after lets out an exception: the
+        effects are done."""
         return self.options.fullgraph and isinstance(place.target, Root)
 
     def place_of(self, point: Point) -> CompiledTarget:
@@ -314,7 +321,8 @@ class Region:
         return [each for place in places for each in (place, *place.under_modes)]
 
     def release_in_child(self) -> None:
-        """Release locks that another thread held when this process was forked: it does not exist here."""
+        """Release locks that another thread held when this process was forked: it does not exist
+        here."""
         self._lock = threading.Lock()
         for place in self.all_places():
             place.cache.release_in_child()
@@ -331,8 +339,8 @@ class Region:
 
 
 def _first_run(entry: Entry, state: tuple[Any, ...]) -> Any:
-    """Run an entry whose trace made calls of cached functions. Its guards hold only then; to check them once plans how
-    they are watched, which the second call would have to do."""
+    """Run an entry whose trace made calls of cached functions. Its guards hold only then; to check
+    them once plans how they are watched, which the second call would have to do."""
     entry.data.made_calls = False
     result = entry.run(*state)
     entry.guards.check(*state)
@@ -357,7 +365,8 @@ def _place(target: Target, options: Options) -> CompiledTarget:
 
 
 def _initializes(reason: Unsupported | None, place: CompiledTarget) -> bool:
-    """Return True if the trace ended where a lazy module makes its parameters, and count the call."""
+    """Return True if the trace ended where a lazy module makes its parameters, and count the
+    call."""
     if reason is None or reason.reason != LAZY or place.lazy_calls >= LAZY_CALLS:
         return False
     place.lazy_calls += 1
@@ -395,15 +404,16 @@ def _past_limit(cache: Cache, key: Hashable, state: tuple[Any, ...]) -> Unsuppor
     )
 
 
-# Calls from inside another tracer or mode: those are run plainly, so that the other one sees every operation; so are
-# those under forward-mode derivatives, which what a compiler makes of a graph does not have.
+# Calls from inside another tracer or mode: those are run plainly, so that the other one sees every
+# operation; so are those under forward-mode derivatives, which what a compiler makes of a graph
+# does not have.
 
 _len_function_stack: Any = torch._C._len_torch_function_stack
 
 
 def is_foreign_call() -> bool:
-    """Whether a torch function or dispatch mode, a functorch transform, a dual level or torch.jit's tracer is at work
-    here."""
+    """Return True inside a torch function or dispatch mode, a functorch transform, a dual level, or
+    torch.jit's tracer."""
     return _len_function_stack() > 0 or is_foreign_below()
 
 
@@ -415,7 +425,7 @@ _OWN = {
 
 
 def has_others() -> bool:
-    """Whether somebody has replaced builtins that tracing calls, `sum` say."""
+    """Return True if a builtin that tracing calls, such as `sum`, has been replaced."""
     return not _OWN.items() <= vars(builtins).items()
 
 

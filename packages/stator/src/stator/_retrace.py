@@ -24,7 +24,8 @@ class Retrace:
     policy: Policy
 
     def to(self, state: tuple[Any, ...], began: int) -> TraceResult:
-        """Trace up to the instruction that was the `began`-th to begin. Raises Unsupported when that fails."""
+        """Trace up to the instruction that was the `began`-th to begin. Raises Unsupported when
+        that fails."""
         reason = Unsupported("operator-error", "an operator that raised", "")
         policy = attrs.evolve(self.policy, stop=Stop(began, reason))
         with compiling(), ordinary_signal_handlers():

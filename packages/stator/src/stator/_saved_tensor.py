@@ -1,7 +1,8 @@
 """Copies of the tensors that a graph writes to: contents, shape, and place in the autograd graph.
 
-Made before the graph runs, and only where the program may catch what the graph raises after a write (`RollbackPlan` in
-`_recovery.py`): the program then continues with the tensors, in the state that they had before the graph ran.
+Made before the graph runs, and only where the program may catch what the graph raises after a write
+(`RollbackPlan` in `_recovery.py`): the program then continues with the tensors, in the state that
+they had before the graph ran.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ _set_versions: Any = torch._C._autograd._unsafe_set_version_counter
 
 
 def version(tensor: torch.Tensor) -> int:
-    """Return the version counter, which views share with their base; inference tensors have none."""
+    """Return the version counter, which views share with their base; inference tensors have
+    none."""
     return _UNKNOWN if tensor.is_inference() else tensor._version
 
 
@@ -37,7 +39,8 @@ class SavedTensor:
 
     @property
     def can_be_restored(self) -> bool:
-        """False for a storage that was resized, and for a view that was a leaf and has a history now."""
+        """False for a storage that was resized, and for a view that was a leaf and has a history
+        now."""
         same_size = (
             self.content is None or self.tensor.untyped_storage().nbytes() == self.content.nbytes()
         )
@@ -57,13 +60,15 @@ class SavedTensor:
             _set_versions((self.tensor,), (self.version,))
 
     def _has_its_history(self) -> bool:
-        """True also where autograd refuses to give a view's history: it follows from the version."""
+        """True also where autograd refuses to give a view's history: it follows from the
+        version."""
         now = history_of(self.tensor)
         same = now is self.grad_fn or UNTOLD in (now, self.grad_fn)
         return same and self.tensor.requires_grad == self.requires_grad
 
     def _follow(self) -> None:
-        """Give the tensor its former history in place of the one that an in-place operator added."""
+        """Give the tensor its former history in place of the one that an in-place operator
+        added."""
         if not self.tensor._is_view():
             self.tensor.detach_().requires_grad_(self.requires_grad and self.history is None)
         if self.history is not None:

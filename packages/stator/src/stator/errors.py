@@ -1,4 +1,5 @@
-"""Every error stator raises, under one roof, and the table that maps those of the backend layer onto it."""
+"""Every error stator raises, under one roof, and the table that maps those of the backend layer
+onto it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +22,8 @@ __all__ += ["BackendFailed", "InvalidOption", "UnknownBackend", "backend_boundar
 
 @attrs.define(eq=False)
 class BackendFailed(StatorError):
-    """A backend raised, or gave back something that cannot be called. What it raised is the `__cause__`."""
+    """A backend raised, or gave back something that cannot be called. What it raised is the
+    `__cause__`."""
 
     name: str
     reason: str
@@ -30,7 +32,8 @@ class BackendFailed(StatorError):
     def __str__(self) -> str:
         return (
             f"backend {self.name!r} failed while {self.stage}: {self.reason}\n"
-            "  try: backend='eager', which tells whether the graph itself is sound; or options={'fallback': True}"
+            "  try: backend='eager', which shows if the graph itself is sound; or"
+            " options={'fallback': True}"
         )
 
 
@@ -92,8 +95,9 @@ _BOUNDARY: dict[type[Exception], Callable[..., StatorError]] = {
 
 
 class backend_boundary:
-    """Around every call into the backend layer: its errors leave as ours, with the original cause. No generator: the
-    frame of one, in the traceback, would keep what called it with the first error, a cycle."""
+    """Around every call into the backend layer: its errors leave as ours, with the original cause.
+    No generator: the frame of one, in the traceback, would keep what called it with the first
+    error, a cycle."""
 
     def __enter__(self) -> None: ...
 

@@ -6,7 +6,7 @@ instruction, and states at each way out how to go on (`Leave`). Where CPython ch
 (`__bool__`, `__len__`, `__iter__`, `__next__`), so does this code: the state is made an object
 whose method is the inner function, and the checking instruction runs on that.
 
-    parked at POP_JUMP_IF_TRUE, then "truth":   Answer(state); UNARY_NOT; UNARY_NOT; POP_JUMP_IF_TRUE
+    parked at POP_JUMP_IF_TRUE, then "truth":  Answer(state); UNARY_NOT; UNARY_NOT; POP_JUMP_IF_TRUE
 """
 
 from collections.abc import Callable
@@ -130,7 +130,7 @@ def forget_note(error: BaseException, obj: object, name: str) -> None:
 @then_writers.handles("instance")
 def write_instance(completion: FrameCompletion) -> None:
     glue, frame = completion.glue, completion.frame
-    frame.load(frame.places.then[0])  # before the state is handed on
+    frame.load(frame.places.then[0])  # before the state is passed to the callee
     completion.call()
     glue.emit("COPY", 1)
     fine = glue.jump_if("NONE")

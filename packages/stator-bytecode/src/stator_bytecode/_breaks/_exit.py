@@ -89,8 +89,8 @@ def exit_to(draft: Draft, results: int) -> Exit:
 
 
 def materialized(point: Point, generators: tuple[int, ...]) -> Exit:
-    """Return the same place with these suspended generators as objects; the objects follow the state, in
-    that order."""
+    """Return the same place with these suspended generators as objects; the objects follow the
+    state, in that order."""
     return _ExitBuilder(Draft.of(point, len(point.frames) - 1), len(generators), generators).build()
 
 

@@ -2,7 +2,8 @@
 finished by Python.
 
     frames F0 parked at `g()`, F1 of g, F2 before its instruction;  first = 1
-    =>  stub of F0: calls F1, which calls F2, each entered at its middle;  (F0 after the call, its state)
+    =>  stub of F0: calls F1, which calls F2, each entered at its middle;
+        (F0 after the call, its state)
 
 The frames outside of `first` are stubs, as in a step, and go on as data. Those from `first` on are
 functions of the original code, as in a native continuation, and take their values out of the state:

@@ -1,4 +1,4 @@
-"""The layout of a frame stack: what a `Point` knows of it without its values.
+"""The layout of a frame stack: a `Point` without its values.
 
 Every slot and stack position has a kind. Most carry one value of the flat state (`VALUE`, `CELL`,
 `PREVIOUS`); the others carry none, and are made again from their kind alone. Equal layouts share
@@ -26,14 +26,12 @@ class SimpleKind(enum.Enum):
     VALUE = "value"
     CELL = "cell"
     NULL = "null"
-    PREVIOUS = (
-        "previous"  # the marker of PUSH_EXC_INFO, over an exception that was being handled before
-    )
+    # the marker of PUSH_EXC_INFO, over an exception that was being handled before
+    PREVIOUS = "previous"
     NO_PREVIOUS = "no previous"  # the same, over none
 
-    __hash__ = (
-        object.__hash__
-    )  # that of `Enum` is written in Python, and asked a thousand times a break
+    # that of `Enum` is written in Python, and called a thousand times a break
+    __hash__ = object.__hash__
 
 
 @attrs.frozen

@@ -39,9 +39,8 @@ class NativeStack:
         self.point = point
         self.exits: list[Exit] = []
         self.visible = [index for index, layout in enumerate(point.frames) if not layout.hidden]
-        self.shows_hidden = (
-            False  # whether a frame of ours, that stands for C, runs natively as the innermost
-        )
+        # whether a frame of ours, that stands for C, runs natively as the innermost
+        self.shows_hidden = False
         last = len(point.frames) - 1
         if rest is not None:
             self.innermost = self.outside = first - 1
@@ -63,9 +62,8 @@ class NativeStack:
         elif shapes.jumps:
             self._add_exit(shapes, True, None)
         host = self._host()
-        self.shows_hidden = (
-            host is None and layout.hidden and layout.instruction.op != "RERAISE"
-        )  # that adds no entry
+        # that adds no entry
+        self.shows_hidden = host is None and layout.hidden and layout.instruction.op != "RERAISE"
         if host is None:
             return step_stub(layout, places, places.handled)
         self.outside = host

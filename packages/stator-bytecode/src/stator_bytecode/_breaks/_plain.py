@@ -1,7 +1,7 @@
 """The native continuation of a whole frame stack: original code entered at its middle, in every
 frame.
 
-    F0 at its parked call: <prologue>; call F1; <what the result does>; JUMP → after the call, in F0's own code
+    F0 at its parked call: <prologue>; call F1; <completion>; JUMP → after the call, in its own code
     F1 at its instruction: <prologue>; JUMP → instruction `pc`, in F1's own code
 
 Outer frames run their own exception regions around the call, so every handler, `finally` and `with`

@@ -4,7 +4,7 @@ From the raising frame outwards: an exception region of a frame, or an instructi
 this exception (the end of an iteration). Without either the exception leaves, and its traceback has
 the entries of the user's frames only.
 
-    frames F0, F1; F1 raised; F0 parked inside `try:`   =>   (Point of F0 at its handler, (…, error))
+    frames F0, F1; F1 raised; F0 parked inside `try:`  =>  (Point of F0 at its handler, (…, error))
 """
 
 from collections.abc import Callable

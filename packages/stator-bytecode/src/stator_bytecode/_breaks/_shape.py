@@ -14,8 +14,8 @@ from stator_bytecode._codec._stack_effect import operands, results
 UNCHANGED = frozenset(
     {"LIST_APPEND", "SET_ADD", "MAP_ADD", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE"}
 )
-"""They change the container they look at, which lies anywhere below. The stub has it next to what
-is added."""
+"""Operations that change a container which lies anywhere below. In the stub it lies next to the
+operand."""
 
 _LOOKS_AT_ONE = (
     "FOR_ITER",
@@ -64,8 +64,10 @@ def shapes_of(instr: Instruction) -> StepEffect:
 
 
 def values_made(instr: Instruction) -> int:
-    """Without the NULL that the instruction pushes besides: the stub leaves it away, since it
-    cannot be returned."""
+    """Return the number of values that the instruction makes.
+
+    A NULL that it pushes besides is not counted: the stub omits it, since it cannot be returned.
+    """
     return results(instr, False) - pushes_null(instr)
 
 
@@ -76,7 +78,7 @@ def pushes_null(instr: Instruction) -> bool:
 
 
 def null_of(layout: FrameLayout) -> str | None:
-    """On which side of the value the instruction pushes a NULL."""
+    """Return the side of the value on which the instruction pushes a NULL, if it does."""
     instr = layout.instruction
     if not pushes_null(instr):
         return None

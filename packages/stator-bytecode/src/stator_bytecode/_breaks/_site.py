@@ -74,8 +74,8 @@ class Site:
             del error
 
     def __repr__(self) -> str:
-        layout = self.layout
-        return f"<Site {layout.raw.co_qualname}:{layout.instruction.positions[0]} {layout.instruction.op}>"
+        name, instr = self.layout.raw.co_qualname, self.layout.instruction
+        return f"<Site {name}:{instr.positions[0]} {instr.op}>"
 
 
 def _refuse(point: Point) -> None:
@@ -122,8 +122,11 @@ class Goto:
 
 
 Dispatch = Callable[[Point, list[Any]], Any]
-"""Runs the continuation of a Point: gives a `Goto`, when it broke again, or the final value. The
-list is its own: what it takes out of it dies when the program lets go of it."""
+"""A function that runs the continuation of a Point and returns a `Goto`, if it broke again, or the
+final value.
+
+The list is its own: it empties the list, so that objects die when the program releases them.
+"""
 
 
 def drive(site: Site | Arrival, state: Sequence[Any], dispatch: Dispatch) -> Any:
@@ -140,7 +143,8 @@ def drive(site: Site | Arrival, state: Sequence[Any], dispatch: Dispatch) -> Any
             state = list(after)
             del after
             result = dispatch(point, state)
-            state.clear()  # this frame may live as long as an exception that passed through the step
+            # this frame may live as long as an exception that passed through the step
+            state.clear()
             if type(result) is not Goto:
                 return result
             site, state = result.site, result.take()

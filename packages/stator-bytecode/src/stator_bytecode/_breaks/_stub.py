@@ -134,7 +134,7 @@ class _StepWriter:
 
     def _push(self, depth: int) -> None:
         if isinstance(self.operands.layout.stack[depth], RaisedAt):
-            self.frame.glue.constant(0)  # WITH_EXCEPT_START wants a number there
+            self.frame.glue.constant(0)  # WITH_EXCEPT_START takes a number there
         else:
             self.operands.push(depth)
 

@@ -1,7 +1,7 @@
 """The neutral instruction: the form of CPython bytecode above the codec.
 
-`Code` is one decoded code object, `Instruction` one neutral operation, `ExceptionHandler` where an exception
-raised by it goes. The vocabulary of `Instruction.op` and the meaning of its `arg` are in
+`Code` is one decoded code object, `Instruction` one neutral operation, `ExceptionHandler` where an
+exception raised by it goes. The vocabulary of `Instruction.op` and the meaning of its `arg` are in
 docs/explanation/architecture.md, section 1; start with `decode` in `_decode.py`.
 
     x = a + 1     =>     LOAD_FAST 0, LOAD_CONST 1, BINARY_OP "+", STORE_FAST 1

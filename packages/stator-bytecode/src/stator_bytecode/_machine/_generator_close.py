@@ -1,10 +1,10 @@
 """Return whether a suspended generator would observe its `close`: the GeneratorExit that is raised
 at its `yield`.
 
-    try:                        close() raises GeneratorExit here. `except IndexError` does not match it, and the
-        yield self[i]           exception leaves the frame without a further instruction of the program: nobody can
-    except IndexError:          tell a generator that was closed from one that was forgotten.
-        return
+    try:                    close() raises GeneratorExit here. `except IndexError` does not match
+        yield self[i]       it, and the exception leaves the frame without a further instruction
+    except IndexError:      of the program: a closed generator cannot be distinguished from one
+        return              that was dropped.
 
 A `finally`, a `with`, a bare `except` and `except BaseException` do observe it. Handlers are
 followed as the interpreter would follow them, from one RERAISE to the next; whatever is not a test

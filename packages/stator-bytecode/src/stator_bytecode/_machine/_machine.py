@@ -5,7 +5,8 @@ state can be saved as data (`snapshot`) and given to another Machine. Start with
 `_step_until_switch`; what the result of an operation does is in `_completion.py`, where an
 exception goes in `_unwind.py`, and the handlers of opcodes, by family, in `_handlers/`.
 
-    Machine(domain, DEFAULT).run([frame])  =>  Returned(value), Broke(snapshot, reason), Escaped(exception, snapshot)
+    Machine(domain, DEFAULT).run([frame])
+    =>  Returned(value), Broke(snapshot, reason), Escaped(exception, snapshot)
 """
 
 from __future__ import annotations
@@ -140,8 +141,8 @@ class Machine(MachineState):
     def finish(
         self, frame: Frame, instr: Instruction, result: Result, coroutine: Any = None
     ) -> int | None:
-        """Complete `instr` with what an operation gave back: at once, or when the frames that it
-        asks for have run."""
+        """Complete `instr` with the result of an operation: at once, or when the frames that it
+        awaits have run."""
         while type(result) in _SUSPENDING or coroutine is not None:
             if type(result) is Pending:
                 coroutine = (
@@ -252,7 +253,7 @@ def _refuse(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
 
 
 def _advance(coroutine: Any, value: V) -> tuple[Result, Any]:
-    """Send `value` in: what the coroutine asks for, and itself; or its result, and None."""
+    """Send `value` in. Return the request of the coroutine, and itself; or its result, and None."""
     try:
         return coroutine.send(value), coroutine
     except StopIteration as stop:

@@ -1,9 +1,11 @@
-"""What graphs call for `Function.apply`: an `autograd.Function` over the bodies that forward and backward became.
+"""The callee of graphs for `Function.apply`: an `autograd.Function` over the bodies of forward and
+backward.
 
     applied(holder, forward_body, backward_body, 2, 0, x, y)
 
-It saves, marks and checks what the original does. Where backward is not called as it was traced (gradients with other
-strides, missing ones, a graph to be made of it), the original backward runs, on a context that has all the original's.
+It saves, marks and checks as the original does. If backward is called in another way than it was
+traced (gradients with other strides, missing ones, a graph to be made of it), the original backward
+runs, on a context with the state of the original's.
 """
 
 from __future__ import (
@@ -20,7 +22,7 @@ from stator_variables import Spec
 from torch.autograd.function import Function
 
 Origin = tuple[str, int]
-"""Where a tensor that outlives forward is to be had: ("input" | "output" | "extra", position)."""
+"""The origin of a tensor that outlives forward: ("input" | "output" | "extra", position)."""
 
 
 @attrs.frozen
@@ -44,7 +46,8 @@ class SavedAttribute:
 
 @attrs.frozen(eq=False)
 class ApplyPlan:
-    """How a call of the original relates to one of its stand-in. Positions of outputs count the tensors alone."""
+    """The relation of a call of the original to one of its stand-in. Positions of outputs count the
+    tensors alone."""
 
     positions: tuple[int, ...]  # of the tensors among the arguments
     arguments: int
@@ -56,12 +59,11 @@ class ApplyPlan:
     non_differentiable: tuple[int, ...]
     materialize: bool
     asks: bool = True  # backward, for what was saved: then it has to be as it was
-    gradients: tuple[
-        Any, ...
-    ] = ()  # (dtype, shape, strides) that backward was traced for; an int of a shape or None
+    # (dtype, shape, strides) that backward was traced for; an int of a shape or None
+    gradients: tuple[Any, ...] = ()
 
     def fits(self, grads: Sequence[Any]) -> bool:
-        """Whether backward is called as it was traced."""
+        """Return True if backward is called as it was traced."""
         if torch.is_grad_enabled() or len(grads) != len(self.gradients):
             return False
         return all(
@@ -82,7 +84,8 @@ def _matches(grad: torch.Tensor, fact: Any) -> bool:
 
 @attrs.define(eq=False)
 class ActiveCall:
-    """One call under way: its bodies, what they use of the graph around, and what forward gave besides its outputs."""
+    """One call under way: its bodies, what they use of the graph around, and what forward gave
+    besides its outputs."""
 
     plan: ApplyPlan
     forward: Callable[..., Any]
@@ -142,7 +145,7 @@ def applied(
     return results
 
 
-# -- forward ----------------------------------------------------------------------------------------------------------
+# -- forward ---------------------------------------------------------------------------------------
 def _whole(ctx: Any, *inputs: Any) -> tuple[Any, ...]:
     call = CALLS.call
     outputs = _run(call, inputs)
@@ -194,7 +197,7 @@ def _set_up(call: ActiveCall, ctx: Any, inputs: Sequence[Any], outputs: Sequence
     ctx._stator_call, ctx._stator_kept = call, kept
 
 
-# -- backward ---------------------------------------------------------------------------------------------------------
+# -- backward --------------------------------------------------------------------------------------
 def _backward_of(original: type[Function]) -> Callable[..., Any]:
     own = original.backward if original.vjp is Function.vjp else original.vjp
 

@@ -1,4 +1,5 @@
-"""`nested_compile_region`: a function compiled on its own; equal bodies become one module, called several times."""
+"""`nested_compile_region`: a function compiled on its own; equal bodies become one module, called
+several times."""
 
 from typing import Any
 
@@ -17,7 +18,10 @@ handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 @handlers.handles(invoke_subgraph_placeholder)
 @operation
 def region(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Plainly it is a call, so effects are kept; writes are where no gradient has to know of them."""
+    """Record a call of a region, with its body as a module, or the body of an earlier equal call.
+
+    Eagerly it is a call, so effects are kept; writes are allowed where no gradient depends on them.
+    """
     call, known = (
         RegionCall.of(t, args[0], args[1:], kwargs),
         t.shared.setdefault(ReusableRegion, []),
@@ -44,7 +48,7 @@ def region(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 MANY = 8
-"""So many are compared with."""
+"""The number of earlier regions that a call is compared with."""
 
 
 def _remember(t: Space, known: list[Any], region: ReusableRegion | None) -> None:
@@ -64,8 +68,9 @@ def _again(t: Space, region: ReusableRegion, operands: list[Any]) -> Any:
 
 
 def nested_region(subgraph: torch.fx.GraphModule, name: str, *operands: Any) -> Any:
-    """`invoke_subgraph` for a compiler that looks. Run as it is, the operator would need one for its backward; there it
-    is the plain call that it stands for; so it is where the body reads a number, which its backward would be given."""
+    """`invoke_subgraph` for a compiler that looks. Run as it is, the operator would need one for
+    its backward; there it is the plain call that it stands for; so it is where the body reads a
+    number, which its backward would be given."""
     if TracingContext.try_get() is None or subgraph.graph.find_nodes(
         op="call_method", target="item"
     ):
@@ -75,7 +80,7 @@ def nested_region(subgraph: torch.fx.GraphModule, name: str, *operands: Any) -> 
 
 @handlers.handles(nested_region)
 def region_again(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """In a graph that is traced again; the name of the module is a new one."""
+    """Record a region of a graph that is traced again; the name of the module is a new one."""
     return region(t, [args[0], *args[2:]], kwargs)
 
 
@@ -88,5 +93,5 @@ def _share(known: list[Body], body: Body) -> None:
 
 
 def _named(held: GraphValue, inputs: tuple[GraphValue, ...]) -> tuple[Any, ...]:
-    """The name of the module tells compilers which calls are of one body."""
+    """Add the name of the module, by which compilers identify calls of one body."""
     return (held, held.node.target, *inputs)

@@ -1,7 +1,9 @@
-"""What graphs call for a transform of torch.func: the transform itself, over the module that its function became.
+"""The callees of graphs for transforms of torch.func: the transform itself, over the module of its
+function.
 
-Such a node does all the real one does, levels of the interpreter stack included, in each backend alike. `inputs` are
-what the transform works on, then the values of the graph around that the body uses besides.
+Such a node has all effects of the real one, levels of the interpreter stack included, in each
+backend alike. `inputs` are the arguments of the transform, then the values of the outer graph that
+the body uses besides.
 """
 
 from __future__ import (
@@ -56,7 +58,8 @@ def _batched(value: Any, dim: int | None, level: int) -> Any:
 def value_and_grads(
     body: FlatFunction, argnums: tuple[int, ...], count: int, *inputs: Any
 ) -> tuple[Flat, Any, Flat]:
-    """`torch.func.grad_and_value` with the first result of the body for the value: gradients, value, other results."""
+    """`torch.func.grad_and_value` with the first result of the body for the value: gradients,
+    value, other results."""
     level = functorch._grad_increment_nesting()
     try:
         with torch.enable_grad():
@@ -97,7 +100,8 @@ def _differentiable(
 ) -> tuple[Flat, list[torch.Tensor]]:
     """Run a body on wrapped primals. Returns its results, and the primals that have gradients.
 
-    The steps are those of `_vjp_with_argnums`; its checks of results were made when the body was traced.
+    The steps are those of `_vjp_with_argnums`; its checks of results were made when the body was
+    traced.
     """
     wrapped = [
         functorch._wrap_for_grad(value, level) if isinstance(value, torch.Tensor) else value
@@ -129,7 +133,8 @@ def pushed_forward(
     strict: bool,
     *inputs: Any,
 ) -> tuple[Flat, Flat, Flat]:
-    """`torch.func.jvp` along tangents, which follow the primals: results, their tangents, other results."""
+    """`torch.func.jvp` along tangents, which follow the primals: results, their tangents, other
+    results."""
     tangents = inputs[count : count + len(argnums)]
     function = _first_apart(_closed(body, inputs[count + len(argnums) :]), results)
     found: Any = eager_transforms._jvp_with_argnums(
@@ -140,8 +145,9 @@ def pushed_forward(
 
 
 def linearized(body: FlatFunction, count: int, *inputs: Any) -> tuple[Flat, Callable[..., Flat]]:
-    """`torch.func.linearize`: results, and the function from tangents to theirs. It traces and folds on its own, which
-    nobody else can trace: a compiler that looks finds what the function does."""
+    """`torch.func.linearize`: results, and the function from tangents to theirs. It traces and
+    folds on its own, which nobody else can trace: a compiler that looks finds what the function
+    does."""
     closed, primals = _closed(body, inputs[count:]), inputs[:count]
     if TracingContext.try_get() is None:
         found: tuple[Flat, Callable[..., Flat]] = torch.func.linearize(closed, *primals)
@@ -155,7 +161,8 @@ def tangents_pushed(push: Callable[..., Flat], *tangents: Any) -> Flat:
 
 
 def _closed(body: FlatFunction, captured: Flat) -> FlatFunction:
-    """The body as a function of what it is transformed over: what it captures is not wrapped by the transform."""
+    """The body as a function of what it is transformed over: what it captures is not wrapped by the
+    transform."""
     return lambda *inputs: body(*inputs, *captured)
 
 
