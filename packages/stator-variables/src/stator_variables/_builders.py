@@ -16,15 +16,20 @@ from torch.nested._internal.nested_tensor import NestedTensor
 from torch.nn.parameter import is_lazy
 
 from stator_variables import _kinds as k
-from stator_variables._builtin import _iterators
-from stator_variables._objects import _set_members
+from stator_variables._objects import _iterator, _set_members
+from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._exception import ExceptionTracker
+from stator_variables._objects._list import ListTracker
+from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._number_builders import build_atom, build_scalar
+from stator_variables._objects._set import SetTracker
+from stator_variables._objects._tuple import TupleTracker
+from stator_variables._objects._view import VIEW_CLASSES, ProxyTracker
 from stator_variables._objects._weakrefs import build_weakref
 from stator_variables._objects._wrapping import (
     ATOMS,
     BY_IDENTITY,
     ENUMS_OF_C,
-    PATHS,
     SINGLETONS,
     VALUES,
     behind_proxy,
@@ -34,7 +39,7 @@ from stator_variables._objects._wrapping import (
     wrap_items,
     wrap_present,
 )
-from stator_variables._pure import NUMPY, TRUTHS, is_number_of_numpy
+from stator_variables._pure import NUMPY, PATHS, TRUTHS, is_number_of_numpy
 from stator_variables._runtime._contents import item_owner, stored
 from stator_variables._runtime._support import plain_tensor, tensor_of
 from stator_variables._space import Space
@@ -183,8 +188,8 @@ def _is_symbolic(size: Any) -> bool:
 def build_sequence(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
     if issubclass(type(real), tuple):
-        return with_namespace(t, k.TupleTracker(_items(t, real, source), type(real)), real, source)
-    tracker = k.ListTracker([], type(real))
+        return with_namespace(t, TupleTracker(_items(t, real, source), type(real)), real, source)
+    tracker = ListTracker([], type(real))
     tracker.unread = lambda: _items(t, real, source)
     if issubclass(type(real), collections.deque):
         t.guard(guards.AttrSource(source, "maxlen"), guards.Equals(real.maxlen))
@@ -204,7 +209,7 @@ def _items(t: Space, real: Any, source: guards.Source) -> list[Any]:
 
 def build_dict(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
-    tracker = k.DictTracker(type(real), complete=False)
+    tracker = DictTracker(type(real), complete=False)
     if issubclass(type(real), collections.defaultdict):
         tracker.default_factory = _field(t, real, "default_factory", source)
     return with_namespace(t, tracker, real, source)
@@ -212,17 +217,17 @@ def build_dict(t: Space, real: Any, source: guards.Source) -> VariableTracker:
 
 def build_mappingproxy(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(types.MappingProxyType))
-    return k.ProxyTracker(t.wrap(behind_proxy(real), guards.CallSource(behind_proxy, source)))
+    return ProxyTracker(t.wrap(behind_proxy(real), guards.CallSource(behind_proxy, source)))
 
 
 def build_set(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
-    tracker = k.SetTracker(type(real))
+    tracker = SetTracker(type(real))
     tracker.unread = lambda vt: _read_set(t, vt, real, source)
     return with_namespace(t, tracker, real, source)
 
 
-def _read_set(t: Space, vt: k.SetTracker, real: Any, source: guards.Source) -> None:
+def _read_set(t: Space, vt: SetTracker, real: Any, source: guards.Source) -> None:
     _set_members.read(t, vt, real, source)
 
 
@@ -242,7 +247,7 @@ def build_function(t: Space, real: Any, source: guards.Source) -> VariableTracke
 
 def build_method(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(types.MethodType))
-    return k.MethodTracker(_field(t, real, "__func__", source), _field(t, real, "__self__", source))
+    return MethodTracker(_field(t, real, "__func__", source), _field(t, real, "__self__", source))
 
 
 def build_builtin_function(t: Space, real: Any, source: guards.Source) -> VariableTracker:
@@ -258,7 +263,7 @@ def build_builtin_function(t: Space, real: Any, source: guards.Source) -> Variab
     t.guard(source, guards.TypeIs(type(real)))
     t.guard(guards.AttrSource(source, "__name__"), guards.Equals(real.__name__))
     t.guard(guards.AttrSource(source, "__self__"), guards.TypeIs(type(owner)))
-    return k.MethodTracker(
+    return MethodTracker(
         k.BuiltinTracker(descriptor), _field(t, real, "__self__", source), type(real)
     )
 
@@ -274,7 +279,7 @@ def build_method_wrapper(t: Space, real: Any, source: guards.Source) -> Variable
     t.guard(guards.AttrSource(source, "__name__"), guards.Equals(real.__name__))
     t.guard(guards.AttrSource(source, "__objclass__"), guards.Is(real.__objclass__))
     receiver = _field(t, real, "__self__", source)
-    return k.MethodTracker(k.BuiltinTracker(descriptor), receiver, types.MethodWrapperType)
+    return MethodTracker(k.BuiltinTracker(descriptor), receiver, types.MethodWrapperType)
 
 
 def _descriptor_of(cls: type, real: Any) -> Any:
@@ -324,7 +329,7 @@ def build_exception(t: Space, real: Any, source: guards.Source) -> VariableTrack
     args = wrap_items(
         t, exception_field(real, "args"), guards.SlotSource(source, BaseException, "args")
     )
-    return with_namespace(t, k.ExceptionTracker(type(real), args, real), real, source)
+    return with_namespace(t, ExceptionTracker(type(real), args, real), real, source)
 
 
 def build_object(t: Space, real: Any, source: guards.Source) -> VariableTracker:
@@ -353,7 +358,7 @@ def build_recipe(t: Space, real: Any, source: guards.Source) -> VariableTracker:
 
 
 def build_iterator(t: Space, real: Any, source: guards.Source) -> VariableTracker:
-    found: VariableTracker = _iterators.build(t, real, source)
+    found: VariableTracker = _iterator.build(t, real, source)
     return found
 
 
@@ -372,7 +377,7 @@ def _iterator_classes() -> list[type]:
         filter,
         enumerate,
     ]
-    return [*classes, *(view for views in k.VIEW_CLASSES.values() for view in views)]
+    return [*classes, *(view for views in VIEW_CLASSES.values() for view in views)]
 
 
 _BY_CLASS: dict[type, Builder] = {

@@ -18,9 +18,13 @@ from stator_variables import _kinds as k
 from stator_variables._builtin._strings import format_value, text_of
 from stator_variables._lifetime import _closing, _finalization
 from stator_variables._objects import _dictionary, _exceptions, _new_values
+from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._hashing import hashing
+from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines
+from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._raising import complain, error, function_text, throw
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import (
     _attribute_writes,
     _attributes,
@@ -92,7 +96,7 @@ def _receiver_in_c(called: Any) -> Any:
     """What a method of C may empty; one in Python does so in steps of its own."""
     return (
         called.receiver
-        if type(called) is k.MethodTracker and called.cls is not types.MethodType
+        if type(called) is MethodTracker and called.cls is not types.MethodType
         else None
     )
 
@@ -232,7 +236,7 @@ class SymbolicDomain:
         return frame.names
 
     def load_from_mapping(self, mapping: Any, name: str) -> Any:
-        if not isinstance(mapping, k.DictTracker):
+        if not isinstance(mapping, DictTracker):
             raise self.t.unsupported("class-body", "a class body with a namespace that is no dict")
         found = self.t.lookup(mapping, name)
         return bytecode.NULL if found is MISSING else found
@@ -360,7 +364,7 @@ class SymbolicDomain:
     def _keywords(self, kwargs: Any) -> dict[str, Any]:
         if kwargs is None:
             return {}
-        if not isinstance(kwargs, k.DictTracker):
+        if not isinstance(kwargs, DictTracker):
             raise self.t.unsupported("keyword-mapping", "** with a mapping that is no dict")
         found = {}
         for key, value in self.t.items(kwargs):
@@ -427,10 +431,10 @@ class SymbolicDomain:
 
     # -- building -----------------------------------------------------------------------------------------------------
     def build_tuple(self, items: list[Any]) -> Any:
-        return k.TupleTracker(items, tuple)
+        return TupleTracker(items, tuple)
 
     def build_list(self, items: list[Any]) -> Any:
-        return k.ListTracker(items, list)
+        return ListTracker(items, list)
 
     build_set = _asked_with_hashes(_containers.new_set)
     build_map = _asked_with_hashes(_dictionary.new_map)
@@ -449,7 +453,7 @@ class SymbolicDomain:
     list_extend = _asked_with_hashes(_containers.extend_display)
 
     def list_to_tuple(self, target: Any) -> Any:
-        return k.TupleTracker(target.items, tuple)
+        return TupleTracker(target.items, tuple)
 
     set_add = _asked_with_hashes(_containers.set_add)
     set_update = _asked_with_hashes(_containers.set_update)

@@ -6,6 +6,8 @@ from typing import Any
 from stator_variables import _kinds as k
 from stator_variables._builtin import _sequences
 from stator_variables._objects import _list_ends
+from stator_variables._objects._iterator import IteratorTracker
+from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import refuse_asked
 from stator_variables._objects._method_table import MethodTable, then
 from stator_variables._objects._raising import complain, throw
@@ -24,8 +26,8 @@ methods = MethodTable("deque method")
 _ONE = k.ConstantTracker(1)
 
 
-def new_deque(cls: type, items: list[Any], maxlen: int | None) -> k.ListTracker:
-    made = k.ListTracker(items, cls)
+def new_deque(cls: type, items: list[Any], maxlen: int | None) -> ListTracker:
+    made = ListTracker(items, cls)
     made.maxlen = maxlen
     if cls is not deque:
         new_namespace(made)
@@ -62,13 +64,13 @@ def appendleft(t: Space, vt: Any, item: Any) -> None:
 
 @methods.handles(deque.extend, takes=1)
 def extend(t: Space, vt: Any, iterable: Any) -> Any:
-    iterable = k.ListTracker(vt.items, list) if iterable is vt else iterable
+    iterable = ListTracker(vt.items, list) if iterable is vt else iterable
     return t.for_each(iterable, lambda item: _containers.append(t, vt, item))
 
 
 @methods.handles(deque.extendleft, takes=1)
 def extendleft(t: Space, vt: Any, iterable: Any) -> Any:
-    iterable = k.ListTracker(vt.items, list) if iterable is vt else iterable
+    iterable = ListTracker(vt.items, list) if iterable is vt else iterable
     return t.for_each(iterable, lambda item: appendleft(t, vt, item))
 
 
@@ -140,14 +142,14 @@ def delitem(t: Space, vt: Any, key: Any) -> None:
 
 @methods.handles(deque.__reversed__, takes=0)
 def reversed_(t: Space, vt: Any) -> Any:
-    return k.IteratorTracker(
+    return IteratorTracker(
         type(reversed(deque())), "deque reversed", [vt, len(vt.items), vt.structure]
     )
 
 
 @methods.handles(deque.__add__)
 def add(t: Space, left: Any, right: Any) -> Any:
-    if not isinstance(right, k.ListTracker) or not issubclass(right.cls, deque):
+    if not isinstance(right, ListTracker) or not issubclass(right.cls, deque):
         complain(t, TypeError, 'can only concatenate deque (not "', right.cls, '") to deque')
     refuse_asked(t, right, "__iter__")
     made = copy(t, left)

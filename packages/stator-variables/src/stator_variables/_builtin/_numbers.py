@@ -7,6 +7,7 @@ from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
 from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _folding, _operators
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING
@@ -87,7 +88,7 @@ _SYMBOLS |= {name.strip("_"): symbol for symbol, (name, *_) in _operators.COMPAR
 )
 def compare(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if of.__objclass__ is slice and all(isinstance(vt, k.SliceTracker) for vt in args):
-        sides = [k.TupleTracker(vt.parts, tuple) for vt in args]
+        sides = [TupleTracker(vt.parts, tuple) for vt in args]
         return t.compare(_SYMBOLS[of.__name__.strip("_")], *sides)
     if issubclass(args[1].cls, of.__objclass__):
         raise t.unsupported("number-object", f"a comparison of a {args[1].cls.__name__}")
@@ -101,7 +102,7 @@ def handle_divmod(t: Space, args: Args, kwargs: Kwargs) -> Any:
         vt.cls in (bool, int, float) and isinstance(vt, k.NumberTracker | k.ConstantTracker)
         for vt in args
     ):
-        return k.TupleTracker([t.binary(symbol, *args) for symbol in ("//", "%")], tuple)
+        return TupleTracker([t.binary(symbol, *args) for symbol in ("//", "%")], tuple)
     return _operators.slots(t, "divmod", "divmod()", args[0], args[1])
 
 

@@ -11,10 +11,13 @@ from stator_guards import CallSource, Length
 from stator_variables import _kinds as k
 from stator_variables._builtin._strings import convert
 from stator_variables._objects import _list_ends, _sorting
+from stator_variables._objects._iterator import IteratorTracker
+from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines, refuse_asked
 from stator_variables._objects._method_table import MethodTable, opened, then
 from stator_variables._objects._number_builders import symbolic_number
 from stator_variables._objects._raising import complain, throw
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _calls, _containers, _iteration, _operators
 from stator_variables._protocols._containers import (
     change_items,
@@ -34,7 +37,7 @@ methods = MethodTable("sequence method")
 def base_name(vt: Any) -> str:
     return (
         "tuple"
-        if isinstance(vt, k.TupleTracker)
+        if isinstance(vt, TupleTracker)
         else "deque"
         if issubclass(vt.cls, collections.deque)
         else "list"
@@ -70,14 +73,14 @@ def checked(vt: Any, index: int, complaint: str) -> int:
 def _sliced(vt: Any, part: slice) -> Any:
     if part.step == 0:
         throw(ValueError, "slice step cannot be zero")
-    if isinstance(vt, k.TupleTracker):
+    if isinstance(vt, TupleTracker):
         whole = vt.cls is tuple and part.indices(len(vt.items)) == (0, len(vt.items), 1)
         return (
             vt
             if whole
-            else k.TupleTracker(vt.items[part], torch.Size if vt.cls is torch.Size else tuple)
+            else TupleTracker(vt.items[part], torch.Size if vt.cls is torch.Size else tuple)
         )
-    return k.ListTracker(vt.items[part], list)
+    return ListTracker(vt.items[part], list)
 
 
 @methods.handles(list.__setitem__)
@@ -152,7 +155,7 @@ def iterate(t: Space, vt: Any) -> Any:
 
 @methods.handles(list.__reversed__)
 def reversed_(t: Space, vt: Any) -> Any:
-    return k.IteratorTracker(type(reversed([])), "reversed", [vt, len(vt.items)])
+    return IteratorTracker(type(reversed([])), "reversed", [vt, len(vt.items)])
 
 
 # -- searching --------------------------------------------------------------------------------------------------------
@@ -161,7 +164,7 @@ def reversed_(t: Space, vt: Any) -> Any:
 @operation
 def index(t: Space, vt: Any, item: Any, *bounds: Any) -> Any:
     start, stop = (_bound(t, vt, bound) for bound in (*bounds, None, None)[:2])
-    is_tuple = isinstance(vt, k.TupleTracker)
+    is_tuple = isinstance(vt, TupleTracker)
     complaint = "tuple.index(x): x not in tuple" if is_tuple else f"{{}} is not in {base_name(vt)}"
     return k.ConstantTracker((yield from _found(t, vt, item, start or 0, stop, complaint)))
 
@@ -193,7 +196,7 @@ def count(t: Space, vt: Any, item: Any) -> Any:
 # -- operators --------------------------------------------------------------------------------------------------------
 @methods.handles(list.__add__, tuple.__add__)
 def add(t: Space, left: Any, right: Any) -> Any:
-    kind = k.TupleTracker if isinstance(left, k.TupleTracker) else k.ListTracker
+    kind = TupleTracker if isinstance(left, TupleTracker) else ListTracker
     right = opened(right)
     if not isinstance(right, kind) or issubclass(right.cls, collections.deque):
         if left.cls is torch.Size:  # which says it in its own words
@@ -207,7 +210,7 @@ def add(t: Space, left: Any, right: Any) -> Any:
     return (
         size_of(t, items)
         if left.cls is torch.Size
-        else kind(items, tuple if kind is k.TupleTracker else list)
+        else kind(items, tuple if kind is TupleTracker else list)
     )
 
 
@@ -216,7 +219,7 @@ _INTEGERS = int if NUMPY is None else int | NUMPY.integer
 
 def size_of(t: Space, items: list[Any]) -> Any:
     """What `torch.Size` makes: ints as they are, the int of what has an `__index__`."""
-    return k.TupleTracker([_dimension(t, index, vt) for index, vt in enumerate(items)], torch.Size)
+    return TupleTracker([_dimension(t, index, vt) for index, vt in enumerate(items)], torch.Size)
 
 
 def _dimension(t: Space, index: int, vt: Any) -> Any:
@@ -236,7 +239,7 @@ def _dimension(t: Space, index: int, vt: Any) -> Any:
 @methods.handles(list.__mul__, tuple.__mul__, list.__rmul__, tuple.__rmul__)
 def mul(t: Space, vt: Any, factor: Any) -> Any:
     count = times(t, vt, factor)
-    cls = torch.Size if vt.cls is torch.Size else tuple if isinstance(vt, k.TupleTracker) else list
+    cls = torch.Size if vt.cls is torch.Size else tuple if isinstance(vt, TupleTracker) else list
     return vt if count == 1 and vt.cls is tuple else type(vt)(vt.items * count, cls)
 
 
@@ -261,14 +264,14 @@ for _symbol, (_name, *_) in _operators.COMPARISONS.items():
 
 
 def compare(t: Space, left: Any, right: Any, symbol: str) -> Any:
-    kind = k.TupleTracker if isinstance(left, k.TupleTracker) else k.ListTracker
+    kind = TupleTracker if isinstance(left, TupleTracker) else ListTracker
     if not isinstance(right, kind) or (base_name(left) == "deque") != (base_name(right) == "deque"):
         return k.NOT_IMPLEMENTED
     for side in (left, right):
         if base_name(side) == "deque":
             refuse_asked(t, side, "__iter__")
     differ = symbol in ("==", "!=") and len(left.items) != len(right.items)
-    if differ and (kind is k.ListTracker or _are_silent([*left.items, *right.items])):
+    if differ and (kind is ListTracker or _are_silent([*left.items, *right.items])):
         return k.ConstantTracker(symbol == "!=")
     return _compare(t, left, right, symbol)
 
@@ -357,7 +360,7 @@ def clear(t: Space, vt: Any) -> None:
 
 @methods.handles(list.copy)
 def copy(t: Space, vt: Any) -> Any:
-    return k.ListTracker(vt.items, list)
+    return ListTracker(vt.items, list)
 
 
 @methods.handles(list.reverse, collections.deque.reverse, takes=0)
@@ -386,9 +389,9 @@ def sort(t: Space, vt: Any, key: Any = None, reverse: Any = None) -> Any:
 @methods.handles(tuple.__hash__)
 def hash_(t: Space, vt: Any) -> Any:
     """That of C, whatever the class of the tuple says."""
-    return _calls.call_builtin(t, k.BuiltinTracker(hash), [k.TupleTracker(vt.items, tuple)], {})
+    return _calls.call_builtin(t, k.BuiltinTracker(hash), [TupleTracker(vt.items, tuple)], {})
 
 
 @methods.handles(vars(tuple)["__getnewargs__"])
 def getnewargs(t: Space, vt: Any) -> Any:
-    return k.TupleTracker([k.TupleTracker(vt.items, tuple)], tuple)
+    return TupleTracker([TupleTracker(vt.items, tuple)], tuple)

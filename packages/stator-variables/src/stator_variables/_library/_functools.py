@@ -17,8 +17,10 @@ from stator_variables._applevel import _functools as app
 from stator_variables._objects import _exceptions, _new_values
 from stator_variables._objects._arity import GENERIC, Args, Kwargs
 from stator_variables._objects._lookup import defines
+from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import app_level, as_constant, folded, then
 from stator_variables._objects._raising import throw
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrapping import new_namespace
 from stator_variables._protocols import _attributes, _containers, _folding, _iteration, _operators
 from stator_variables._space import Space
@@ -43,12 +45,12 @@ def use_getter(t: Space, args: Args, kwargs: Kwargs) -> Any:
     getter = args[0]
     if not isinstance(getter, k.RecipeTracker):
         raise t.unsupported("builtin", f"a call of an operator.{getter.cls.__name__} of objects")
-    parts = k.TupleTracker(getter.args, tuple)
+    parts = TupleTracker(getter.args, tuple)
     if getter.cls is operator.itemgetter:
         return app_level(t, app.get_items, [parts, args[1]], {})
     if getter.cls is operator.attrgetter:
         return app_level(t, app.get_attributes, [parts, args[1]], {})
-    rest = k.TupleTracker(getter.args[1:], tuple)
+    rest = TupleTracker(getter.args[1:], tuple)
     return app_level(
         t, app.call_method, [getter.args[0], rest, _new_values.new_dict(getter.kwargs), args[1]], {}
     )
@@ -67,7 +69,7 @@ def part_of_partial(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if of.__name__ == "func":
         return vt.function
     if vt.args_tuple is None:
-        vt.args_tuple = k.TupleTracker([*vt.args], tuple)
+        vt.args_tuple = TupleTracker([*vt.args], tuple)
     return vt.args_tuple
 
 
@@ -139,7 +141,7 @@ def dispatch(t: Space, function: Any, args: Args) -> Any:
 def make_method(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if k.is_none(args[1]) or not defines(t, args[0].cls, "__call__"):
         raise t.unsupported("bad-arguments", "a call of MethodType that it does not accept")
-    return k.MethodTracker(args[0], args[1])
+    return MethodTracker(args[0], args[1])
 
 
 @handlers.handles(threading.get_ident)
@@ -162,14 +164,14 @@ def handled(t: Space, args: Args, kwargs: Kwargs) -> Any:
 @handlers.handles(sys.exc_info)
 def exc_info(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if k.is_none(found := handled(t, args, kwargs)):
-        return k.TupleTracker([k.NONE, k.NONE, k.NONE], tuple)
-    return k.TupleTracker([t.class_of(found), found, _exceptions.traceback_of(t, found)], tuple)
+        return TupleTracker([k.NONE, k.NONE, k.NONE], tuple)
+    return TupleTracker([t.class_of(found), found, _exceptions.traceback_of(t, found)], tuple)
 
 
 @handlers.handles_each((math.prod, math.fsum))
 @operation
 def over_items(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
-    items = k.TupleTracker((yield from settle(t.drain(args[0]))), tuple)
+    items = TupleTracker((yield from settle(t.drain(args[0]))), tuple)
     found = (_folding.fold if of is math.prod else _folding.fold_numbers)(t, of, [items], kwargs)
     if found is not MISSING:
         return found
@@ -194,7 +196,7 @@ def made_from_text(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
 @handlers.handles(*(vars(cls)["__class_getitem__"] for cls in GENERIC))
 def generic_alias(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """`list[int]`: an alias of constants and classes."""
-    parts = args[1].items if isinstance(args[1], k.TupleTracker) else [args[1]]
+    parts = args[1].items if isinstance(args[1], TupleTracker) else [args[1]]
     values = [_in_alias(part) for part in parts]
     if any(value is MISSING for value in values) or any(
         isinstance(vt, k.MadeClass) for vt in (args[0], *parts)
@@ -203,7 +205,7 @@ def generic_alias(t: Space, args: Args, kwargs: Kwargs) -> Any:
             "builtin", "a generic alias of objects, or of a class that was made here"
         )
     alias = types.GenericAlias(
-        args[0].value, tuple(values) if isinstance(args[1], k.TupleTracker) else values[0]
+        args[0].value, tuple(values) if isinstance(args[1], TupleTracker) else values[0]
     )
     return t.wrap(alias, CapturedSource(repr(alias), alias))
 

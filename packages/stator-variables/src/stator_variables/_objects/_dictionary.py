@@ -25,13 +25,12 @@ from stator_guards import (
 )
 from torch.utils.hooks import RemovableHandle
 
-from stator_variables._kinds import ConstantTracker, DictTracker, HandleKeyTracker, IteratorTracker
+from stator_variables._kinds import ConstantTracker, HandleKeyTracker
+from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._hashing import (
     COMPOSED,
     HandleKey,
-    Identity,
     RefTo,
-    asks,
     has_identity,
     hashing,
     is_handed_in,
@@ -43,10 +42,11 @@ from stator_variables._objects._hashing import (
     tell_apart,
     type_hashes_by_identity,
 )
-from stator_variables._objects._lookup import overrides, plain_lookup
+from stator_variables._objects._keys import Identity, asks
+from stator_variables._objects._lookup import overrides
 from stator_variables._objects._undecided import is_undecided, put_undecided
 from stator_variables._objects._wrapping import ATOMS, wrap_present
-from stator_variables._runtime._contents import item_owner, may_answer
+from stator_variables._runtime._contents import item_owner, may_answer, plain_lookup
 from stator_variables._space import Space, real_of, source_of
 from stator_variables._tracker import DELETED, MISSING, is_pending
 
@@ -187,7 +187,9 @@ def _refuse_under_iteration(t: Space, d: DictTracker) -> None:
 def _holds(value: Any, iterators: list[Any]) -> bool:
     if type(value) is list:
         return any(_holds(part, iterators) for part in value)
-    return type(value) is IteratorTracker and (value in iterators or _holds(value.parts, iterators))
+    return type(value) is type(iterators[0]) and (
+        value in iterators or _holds(value.parts, iterators)
+    )
 
 
 def remove(t: Space, d: DictTracker, hashed: Any) -> Any:

@@ -8,8 +8,11 @@ from stator_bytecode import NULL, HandlerTable
 from stator_guards import SlotSource
 
 from stator_variables import _kinds as k
-from stator_variables._objects._lookup import plain_lookup
+from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._raising import complain, throw
+from stator_variables._objects._tuple import TupleTracker
+from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
@@ -20,11 +23,11 @@ _METHOD = types.MethodType.__dict__
 
 def _annotations(vt: Any) -> Any:
     """The dict is made on the first look, as in CPython, and is the same one from then on."""
-    items = vt.annotations.items if isinstance(vt.annotations, k.TupleTracker) else []
+    items = vt.annotations.items if isinstance(vt.annotations, TupleTracker) else []
     entries = {
         name.constant(): (name, value) for name, value in zip(items[::2], items[1::2], strict=True)
     }
-    made = vt.fields["__annotations__"] = k.DictTracker(dict, entries, complete=True)
+    made = vt.fields["__annotations__"] = DictTracker(dict, entries, complete=True)
     return made
 
 
@@ -38,13 +41,13 @@ _OF_NEW: dict[str, Callable[[Any], Any]] = {
     "__qualname__": lambda vt: k.ConstantTracker(vt.qualname),
     "__code__": lambda vt: k.BuiltinTracker(vt.code),
     "__globals__": lambda vt: vt.globals,
-    "__closure__": lambda vt: k.TupleTracker(vt.closure, tuple) if vt.closure else k.NONE,
-    "__defaults__": lambda vt: k.TupleTracker(vt.defaults, tuple) if vt.defaults else k.NONE,
+    "__closure__": lambda vt: TupleTracker(vt.closure, tuple) if vt.closure else k.NONE,
+    "__defaults__": lambda vt: TupleTracker(vt.defaults, tuple) if vt.defaults else k.NONE,
     "__kwdefaults__": lambda vt: MISSING if vt.kwdefaults else k.NONE,
     "__annotations__": _annotations,
     "__doc__": lambda vt: k.ConstantTracker(_docstring(vt.code)),
     "__module__": lambda vt: k.ConstantTracker(vt.globals.real.get("__name__")),
-    "__type_params__": lambda vt: k.TupleTracker([], tuple),  # since 3.12
+    "__type_params__": lambda vt: TupleTracker([], tuple),  # since 3.12
 }
 
 
@@ -82,7 +85,7 @@ def method_function(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     )
 )
 def method_receiver(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if not isinstance(args[0], k.MethodTracker):
+    if not isinstance(args[0], MethodTracker):
         raise t.unsupported("function-attribute", "__self__ of a C function")
     return args[0].receiver
 

@@ -10,6 +10,7 @@ from typing import Any
 from stator_guards import ItemSource
 
 from stator_variables import _kinds as k
+from stator_variables._objects._list import ListTracker
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
@@ -17,7 +18,7 @@ from stator_variables._tracker import MISSING
 def is_open(vt: Any) -> bool:
     """Whether its items are those of C, none of them read, and no number of them falls out."""
     return (
-        isinstance(vt, k.ListTracker)
+        isinstance(vt, ListTracker)
         and vt.unread is not None
         and vt.cls in _EXACT
         and vt.maxlen is None

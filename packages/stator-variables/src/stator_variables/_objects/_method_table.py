@@ -16,6 +16,7 @@ from stator_guards import CapturedSource
 from stator_variables import _kinds as k
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._arity import Args, Arity, Kwargs, signature_arity
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
@@ -99,7 +100,7 @@ def _checked(
 def opened(vt: Any) -> Any:
     """A constant tuple (a torch.Size) as a tracker with items."""
     if isinstance(vt, k.ConstantTracker) and issubclass(vt.cls, tuple):
-        return k.TupleTracker([k.ConstantTracker(item) for item in vt.value], vt.cls)
+        return TupleTracker([k.ConstantTracker(item) for item in vt.value], vt.cls)
     return vt
 
 

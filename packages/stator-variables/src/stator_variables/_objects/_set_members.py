@@ -11,9 +11,11 @@ from typing import Any
 import torch
 from stator_guards import CallSource, CapturedSource, Custom, ItemSource, Source
 
-from stator_variables import _kinds as k
-from stator_variables._objects._hashing import asks, key_of_value, rely_on_kept_hashes, tell_apart
-from stator_variables._objects._wrapping import ATOMS, PATHS, SINGLETONS, VALUES, wrap_items
+from stator_variables._objects._hashing import key_of_value, rely_on_kept_hashes, tell_apart
+from stator_variables._objects._keys import asks
+from stator_variables._objects._set import SetTracker
+from stator_variables._objects._wrapping import ATOMS, SINGLETONS, VALUES, wrap_items
+from stator_variables._pure import PATHS
 from stator_variables._runtime._contents import members_of, set_base, stored
 from stator_variables._space import Space
 
@@ -21,7 +23,7 @@ _PLAIN = frozenset(map(id, (*ATOMS, *PATHS, *SINGLETONS, *VALUES)))
 _COMPOSED = (tuple, torch.Size, frozenset)
 
 
-def read(t: Space, vt: k.SetTracker, real: Any, source: Source) -> None:
+def read(t: Space, vt: SetTracker, real: Any, source: Source) -> None:
     """Read all members, and rely on them."""
     members = members_of(real)  # in one step: other threads may change it
     if all(map(_is_named, members)):

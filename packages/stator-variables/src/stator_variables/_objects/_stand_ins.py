@@ -10,10 +10,11 @@ from typing import Any
 from stator_guards import CapturedSource, Is
 
 from stator_variables import _kinds as k
-from stator_variables._objects._lookup import plain_lookup
-from stator_variables._objects._set_order import made_again
+from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._sequence import SequenceTracker
+from stator_variables._objects._set import SetTracker, made_again
 from stator_variables._objects._wrapping import ATOMS, attributes_of
-from stator_variables._runtime._contents import has_member
+from stator_variables._runtime._contents import has_member, plain_lookup
 from stator_variables._runtime._support import base_of_c
 from stator_variables._space import Space, real_of, source_of
 from stator_variables._tracker import DELETED, MISSING
@@ -44,13 +45,13 @@ def stand_in(t: Space, vt: Any) -> Any:
 def _made_stand_in(t: Space, vt: Any) -> Any:
     if isinstance(vt, k.ConstantTracker):
         return vt.value
-    if isinstance(vt, k.SequenceTracker) and vt.cls in (list, tuple):
+    if isinstance(vt, SequenceTracker) and vt.cls in (list, tuple):
         return vt.cls([stand_in(t, item) for item in vt.items])
-    if isinstance(vt, k.SetTracker) and vt.cls in (set, frozenset):
+    if isinstance(vt, SetTracker) and vt.cls in (set, frozenset):
         if all(isinstance(item, k.ConstantTracker) for item in vt.entries.values()):
             return made_again(t, vt)  # in its order
         return vt.cls([stand_in(t, item) for item in vt.entries.values()])
-    if isinstance(vt, k.DictTracker) and vt.cls is dict:
+    if isinstance(vt, DictTracker) and vt.cls is dict:
         return {stand_in(t, key): stand_in(t, value) for key, value in t.items(vt)}
     if isinstance(vt, k.RecipeTracker):
         named = {name: stand_in(t, value) for name, value in vt.kwargs.items()}
@@ -63,7 +64,7 @@ def _made_stand_in(t: Space, vt: Any) -> Any:
         raise t.unsupported(
             "class-definition", f"a {vt.cls.__qualname__}, which is a property, in a class"
         )
-    if isinstance(vt, k.SequenceTracker | k.SetTracker | k.DictTracker):  # of another class
+    if isinstance(vt, SequenceTracker | SetTracker | DictTracker):  # of another class
         cls: Any = vt.cls
         make: Any = base_of_c(cls).__new__
         if has_member(cls, "n_sequence_fields"):  # made by C code that takes the items
@@ -136,7 +137,7 @@ def _made(t: Space, vt: Any) -> Any:
         return vt.cls(
             known_value(t, vt.function), *(known_value(t, arg) for arg in vt.args), **named
         )
-    if isinstance(vt, k.SequenceTracker) and vt.cls in (list, tuple):
+    if isinstance(vt, SequenceTracker) and vt.cls in (list, tuple):
         return vt.cls([known_value(t, item) for item in vt.items])
     if isinstance(vt, k.BuiltinTracker | k.ClassTracker):
         return vt.value

@@ -12,6 +12,7 @@ from stator_bytecode import HandlerTable
 from stator_guards import CallSource, DictItemSource, ParameterSource, Source, TypeIs
 
 from stator_variables import _kinds as k
+from stator_variables._objects._dict import DictTracker
 from stator_variables._runtime._finalizers import may_hold_real
 from stator_variables._runtime._support import living
 from stator_variables._space import Space, real_of, source_of
@@ -79,7 +80,7 @@ def may_be_gone(t: Space, target: Any) -> bool:
 
 def _keeps(vt: Any, source: Source) -> bool:
     """Return True for a dict of which other keys changed than the one a value was found under."""
-    if not isinstance(source, DictItemSource) or not isinstance(vt, k.DictTracker):
+    if not isinstance(source, DictItemSource) or not isinstance(vt, DictTracker):
         return False
     return vt.source == source.whole and all(hashed != source.key for _, hashed, *_ in vt.log)
 

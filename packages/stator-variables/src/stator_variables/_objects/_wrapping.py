@@ -6,7 +6,6 @@
 import enum
 import functools
 import gc
-import pathlib
 import re
 import threading
 import types
@@ -17,7 +16,8 @@ import stator_guards as guards
 import torch
 
 from stator_variables import _kinds as k
-from stator_variables._pure import CYTHON_FUNCTION, DTYPES, NUMBERS, TRUTHS
+from stator_variables._objects._dict import DictTracker
+from stator_variables._pure import CYTHON_FUNCTION, DTYPES, NUMBERS, PATHS, TRUTHS
 from stator_variables._space import Space, source_of
 from stator_variables._tracker import DELETED, MISSING, LazyTracker, VariableTracker
 
@@ -31,11 +31,6 @@ ENUMS_OF_C = tuple(
 VALUES = (torch.device, range, slice, *NUMBERS, *TRUTHS, *ENUMS_OF_C)
 """Immutable values compared by equality: not objects with an identity that matters."""
 
-PATHS = (
-    *(pathlib.PurePosixPath, pathlib.PureWindowsPath),
-    *(pathlib.PosixPath, pathlib.WindowsPath),
-)
-"""Classes of paths, whose text determines them."""
 
 BY_IDENTITY = (
     *(
@@ -108,7 +103,7 @@ def with_namespace(t: Space, tracker: Any, real: Any, source: guards.Source) -> 
     if (namespace := instance_dict(real)) is None:
         return tracker  # type: ignore[no-any-return]
     if (known := t.heap.get(id(namespace))) is None:
-        known = k.DictTracker(dict, complete=False)
+        known = DictTracker(dict, complete=False)
         of_thread = issubclass(type(real), threading.local)
         known.real = namespace
         known.source = (
@@ -162,7 +157,7 @@ def captured_dict(t: Space, namespace: dict[str, Any], name: str, *, is_scope: b
 
 def new_namespace(tracker: Any) -> None:
     """An empty `__dict__` for a new object."""
-    tracker.namespace = k.DictTracker(dict, complete=True, owner=tracker)
+    tracker.namespace = DictTracker(dict, complete=True, owner=tracker)
 
 
 def new_object(cls: type, attributes: Mapping[str, Any]) -> Any:

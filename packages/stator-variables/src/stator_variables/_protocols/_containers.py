@@ -16,9 +16,8 @@ from stator_guards import CallSource, CapturedSource, Truth
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _dictionary, _symbolic_numbers
+from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._hashing import (
-    Identity,
-    asks,
     element_of,
     has_identity,
     hashing,
@@ -26,12 +25,13 @@ from stator_variables._objects._hashing import (
     rely_on_objects,
     tell_apart,
 )
-from stator_variables._objects._lookup import defines, overrides, plain_lookup
+from stator_variables._objects._keys import Identity, asks
+from stator_variables._objects._lookup import defines, overrides
 from stator_variables._objects._raising import attempt, complain, function_text, throw
-from stator_variables._objects._set_order import as_operand, dict_of
+from stator_variables._objects._set import SetTracker, as_operand, dict_of
 from stator_variables._objects._undecided import is_undecided, put_undecided
 from stator_variables._protocols import _folding, _iteration
-from stator_variables._runtime._contents import members_of, set_base
+from stator_variables._runtime._contents import members_of, plain_lookup, set_base
 from stator_variables._space import Space, source_of
 from stator_variables._tensors import _arrays, _torch_calls
 from stator_variables._tracker import MISSING
@@ -100,8 +100,8 @@ def extend_display(t: Space, vt: Any, iterable: Any) -> Any:
 
 
 # -- sets -------------------------------------------------------------------------------------------------------------
-def new_set(t: Space, items: list[Any]) -> k.SetTracker:
-    made = k.SetTracker(set)
+def new_set(t: Space, items: list[Any]) -> SetTracker:
+    made = SetTracker(set)
     for item in items:
         hashed = t.key_of(item)
         tell_apart(t, item, hashed)
@@ -178,10 +178,10 @@ def _is_in_existing(t: Space, vt: Any, hashed: Any, thing: Any) -> bool:
 def set_update(t: Space, vt: Any, iterable: Any) -> Any:
     if iterable is vt:
         return k.NONE
-    if isinstance(iterable, k.SetTracker):
+    if isinstance(iterable, SetTracker):
         _merge(t, vt, iterable.entries, iterable)
         return k.NONE
-    if isinstance(iterable, k.DictTracker) and iterable.cls is dict:
+    if isinstance(iterable, DictTracker) and iterable.cls is dict:
         keys = {t.key_of(key): key for key, _ in t.items(iterable)}
         _merge(t, vt, keys, dict_of(keys))
         return k.NONE
@@ -234,7 +234,7 @@ def add_mapping(
 def _is_plain_dict(t: Space, vt: Any, mapping: Any) -> bool:
     """Whether C reads it, instead of asking for its keys and items. With an ordered dict on either side it always asks;
     of what the builtin classes answer that makes no difference."""
-    if not isinstance(mapping, k.DictTracker) or overrides(t, mapping.cls, "__iter__"):
+    if not isinstance(mapping, DictTracker) or overrides(t, mapping.cls, "__iter__"):
         return False
     ordered = any(issubclass(side, collections.OrderedDict) for side in (vt.cls, mapping.cls))
     return not (
@@ -314,7 +314,7 @@ def _ordered_pair(t: Space, pair: Any) -> Any:
 def dict_merge(t: Space, vt: Any, mapping: Any, function: Any) -> Any:
     """`**mapping` in a call: a repeated keyword is an error."""
     name = function_text(function)
-    other = k.DictTracker(dict, complete=True)
+    other = DictTracker(dict, complete=True)
     yield from settle(
         add_mapping(t, other, mapping, f"{name} argument after ** must be a mapping, not {{}}")
     )

@@ -25,18 +25,21 @@ from stator_guards import (
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _list_ends, _scalars, _symbolic_numbers
+from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import (
     defines,
     guarded_lookup,
     is_subtype,
     overrides,
-    plain_lookup,
     type_lookup,
 )
 from stator_variables._objects._raising import attempt, complain
-from stator_variables._objects._wrapping import PATHS
+from stator_variables._objects._sequence import SequenceTracker
+from stator_variables._objects._set import SetTracker
 from stator_variables._protocols import _attributes, _containers, _folding, _iteration
-from stator_variables._pure import NUMBERS, is_number_of_numpy
+from stator_variables._pure import NUMBERS, PATHS, is_number_of_numpy
+from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _arrays, _assertion, _symbolic, _torch_calls
 from stator_variables._tracker import MISSING, VariableTracker
@@ -463,9 +466,7 @@ def truth(t: Space, vt: Any) -> Any:
         if vt.value is NotImplemented:
             raise t.unsupported("warning", "the truth of NotImplemented, of which Python warns")
         return bool(vt.value)
-    if isinstance(vt, k.SequenceTracker | k.SetTracker | k.DictTracker) and not _says_itself(
-        t, vt.cls
-    ):
+    if isinstance(vt, SequenceTracker | SetTracker | DictTracker) and not _says_itself(t, vt.cls):
         return bool(_content(t, vt))
     if isinstance(vt, k.NumberTracker):
         return _truth_of_number(t, vt)
@@ -482,11 +483,11 @@ def truth(t: Space, vt: Any) -> Any:
 
 
 def _content(t: Space, vt: Any) -> Any:
-    if isinstance(vt, k.ListTracker) and _list_ends.has_more(t, vt):
+    if isinstance(vt, ListTracker) and _list_ends.has_more(t, vt):
         return [vt]
-    if isinstance(vt, k.DictTracker):
+    if isinstance(vt, DictTracker):
         return t.items(vt)
-    return vt.items if isinstance(vt, k.SequenceTracker) else vt.entries
+    return vt.items if isinstance(vt, SequenceTracker) else vt.entries
 
 
 def _says_itself(t: Space, cls: type) -> bool:
