@@ -16,10 +16,11 @@ ROOT = pathlib.Path(stator_variables.__file__).parent
 NEVER_NEW = {"HandleKeyTracker", "WrittenClass"}
 
 
-def tracker_classes() -> list[type]:
+def tracker_classes() -> list[type[VariableTracker]]:
     for module in pkgutil.walk_packages([str(ROOT)], "stator_variables."):
         importlib.import_module(module.name)
-    found, waiting = [], [VariableTracker]
+    found: list[type[VariableTracker]] = []
+    waiting: list[type[VariableTracker]] = [VariableTracker]
     while waiting:
         classes = waiting.pop().__subclasses__()
         found += [cls for cls in classes if cls.__module__.startswith("stator_variables.")]

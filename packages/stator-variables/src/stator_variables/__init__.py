@@ -14,7 +14,6 @@ from stator_variables._domain import SymbolicDomain
 from stator_variables._emit._again import before_other_answers
 from stator_variables._emit._effects import emit_effects, finalize_generators
 from stator_variables._emitter import Emitter, RaisedBefore, StaysInGraph, StillRunning
-from stator_variables._handlers import DEFAULT_HANDLERS
 from stator_variables._kinds import (
     NONE,
     ConstantTracker,
@@ -41,6 +40,7 @@ from stator_variables._parts import ObjectRecipe, is_identity, is_opaque, parts_
 from stator_variables._protocols._attribute_writes import REPLACEABLE
 from stator_variables._protocols._attributes import get_attribute
 from stator_variables._protocols._calls import call, frame_for, function_frame
+from stator_variables._registry import DEFAULT_HANDLERS
 from stator_variables._runtime._finalizers import (
     are_plain_or_method,
     dying_with,

@@ -6,7 +6,7 @@ import functools
 import operator
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import stator_guards as guards
@@ -17,13 +17,12 @@ from torch.nn.parameter import is_lazy
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _iterator, _set_members
+from stator_variables._objects._builder_table import Builder, BuilderTable
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._exception import ExceptionTracker
-from stator_variables._objects._list import ListTracker
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._number_builders import build_atom, build_scalar
 from stator_variables._objects._set import SetTracker
-from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._view import VIEW_CLASSES, ProxyTracker
 from stator_variables._objects._weakrefs import build_weakref
 from stator_variables._objects._wrapping import (
@@ -40,37 +39,15 @@ from stator_variables._objects._wrapping import (
     wrap_present,
 )
 from stator_variables._pure import NUMPY, PATHS, TRUTHS, is_number_of_numpy
-from stator_variables._runtime._contents import item_owner, stored
 from stator_variables._runtime._support import plain_tensor, tensor_of
 from stator_variables._space import Space
 from stator_variables._tensors import _jagged, _wrappers
 from stator_variables._tensors._history import history_of, is_behind
-from stator_variables._tracker import MISSING, VariableTracker
-
-Builder = Callable[[Space, Any, guards.Source], VariableTracker]
+from stator_variables._tracker import VariableTracker
 
 
 def _field(t: Space, real: Any, name: str, source: guards.Source) -> Any:
     return t.wrap(getattr(real, name), guards.AttrSource(source, name))
-
-
-def build(t: Space, real: Any, source: guards.Source) -> VariableTracker:
-    """The tracker of an existing value, its class guarded."""
-    tracker = _builder_for(type(real))(t, real, source)
-    tracker.source = source
-    if tracker.real is MISSING:
-        tracker.real = real
-    return tracker
-
-
-def _builder_for(cls: type) -> Builder:
-    if (found := BUILDERS.get(id(cls))) is not None:
-        return found
-    if issubclass(cls, type):
-        return build_class
-    return next(
-        (builder for base, builder in BY_BASE if type.__subclasscheck__(base, cls)), build_object
-    )
 
 
 def build_value(t: Space, real: Any, source: guards.Source) -> VariableTracker:
@@ -183,28 +160,6 @@ def build_array(t: Space, real: Any, source: guards.Source) -> VariableTracker:
 
 def _is_symbolic(size: Any) -> bool:
     return isinstance(size, torch.SymInt)
-
-
-def build_sequence(t: Space, real: Any, source: guards.Source) -> VariableTracker:
-    t.guard(source, guards.TypeIs(type(real)))
-    if issubclass(type(real), tuple):
-        return with_namespace(t, TupleTracker(_items(t, real, source), type(real)), real, source)
-    tracker = ListTracker([], type(real))
-    tracker.unread = lambda: _items(t, real, source)
-    if issubclass(type(real), collections.deque):
-        t.guard(guards.AttrSource(source, "maxlen"), guards.Equals(real.maxlen))
-        tracker.maxlen = real.maxlen
-    return with_namespace(t, tracker, real, source)
-
-
-def _items(t: Space, real: Any, source: guards.Source) -> list[Any]:
-    base = next(base for base in (tuple, list, collections.deque) if issubclass(type(real), base))
-    t.allow_length(base.__len__(real), type(real))
-    items = stored(base, real)  # in one step: other threads may change it
-    if (owner := item_owner(type(real), base)) is None:
-        return wrap_items(t, items, source)
-    t.guard(guards.CallSource(base.__len__, source), guards.Equals(len(items)))
-    return [t.wrap(item, guards.ItemSource(source, i, owner)) for i, item in enumerate(items)]
 
 
 def build_dict(t: Space, real: Any, source: guards.Source) -> VariableTracker:
@@ -380,44 +335,40 @@ def _iterator_classes() -> list[type]:
     return [*classes, *(view for views in VIEW_CLASSES.values() for view in views)]
 
 
-_BY_CLASS: dict[type, Builder] = {
-    **dict.fromkeys(ATOMS, build_atom),
-    **dict.fromkeys(VALUES, build_value),
-    **dict.fromkeys(SINGLETONS, build_singleton),
-    **dict.fromkeys(PATHS, build_path),
-    **dict.fromkeys(BY_IDENTITY, build_by_identity),
-    types.BuiltinFunctionType: build_builtin_function,
-    types.MethodWrapperType: build_method_wrapper,
-    **dict.fromkeys(_iterator_classes(), build_iterator),
-    **dict.fromkeys(
-        (operator.itemgetter, operator.attrgetter, operator.methodcaller), build_recipe
-    ),
-    **dict.fromkeys((tuple, list), build_sequence),
-    dict: build_dict,
-    **dict.fromkeys((set, frozenset), build_set),
-    types.FunctionType: build_function,
-    types.MethodType: build_method,
-    super: build_super,
-    types.CellType: build_cell,
-    types.MappingProxyType: build_mappingproxy,
-    functools.partial: build_partial,
-    **dict.fromkeys((weakref.ref, weakref.KeyedRef), build_weakref),
-}
-BUILDERS = {id(cls): builder for cls, builder in _BY_CLASS.items()}
-"""By identity: a metaclass may say how its classes compare, and whether they hash."""
-
-BY_BASE: tuple[tuple[Any, Builder], ...] = (
-    (torch.Tensor, build_tensor),
-    *(((NUMPY.ndarray, build_array),) if NUMPY is not None else ()),
-    (types.ModuleType, build_by_identity),
-    (enum.Enum, build_enum),
-    *((base, build_sequence) for base in (tuple, list, collections.deque)),
-    (dict, build_dict),
-    *((base, build_set) for base in (set, frozenset)),
-    (BaseException, build_exception),
-    (functools.partial, build_partial),
-    *(
-        (getattr(torch._ops, name), build_by_identity)
-        for name in ("OpOverload", "OpOverloadPacket", "HigherOrderOperator")
+_EXACT: tuple[tuple[Iterable[type], Builder], ...] = (
+    (ATOMS, build_atom),
+    (VALUES, build_value),
+    (SINGLETONS, build_singleton),
+    (PATHS, build_path),
+    ((types.BuiltinFunctionType,), build_builtin_function),
+    ((types.MethodWrapperType,), build_method_wrapper),
+    (_iterator_classes(), build_iterator),
+    ((operator.itemgetter, operator.attrgetter, operator.methodcaller), build_recipe),
+    ((types.FunctionType,), build_function),
+    ((types.MethodType,), build_method),
+    ((super,), build_super),
+    ((types.CellType,), build_cell),
+    ((types.MappingProxyType,), build_mappingproxy),
+    ((weakref.ref, weakref.KeyedRef), build_weakref),
+)
+_WITH_SUBCLASSES: tuple[tuple[Iterable[type], Builder], ...] = (
+    ((torch.Tensor,), build_tensor),
+    (() if NUMPY is None else (NUMPY.ndarray,), build_array),
+    ((types.ModuleType,), build_by_identity),
+    ((enum.Enum,), build_enum),
+    ((dict,), build_dict),
+    ((set, frozenset), build_set),
+    ((BaseException,), build_exception),
+    ((functools.partial,), build_partial),
+    (
+        (torch._ops.OpOverload, torch._ops.OpOverloadPacket, torch._ops.HigherOrderOperator),
+        build_by_identity,
     ),
 )
+builders = BuilderTable()
+for _classes, _builder in _EXACT:
+    builders.by_class.handles(*_classes)(_builder)
+for _classes, _builder in _WITH_SUBCLASSES:
+    builders.by_base.handles(*_classes)(_builder)
+_of_no_object = [cls for cls in BY_IDENTITY if cls not in builders.by_class]
+builders.by_class.handles(*_of_no_object)(build_by_identity)

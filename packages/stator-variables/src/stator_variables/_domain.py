@@ -17,7 +17,7 @@ from stator_guards import CapturedSource, DictItemSource
 from stator_variables import _kinds as k
 from stator_variables._builtin._strings import format_value, text_of
 from stator_variables._lifetime import _closing, _finalization
-from stator_variables._objects import _dictionary, _exceptions, _new_values
+from stator_variables._objects import _dictionary, _exceptions, _list, _new_values
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._hashing import hashing
 from stator_variables._objects._list import ListTracker
@@ -449,8 +449,8 @@ class SymbolicDomain:
         filled = [*parts, k.NONE][:3]
         return k.SliceTracker((filled[0], filled[1], filled[2]))
 
-    list_append = _asked(_containers.append)
-    list_extend = _asked_with_hashes(_containers.extend_display)
+    list_append = _asked(_list.append)
+    list_extend = _asked_with_hashes(_list.extend_display)
 
     def list_to_tuple(self, target: Any) -> Any:
         return TupleTracker(target.items, tuple)

@@ -103,6 +103,14 @@ class Operations(ABC):
         """`item in container`, or `item not in container`."""
 
     @abstractmethod
+    def index_of(self, key: Any) -> int | None:
+        """`operator.index(key)`, as a Python int; None when it is no integer."""
+
+    @abstractmethod
+    def convert(self, value: Any, conversion: str) -> Any:
+        """`str(value)`, `repr(value)` or `ascii(value)`, by the letters of a format."""
+
+    @abstractmethod
     def get_item(self, container: Any, key: Any) -> Any:
         """`container[key]`"""
 

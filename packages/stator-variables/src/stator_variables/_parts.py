@@ -20,6 +20,7 @@ import attrs
 from stator_bytecode import Virtualized
 
 from stator_variables import _kinds as k
+from stator_variables._objects._deque import DequeTracker
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._itertools import made_real
 from stator_variables._objects._list import ListTracker
@@ -119,7 +120,7 @@ def _split_list(vt: Any) -> Split | None:
 
 
 def _join_list(recipe: ObjectRecipe, parts: Sequence[Any]) -> VariableTracker:
-    tracker = ListTracker(parts, recipe.cls)
+    tracker = (ListTracker if recipe.cls is list else DequeTracker)(parts, recipe.cls)
     if recipe.detail is not None:
         tracker.maxlen = recipe.detail
     return tracker
@@ -211,7 +212,7 @@ _FAMILIES: dict[type[VariableTracker], Family] = {
         lambda recipe, parts: TupleTracker(parts, tuple),
         lambda recipe, parts: tuple(parts),
     ),
-    ListTracker: Family(_split_list, _join_list, _build_list),
+    **dict.fromkeys((ListTracker, DequeTracker), Family(_split_list, _join_list, _build_list)),
     IteratorTracker: Family(_split_iterator, _join_iterator, _build_iterator),
     k.IdTracker: Family(
         lambda vt: (None, (vt.thing,)),

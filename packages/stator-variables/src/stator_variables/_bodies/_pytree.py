@@ -14,8 +14,7 @@ from torch.utils import _pytree as pytree
 from stator_variables._objects import _dictionary, _new_values
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
-from stator_variables._objects._sequence import SequenceTracker
-from stator_variables._objects._tuple import TupleTracker
+from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._runtime._contents import has_member
 from stator_variables._space import Space
 

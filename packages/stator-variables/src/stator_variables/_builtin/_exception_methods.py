@@ -10,7 +10,7 @@ from stator_guards import SlotSource
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._strings import convert
-from stator_variables._objects import _dictionary, _exception, _exceptions
+from stator_variables._objects import _dictionary, _exception, _exceptions, _list
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._exception import (
     GROUPED,
@@ -23,7 +23,7 @@ from stator_variables._objects._lookup import overrides
 from stator_variables._objects._raising import complain, name_of, throw
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrapping import new_namespace
-from stator_variables._protocols import _calls, _containers
+from stator_variables._protocols import _calls
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
@@ -161,7 +161,7 @@ def add_note(t: Space, args: Args, kwargs: Kwargs) -> None:
         _dictionary.set_name(t, vt.namespace, "__notes__", notes)
     if not isinstance(notes, ListTracker):
         throw(TypeError, "Cannot add note: __notes__ is not a list")
-    _containers.append(t, notes, note)
+    _list.append(t, notes, note)
 
 
 @handlers.handles(

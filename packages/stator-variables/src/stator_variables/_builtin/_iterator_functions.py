@@ -20,12 +20,13 @@ from stator_variables._objects import _exceptions, _symbolic_numbers
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._hashing import observed
 from stator_variables._objects._iterator import IteratorTracker
+from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines, overrides
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import folded, settle_all
 from stator_variables._objects._raising import attempt, complain, new_exception, throw
 from stator_variables._objects._set import SetTracker
-from stator_variables._objects._sorting import sorted_list
+from stator_variables._objects._sorting import sort
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _containers, _folding, _iteration
 from stator_variables._space import Space
@@ -175,7 +176,14 @@ def handle_sorted(t: Space, args: Args, kwargs: Kwargs) -> Any:
         items = list(args[0].entries.values())
     else:
         items = yield from settle(t.drain(args[0], asks_length=True))
-    return (yield from settle(sorted_list(t, items, kwargs.get("key"), kwargs.get("reverse"))))
+    return (yield from settle(_sorted_list(t, items, kwargs.get("key"), kwargs.get("reverse"))))
+
+
+@operation
+def _sorted_list(t: Space, items: list[Any], key: Any, reverse: Any) -> Any:
+    order = [*range(len(items))]
+    yield from sort(t, items, key, reverse, order)
+    return ListTracker([items[i] for i in order], list)
 
 
 def has_total_order(t: Space, vt: Any) -> bool:

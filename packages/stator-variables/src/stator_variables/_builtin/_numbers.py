@@ -7,6 +7,7 @@ from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
 from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._objects._method_table import COMPARISONS
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _folding, _operators
 from stator_variables._space import Space
@@ -56,7 +57,7 @@ def _with_other(t: Space, name: str, left: Any, right: Any) -> Any:
         symbol = _SYMBOLS.get(name) or _SYMBOLS.get(name[1:])
         if symbol is not None:
             operands = (left, right) if name in _SYMBOLS else (right, left)
-            run = _operators.compare if symbol in _operators.COMPARISONS else _operators.binary
+            run = _operators.compare if symbol in COMPARISONS else _operators.binary
             return run(t, symbol, *operands)
     if known:
         found = _folding.fold_numbers(t, getattr(left.cls, f"__{name}__"), [left, right], {})
@@ -77,13 +78,13 @@ def _plain(vt: Any) -> Any:
 
 
 _SYMBOLS = {name: symbol for symbol, (name, *_) in _operators.ARITHMETIC.items()}
-_SYMBOLS |= {name.strip("_"): symbol for symbol, (name, *_) in _operators.COMPARISONS.items()}
+_SYMBOLS |= {name.strip("_"): symbol for symbol, (name, *_) in COMPARISONS.items()}
 
 
 @table.handles_each(
     _methods(
         (str, bytes, range, slice, type(None)),
-        [name for name, *_ in _operators.COMPARISONS.values()],
+        [name for name, *_ in COMPARISONS.values()],
     )
 )
 def compare(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:

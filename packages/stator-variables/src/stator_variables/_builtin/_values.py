@@ -10,16 +10,15 @@ from stator_bytecode import HandlerTable, after
 
 from stator_variables import _kinds as k
 from stator_variables._builtin import _dicts
-from stator_variables._builtin._sequences import size_of
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._method_table import then
-from stator_variables._objects._sequence import SequenceTracker
+from stator_variables._objects._sequence import size_of
 from stator_variables._objects._set import SetTracker
-from stator_variables._objects._tuple import TupleTracker
+from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._objects._view import ProxyTracker
 from stator_variables._objects._wrapping import new_namespace
 from stator_variables._protocols import _attributes, _calls, _containers

@@ -18,7 +18,13 @@ from stator_variables._objects import _exceptions, _new_values
 from stator_variables._objects._arity import GENERIC, Args, Kwargs
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._method import MethodTracker
-from stator_variables._objects._method_table import app_level, as_constant, folded, then
+from stator_variables._objects._method_table import (
+    COMPARISONS,
+    app_level,
+    as_constant,
+    folded,
+    then,
+)
 from stator_variables._objects._raising import throw
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrapping import new_namespace
@@ -293,7 +299,7 @@ _register_symbols(
     _operators.binary, {f"{symbol}=": own for symbol, (_, _, own) in _operators.ARITHMETIC.items()}
 )
 _register_symbols(
-    _operators.compare, {symbol: test for symbol, (_, _, test) in _operators.COMPARISONS.items()}
+    _operators.compare, {symbol: test for symbol, (_, _, test) in COMPARISONS.items()}
 )
 _register_symbols(
     _operators.unary, {symbol: function for symbol, (_, function) in _operators.UNARY.items()}

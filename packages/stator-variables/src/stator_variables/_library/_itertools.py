@@ -14,8 +14,8 @@ from stator_variables._objects._iterator import POOLED, IteratorTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._method_table import app_level, settle_all
 from stator_variables._objects._raising import throw
+from stator_variables._objects._sequence import sequence_iterator
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._protocols import _iteration
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
@@ -185,5 +185,5 @@ def _combined(
     rows = ListTracker([TupleTracker(row, tuple) for row in real(*pools, *numbers, **named)], list)
     drained = [TupleTracker(pool, tuple) for pool in pools]
     return IteratorTracker(
-        real, "pooled", [_iteration.sequence_iterator(rows), drained + args[count:], kwargs]
+        real, "pooled", [sequence_iterator(rows), drained + args[count:], kwargs]
     )

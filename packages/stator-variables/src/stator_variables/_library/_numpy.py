@@ -14,8 +14,7 @@ from stator_variables import _kinds as k
 from stator_variables._library import _array_resize
 from stator_variables._objects import _scalars, _symbolic_numbers
 from stator_variables._objects._list import ListTracker
-from stator_variables._objects._sequence import SequenceTracker
-from stator_variables._objects._tuple import TupleTracker
+from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._protocols import _folding
 from stator_variables._pure import DTYPES, NUMBERS, NUMPY
 from stator_variables._runtime._warnings import filtered

@@ -15,7 +15,6 @@ from stator_guards import CallSource, Equals, ItemSource, Length, Source, TypeIs
 from stator_variables._emitter import Emitter
 from stator_variables._objects import _dictionary, _itertools
 from stator_variables._objects._dict import DictTracker
-from stator_variables._objects._list import ListTracker
 from stator_variables._objects._view import VIEW_CLASSES, ViewTracker, of_base
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._runtime._support import (
@@ -173,7 +172,7 @@ def rebuild(e: Any, vt: Any) -> str:
     if _is_over_changed(e, vt):
         return _over_changed(e, vt)
     text = make(e, vt)
-    if vt.kind in _IN_LISTS and isinstance(vt.parts[0], ListTracker) and _has_place(vt):
+    if vt.kind in _IN_LISTS and vt.parts[0].base is list and _has_place(vt):
         return _placed(e, vt, text)
     if vt.kind == "reversed getitem" or (vt.position and vt.kind == "getitem"):
         return _standing(e, vt, text)
@@ -202,7 +201,7 @@ WATCHFUL = ("deque", "deque reversed", "set")
 def _is_intact(e: Any, vt: Any) -> bool:
     """Whether the next step will find what it expects. Raises Unsupported where C would go through other items."""
     of, size, before = vt.parts
-    if isinstance(of, ListTracker):
+    if vt.kind != "set":
         return bool(len(of.items) == size and of.structure == before)
     now = list(of.entries.values())
     if len(now) == size and now != before:
@@ -213,7 +212,7 @@ def _is_intact(e: Any, vt: Any) -> bool:
 def _spoiled(e: Any, vt: Any) -> str:
     name, of = e.expr(vt.parts[0]), vt.parts[0]
     verb = "reversed" if vt.kind == "deque reversed" else "iter"
-    most = len(of.items if isinstance(of, ListTracker) else of.entries)
+    most = len(of.entries if vt.kind == "set" else of.items)
     return f"{e.capture(spoiled, 'spoiled')}({name}, {verb}, {most})"
 
 
@@ -275,7 +274,7 @@ _EMPTY |= {type(iter({})): "iter({})", type(iter({}.values())): "iter({}.values(
 _EMPTY |= {type(iter({}.items())): "iter({}.items())", type(reversed([])): "reversed([])"}
 
 
-def _list(e: Any, vts: list[Any]) -> str:
+def _listed(e: Any, vts: list[Any]) -> str:
     return ", ".join(e.expr(vt) for vt in vts)
 
 
@@ -333,7 +332,7 @@ _MAKE: dict[str, Callable[[Any, Any], str]] = {
     "enumerate": lambda e, vt: (
         f"enumerate({again(e, vt.parts[:1])[0]}, {e.expr(vt.parts[1])} + {vt.position})"
     ),
-    "callable": lambda e, vt: f"iter({_list(e, vt.parts)})",
+    "callable": lambda e, vt: f"iter({_listed(e, vt.parts)})",
     "pooled": _pooled,
 }
 

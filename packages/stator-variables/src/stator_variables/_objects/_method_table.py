@@ -5,6 +5,7 @@ the error is CPython's own.
 """
 
 import collections
+import operator
 import types
 from collections.abc import Callable, Collection, Generator, Iterable
 from typing import Any
@@ -135,3 +136,13 @@ def folded(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Any:
             "builtin", f"{function.__name__}() of values that are not known while tracing"
         )
     return found
+
+
+COMPARISONS = {
+    "<": ("__lt__", "__gt__", operator.lt),
+    "<=": ("__le__", "__ge__", operator.le),
+    "==": ("__eq__", "__eq__", operator.eq),
+    "!=": ("__ne__", "__ne__", operator.ne),
+    ">": ("__gt__", "__lt__", operator.gt),
+    ">=": ("__ge__", "__le__", operator.ge),
+}

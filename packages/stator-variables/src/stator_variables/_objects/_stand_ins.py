@@ -11,8 +11,8 @@ from stator_guards import CapturedSource, Is
 
 from stator_variables import _kinds as k
 from stator_variables._objects._dict import DictTracker
-from stator_variables._objects._sequence import SequenceTracker
 from stator_variables._objects._set import SetTracker, made_again
+from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._objects._wrapping import ATOMS, attributes_of
 from stator_variables._runtime._contents import has_member, plain_lookup
 from stator_variables._runtime._support import base_of_c

@@ -1,18 +1,40 @@
-"""Tuples: what is known of one, and how a new one is made."""
+"""Tuples: what is known of one, how an existing one is read, and how a new one is made.
 
+`_sequence` has their methods.
+"""
+
+from collections.abc import Iterable
 from typing import Any
 
 import torch
+from stator_guards import Source, TypeIs
 
 from stator_variables._emitter import Emitter, filled
 from stator_variables._kinds import ConstantTracker
-from stator_variables._objects._sequence import SequenceTracker
+from stator_variables._objects._builder_table import BuilderTable
+from stator_variables._objects._wrapping import read_items, with_namespace
 from stator_variables._runtime._contents import has_member
-from stator_variables._tracker import MISSING, is_pending
+from stator_variables._space import Space
+from stator_variables._tracker import MISSING, VariableTracker, is_pending
+
+builders = BuilderTable()
+
+
+class SequenceTracker(VariableTracker):
+    """The items of a list, tuple or deque, or of an instance of a subclass; `base` is the builtin class."""
+
+    base: type
+    items: list[Any]
+
+    def __init__(self, items: Iterable[Any], cls: type) -> None:
+        self.items = list(items)
+        self.cls = cls
 
 
 class TupleTracker(SequenceTracker):
     """A tuple, torch.Size, or named tuple."""
+
+    base = tuple
 
     def constant(self) -> Any:
         if self.cls not in (tuple, torch.Size):
@@ -34,3 +56,10 @@ class TupleTracker(SequenceTracker):
             ):  # made by C code that `tuple.__new__` refuses
                 text = f"{e.capture(self.cls)}(({items}{',' if self.items else ''}))"
         return filled(e, self, e.bind(self, text))
+
+
+@builders.by_base.handles(tuple)
+def build_tuple(t: Space, real: Any, source: Source) -> VariableTracker:
+    t.guard(source, TypeIs(type(real)))
+    items = read_items(t, tuple, real, source)
+    return with_namespace(t, TupleTracker(items, type(real)), real, source)

@@ -18,6 +18,7 @@ import torch
 from stator_variables import _kinds as k
 from stator_variables._objects._dict import DictTracker
 from stator_variables._pure import CYTHON_FUNCTION, DTYPES, NUMBERS, PATHS, TRUTHS
+from stator_variables._runtime._contents import item_owner, stored
 from stator_variables._space import Space, source_of
 from stator_variables._tracker import DELETED, MISSING, LazyTracker, VariableTracker
 
@@ -79,6 +80,16 @@ def wrap_items(t: Space, items: Sequence[Any], source: guards.Source) -> list[An
     """All items of a list or tuple, and that there are no others."""
     t.guard(source, guards.Length(len(items)))
     return [wrap(t, item, guards.ItemSource(source, i)) for i, item in enumerate(items)]
+
+
+def read_items(t: Space, base: Any, real: Any, source: guards.Source) -> list[Any]:
+    """All items of an instance of a builtin class of sequences, past what a subclass says."""
+    t.allow_length(base.__len__(real), type(real))
+    items = stored(base, real)  # in one step: other threads may change it
+    if (owner := item_owner(type(real), base)) is None:
+        return wrap_items(t, items, source)
+    t.guard(guards.CallSource(base.__len__, source), guards.Equals(len(items)))
+    return [t.wrap(item, guards.ItemSource(source, i, owner)) for i, item in enumerate(items)]
 
 
 @guards.shown_as("what {0} is a view of")

@@ -12,6 +12,7 @@ import torch
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _exception, _inlining, _new_values
+from stator_variables._objects._deque import DequeTracker
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._exception import ExceptionTracker
 from stator_variables._objects._list import ListTracker
@@ -328,8 +329,10 @@ def _storage(t: Space, cls: type, new: Any, args: list[Any], kwargs: dict[str, A
         or new is collections.defaultdict.__new__
     ):
         return DictTracker(cls, complete=True)
-    if new is list.__new__ or new is collections.deque.__new__:
+    if new is list.__new__:
         return ListTracker([], cls)
+    if new is collections.deque.__new__:
+        return DequeTracker([], cls)
     if (
         new is _NEW_TENSOR
         and not kwargs

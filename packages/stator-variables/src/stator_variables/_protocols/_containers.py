@@ -8,7 +8,6 @@ import functools
 import operator
 import sys
 import types
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from stator_bytecode import NULL, Raised, after, operation, settle
@@ -35,68 +34,6 @@ from stator_variables._runtime._contents import members_of, plain_lookup, set_ba
 from stator_variables._space import Space, source_of
 from stator_variables._tensors import _arrays, _torch_calls
 from stator_variables._tracker import MISSING
-
-
-# -- lists ------------------------------------------------------------------------------------------------------------
-def replace_items(t: Space, vt: Any, items: list[Any], *, structural: bool = True) -> None:
-    """Every list mutation: the new items, undone together."""
-    t.write(vt, items=items, structure=vt.structure + structural)
-
-
-def change_items(
-    t: Space, vt: Any, change: Callable[[list[Any]], Any], *, structural: bool = True
-) -> Any:
-    """What `change` gives for a copy of the items, which become the list's."""
-    items = list(vt.items)
-    found = change(items)
-    replace_items(t, vt, items, structural=structural)
-    return found
-
-
-def append(t: Space, vt: Any, item: Any) -> None:
-    if vt.maxlen is None and (vt.source is None or vt.unread is not None):
-        _append_unread(t, vt, item)
-        return
-    items = [*vt.items, item]
-    if vt.maxlen is not None and len(items) > vt.maxlen:
-        items = items[len(items) - vt.maxlen :]
-    replace_items(t, vt, items)
-
-
-def _append_unread(t: Space, vt: Any, item: Any) -> None:
-    """Nobody needs to know what is there already: a list that grows from call to call is no reason to compile again."""
-    vt.added.append(item)
-    vt.structure += 1
-
-    def undo() -> None:
-        vt.added.pop()
-        vt.structure -= 1
-
-    t.journal.record(undo)
-    t.change(vt)
-
-
-def extend(t: Space, vt: Any, iterable: Any) -> Any:
-    """Item by item, as C does it for all but lists and tuples: the iterable may look at the list, or raise half way."""
-    if _iteration.is_plain_sequence(t, iterable):
-        return _extend_at_once(t, vt, iterable.items)
-    if iterable is vt:
-        found = t.drain(iterable, saying="argument must be an iterable")
-        return after(found, functools.partial(_extend_at_once, t, vt))
-    return t.for_each(iterable, lambda item: append(t, vt, item), asks_length=True)
-
-
-def _extend_at_once(t: Space, vt: Any, items: Sequence[Any]) -> Any:
-    for item in list(items):
-        append(t, vt, item)
-    return k.NONE
-
-
-def extend_display(t: Space, vt: Any, iterable: Any) -> Any:
-    """`[*iterable]`, which has an error text of its own."""
-    if not defines(t, iterable.cls, "__iter__", "__getitem__"):
-        complain(t, TypeError, "Value after * must be an iterable, not ", iterable.cls)
-    return extend(t, vt, iterable)
 
 
 # -- sets -------------------------------------------------------------------------------------------------------------
@@ -421,34 +358,3 @@ def index_of(t: Space, key: Any) -> int | None:
     if defines(t, key.cls, "__index__"):
         raise t.unsupported("index-object", f"a {key.cls.__name__} as an index")
     return None
-
-
-def is_size(index: int) -> bool:
-    """Whether a C `Py_ssize_t` can be this."""
-    return -sys.maxsize - 1 <= index <= sys.maxsize
-
-
-def needed_index(t: Space, key: Any) -> int:
-    if (index := index_of(t, key)) is None:
-        complain(t, TypeError, "'", key.cls, "' object cannot be interpreted as an integer")
-    if not is_size(index):
-        throw(OverflowError, "Python int too large to convert to C ssize_t")
-    return index
-
-
-def slice_of(t: Space, key: Any) -> slice | None:
-    """A slice as a Python one, None when `key` is no slice."""
-    value = key.constant()
-    known = isinstance(value, slice)
-    if not known and not isinstance(key, k.SliceTracker):
-        return None
-    parts = map(k.ConstantTracker, (value.start, value.stop, value.step)) if known else key.parts
-    return slice(*(_slice_part(t, part) for part in parts))
-
-
-def _slice_part(t: Space, part: Any) -> int | None:
-    if k.is_none(part):
-        return None
-    if (index := index_of(t, part)) is None:
-        throw(TypeError, "slice indices must be integers or None or have an __index__ method")
-    return index

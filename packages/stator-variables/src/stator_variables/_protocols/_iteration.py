@@ -35,9 +35,9 @@ from stator_variables._objects._lookup import (
     type_lookup,
 )
 from stator_variables._objects._raising import attempt, complain, throw
-from stator_variables._objects._sequence import SequenceTracker
+from stator_variables._objects._sequence import is_plain_sequence, sequence_iterator
 from stator_variables._objects._set import SetTracker, in_order
-from stator_variables._objects._tuple import TupleTracker
+from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._objects._view import ViewTracker
 from stator_variables._protocols import _attributes
 from stator_variables._runtime._contents import plain_lookup
@@ -47,7 +47,6 @@ from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tracker import MISSING
 
-_LIST_ITERATOR: type = type(iter([]))
 _TUPLE_ITERATOR = type(iter(()))
 _SET_ITERATOR: type = type(iter(set()))
 _ITEM_ITERATOR = type(exhausted_by_items())
@@ -120,23 +119,6 @@ def _native_iterator(t: Space, vt: Any) -> Any:
     if isinstance(vt, k.ConstantTracker) and hasattr(vt.value, "__iter__"):
         return IteratorTracker(type(iter(vt.value)), "constant", [indexed(vt.value), vt])
     return MISSING
-
-
-def is_plain_sequence(t: Space, vt: Any) -> bool:
-    """A list or tuple that C goes through by its items, whatever is done meanwhile."""
-    if not isinstance(vt, SequenceTracker) or issubclass(vt.cls, collections.deque):
-        return False
-    return not any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__"))
-
-
-def sequence_iterator(vt: Any) -> IteratorTracker:
-    if isinstance(vt, TupleTracker):
-        return IteratorTracker(_TUPLE_ITERATOR, "sequence", [vt])
-    if issubclass(vt.cls, collections.deque):
-        return IteratorTracker(
-            type(iter(collections.deque())), "deque", [vt, len(vt.items), vt.structure]
-        )
-    return IteratorTracker(_LIST_ITERATOR, "sequence", [vt])
 
 
 def dict_iterator(t: Space, d: Any, part: str, backwards: bool = False) -> Any:

@@ -24,7 +24,7 @@ from stator_guards import (
 )
 
 from stator_variables import _kinds as k
-from stator_variables._objects import _list_ends, _scalars, _symbolic_numbers
+from stator_variables._objects import _list, _scalars, _symbolic_numbers
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import (
@@ -34,9 +34,10 @@ from stator_variables._objects._lookup import (
     overrides,
     type_lookup,
 )
+from stator_variables._objects._method_table import COMPARISONS
 from stator_variables._objects._raising import attempt, complain
-from stator_variables._objects._sequence import SequenceTracker
 from stator_variables._objects._set import SetTracker
+from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._protocols import _attributes, _containers, _folding, _iteration
 from stator_variables._pure import NUMBERS, PATHS, is_number_of_numpy
 from stator_variables._runtime._contents import plain_lookup
@@ -47,14 +48,6 @@ from stator_variables._tracker import MISSING, VariableTracker
 ARITHMETIC = {
     symbol: (name, getattr(operator, f"__{name}__"), getattr(operator, f"__i{name}__"))
     for symbol, name in OPERATOR_NAMES.items()
-}
-COMPARISONS = {
-    "<": ("__lt__", "__gt__", operator.lt),
-    "<=": ("__le__", "__ge__", operator.le),
-    "==": ("__eq__", "__eq__", operator.eq),
-    "!=": ("__ne__", "__ne__", operator.ne),
-    ">": ("__gt__", "__lt__", operator.gt),
-    ">=": ("__ge__", "__le__", operator.ge),
 }
 UNARY: dict[str, tuple[str, Any]] = {
     "-": ("__neg__", operator.neg),
@@ -483,7 +476,7 @@ def truth(t: Space, vt: Any) -> Any:
 
 
 def _content(t: Space, vt: Any) -> Any:
-    if isinstance(vt, ListTracker) and _list_ends.has_more(t, vt):
+    if isinstance(vt, ListTracker) and _list.has_more(t, vt):
         return [vt]
     if isinstance(vt, DictTracker):
         return t.items(vt)

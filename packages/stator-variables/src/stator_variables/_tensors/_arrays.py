@@ -19,8 +19,7 @@ from stator_variables import _kinds as k
 from stator_variables._objects import _scalars, _symbolic_numbers
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._raising import throw
-from stator_variables._objects._sequence import SequenceTracker
-from stator_variables._objects._tuple import TupleTracker
+from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._pure import DTYPES, NUMPY, is_number_of_numpy
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space

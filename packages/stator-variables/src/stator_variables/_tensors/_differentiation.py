@@ -13,7 +13,7 @@ import torch
 from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
-from stator_variables._objects._sequence import SequenceTracker
+from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes
 from stator_variables._tracker import MISSING

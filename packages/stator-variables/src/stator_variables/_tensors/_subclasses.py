@@ -25,8 +25,7 @@ from stator_variables import _kinds as k
 from stator_variables._objects import _new_values, _symbolic_numbers
 from stator_variables._objects._lookup import is_subtype, type_lookup
 from stator_variables._objects._method import MethodTracker
-from stator_variables._objects._sequence import SequenceTracker
-from stator_variables._objects._tuple import TupleTracker
+from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._objects._wrapping import new_namespace
 from stator_variables._space import Space
 from stator_variables._tensors import _new_leaves, _tensor_attributes, _torch_calls

@@ -13,8 +13,7 @@ from stator_variables import _kinds as k
 from stator_variables._objects import _dictionary
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
-from stator_variables._objects._sequence import SequenceTracker
-from stator_variables._objects._tuple import TupleTracker
+from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _arrays, _torch_calls
