@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import api_reference
+import import_graph
 from interpreters import CURRENT
 from stator_bytecode import DEFAULT, REFUSED
 
@@ -47,6 +48,11 @@ def _layer(name: str) -> str:
     siblings = [f"`{each}`" for each in wanted if each.startswith("stator")]
     others = [f"`{each}`" for each in wanted if not each.startswith("stator")]
     return f"| `{project['name']}` | {project['description']} | {', '.join(siblings) or '-'} | {', '.join(others)} |"
+
+
+def imports() -> str:
+    """Return the drawings of the imports between and inside packages."""
+    return import_graph.page(ROOT)
 
 
 def opcodes() -> str:
@@ -117,6 +123,7 @@ def _page(title: str, lead: str, *lines: str) -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "layers.md": layers,
+    "import-graph.md": imports,
     "behaviours.md": behaviours,
     "impure-reads.md": impure_reads,
     f"opcodes-{CURRENT}.md": opcodes,
