@@ -18,12 +18,14 @@ from stator_variables import _kinds as k
 from stator_variables._builtin._strings import format_value, text_of
 from stator_variables._lifetime import _closing, _finalization
 from stator_variables._objects import _dictionary, _exceptions, _list, _new_values
+from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._hashing import hashing
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._raising import complain, error, function_text, throw
+from stator_variables._objects._super import SuperTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import (
     _attribute_writes,
@@ -293,7 +295,7 @@ class SymbolicDomain:
     import_star = _refused("import", "import * inside a function")
 
     # -- cells --------------------------------------------------------------------------------------------------------
-    make_cell = staticmethod(k.CellTracker)
+    make_cell = staticmethod(CellTracker)
 
     def cell_get(self, cell: Any) -> Any:
         return cell.content
@@ -333,7 +335,7 @@ class SymbolicDomain:
         self, frame: bytecode.Frame, super_fn: Any, cls: Any, receiver: Any, name: str
     ) -> Any:
         if isinstance(super_fn, k.ClassTracker) and super_fn.value is super:
-            return self.t.super_attribute(k.SuperTracker(cls, receiver), name)
+            return self.t.super_attribute(SuperTracker(cls, receiver), name)
         made = self.t.call(super_fn, [cls, receiver], {})
         return bytecode.after(made, lambda other: self.t.get_attribute(other, name))
 

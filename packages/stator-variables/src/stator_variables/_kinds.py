@@ -2,16 +2,13 @@
 is turned back into source. Those of tensors are written in `_tensor_kinds`, and found here with the others."""
 
 import cmath
-import functools
 import re
 import types
-import weakref
 from collections.abc import Callable
 from typing import Any
 
 import attrs
 from stator_bytecode import (
-    NULL,
     GeneratorFactory,
     GeneratorState,
     GeneratorStatus,
@@ -168,30 +165,6 @@ class SliceTracker(VariableTracker):
 
     def rebuild(self, e: Emitter) -> str:
         return e.bind(self, f"slice({', '.join(e.expr(part) for part in self.parts)})")
-
-
-class CellTracker(VariableTracker):
-    """One cell; `content` is NULL while it is empty."""
-
-    cls = types.CellType
-
-    def __init__(self, content: Any) -> None:
-        self.content = content
-
-    def rebuild(self, e: Emitter) -> str:
-        name = e.bind(self, f"{e.capture(types.CellType, 'Cell')}()")
-        if self.content is not NULL:
-            e.lines.append(f"{name}.cell_contents = {e.expr(self.content)}")
-        return name
-
-    def replay(self, e: Emitter) -> None:
-        name = e.expr(self)
-        empty = self.content is NULL
-        e.lines.append(
-            f"del {name}.cell_contents"
-            if empty
-            else f"{name}.cell_contents = {e.expr(self.content)}"
-        )
 
 
 @attrs.define(eq=False, repr=False, slots=False)
@@ -353,19 +326,6 @@ class BuiltinTracker(VariableTracker):
         return e.capture(self.value)
 
 
-class SuperTracker(VariableTracker):
-    """`super(cls, receiver)`."""
-
-    cls = super
-
-    def __init__(self, start: Any, receiver: Any) -> None:
-        self.start = start
-        self.receiver = receiver
-
-    def rebuild(self, e: Emitter) -> str:
-        return e.bind(self, f"super({e.expr(self.start)}, {e.expr(self.receiver)})")
-
-
 class GeneratorTracker(VariableTracker):
     """A generator whose frame the Machine holds."""
 
@@ -414,43 +374,11 @@ class HandleKeyTracker(VariableTracker):
         self.source = source
 
 
-class PartialTracker(VariableTracker):
-    """functools.partial."""
-
-    def __init__(self, cls: type, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
-        self.cls = cls
-        self.function = function
-        self.args = args
-        self.args_tuple: Any = None  # the tuple that stands for them, once somebody asked
-        self.kwargs = kwargs
-
-    def rebuild(self, e: Emitter) -> str:
-        if self.args_tuple is not None:  # the program may have kept it, and the new one has another
-            raise e.refuse(self)
-        parts = [e.expr(self.function), *(e.expr(arg) for arg in self.args)]
-        parts += e.keywords(self.kwargs)
-        return filled(e, self, e.bind(self, f"{e.capture(functools.partial)}({', '.join(parts)})"))
-
-
 class AddressTracker(IdTracker):
     """`storage._cdata`, a number like `id(storage)`."""
 
     def rebuild(self, e: Emitter) -> str:
         return f"{e.expr(self.thing)}._cdata"
-
-
-class WeakrefTracker(VariableTracker):
-    """weakref.ref: `target` is what it refers to; `callback` is what a new one is to call when that dies."""
-
-    cls = weakref.ref
-
-    def __init__(self, target: Any, callback: Any = None) -> None:
-        self.target = target
-        self.callback = callback
-
-    def rebuild(self, e: Emitter) -> str:
-        rest = "" if self.callback is None else f", {e.expr(self.callback)}"
-        return e.bind(self, f"{e.capture(weakref.ref)}({e.expr(self.target)}{rest})")
 
 
 class GraphFunction(VariableTracker):
@@ -468,34 +396,6 @@ class GraphFunction(VariableTracker):
 
     def rebuild(self, e: Emitter) -> str:
         raise StaysInGraph(self.begun, e.refuse(self))
-
-
-KEY_WRAPPER: Any = type(functools.cmp_to_key(lambda a, b: 0))
-"""The class of what `functools.cmp_to_key` gives, and of what that gives."""
-
-
-class RecipeTracker(VariableTracker):
-    """An immutable object of a C class that says all by the arguments it was made with: `operator.itemgetter("x")`."""
-
-    def __init__(self, cls: type, args: list[Any], kwargs: dict[str, Any]) -> None:
-        self.cls = cls
-        self.args = args
-        self.kwargs = kwargs
-
-    def make(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        if self.cls is KEY_WRAPPER:
-            made: Any = functools.cmp_to_key
-            for arg in args:
-                made = made(arg)
-            return made
-        return self.cls(*args, **kwargs)
-
-    def rebuild(self, e: Emitter) -> str:
-        parts = [e.expr(arg) for arg in self.args]
-        if self.cls is KEY_WRAPPER:
-            return e.bind(self, f"{e.capture(functools.cmp_to_key)}({')('.join(parts)})")
-        parts += e.keywords(self.kwargs)
-        return e.bind(self, f"{e.capture(self.cls)}({', '.join(parts)})")
 
 
 def is_none(vt: Any) -> bool:

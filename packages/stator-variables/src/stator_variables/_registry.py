@@ -3,15 +3,14 @@
 A module may have `handlers` of functions, a table of `methods`, and `builders`; they are merged here. An operation
 that is not found by a real callable or by a class is declared in `_operations.py` and joined in `_standard_space.py`.
 """
-# ruff: noqa: F401
 
+# ruff: noqa: F401
 import types
 from typing import Any
 
 from stator_bytecode import HandlerTable
 from stator_guards import Source
 
-from stator_variables import _builders
 from stator_variables._builtin import (
     _attribute_functions,
     _builtins,
@@ -48,23 +47,36 @@ from stator_variables._library import (
     _warnings,
 )
 from stator_variables._objects import (
+    _cell,
     _classes,
+    _constants,
     _deque,
+    _dictionary,
+    _exception,
     _functions,
     _identity,
+    _iterator,
     _list,
+    _method,
+    _partial,
+    _recipe,
     _sequence,
+    _set_members,
+    _super,
     _tuple,
+    _view,
     _weakrefs,
 )
 from stator_variables._objects._arity import checked
 from stator_variables._objects._builder_table import Builder, BuilderTable
+from stator_variables._objects._wrapping import build_object
 from stator_variables._protocols import _instances
 from stator_variables._space import Space
 from stator_variables._tensors import (
     _assertion,
     _deep_copy,
     _differentiation,
+    _existing,
     _generators,
     _hooks,
     _jagged,
@@ -89,7 +101,8 @@ DEFAULT_HANDLERS: HandlerTable[Any, Any] = checked(
 ).merged_with(*(methods.handlers for methods in _tables("methods")))
 """All handlers of real callables."""
 
-_BUILDERS = BuilderTable().merged_with(*_tables("builders"))
+_others = [table for table in _tables("builders") if table is not _constants.builders]
+_BUILDERS = _constants.builders.merged_with(*_others)  # first: an enumeration may also be a tuple
 _BY_CLASS = {
     id(cls): builder
     for table in (_BUILDERS.by_base, _BUILDERS.by_class)
@@ -111,7 +124,7 @@ def _builder_for(cls: type) -> Builder:
     if (found := _BY_CLASS.get(id(cls))) is not None:
         return found
     if issubclass(cls, type):
-        return _builders.build_class
+        return _constants.build_class
     bases = _BUILDERS.by_base.items()
     found_by_base = (builder for base, builder in bases if type.__subclasscheck__(base, cls))
-    return next(found_by_base, _builders.build_object)
+    return next(found_by_base, build_object)

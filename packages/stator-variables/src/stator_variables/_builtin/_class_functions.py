@@ -24,6 +24,7 @@ from stator_variables._objects import _new_values
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._classes import adopt, here, make, run, step
 from stator_variables._objects._method import MethodTracker
+from stator_variables._objects._recipe import RecipeTracker
 from stator_variables._objects._wrapping import wrap_present
 from stator_variables._protocols import _attributes, _calls, _operators
 from stator_variables._runtime._support import new_named_tuple
@@ -46,7 +47,7 @@ _PARTS_OF_PROPERTY = ("fget", "fset", "fdel", "doc")
 
 @handlers.handles_each((property, classmethod, staticmethod))
 def describe(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
-    return k.RecipeTracker(of, args, kwargs)
+    return RecipeTracker(of, args, kwargs)
 
 
 @handlers.handles(property.__init__)
@@ -60,10 +61,10 @@ def initialise(t: Space, args: Args, kwargs: Kwargs) -> Any:
 def replace(t: Space, args: Args, kwargs: Kwargs, of: str) -> Any:
     """`@value.setter`: a property like this one, with another function."""
     known, function = args
-    if not isinstance(known, k.RecipeTracker) or known.cls is not property:
+    if not isinstance(known, RecipeTracker) or known.cls is not property:
         raise t.unsupported("construction", "a property made of one from outside")
     parts = {**dict(zip(_PARTS_OF_PROPERTY, known.args, strict=False)), **known.kwargs}
-    return k.RecipeTracker(property, [], {**parts, of: function})
+    return RecipeTracker(property, [], {**parts, of: function})
 
 
 @handlers.handles_each(DECORATORS)

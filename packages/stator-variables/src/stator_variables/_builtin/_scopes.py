@@ -8,6 +8,7 @@ from stator_bytecode import NULL, Frame, after, operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _dictionary, _new_values
+from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._class_dicts import names_in, names_of_class
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
@@ -45,7 +46,7 @@ def handle_locals(t: Space) -> Any:
 
 def _bound_names(frame: Frame) -> dict[str, Any]:
     values = (
-        vt.content if isinstance(vt, k.CellTracker) and _is_cell(frame, name) else vt
+        vt.content if isinstance(vt, CellTracker) and _is_cell(frame, name) else vt
         for name, vt in zip(frame.code.slots, frame.slots, strict=True)
     )
     pairs = zip(frame.code.slots, values, strict=True)

@@ -25,7 +25,9 @@ from stator_variables._objects._method_table import (
     folded,
     then,
 )
+from stator_variables._objects._partial import PartialTracker
 from stator_variables._objects._raising import throw
+from stator_variables._objects._recipe import KEY_WRAPPER, RecipeTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrapping import new_namespace
 from stator_variables._protocols import _attributes, _containers, _folding, _iteration, _operators
@@ -43,13 +45,13 @@ def make(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
         raise t.unsupported(
             "bad-arguments", f"a call of operator.{of.__name__} that it does not accept"
         )
-    return k.RecipeTracker(of, args, kwargs)
+    return RecipeTracker(of, args, kwargs)
 
 
 @handlers.handles(*(cls.__call__ for cls in _GETTERS))
 def use_getter(t: Space, args: Args, kwargs: Kwargs) -> Any:
     getter = args[0]
-    if not isinstance(getter, k.RecipeTracker):
+    if not isinstance(getter, RecipeTracker):
         raise t.unsupported("builtin", f"a call of an operator.{getter.cls.__name__} of objects")
     parts = TupleTracker(getter.args, tuple)
     if getter.cls is operator.itemgetter:
@@ -81,26 +83,26 @@ def part_of_partial(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
 
 @handlers.handles(functools.cmp_to_key)
 def make_key(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    return k.RecipeTracker(k.KEY_WRAPPER, [*args, *kwargs.values()], {})
+    return RecipeTracker(KEY_WRAPPER, [*args, *kwargs.values()], {})
 
 
-@handlers.handles(k.KEY_WRAPPER.__call__)
+@handlers.handles(KEY_WRAPPER.__call__)
 def use_key(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    if not isinstance(args[0], k.RecipeTracker):
+    if not isinstance(args[0], RecipeTracker):
         raise t.unsupported("builtin", "a call of what functools.cmp_to_key gave outside")
-    return k.RecipeTracker(k.KEY_WRAPPER, [args[0].args[0], *args[1:], *kwargs.values()], {})
+    return RecipeTracker(KEY_WRAPPER, [args[0].args[0], *args[1:], *kwargs.values()], {})
 
 
 @handlers.handles_each(
     {
-        getattr(k.KEY_WRAPPER, f"__{name}__"): getattr(operator, name)
+        getattr(KEY_WRAPPER, f"__{name}__"): getattr(operator, name)
         for name in "lt le eq ne gt ge".split()
     }
 )
 def compare_keys(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
-    if any(vt.cls is not k.KEY_WRAPPER for vt in args):
+    if any(vt.cls is not KEY_WRAPPER for vt in args):
         throw(TypeError, "other argument must be K instance")
-    if not all(isinstance(vt, k.RecipeTracker) and len(vt.args) > 1 for vt in args):
+    if not all(isinstance(vt, RecipeTracker) and len(vt.args) > 1 for vt in args):
         raise t.unsupported(
             "builtin", "a comparison of what functools.cmp_to_key gave outside, or of no object"
         )
@@ -262,7 +264,7 @@ def make_partial(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if not defines(t, function.cls, "__call__"):
         throw(TypeError, "the first argument must be callable")
     if (
-        isinstance(function, k.PartialTracker)
+        isinstance(function, PartialTracker)
         and function.cls is functools.partial
         and not _has_fields(function)
     ):
@@ -271,7 +273,7 @@ def make_partial(t: Space, args: Args, kwargs: Kwargs) -> Any:
             [*function.args, *rest],
             {**function.kwargs, **kwargs},
         )
-    made = k.PartialTracker(functools.partial, function, rest, kwargs)
+    made = PartialTracker(functools.partial, function, rest, kwargs)
     new_namespace(made)
     return made
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import attrs
 from stator_bytecode import HandlerTable
-from stator_guards import Source
+from stator_guards import AttrSource, Is, Source
 
+from stator_variables._kinds import BuiltinTracker
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
 
@@ -30,3 +31,21 @@ class BuilderTable:
             self.by_class.merged_with(*(other.by_class for other in others)),
             self.by_base.merged_with(*(other.by_base for other in others)),
         )
+
+
+def by_identity(kind: Callable[[Any], VariableTracker]) -> Builder:
+    """Return the builder of what is known once it is known which object it is."""
+
+    def build(t: Space, real: Any, source: Source) -> VariableTracker:
+        t.guard(source, Is(real))
+        return kind(real)
+
+    return build
+
+
+build_by_identity = by_identity(BuiltinTracker)
+
+
+def field(t: Space, real: Any, name: str, source: Source) -> Any:
+    """The tracker of an attribute that C reads."""
+    return t.wrap(getattr(real, name), AttrSource(source, name))

@@ -28,9 +28,12 @@ from stator_variables._objects import (
     _symbolic_numbers,
 )
 from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._lookup import defines, guarded_lookup, overrides, rely_on_presence
+from stator_variables._objects._recipe import RecipeTracker
 from stator_variables._objects._stand_ins import UNKNOWN, stand_in
+from stator_variables._objects._super import SuperTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrapping import ATOMS, behind_proxy, builtins_of
 from stator_variables._runtime._contents import may_answer
@@ -61,7 +64,7 @@ def build_class(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if metaclass.value in KNOWN_METACLASSES:
         return _known(t, metaclass.value, parts, kwargs, function.code)
     made = yield from settle(t.call(metaclass, parts, kwargs))
-    if isinstance(cell, k.CellTracker) and cell.content is not made:
+    if isinstance(cell, CellTracker) and cell.content is not made:
         raise t.unsupported(
             "class-definition", "a class whose metaclass leaves its methods without it"
         )
@@ -154,7 +157,7 @@ def _is_known(vt: Any) -> bool:
     return (
         vt.constant() is not MISSING
         or vt.cls is dict
-        or isinstance(vt, k.FunctionTracker | k.RecipeTracker)
+        or isinstance(vt, k.FunctionTracker | RecipeTracker)
     )
 
 
@@ -183,7 +186,7 @@ def new_type(t: Space, args: Args, kwargs: Kwargs) -> Any:
         return (yield from settle(t.call(new, [winner, *args[1:]], kwargs)))
     made = make(t, new_class, _recipe(t, winner.value, [name, bases, names], kwargs))
     cell = _names(t, names).get("__classcell__")
-    if cell is not None and not isinstance(cell, k.CellTracker):
+    if cell is not None and not isinstance(cell, CellTracker):
         raise t.unsupported("class-definition", "a __classcell__ that is no cell")
     if cell is not None:
         t.write(cell, content=made)
@@ -246,7 +249,7 @@ def _call_hooks(t: Space, made: Any, names: dict[str, Any], kwargs: Kwargs) -> A
                     "class-definition", f"a __set_name__ that raises {raised.value.cls}"
                 ) from None
     if is_hooked(made.value.__mro__[1:]):
-        hook = t.super_attribute(k.SuperTracker(made, made), "__init_subclass__")
+        hook = t.super_attribute(SuperTracker(made, made), "__init_subclass__")
         yield from settle(t.call(hook, [], kwargs))
 
 

@@ -3,14 +3,20 @@
 import types
 from typing import Any
 
-from stator_bytecode import TracebackEntry, TracebackFactory, set_exception_field
+import stator_guards as guards
+from stator_bytecode import TracebackEntry, TracebackFactory, exception_field, set_exception_field
 
 from stator_variables import _kinds as k
 from stator_variables._emitter import Emitter, RaisedBefore, filled, made_empty
 from stator_variables._kinds import ObjectTracker
+from stator_variables._objects._builder_table import BuilderTable
+from stator_variables._objects._wrapping import with_namespace, wrap_items
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tracker import DELETED, MISSING, VariableTracker
+
+builders = BuilderTable()
+
 
 _IN_INIT = (StopIteration, SystemExit, ImportError)
 _NAMES = ("errno", "strerror", "filename", "winerror", "filename2")
@@ -156,3 +162,12 @@ class TracebackTracker(VariableTracker):
         if not e.makes_tracebacks:
             raise RaisedBefore(self.exception)
         return e.bind(self, f"{e.capture(TracebackFactory(self.entries), 'traceback')}()")
+
+
+@builders.by_base.handles(BaseException)
+def build_exception(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+    t.guard(source, guards.TypeIs(type(real)))
+    args = wrap_items(
+        t, exception_field(real, "args"), guards.SlotSource(source, BaseException, "args")
+    )
+    return with_namespace(t, ExceptionTracker(type(real), args, real), real, source)

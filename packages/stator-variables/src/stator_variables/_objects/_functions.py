@@ -4,17 +4,24 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import stator_guards as guards
 from stator_bytecode import NULL, HandlerTable
 from stator_guards import SlotSource
 
 from stator_variables import _kinds as k
+from stator_variables._objects._builder_table import BuilderTable
+from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._raising import complain, throw
 from stator_variables._objects._tuple import TupleTracker
+from stator_variables._objects._wrapping import globals_tracker, with_namespace
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, VariableTracker
+
+builders = BuilderTable()
+
 
 handlers: HandlerTable[Any, Any] = HandlerTable("function attribute")
 _FUNCTION = types.FunctionType.__dict__
@@ -66,7 +73,7 @@ def read(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
 
 @handlers.handles(types.CellType.__dict__["cell_contents"])
 def cell_contents(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if not isinstance(args[0], k.CellTracker):
+    if not isinstance(args[0], CellTracker):
         raise t.unsupported("function-attribute", "the contents of a cell that is no variable here")
     if args[0].content is NULL:
         throw(ValueError, "Cell is empty")
@@ -125,3 +132,18 @@ def of_method(t: Space, vt: Any, name: str) -> Any:
     if plain_lookup(vt.cls, name) is not MISSING:
         raise t.unsupported("c-attribute", f"{name} of a {vt.cls.__name__}")
     complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")
+
+
+@builders.by_class.handles(types.FunctionType)
+def build_function(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+    t.guard(source, guards.TypeIs(types.FunctionType))
+    t.guard(guards.FunctionPartSource(source, "code"), guards.Is(real.__code__))
+    cells = guards.FunctionPartSource(source, "closure")
+    closure = tuple(
+        t.wrap(cell, guards.ItemSource(cells, i)) for i, cell in enumerate(real.__closure__ or ())
+    )
+    globals_vt = globals_tracker(t, real.__globals__)
+    function = k.FunctionTracker(
+        real.__code__, globals_vt, name=real.__name__, qualname=real.__qualname__, closure=closure
+    )
+    return with_namespace(t, function, real, source)

@@ -37,6 +37,7 @@ from stator_variables._objects._lookup import guarded_lookup
 from stator_variables._objects._raising import complain
 from stator_variables._objects._set import SetTracker
 from stator_variables._objects._tuple import TupleTracker
+from stator_variables._objects._weakrefs import WeakrefTracker
 from stator_variables._runtime._contents import set_base
 from stator_variables._space import Space, source_of
 from stator_variables._tracker import MISSING, VariableTracker
@@ -124,7 +125,7 @@ def _hashed(t: Space, vt: Any) -> Any:
         return IdOf(_identity_of(vt.thing))
     if isinstance(vt, k.HandleKeyTracker):
         return HandleKey(vt.number, vt)
-    if isinstance(vt, k.WeakrefTracker):
+    if isinstance(vt, WeakrefTracker):
         return _key_of_reference(t, vt)
     if isinstance(vt, k.NumberTracker):
         return _symbolic_numbers.specialised(t, vt)
@@ -448,7 +449,7 @@ def key_with_identities(t: Space, hashed: Any) -> Any:
     is_known = has_thing or type(hashed) is Identity
     found = (is_known and t.heap.get(id(thing))) or k.ConstantTracker(thing)
     if type(hashed) is RefTo:
-        return k.WeakrefTracker(found)
+        return WeakrefTracker(found)
     return k.IdTracker(found) if has_thing else found
 
 
@@ -465,7 +466,7 @@ def key_made(t: Space, key: Any) -> tuple[Any, Source]:
     if isinstance(key, k.IdTracker):
         thing, source = key_made(t, key.thing)
         return id(thing), CallSource(id, source)
-    if isinstance(key, k.WeakrefTracker):
+    if isinstance(key, WeakrefTracker):
         thing, source = key_made(t, key.target)
         return weakref.ref(thing), CallSource(weakref.ref, source)
     value = key.value if isinstance(key, k.ConstantTracker) else key.real

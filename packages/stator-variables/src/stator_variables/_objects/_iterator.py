@@ -14,6 +14,7 @@ from stator_guards import CallSource, Equals, ItemSource, Length, Source, TypeIs
 
 from stator_variables._emitter import Emitter
 from stator_variables._objects import _dictionary, _itertools
+from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._view import VIEW_CLASSES, ViewTracker, of_base
 from stator_variables._runtime._contents import plain_lookup
@@ -31,6 +32,9 @@ from stator_variables._runtime._support import (
 )
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
+
+builders = BuilderTable()
+
 
 _DICTS: tuple[dict[Any, Any], ...] = ({}, collections.OrderedDict())
 _VIEWED = [getattr(of, part)() for of in _DICTS for part in VIEW_CLASSES]
@@ -67,7 +71,26 @@ class IteratorTracker(VariableTracker):
         return e.bind(self, write(e, self))
 
 
+def _iterator_classes() -> list[type]:
+    """Builtin iterators and dict views, whose state can be read."""
+    dicts: list[Any] = [{}, {}.values(), {}.items(), collections.OrderedDict()]
+    made: list[Any] = [[], (), "", "é", b"", range(0), range(1 << 70), set(), *dicts]
+    reversible: list[Any] = [[], {}, {}.values(), {}.items()]
+    backwards = [reversed(x) for x in reversible]
+    classes = [
+        *map(type, map(iter, made)),
+        *map(type, backwards),
+        reversed,
+        zip,
+        map,
+        filter,
+        enumerate,
+    ]
+    return [*classes, *(view for views in VIEW_CLASSES.values() for view in views)]
+
+
 # -- reading existing ones --------------------------------------------------------------------------------------------
+@builders.by_class.handles(*_iterator_classes())
 def build(t: Space, real: Any, source: Source) -> Any:
     t.guard(source, TypeIs(type(real)))
     if type(real) in VIEWS:

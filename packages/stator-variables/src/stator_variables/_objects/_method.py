@@ -3,13 +3,18 @@
 import types
 from typing import Any
 
+import stator_guards as guards
 from stator_guards import TypeIs
 
+from stator_variables import _kinds as k
 from stator_variables._emitter import Emitter
 from stator_variables._kinds import is_none
+from stator_variables._objects._builder_table import BuilderTable, build_by_identity, field
 from stator_variables._objects._lookup import defines
-from stator_variables._space import real_of, source_of
+from stator_variables._space import Space, real_of, source_of
 from stator_variables._tracker import VariableTracker
+
+builders = BuilderTable()
 
 
 class MethodTracker(VariableTracker):
@@ -43,3 +48,55 @@ class MethodTracker(VariableTracker):
                 f"{e.capture(classmethod, 'Classmethod')}({function}).__get__(None, {receiver})",
             )
         return e.bind(self, f"{e.capture(types.MethodType, 'Method')}({function}, {receiver})")
+
+
+@builders.by_class.handles(types.MethodType)
+def build_method(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+    t.guard(source, guards.TypeIs(types.MethodType))
+    return MethodTracker(field(t, real, "__func__", source), field(t, real, "__self__", source))
+
+
+@builders.by_class.handles(types.BuiltinFunctionType)
+def build_builtin_function(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+    """A C function; one bound to an object (`some_list.append`) is a method of that object."""
+    owner = getattr(real, "__self__", None)
+    of_none = (
+        owner is None
+        or isinstance(owner, types.ModuleType | type)
+        or type(owner).__name__ == "ScriptFunction"
+    )
+    if of_none or (descriptor := _descriptor_of(type(owner), real)) is None:
+        return build_by_identity(t, real, source)
+    t.guard(source, guards.TypeIs(type(real)))
+    t.guard(guards.AttrSource(source, "__name__"), guards.Equals(real.__name__))
+    t.guard(guards.AttrSource(source, "__self__"), guards.TypeIs(type(owner)))
+    return MethodTracker(
+        k.BuiltinTracker(descriptor), field(t, real, "__self__", source), type(real)
+    )
+
+
+@builders.by_class.handles(types.MethodWrapperType)
+def build_method_wrapper(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+    """A slot of a C class bound to an object (`some_object.__setattr__`): a method of that object."""
+    descriptor = vars(real.__objclass__).get(real.__name__)
+    if not isinstance(descriptor, types.WrapperDescriptorType) or isinstance(
+        real.__self__, types.ModuleType | type
+    ):
+        return build_by_identity(t, real, source)
+    t.guard(source, guards.TypeIs(types.MethodWrapperType))
+    t.guard(guards.AttrSource(source, "__name__"), guards.Equals(real.__name__))
+    t.guard(guards.AttrSource(source, "__objclass__"), guards.Is(real.__objclass__))
+    receiver = field(t, real, "__self__", source)
+    return MethodTracker(k.BuiltinTracker(descriptor), receiver, types.MethodWrapperType)
+
+
+def _descriptor_of(cls: type, real: Any) -> Any:
+    """The method descriptor a bound C method was made from; a subclass may override its name."""
+    for base in cls.__mro__:
+        found = base.__dict__.get(real.__name__)
+        if (
+            isinstance(found, types.MethodDescriptorType)
+            and found.__get__(real.__self__, type(real.__self__)) == real
+        ):
+            return found
+    return None

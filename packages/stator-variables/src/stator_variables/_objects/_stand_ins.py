@@ -11,6 +11,8 @@ from stator_guards import CapturedSource, Is
 
 from stator_variables import _kinds as k
 from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._partial import PartialTracker
+from stator_variables._objects._recipe import KEY_WRAPPER, RecipeTracker
 from stator_variables._objects._set import SetTracker, made_again
 from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._objects._wrapping import ATOMS, attributes_of
@@ -53,7 +55,7 @@ def _made_stand_in(t: Space, vt: Any) -> Any:
         return vt.cls([stand_in(t, item) for item in vt.entries.values()])
     if isinstance(vt, DictTracker) and vt.cls is dict:
         return {stand_in(t, key): stand_in(t, value) for key, value in t.items(vt)}
-    if isinstance(vt, k.RecipeTracker):
+    if isinstance(vt, RecipeTracker):
         named = {name: stand_in(t, value) for name, value in vt.kwargs.items()}
         return vt.make([stand_in(t, value) for value in vt.args], named)
     if isinstance(vt, k.FunctionTracker):
@@ -104,7 +106,7 @@ def _object(t: Space, vt: Any) -> Any:
 
 def field_of(t: Space, vt: Any, name: str) -> Any:
     """What a property, `classmethod` or `staticmethod` was made with, by name; the object of a key; else MISSING."""
-    if vt.cls is k.KEY_WRAPPER and name == "obj":
+    if vt.cls is KEY_WRAPPER and name == "obj":
         return vt.args[1] if len(vt.args) > 1 else k.NONE
     if vt.cls not in (property, classmethod, staticmethod):
         return MISSING
@@ -132,7 +134,7 @@ def known_value(t: Space, vt: Any) -> Any:
 def _made(t: Space, vt: Any) -> Any:
     if vt.constant() is not MISSING:
         return vt.constant()
-    if isinstance(vt, k.PartialTracker):
+    if isinstance(vt, PartialTracker):
         named = {name: known_value(t, value) for name, value in vt.kwargs.items()}
         return vt.cls(
             known_value(t, vt.function), *(known_value(t, arg) for arg in vt.args), **named

@@ -5,9 +5,16 @@ import types
 from collections import OrderedDict
 from typing import Any
 
+import stator_guards as guards
+
 from stator_variables._emitter import Emitter
+from stator_variables._objects._builder_table import BuilderTable
+from stator_variables._objects._wrapping import behind_proxy
 from stator_variables._runtime._contents import may_answer
+from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
+
+builders = BuilderTable()
 
 
 class ViewTracker(VariableTracker):
@@ -58,3 +65,9 @@ def of_base(e: Any, of: Any, method: str, otherwise: str) -> str:
     ):  # a tuple is reversed by C itself
         return otherwise.format(name)
     return f"{e.capture(getattr(base, method), base.__name__ + method)}({name})"
+
+
+@builders.by_class.handles(types.MappingProxyType)
+def build_mappingproxy(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+    t.guard(source, guards.TypeIs(types.MappingProxyType))
+    return ProxyTracker(t.wrap(behind_proxy(real), guards.CallSource(behind_proxy, source)))

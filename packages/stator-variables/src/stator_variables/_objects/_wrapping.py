@@ -1,6 +1,6 @@
 """Trackers of existing values, made when they are first used, and what their making has in common.
 
-`wrap` is lazy: nothing is read and nothing guarded until then. `_builders.py` has the builder of each kind of object.
+`wrap` is lazy: nothing is read and nothing guarded until then. `_registry.py` has the builder of each class of objects.
 """
 
 import enum
@@ -189,3 +189,8 @@ def attributes_of(vt: Any) -> dict[str, Any]:
 
 
 _PLAIN = frozenset(map(id, (*ATOMS, *VALUES, *SINGLETONS, *PATHS, *BY_IDENTITY)))
+
+
+def build_object(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+    t.guard(source, guards.TypeIs(type(real)))
+    return with_namespace(t, k.ObjectTracker(type(real), real), real, source)

@@ -13,6 +13,7 @@ from stator_guards import AttrSource, Source
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _classes, _dictionary, _exceptions, _lookup
+from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._exception import ExceptionTracker
 from stator_variables._objects._raising import complain, throw
@@ -126,7 +127,7 @@ def _set_through(t: Space, raw: Any, source: Source, vt: Any, name: str, value: 
         return _set_exception_field(t, vt, name, value)
     if name == "__dict__" and _may_be_namespace(vt, value):
         return _set_namespace(t, vt, value)
-    if isinstance(vt, k.CellTracker) and name == "cell_contents":
+    if isinstance(vt, CellTracker) and name == "cell_contents":
         return t.write(vt, content=NULL if value is MISSING else value)
     raise t.unsupported("c-attribute-write", f"setting {name} of {vt.cls.__qualname__}")
 

@@ -40,6 +40,8 @@ from stator_variables._objects import (
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._raising import absent, attempt, complain, name_in_slots, throw
+from stator_variables._objects._recipe import RecipeTracker
+from stator_variables._objects._super import SuperTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrapping import captured_dict, instance_dict, wrap_present
 from stator_variables._pure import CYTHON_FUNCTION
@@ -86,7 +88,7 @@ def get_method(t: Space, vt: Any, name: str) -> Any:
 
 def _found(t: Space, vt: Any, name: str) -> Any:
     refuse_proxy(t, vt, name)
-    if isinstance(vt, k.SuperTracker):
+    if isinstance(vt, SuperTracker):
         return super_attribute(t, vt, name)
     if isinstance(vt, k.TensorTracker) and not t.overrides.modes:
         found = _tensor_attributes.read(t, vt, name)
@@ -97,10 +99,7 @@ def _found(t: Space, vt: Any, name: str) -> Any:
         and (found := _functions.of_method(t, vt, name)) is not MISSING
     ):
         return found
-    if (
-        isinstance(vt, k.RecipeTracker)
-        and (found := _stand_ins.field_of(t, vt, name)) is not MISSING
-    ):
+    if isinstance(vt, RecipeTracker) and (found := _stand_ins.field_of(t, vt, name)) is not MISSING:
         return found
     return _read_by_hooks(t, vt, name) if has_hook(t, vt) else _or_fall_back(t, vt, name)
 

@@ -18,6 +18,7 @@ from stator_variables._objects._exception import ExceptionTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import guarded_lookup, is_subtype, type_lookup
 from stator_variables._objects._method import MethodTracker
+from stator_variables._objects._partial import PartialTracker
 from stator_variables._objects._raising import complain, name_of, throw
 from stator_variables._objects._set import SetTracker
 from stator_variables._objects._tuple import TupleTracker
@@ -41,7 +42,7 @@ def call(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
         return call_builtin(t, function, args, kwargs)
     if isinstance(function, k.ClassTracker):
         return construct(t, function, list(args), kwargs)
-    if isinstance(function, k.PartialTracker):
+    if isinstance(function, PartialTracker):
         return call(t, function.function, [*function.args, *args], {**function.kwargs, **kwargs})
     if isinstance(function, k.GraphFunction):
         return function.handler(t, list(args), kwargs)

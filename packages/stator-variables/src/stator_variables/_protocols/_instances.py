@@ -18,6 +18,7 @@ from stator_variables._objects._lookup import defines, guarded_lookup, is_subtyp
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import as_constant
 from stator_variables._objects._raising import attempt, throw
+from stator_variables._objects._super import SuperTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _attributes, _calls
 from stator_variables._space import Space
@@ -266,4 +267,4 @@ def _super(t: Space, start: Any, receiver: Any) -> Any:
         raise t.unsupported(
             "bad-arguments", "super() of an object that is no instance of the class"
         )
-    return k.SuperTracker(start, receiver)
+    return SuperTracker(start, receiver)

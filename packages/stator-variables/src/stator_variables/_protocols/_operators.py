@@ -38,6 +38,7 @@ from stator_variables._objects._method_table import COMPARISONS
 from stator_variables._objects._raising import attempt, complain
 from stator_variables._objects._set import SetTracker
 from stator_variables._objects._tuple import SequenceTracker
+from stator_variables._objects._weakrefs import WeakrefTracker
 from stator_variables._protocols import _attributes, _containers, _folding, _iteration
 from stator_variables._pure import NUMBERS, PATHS, is_number_of_numpy
 from stator_variables._runtime._contents import plain_lookup
@@ -410,9 +411,7 @@ def same_object(t: Space, left: Any, right: Any) -> bool:
             for vt in (left, right)
         ]
         return sides[0] is sides[1]
-    if isinstance(left, k.WeakrefTracker) and all(
-        _is_only_reference(t, vt) for vt in (left, right)
-    ):
+    if isinstance(left, WeakrefTracker) and all(_is_only_reference(t, vt) for vt in (left, right)):
         return same_object(t, left.target, right.target)
     if left.real is not MISSING and right.real is not MISSING:
         if left.real is right.real:
@@ -436,8 +435,8 @@ _NUMBERS = (int, float, complex, str, bytes, *NUMBERS, *PATHS)
 
 def _is_only_reference(t: Space, vt: Any) -> bool:
     """An object that is alive has one weak reference without a callback, whoever asks for it."""
-    if not isinstance(vt, k.WeakrefTracker) or vt.source is None:
-        return isinstance(vt, k.WeakrefTracker)
+    if not isinstance(vt, WeakrefTracker) or vt.source is None:
+        return isinstance(vt, WeakrefTracker)
     alone = vt.real.__callback__ is None
     t.guard(AttrSource(vt.source, "__callback__"), IsNone() if alone else IsNotNone())
     return alone and not k.is_none(vt.target)

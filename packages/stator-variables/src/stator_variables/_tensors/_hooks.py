@@ -27,6 +27,7 @@ from stator_variables._emitter import Emitter, StaysInGraph, filled, refers_to
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import TupleTracker
+from stator_variables._objects._weakrefs import WeakrefTracker
 from stator_variables._objects._wrapping import new_namespace
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
@@ -236,11 +237,11 @@ def make_handle(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """A handle for the hooks of a module. It is made natively, as its number is another one in each call."""
     extra = kwargs.get("extra_dict", k.NONE)
     dicts = extra.items if isinstance(extra, ListTracker) else [extra]
-    more = [k.WeakrefTracker(each) for each in dicts if isinstance(each, DictTracker)]
+    more = [WeakrefTracker(each) for each in dicts if isinstance(each, DictTracker)]
     are_known = len(more) == len(dicts) or k.is_none(extra)
     if len(args) != 1 or not isinstance(args[0], DictTracker) or not are_known or t.touched:
         return MISSING
-    handle = _new_handle(k.WeakrefTracker(args[0]), TupleTracker(more, tuple))
+    handle = _new_handle(WeakrefTracker(args[0]), TupleTracker(more, tuple))
     return _recorded(t, RemovableHandle, args, handle, None, **kwargs)
 
 
