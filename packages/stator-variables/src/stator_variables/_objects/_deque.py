@@ -80,7 +80,7 @@ def new(t: Space, cls: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 @methods.handles(deque.__init__, takes=(0, 2), named=("iterable", "maxlen"))
-def init(t: Space, vt: Any, iterable: Any = None, maxlen: Any = k.NONE) -> Any:
+def init(t: Space, vt: DequeTracker, iterable: Any = None, maxlen: Any = k.NONE) -> Any:
     limit = None if k.is_none(maxlen) else _limit(t, maxlen)
     if vt.source is not None:
         raise t.unsupported("bad-arguments", "__init__ of a deque that exists already")
@@ -98,7 +98,7 @@ def _limit(t: Space, maxlen: Any) -> int:
 
 
 @methods.handles(deque.appendleft, takes=1)
-def appendleft(t: Space, vt: Any, item: Any) -> None:
+def appendleft(t: Space, vt: DequeTracker, item: Any) -> None:
     replace_items(t, vt, [item, *vt.items][: vt.maxlen])
 
 
@@ -109,24 +109,24 @@ methods.handles(deque.reverse, takes=0)(_list.reverse)
 
 
 @methods.handles(deque.remove, takes=1)
-def remove(t: Space, vt: Any, item: Any) -> Any:
+def remove(t: Space, vt: DequeTracker, item: Any) -> Any:
     return _list.remove(t, vt, item, "{} is not in deque")
 
 
 @methods.handles(deque.extend, takes=1)
-def extend(t: Space, vt: Any, iterable: Any) -> Any:
+def extend(t: Space, vt: DequeTracker, iterable: Any) -> Any:
     iterable = ListTracker(vt.items, list) if iterable is vt else iterable
     return t.for_each(iterable, lambda item: _list.append(t, vt, item))
 
 
 @methods.handles(deque.extendleft, takes=1)
-def extendleft(t: Space, vt: Any, iterable: Any) -> Any:
+def extendleft(t: Space, vt: DequeTracker, iterable: Any) -> Any:
     iterable = ListTracker(vt.items, list) if iterable is vt else iterable
     return t.for_each(iterable, lambda item: appendleft(t, vt, item))
 
 
 @methods.handles(deque.pop, takes=0)
-def pop(t: Space, vt: Any, index: int = -1) -> Any:
+def pop(t: Space, vt: DequeTracker, index: int = -1) -> Any:
     if (item := _list.take(t, vt, index)) is not MISSING:
         return item
     if not vt.items:
@@ -135,44 +135,44 @@ def pop(t: Space, vt: Any, index: int = -1) -> Any:
 
 
 @methods.handles(deque.popleft, takes=0)
-def popleft(t: Space, vt: Any) -> Any:
+def popleft(t: Space, vt: DequeTracker) -> Any:
     return pop(t, vt, 0)
 
 
 @methods.handles(deque.insert, takes=2)
-def insert(t: Space, vt: Any, where: Any, item: Any) -> Any:
+def insert(t: Space, vt: DequeTracker, where: Any, item: Any) -> Any:
     if vt.maxlen is not None and len(vt.items) >= vt.maxlen:
         throw(IndexError, "deque already at its maximum size")
     return _list.insert(t, vt, where, item)
 
 
 @methods.handles(deque.rotate, takes=(0, 1))
-def rotate(t: Space, vt: Any, steps: Any = _ONE) -> None:
+def rotate(t: Space, vt: DequeTracker, steps: Any = _ONE) -> None:
     rotated = deque(vt.items)
     rotated.rotate(needed_index(t, steps))
     replace_items(t, vt, list(rotated))
 
 
 @methods.handles(deque.copy, deque.__copy__, takes=0)
-def copy(t: Space, vt: Any) -> Any:
+def copy(t: Space, vt: DequeTracker) -> Any:
     if vt.cls is not deque:
         raise t.unsupported("container-subclass", "a copy of a subclass of deque")
     return new_deque(deque, list(vt.items), vt.maxlen)
 
 
 @methods.handles(deque.maxlen, takes=0)
-def maxlen(t: Space, vt: Any) -> Any:
+def maxlen(t: Space, vt: DequeTracker) -> Any:
     return k.ConstantTracker(vt.maxlen)
 
 
 @methods.handles(deque.__getitem__)
-def getitem(t: Space, vt: Any, key: Any) -> Any:
+def getitem(t: Space, vt: DequeTracker, key: Any) -> Any:
     if (item := _list.at_end(t, vt, key)) is not MISSING:
         return item
     return vt.items[_at(t, vt, key)]
 
 
-def _at(t: Space, vt: Any, key: Any) -> int:
+def _at(t: Space, vt: DequeTracker, key: Any) -> int:
     refuse_asked(t, vt, "__len__")  # where the index is negative
     if (found := t.index_of(key)) is None:
         complain(t, TypeError, "sequence index must be integer, not '", key.cls, "'")
@@ -180,19 +180,19 @@ def _at(t: Space, vt: Any, key: Any) -> int:
 
 
 @methods.handles(deque.__setitem__)
-def setitem(t: Space, vt: Any, key: Any, value: Any) -> None:
+def setitem(t: Space, vt: DequeTracker, key: Any, value: Any) -> None:
     at = _at(t, vt, key)
     change_items(t, vt, lambda items: items.__setitem__(at, value), structural=False)
 
 
 @methods.handles(deque.__delitem__)
-def delitem(t: Space, vt: Any, key: Any) -> None:
+def delitem(t: Space, vt: DequeTracker, key: Any) -> None:
     at = _at(t, vt, key)
     change_items(t, vt, lambda items: items.pop(at))
 
 
 @methods.handles(deque.__reversed__, takes=0)
-def reversed_(t: Space, vt: Any) -> Any:
+def reversed_(t: Space, vt: DequeTracker) -> Any:
     return IteratorTracker(
         type(reversed(deque())), "deque reversed", [vt, len(vt.items), vt.structure]
     )
@@ -210,23 +210,23 @@ def add(t: Space, left: Any, right: Any) -> Any:
 
 
 @methods.handles(deque.__iadd__)
-def iadd(t: Space, vt: Any, iterable: Any) -> Any:
+def iadd(t: Space, vt: DequeTracker, iterable: Any) -> Any:
     return then(extend(t, vt, iterable), vt)
 
 
 @methods.handles(deque.__mul__, deque.__rmul__)
-def mul(t: Space, vt: Any, factor: Any) -> Any:
+def mul(t: Space, vt: DequeTracker, factor: Any) -> Any:
     made = copy(t, vt)
     made.items = _repeated(t, made, factor)
     return made
 
 
 @methods.handles(deque.__imul__)
-def imul(t: Space, vt: Any, factor: Any) -> Any:
+def imul(t: Space, vt: DequeTracker, factor: Any) -> Any:
     replace_items(t, vt, _repeated(t, vt, factor))
     return vt
 
 
-def _repeated(t: Space, vt: Any, factor: Any) -> list[Any]:
+def _repeated(t: Space, vt: DequeTracker, factor: Any) -> list[Any]:
     items = list(vt.items) * _sequence.times(t, vt, factor)
     return items if vt.maxlen is None else items[max(len(items) - vt.maxlen, 0) :]

@@ -24,7 +24,7 @@ from stator_variables._objects._number_builders import symbolic_number
 from stator_variables._objects._raising import complain, throw
 from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._objects._wrapping import read_items, with_namespace
-from stator_variables._space import Space
+from stator_variables._space import Space, source_of
 from stator_variables._tracker import MISSING, VariableTracker
 
 builders = BuilderTable()
@@ -40,7 +40,6 @@ class ListTracker(SequenceTracker):
 
     base: type = list
     maxlen: int | None = None  # of a deque
-    structure = 0  # counts what an iterator over a deque objects to
     unread: Callable[[], list[Any]] | None = None
     added: list[Any]
     taken = (0, 0)
@@ -115,19 +114,19 @@ def is_open(vt: Any) -> bool:
     return is_unread and vt.cls is vt.base and vt.maxlen is None
 
 
-def has_more(t: Space, vt: Any) -> bool:
+def has_more(t: Space, vt: ListTracker) -> bool:
     """Return True if an unread list is not empty; False also for what has to be read to know."""
     return is_open(vt) and (bool(vt.added) or _relies(t, vt, sum(vt.taken) + 1))
 
 
-def _relies(t: Space, vt: Any, length: int) -> bool:
+def _relies(t: Space, vt: ListTracker, length: int) -> bool:
     if len(vt.real) < length:
         return False
     t.need_length(vt.source, length)
     return True
 
 
-def at_end(t: Space, vt: Any, key: Any) -> Any:
+def at_end(t: Space, vt: ListTracker, key: Any) -> Any:
     """The item at a negative constant index, or at the front of a deque; MISSING where more has to be read."""
     if key.cls is not int or not isinstance(key, k.ConstantTracker) or not is_open(vt):
         return MISSING
@@ -141,14 +140,14 @@ def at_end(t: Space, vt: Any, key: Any) -> Any:
     return _existing(t, vt, index - back) if _relies(t, vt, front + back - index) else MISSING
 
 
-def _existing(t: Space, vt: Any, index: int) -> Any:
+def _existing(t: Space, vt: ListTracker, index: int) -> Any:
     try:
-        return t.wrap(vt.real[index], ItemSource(vt.source, index))
+        return t.wrap(vt.real[index], ItemSource(source_of(vt), index))
     except IndexError:  # another thread took it
         return MISSING
 
 
-def take(t: Space, vt: Any, index: int) -> Any:
+def take(t: Space, vt: ListTracker, index: int) -> Any:
     """`vt.pop(index)` of an unread list, for its first item or its last, or MISSING where more has to be read."""
     if index not in (0, -1) or not is_open(vt):
         return MISSING
@@ -166,7 +165,7 @@ def take(t: Space, vt: Any, index: int) -> Any:
     return item
 
 
-def _note(t: Space, vt: Any, item: Any, taken: tuple[int, int]) -> None:
+def _note(t: Space, vt: ListTracker, item: Any, taken: tuple[int, int]) -> None:
     t.note_release(item, vt)
     before, vt.taken = vt.taken, taken
     vt.structure += 1
@@ -184,13 +183,13 @@ def _note(t: Space, vt: Any, item: Any, taken: tuple[int, int]) -> None:
 
 
 # -- changes ----------------------------------------------------------------------------------------------------------
-def replace_items(t: Space, vt: Any, items: list[Any], *, structural: bool = True) -> None:
+def replace_items(t: Space, vt: ListTracker, items: list[Any], *, structural: bool = True) -> None:
     """Every other mutation: the new items, undone together."""
     t.write(vt, items=items, structure=vt.structure + structural)
 
 
 def change_items(
-    t: Space, vt: Any, change: Callable[[list[Any]], Any], *, structural: bool = True
+    t: Space, vt: ListTracker, change: Callable[[list[Any]], Any], *, structural: bool = True
 ) -> Any:
     """What `change` gives for a copy of the items, which become the list's."""
     items = list(vt.items)
@@ -199,7 +198,7 @@ def change_items(
     return found
 
 
-def append(t: Space, vt: Any, item: Any) -> None:
+def append(t: Space, vt: ListTracker, item: Any) -> None:
     if vt.maxlen is None and (vt.source is None or vt.unread is not None):
         _append_unread(t, vt, item)
         return
@@ -209,7 +208,7 @@ def append(t: Space, vt: Any, item: Any) -> None:
     replace_items(t, vt, items)
 
 
-def _append_unread(t: Space, vt: Any, item: Any) -> None:
+def _append_unread(t: Space, vt: ListTracker, item: Any) -> None:
     """Nobody needs to know what is there already: a list that grows from call to call is no reason to compile again."""
     vt.added.append(item)
     vt.structure += 1
@@ -222,7 +221,7 @@ def _append_unread(t: Space, vt: Any, item: Any) -> None:
     t.change(vt)
 
 
-def extend(t: Space, vt: Any, iterable: Any) -> Any:
+def extend(t: Space, vt: ListTracker, iterable: Any) -> Any:
     """Item by item, as C does it for all but lists and tuples: the iterable may look at the list, or raise half way."""
     if _sequence.is_plain_sequence(t, iterable):
         return _extend_at_once(t, vt, iterable.items)
@@ -232,13 +231,13 @@ def extend(t: Space, vt: Any, iterable: Any) -> Any:
     return t.for_each(iterable, lambda item: append(t, vt, item), asks_length=True)
 
 
-def _extend_at_once(t: Space, vt: Any, items: Sequence[Any]) -> Any:
+def _extend_at_once(t: Space, vt: ListTracker, items: Sequence[Any]) -> Any:
     for item in list(items):
         append(t, vt, item)
     return k.NONE
 
 
-def extend_display(t: Space, vt: Any, iterable: Any) -> Any:
+def extend_display(t: Space, vt: ListTracker, iterable: Any) -> Any:
     """`[*iterable]`, which has an error text of its own."""
     if not defines(t, iterable.cls, "__iter__", "__getitem__"):
         complain(t, TypeError, "Value after * must be an iterable, not ", iterable.cls)
@@ -251,7 +250,7 @@ methods.handles(list.extend)(extend)
 
 # -- methods ----------------------------------------------------------------------------------------------------------
 @methods.handles(list.__len__)
-def length(t: Space, vt: Any) -> Any:
+def length(t: Space, vt: ListTracker) -> Any:
     """The length of an unread list is a number that is read: an input of the graph once it has changed."""
     if not is_open(vt) or vt.source is None:
         return k.ConstantTracker(len(vt.items))
@@ -264,7 +263,7 @@ def length(t: Space, vt: Any) -> Any:
 
 
 @methods.handles(list.__getitem__, takes=1)
-def getitem(t: Space, vt: Any, key: Any) -> Any:
+def getitem(t: Space, vt: ListTracker, key: Any) -> Any:
     if (part := slice_of(t, key)) is not None:
         return ListTracker(_sequence.sliced(vt, part), list)
     if (item := at_end(t, vt, key)) is not MISSING:
@@ -273,7 +272,7 @@ def getitem(t: Space, vt: Any, key: Any) -> Any:
 
 
 @methods.handles(list.__setitem__)
-def setitem(t: Space, vt: Any, key: Any, value: Any) -> Any:
+def setitem(t: Space, vt: ListTracker, key: Any, value: Any) -> Any:
     if (part := slice_of(t, key)) is not None:
         return _set_slice(t, vt, part, value)
     index = _sequence.index_in(t, vt, key)
@@ -282,7 +281,7 @@ def setitem(t: Space, vt: Any, key: Any, value: Any) -> Any:
 
 
 @operation
-def _set_slice(t: Space, vt: Any, part: slice, value: Any) -> Any:
+def _set_slice(t: Space, vt: ListTracker, part: slice, value: Any) -> Any:
     plain = part.step in (None, 1)
     text = "can only assign an iterable" if plain else "must assign iterable to extended slice"
     found = yield from settle(t.drain(value, saying=text))
@@ -294,7 +293,7 @@ def _set_slice(t: Space, vt: Any, part: slice, value: Any) -> Any:
 
 
 @methods.handles(list.__delitem__)
-def delitem(t: Space, vt: Any, key: Any) -> None:
+def delitem(t: Space, vt: ListTracker, key: Any) -> None:
     where: Any = slice_of(t, key)
     if where is None:
         where = _sequence.index_in(t, vt, key)
@@ -304,36 +303,36 @@ def delitem(t: Space, vt: Any, key: Any) -> None:
 
 
 @methods.handles(list.__reversed__)
-def reversed_(t: Space, vt: Any) -> Any:
+def reversed_(t: Space, vt: ListTracker) -> Any:
     return IteratorTracker(type(reversed([])), "reversed", [vt, len(vt.items)])
 
 
 @methods.handles(list.__init__, takes=(0, 1))
-def init(t: Space, vt: Any, *iterable: Any) -> Any:
+def init(t: Space, vt: ListTracker, *iterable: Any) -> Any:
     if vt.items:
         replace_items(t, vt, [])
     return extend(t, vt, *iterable) if iterable else k.NONE
 
 
 @methods.handles(list.__iadd__)
-def iadd(t: Space, vt: Any, iterable: Any) -> Any:
+def iadd(t: Space, vt: ListTracker, iterable: Any) -> Any:
     return then(extend(t, vt, iterable), vt)
 
 
 @methods.handles(list.__imul__)
-def imul(t: Space, vt: Any, factor: Any) -> Any:
+def imul(t: Space, vt: ListTracker, factor: Any) -> Any:
     replace_items(t, vt, vt.items * _sequence.times(t, vt, factor))
     return vt
 
 
 @methods.handles(list.insert)
-def insert(t: Space, vt: Any, where: Any, item: Any) -> None:
+def insert(t: Space, vt: ListTracker, where: Any, item: Any) -> None:
     at = needed_index(t, where)
     change_items(t, vt, lambda items: items.insert(at, item))
 
 
 @methods.handles(list.pop)
-def pop(t: Space, vt: Any, where: Any = None) -> Any:
+def pop(t: Space, vt: ListTracker, where: Any = None) -> Any:
     index = -1 if where is None else needed_index(t, where)
     if (item := take(t, vt, index)) is not MISSING:
         return item
@@ -345,7 +344,9 @@ def pop(t: Space, vt: Any, where: Any = None) -> Any:
 
 @methods.handles(list.remove)
 @operation
-def remove(t: Space, vt: Any, item: Any, complaint: str = "list.remove(x): x not in list") -> Any:
+def remove(
+    t: Space, vt: ListTracker, item: Any, complaint: str = "list.remove(x): x not in list"
+) -> Any:
     at = yield from _sequence.place_of(t, vt, item, 0, None, complaint)
     change_items(
         t, vt, lambda items: items.__delitem__(slice(at, at + 1))
@@ -354,23 +355,23 @@ def remove(t: Space, vt: Any, item: Any, complaint: str = "list.remove(x): x not
 
 
 @methods.handles(list.clear)
-def clear(t: Space, vt: Any) -> None:
+def clear(t: Space, vt: ListTracker) -> None:
     replace_items(t, vt, [])
 
 
 @methods.handles(list.copy)
-def copy(t: Space, vt: Any) -> Any:
+def copy(t: Space, vt: ListTracker) -> Any:
     return ListTracker(vt.items, list)
 
 
 @methods.handles(list.reverse)
-def reverse(t: Space, vt: Any) -> None:
+def reverse(t: Space, vt: ListTracker) -> None:
     replace_items(t, vt, vt.items[::-1], structural=False)
 
 
 @methods.handles(list.sort)
 @operation
-def sort(t: Space, vt: Any, key: Any = None, reverse: Any = None) -> Any:
+def sort(t: Space, vt: ListTracker, key: Any = None, reverse: Any = None) -> Any:
     """The list is empty while it is sorted; code that changes it then is left to CPython."""
     before, order = vt.items, [*range(len(vt.items))]
     failure = None

@@ -24,7 +24,7 @@ methods = MethodTable("sequence method")
 
 
 def index_in(
-    t: Space, vt: Any, key: Any, complaint: str = "list assignment index out of range"
+    t: Space, vt: SequenceTracker, key: Any, complaint: str = "list assignment index out of range"
 ) -> int:
     """Return an index that an item has, as a Python int."""
     if (index := t.index_of(key)) is None:
@@ -33,7 +33,7 @@ def index_in(
     return checked(vt, index, complaint)
 
 
-def checked(vt: Any, index: int, complaint: str) -> int:
+def checked(vt: SequenceTracker, index: int, complaint: str) -> int:
     if not is_size(index):
         throw(IndexError, "cannot fit 'int' into an index-sized integer")
     if not -len(vt.items) <= index < len(vt.items):
@@ -43,7 +43,7 @@ def checked(vt: Any, index: int, complaint: str) -> int:
 
 # -- iteration --------------------------------------------------------------------------------------------------------
 @methods.handles(list.__iter__, tuple.__iter__, deque.__iter__)
-def iterate(t: Space, vt: Any) -> Any:
+def iterate(t: Space, vt: SequenceTracker) -> Any:
     return sequence_iterator(vt)
 
 
@@ -53,7 +53,7 @@ def sequence_iterator(vt: Any) -> IteratorTracker:
     return IteratorTracker(type(iter(vt.base())), "sequence", [vt])
 
 
-def is_plain_sequence(t: Space, vt: Any) -> bool:
+def is_plain_sequence(t: Space, vt: SequenceTracker) -> bool:
     """Return True for a list or tuple that C goes through by its items, whatever is done meanwhile."""
     if not isinstance(vt, SequenceTracker) or vt.base is deque:
         return False
@@ -63,13 +63,13 @@ def is_plain_sequence(t: Space, vt: Any) -> bool:
 # -- searching --------------------------------------------------------------------------------------------------------
 @methods.handles(list.__contains__, tuple.__contains__, deque.__contains__)
 @operation
-def contains(t: Space, vt: Any, item: Any) -> Any:
+def contains(t: Space, vt: SequenceTracker, item: Any) -> Any:
     return k.ConstantTracker((yield from find(t, vt, item, 0, None)) is not None)
 
 
-def find(t: Space, vt: Any, item: Any, start: int, stop: int | None) -> Any:
+def find(t: Space, vt: SequenceTracker, item: Any, start: int, stop: int | None) -> Any:
     """The first position of an equal item, or None. The list may change under the comparisons, as in C."""
-    index, structure = start, getattr(vt, "structure", 0)
+    index, structure = start, vt.structure
     while index < len(vt.items) and (stop is None or index < stop):
         found = yield from settle(t.equal(vt.items[index], item))
         if vt.base is deque and vt.structure != structure:
@@ -85,7 +85,7 @@ def find(t: Space, vt: Any, item: Any, start: int, stop: int | None) -> Any:
 @methods.handles(list.index, tuple.index)
 @methods.handles(deque.index, takes=(1, 3))
 @operation
-def index(t: Space, vt: Any, item: Any, *bounds: Any) -> Any:
+def index(t: Space, vt: SequenceTracker, item: Any, *bounds: Any) -> Any:
     start, stop = (_bound(t, vt, bound) for bound in (*bounds, None, None)[:2])
     is_tuple = vt.base is tuple
     complaint = (
@@ -94,7 +94,9 @@ def index(t: Space, vt: Any, item: Any, *bounds: Any) -> Any:
     return k.ConstantTracker((yield from place_of(t, vt, item, start or 0, stop, complaint)))
 
 
-def place_of(t: Space, vt: Any, item: Any, start: int, stop: int | None, complaint: str) -> Any:
+def place_of(
+    t: Space, vt: SequenceTracker, item: Any, start: int, stop: int | None, complaint: str
+) -> Any:
     """`find`, which raises ValueError where there is no equal item."""
     if (at := (yield from find(t, vt, item, start, stop))) is None:
         text = (yield from settle(t.convert(item, "r"))).constant() if "{}" in complaint else ""
@@ -102,7 +104,7 @@ def place_of(t: Space, vt: Any, item: Any, start: int, stop: int | None, complai
     return at
 
 
-def _bound(t: Space, vt: Any, bound: Any) -> int | None:
+def _bound(t: Space, vt: SequenceTracker, bound: Any) -> int | None:
     if bound is None:
         return None
     if (found := t.index_of(bound)) is None:
@@ -112,7 +114,7 @@ def _bound(t: Space, vt: Any, bound: Any) -> int | None:
 
 @methods.handles(list.count, tuple.count, deque.count, takes=1)
 @operation
-def count(t: Space, vt: Any, item: Any) -> Any:
+def count(t: Space, vt: SequenceTracker, item: Any) -> Any:
     found, start = 0, 0
     while (at := (yield from find(t, vt, item, start, None))) is not None:
         found, start = found + 1, at + 1
@@ -153,13 +155,13 @@ def _dimension(t: Space, index: int, vt: Any) -> Any:
 
 
 @methods.handles(list.__mul__, tuple.__mul__, list.__rmul__, tuple.__rmul__)
-def mul(t: Space, vt: Any, factor: Any) -> Any:
+def mul(t: Space, vt: SequenceTracker, factor: Any) -> Any:
     count = times(t, vt, factor)
     cls = torch.Size if vt.cls is torch.Size else vt.base
     return vt if count == 1 and vt.cls is tuple else type(vt)(vt.items * count, cls)
 
 
-def times(t: Space, vt: Any, factor: Any) -> int:
+def times(t: Space, vt: SequenceTracker, factor: Any) -> int:
     if (found := t.index_of(factor)) is None:
         complain(t, TypeError, "can't multiply sequence by non-int of type '", factor.cls, "'")
     if found * len(vt.items) > _LARGEST:
@@ -219,7 +221,7 @@ def _compare(t: Space, left: Any, right: Any, symbol: str) -> Any:
 
 # -- tuples -----------------------------------------------------------------------------------------------------------
 @methods.handles(tuple.__getitem__, takes=1)
-def getitem(t: Space, vt: Any, key: Any) -> Any:
+def getitem(t: Space, vt: SequenceTracker, key: Any) -> Any:
     if (part := slice_of(t, key)) is None:
         return vt.items[index_in(t, vt, key, "tuple index out of range")]
     items = sliced(vt, part)
@@ -228,7 +230,7 @@ def getitem(t: Space, vt: Any, key: Any) -> Any:
     return TupleTracker(items, torch.Size if vt.cls is torch.Size else tuple)
 
 
-def sliced(vt: Any, part: slice) -> list[Any]:
+def sliced(vt: SequenceTracker, part: slice) -> list[Any]:
     if part.step == 0:
         throw(ValueError, "slice step cannot be zero")
     items: list[Any] = vt.items[part]
@@ -236,16 +238,16 @@ def sliced(vt: Any, part: slice) -> list[Any]:
 
 
 @methods.handles(tuple.__len__)
-def length(t: Space, vt: Any) -> Any:
+def length(t: Space, vt: SequenceTracker) -> Any:
     return k.ConstantTracker(len(vt.items))
 
 
 @methods.handles(tuple.__hash__)
-def hash_(t: Space, vt: Any) -> Any:
+def hash_(t: Space, vt: SequenceTracker) -> Any:
     """That of C, whatever the class of the tuple says."""
     return t.call(k.BuiltinTracker(hash), [TupleTracker(vt.items, tuple)], {})
 
 
 @methods.handles(vars(tuple)["__getnewargs__"])
-def getnewargs(t: Space, vt: Any) -> Any:
+def getnewargs(t: Space, vt: SequenceTracker) -> Any:
     return TupleTracker([TupleTracker(vt.items, tuple)], tuple)

@@ -25,6 +25,7 @@ class SequenceTracker(VariableTracker):
 
     base: type
     items: list[Any]
+    structure = 0  # counts what an iterator over a deque objects to
 
     def __init__(self, items: Iterable[Any], cls: type) -> None:
         self.items = list(items)
