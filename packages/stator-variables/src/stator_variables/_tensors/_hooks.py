@@ -24,6 +24,7 @@ from torch.utils.hooks import BackwardHook, RemovableHandle
 
 from stator_variables import _kinds as k
 from stator_variables._emitter import Emitter, StaysInGraph, filled, refers_to
+from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import TupleTracker
@@ -37,8 +38,6 @@ from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import MISSING, VariableTracker
 
 handlers: HandlerTable[Any, Any] = HandlerTable("hook")
-Args = list[Any]
-Kwargs = dict[str, Any]
 _REGISTER = torch.Tensor.register_hook
 _ACCUMULATED = torch.Tensor.register_post_accumulate_grad_hook
 _RETAIN: Any = torch._C.TensorBase.retain_grad
