@@ -17,8 +17,8 @@ def _of_torch(names: str) -> tuple[str, ...]:
 
 
 NATIVE_MODULES = _of_torch(
-    "_compile _dynamo _functorch _inductor _logging _subclasses autograd distributed fx jit multiprocessing onnx optim "
-    "profiler serialization utils.checkpoint utils.data"
+    "_compile _dynamo _functorch _inductor _logging _subclasses autograd distributed fx jit multiprocessing onnx "
+    "optim.lr_scheduler optim.swa_utils profiler serialization utils.checkpoint utils.data"
 )
 NATIVE_MODULES += ("linecache", "tokenize", "traceback")
 """Not model code: a call of a function defined there runs natively."""
@@ -85,7 +85,7 @@ def refuse_native(t: Space, function: Any) -> None:
 
 def _is_forward(function: Any, module: str) -> bool:
     """Whether it is the `forward` of an `nn.Module`: part of a model, wherever it is defined (`AveragedModel` is in
-    `optim`). Those of `distributed` find their parameters elsewhere."""
+    `optim.swa_utils`). Those of `distributed` find their parameters elsewhere."""
     owner, _, name = function.__qualname__.rpartition(".")
     cls = function.__globals__.get(owner) if name == "forward" else None
     return (
