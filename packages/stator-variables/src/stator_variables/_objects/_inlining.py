@@ -30,6 +30,9 @@ INLINED_MODULES = _of_torch(
 )
 """Exceptions from these."""
 
+COUNTED_STEP = "patch_track_step_called.<locals>.wrap_step.<locals>.wrapper"
+"""The step of an optimizer that has a scheduler of learning rates, which counts it."""
+
 NATIVE_TRANSFORMS = (
     "functionalize",
     "linearize",
@@ -77,6 +80,7 @@ def refuse_native(t: Space, function: Any) -> None:
         NATIVE_TRANSFORMS
     )
     inlined = inlined or real is torch.jit.annotate or _is_forward(real, module)
+    inlined = inlined or function.code.co_qualname.endswith(COUNTED_STEP)
     if real in NATIVE_FUNCTIONS or (_is_in(module, NATIVE_MODULES) and not inlined):
         raise t.unsupported(
             "not-inlined", f"{module}.{function.qualname} is of a module that is not traced into"
