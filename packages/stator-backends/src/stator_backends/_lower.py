@@ -92,6 +92,7 @@ class _Job:
     context: TracingContext
     positions: dict[Source, int]
     add_fake_kernels: Callable[[FakeTensorMode], None] | None = None
+    hides_floats: bool = False
 
 
 def lower(
@@ -108,6 +109,7 @@ def lower(
     keeps_history: bool = False,
     as_it_is: str = "",
     add_fake_kernels: Callable[[FakeTensorMode], None] | None = None,
+    hides_floats: bool = False,
 ) -> Lowered:
     """Compile `gm`, which belongs to the backend from here on.
 
@@ -118,7 +120,8 @@ def lower(
     `context` of the front end's own must not serve two graphs: compiling the backward, later, uses it. `keeps_history`:
     gradients of or for values inside the graph will be asked for, so it runs as it is. `as_it_is`: another reason for
     that, which `Lowered.refused` repeats. `add_fake_kernels` gives the mode of the compiler the
-    fake kernels that the trace had.
+    fake kernels that the trace had. `hides_floats`: a compiler gets no hint of the value of a symbolic float, so that
+    it cannot specialise on it.
     """
     if faults := check_graph(gm, example_inputs):
         raise MalformedGraph(tuple(faults))
@@ -143,10 +146,11 @@ def lower(
         tracing_context,
         attach_sources(gm),
         add_fake_kernels,
+        hides_floats,
     )
     if not job.spec.compiles:
         return attrs.evolve(_as_it_is(job), refused=refused)
-    _forget_floats()
+    _forget_floats(job)
     _keep_what_backward_needs()
     guards = _layout_guards(job)
     known, texts = _shape_guards(fake_mode), _session.generated_texts()
@@ -323,7 +327,7 @@ def _fresh_fakes(job: _Job, contexts: Mapping[Tensor, Any]) -> None:
             continue
         if (symbolic := contexts.get(value)) is None:
             symbolic = static_context(value, GraphInput(position))
-        if not _is_symbol_inside(node):
+        if job.hides_floats or not _is_symbol_inside(node):
             symbolic = without_number(symbolic)
         job.context.tensor_to_context[value] = symbolic
         if job.spec.fake_inputs:
@@ -386,11 +390,18 @@ def _layout_guards(job: _Job) -> list[InputGuard]:
     return [AliasLayout.of(job.inputs)]
 
 
-def _forget_floats() -> None:
-    """torch keeps the names of float symbols that it wants constant in one place for all compilations; names repeat."""
+def _forget_floats(job: _Job) -> None:
+    """Reset the names of float symbols that torch wants constant, which it keeps in one place for all compilations.
+
+    Symbols that are hidden from the compiler are in the `ShapeEnv` still; it is not to ask for them.
+    """
     state = getattr(sys.modules.get("torch._dynamo.symbolic_convert"), "TensorifyState", None)
-    if state is not None:
-        state.clear()
+    if state is None:
+        return
+    state.clear()
+    if job.hides_floats:
+        for symbol in getattr(job.fake_mode.shape_env, "backed_var_to_val", ()):
+            state.specialize(str(symbol))
 
 
 def _shape_guards(fake_mode: FakeTensorMode) -> list[Any]:
