@@ -125,13 +125,18 @@ def is_assumed_constant(function: Any) -> bool:
 
 
 _DISABLED = torch._compile._disable_dynamo(torch.random.manual_seed).__code__
+_TRACED = (torch.random.manual_seed, getattr(torch.optim.Optimizer.zero_grad, "__wrapped__"))
 
 
 def behind_bookkeeping(function: Any) -> Any:
     """The function that torch.compile wrapped for its own bookkeeping (it patches `Module.__init__`), or replaced by
-    one that it does not trace (`torch.manual_seed`), else None."""
-    if function.__code__ is _DISABLED and function.__wrapped__ is torch.random.manual_seed:
+    one that it does not trace (`torch.manual_seed`; `Adam._init_group`, with its first use), else None."""
+    if function.__code__ is _DISABLED and function.__wrapped__ in _TRACED:
         return function.__wrapped__
+    if getattr(function, "_torchdynamo_disable", False):
+        original = getattr(function, "_torchdynamo_orig_callable", None)
+        is_of_optimizer = _is_in(str(getattr(original, "__module__", "")), _of_torch("optim"))
+        return original if is_of_optimizer else None
     if getattr(function, "__module__", None) != "torch._dynamo.mutation_guard":
         return None
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
