@@ -7,7 +7,7 @@ both are views of `x`, to which it copies the outcome: that counts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import itemgetter
+from operator import add, attrgetter, itemgetter
 from typing import Any
 
 import torch
@@ -110,16 +110,25 @@ def count_together(one: Tensor, other: Tensor) -> bool:
 def keeping_versions(
     compiled: Compiled, counts: Mapping[int, int], apart: Mapping[int, int]
 ) -> Compiled:
+    if not (counts or apart):
+        return compiled
+    writes = tuple(counts.values())
+
     def call(*inputs: Any) -> Sequence[Any]:
-        tensors = tuple(inputs[position] for position in counts)
-        versions = tuple(inputs[position]._version + count for position, count in counts.items())
+        tensors = tuple(map(inputs.__getitem__, counts))
+        versions = tuple(map(add, map(_version_of, tensors), writes))
         results = compiled(*inputs)
         set_versions(tensors, versions)
+        if not apart:
+            return results
         return [
             _apart(result, apart[i]) if i in apart else result for i, result in enumerate(results)
         ]
 
-    return call if counts or apart else compiled
+    return call
+
+
+_version_of = attrgetter("_version")
 
 
 def _apart(result: Tensor, count: int) -> Tensor:

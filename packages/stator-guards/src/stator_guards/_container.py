@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from stator_guards._cells import SAFE_KEYS, Cells
+from stator_guards._cells import Cells
 from stator_guards._held import kept, key_of, real, same_keys, same_plain_keys, short
 from stator_guards._kind import Kind
 from stator_guards._part import written_key
@@ -126,7 +126,7 @@ class KeyPresent(Kind):
         return found is (self.operator == "in")
 
     def watch(self, value: Any, cells: Cells) -> bool:
-        return type(self.key) in SAFE_KEYS and cells.mapping(value)
+        return cells.lookup(value, real(self.key))
 
     @property
     def shown(self) -> str:
