@@ -388,7 +388,10 @@ class GraphFunction(VariableTracker):
     cls = types.FunctionType
 
     def __init__(
-        self, traced: GraphValue, handler: Callable[[Any, list[Any], dict[str, Any]], Any], begun: Any
+        self,
+        traced: GraphValue,
+        handler: Callable[[Any, list[Any], dict[str, Any]], Any],
+        begun: Any,
     ) -> None:
         self.traced = traced
         self.handler = handler

@@ -191,6 +191,7 @@ def _lowered(
     kernels = add_fake_kernels if needs_fake_kernels(captured.module) else None
     symbols = getattr(fake_mode.shape_env, "backed_var_to_val", ())
     has_floats = _are_floats(symbols)  # also what a rollback left
+    hides_floats = traced.emitter.t.policy.hides_floats
     try:
         with backend_boundary():
             lowered = lower(
@@ -201,6 +202,7 @@ def _lowered(
                 keeps_history=captured.keeps_history,
                 as_it_is=as_it_is,
                 add_fake_kernels=kernels,
+                hides_floats=hides_floats,
             )
     except BackendFailed:
         drawn = any(item.kind != "tensor" and is_drawn(item.source) for item in captured.inputs)
@@ -211,7 +213,9 @@ def _lowered(
         # A compiler that ran the graph has left them as the graph does.
         for setting, start in traced.emitter.t.modes.items():
             setting.set(start)
-    if has_floats and any(_are_floats(guard.expr.free_symbols) for guard in lowered.shape_guards):
+    refused = lowered.refused.startswith(_SPECIALIZED) and not hides_floats
+    guarded = any(_are_floats(guard.expr.free_symbols) for guard in lowered.shape_guards)
+    if has_floats and (refused or guarded):
         raise FloatsNeeded
     return attrs.evolve(lowered, callable=calls.around(lowered.callable)) if calls else lowered
 
@@ -232,13 +236,15 @@ def _keep_for_handlers(module: Any) -> None:
     keep_for_handlers(module)
 
 
+_SPECIALIZED = "TensorifyScalarRestartAnalysis"
 CATCHES_FOREIGN = "an operator of another library in a `try` of the program"
 
 
 class FloatsNeeded(Exception):
-    """The compiler cannot do with symbolic floats, or numbers that are drawn at random.
+    """The compiler specialises on symbolic floats, or cannot do with numbers that are drawn at random.
 
-    The program is traced once more, with constants, and with breaks where numbers are drawn.
+    The program is traced once more, with floats that the compiler knows nothing about; where it needs to know, with
+    constants, and with breaks where numbers are drawn.
     """
 
 
