@@ -61,6 +61,9 @@ class EntryData:
     failures: list[str] = attrs.field(factory=list)  # the last error of the graph when it ran
     uncompiled: str = ""  # why the graph runs as it is
     made_calls: bool = False  # of cached functions, while tracing: the first run has to follow
+    ending: tuple[
+        int, ...
+    ] = ()  # where in a state the locals are whose end it takes for unobservable
     source: str = ""
 
 
@@ -107,6 +110,7 @@ def make_entry(
         forgives=options.fallback,
         uncompiled=lowered.refused if lowered is not None else "",
         made_calls=any(call.made for call in traced.emitter.t.cached.calls),
+        ending=tuple(sorted(traced.emitter.t.ended_locals)),
     )
     steps = traced.emitter.t.streams.early
     facts = steps, retrace, ambient, data, ran
