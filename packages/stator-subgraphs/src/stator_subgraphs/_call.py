@@ -69,7 +69,8 @@ def _tensors_as_numbers(
     target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> dict[int | str, GraphValue]:
     """Find tensors where an operator takes a number, by position or name: it reads them itself when it runs."""
-    given: dict[int | str, Any] = {**dict(enumerate(args)), **kwargs}
+    given: dict[int | str, Any] = dict(enumerate(args))
+    given.update(kwargs)
     return {
         key: value
         for key, value in given.items()
