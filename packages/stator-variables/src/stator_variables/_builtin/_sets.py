@@ -1,7 +1,6 @@
 """The methods of set and frozenset (Objects/setobject.c)."""
 
 import functools
-import operator
 import sys
 from collections.abc import Callable, Generator
 from typing import Any
@@ -13,7 +12,7 @@ from stator_variables._objects._arity import ANY_COUNT
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._hashing import element_of, hashing
 from stator_variables._objects._lookup import overrides
-from stator_variables._objects._method_table import MethodTable
+from stator_variables._objects._method_table import COMPARISONS, MethodTable
 from stator_variables._objects._raising import new_exception, throw
 from stator_variables._objects._set import SetTracker, derived, made_again
 from stator_variables._objects._tuple import TupleTracker
@@ -39,11 +38,6 @@ def combine(verb: str, left: Entries, right: Entries) -> Entries:
         **{key: item for key, item in right.items() if key not in left},
         **combine("difference", left, right),
     }
-
-
-COMPARISONS = {
-    f"__{name}__": getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
-}
 
 
 _VERBS = ("union", "intersection", "difference", "symmetric_difference")
@@ -304,5 +298,5 @@ def _register_comparison(compare: Callable[[Any, Any], bool], *targets: Any) -> 
         return k.ConstantTracker(compare(left.entries.keys(), right.entries.keys()))
 
 
-for _name, _compare in COMPARISONS.items():
+for _name, _, _compare in COMPARISONS.values():
     _register_comparison(_compare, getattr(set, _name), getattr(frozenset, _name))

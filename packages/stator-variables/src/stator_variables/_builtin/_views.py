@@ -9,7 +9,7 @@ from stator_variables import _kinds as k
 from stator_variables._applevel import _methods as app
 from stator_variables._builtin import _dicts, _sets
 from stator_variables._objects._lookup import refuse_asked
-from stator_variables._objects._method_table import MethodTable, app_level, then
+from stator_variables._objects._method_table import COMPARISONS, MethodTable, app_level, then
 from stator_variables._objects._set import SetTracker, derived, in_order
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._view import VIEW_CLASSES, ViewTracker
@@ -178,5 +178,5 @@ def _comparison(name: str, compare: Callable[[Any, Any], bool]) -> None:
         return k.ConstantTracker(compare(ours.entries.keys(), theirs.entries.keys()))
 
 
-for _name, _compare in _sets.COMPARISONS.items():
+for _name, _, _compare in COMPARISONS.values():
     _comparison(_name, _compare)
