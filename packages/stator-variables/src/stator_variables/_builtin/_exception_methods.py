@@ -25,7 +25,7 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrapping import new_namespace
 from stator_variables._protocols import _calls
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("exception method")
 _CLASSES = tuple(
@@ -134,7 +134,7 @@ _TRACEBACK_FIELDS = {
 @handlers.handles_each(_TRACEBACK_FIELDS)
 def read_traceback(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """The fields that need none of the frames; an existing traceback has its own."""
-    return of(t, args[0]) if isinstance(args[0], TracebackTracker) else MISSING
+    return of(t, args[0]) if is_a(args[0], TracebackTracker) else MISSING
 
 
 # -- methods ----------------------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def add_note(t: Space, args: Args, kwargs: Kwargs) -> None:
     if (notes := t.lookup(vt.namespace, "__notes__")) is MISSING:
         notes = ListTracker([], list)
         _dictionary.set_name(t, vt.namespace, "__notes__", notes)
-    if not isinstance(notes, ListTracker):
+    if not is_a(notes, ListTracker):
         throw(TypeError, "Cannot add note: __notes__ is not a list")
     _list.append(t, notes, note)
 
@@ -225,14 +225,13 @@ def make_group(t: Space, args: Args, kwargs: Kwargs) -> Any:
     fits = (
         len(args) == 2
         and not kwargs
-        and isinstance(args[1], ListTracker | TupleTracker)
+        and is_a(args[1], ListTracker | TupleTracker)
         and args[1].items
     )
     if not fits or not isinstance(args[0].constant(), str):
         raise t.unsupported("bad-arguments", "a call of ExceptionGroup that it does not accept")
     if not all(
-        isinstance(item, ExceptionTracker) and issubclass(item.cls, Exception)
-        for item in args[1].items
+        is_a(item, ExceptionTracker) and issubclass(item.cls, Exception) for item in args[1].items
     ):
         raise t.unsupported("exception-group", "a group of exceptions that are not all Exceptions")
     made = ExceptionTracker(ExceptionGroup, [args[0], args[1]])
