@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
+import torch
 from stator_bytecode import (
     GeneratorFactory,
     GeneratorState,
@@ -37,7 +38,7 @@ from stator_variables._tensor_kinds import (
     UsedBehindHook,
 )
 from stator_variables._trace._graph import Traced
-from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_a, is_pending
+from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_pending
 
 __all__ = ["ArrayTracker", "StorageTracker", "SubclassTracker", "TensorTracker", "UsedBehindHook"]
 
@@ -479,7 +480,7 @@ _LITERALS = (int, float, str, bytes, bool, type(None))
 
 
 def is_self_contained(vt: Any) -> bool:
-    return is_pending(vt) or vt.source is not None or is_a(vt, ConstantTracker | TensorTracker)
+    return is_pending(vt) or vt.source is not None or vt.is_known or vt.base is torch.Tensor
 
 
 def _placed(part: Any) -> str:

@@ -139,7 +139,7 @@ def _split_iterator(vt: Any) -> Split | None:
 def _split_enumerate(vt: Any) -> Split | None:
     """The count goes on as a value: as a part of the recipe it would make another continuation of every round."""
     source, start = vt.parts
-    if not is_a(start, k.ConstantTracker):
+    if not start.is_known:
         return (("enumerate",), (source, start)) if not vt.position else None
     return ("enumerate",), (source, k.ConstantTracker(start.value + vt.position))
 

@@ -132,7 +132,7 @@ def bind(t: Space, args: Args, kwargs: Kwargs) -> Any:
 def call_class(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """What a metaclass reaches with `super().__call__`."""
     cls, *rest = args
-    if not is_a(cls, k.ClassTracker) or cls.value is type:
+    if cls.base is not type or cls.value is type:
         raise t.unsupported("bad-arguments", "a call of type.__call__ that it does not accept")
     return _calls.instantiate(t, cls, rest, kwargs)
 
@@ -144,7 +144,7 @@ _UNIONS = (vars(cls)[name] for cls in (type, types.UnionType) for name in ("__or
 def union(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """`int | None`."""
     args = args if of.__name__ == "__or__" else args[::-1]
-    sides = [vt.value if is_a(vt, k.ClassTracker) else vt.constant() for vt in args]
+    sides = [vt.value if vt.base is type else vt.constant() for vt in args]
     sides = [vt.real if side is MISSING else side for vt, side in zip(args, sides, strict=True)]
     if any(id(side) in t.made for side in sides) or not all(
         side is None or isinstance(side, type | types.UnionType | types.GenericAlias)

@@ -159,7 +159,7 @@ def add_note(t: Space, args: Args, kwargs: Kwargs) -> None:
     if (notes := t.lookup(vt.namespace, "__notes__")) is MISSING:
         notes = ListTracker([], list)
         _dictionary.set_name(t, vt.namespace, "__notes__", notes)
-    if not is_a(notes, ListTracker):
+    if notes.base is not list:
         throw(TypeError, "Cannot add note: __notes__ is not a list")
     _list.append(t, notes, note)
 
@@ -222,17 +222,10 @@ def group_str(t: Space, args: Args, kwargs: Kwargs) -> Any:
 @handlers.handles(BaseExceptionGroup, ExceptionGroup)
 def make_group(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """A group of exceptions, where C would accept it; errors are C's own."""
-    fits = (
-        len(args) == 2
-        and not kwargs
-        and is_a(args[1], ListTracker | TupleTracker)
-        and args[1].items
-    )
+    fits = len(args) == 2 and not kwargs and args[1].base in (list, tuple) and args[1].items
     if not fits or not isinstance(args[0].constant(), str):
         raise t.unsupported("bad-arguments", "a call of ExceptionGroup that it does not accept")
-    if not all(
-        is_a(item, ExceptionTracker) and issubclass(item.cls, Exception) for item in args[1].items
-    ):
+    if not all(issubclass(item.cls, Exception) for item in args[1].items):
         raise t.unsupported("exception-group", "a group of exceptions that are not all Exceptions")
     made = ExceptionTracker(ExceptionGroup, [args[0], args[1]])
     made.members[GROUPED] = args[1] if args[1].cls is tuple else TupleTracker(args[1].items, tuple)

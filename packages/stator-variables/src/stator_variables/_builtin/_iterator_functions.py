@@ -25,9 +25,7 @@ from stator_variables._objects._lookup import defines, overrides
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import folded, settle_all
 from stator_variables._objects._raising import attempt, complain, new_exception, throw
-from stator_variables._objects._set import SetTracker
 from stator_variables._objects._sorting import sort
-from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _containers, _folding, _iteration
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, is_a
@@ -132,12 +130,12 @@ def _iterators(t: Space, iterables: Args, make: Any) -> Any:
 def make_reversed(t: Space, args: Args, kwargs: Kwargs) -> Any:
     vt = args[0]
     bound = t.special(vt, "__reversed__")
-    if is_a(bound, MethodTracker) and is_a(bound.function, k.FunctionTracker):
+    if is_a(bound, MethodTracker) and bound.function.base is types.FunctionType:
         return t.call(bound, [], {})
     in_python = any(overrides(t, vt.cls, name) for name in ("__len__", "__getitem__"))
-    if is_a(vt, TupleTracker) and not in_python:
+    if vt.base is tuple and not in_python:
         return IteratorTracker(reversed, "reversed", [vt, len(vt.items)])
-    if is_a(vt, k.ConstantTracker) and isinstance(vt.value, str | bytes | range) and not in_python:
+    if vt.is_known and isinstance(vt.value, str | bytes | range) and not in_python:
         if isinstance(vt.value, range):  # its iterator is one over the range the other way round
             return t.get_iterator(k.ConstantTracker(vt.value[::-1]))
         return IteratorTracker(type(reversed(vt.value)), "constant", [list(reversed(vt.value)), vt])
@@ -184,9 +182,7 @@ def _sorted_list(t: Space, items: list[Any], key: Any, reverse: Any) -> Any:
 
 def has_total_order(t: Space, vt: Any) -> bool:
     """Whether this is a set of strings, of ints…, that C goes through by itself."""
-    if not is_a(vt, SetTracker) or any(
-        overrides(t, vt.cls, name) for name in ("__iter__", "__len__")
-    ):
+    if vt.base is not set or any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__")):
         return False
     kinds = {type(item.constant()) for item in vt.entries.values()}
     return kinds in ({str}, {int}, {bytes}, {float}) and not any(

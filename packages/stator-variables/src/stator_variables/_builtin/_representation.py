@@ -16,7 +16,7 @@ from stator_variables._objects._hashing import is_known
 from stator_variables._objects._lookup import guarded_lookup, refuse_asked
 from stator_variables._objects._method_table import MethodTable, settle_all
 from stator_variables._objects._raising import complain, name_of, throw
-from stator_variables._objects._set import SetTracker, in_order
+from stator_variables._objects._set import in_order
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._view import VIEW_CLASSES
 from stator_variables._protocols import _attributes
@@ -178,7 +178,7 @@ def handle_hash(t: Space, obj: Any) -> Any:
         hashed = t.key_of(vt)  # raises TypeError for what has no hash
         if (folded := t.fold(hash, [vt], {})) is not MISSING:
             return folded
-        if is_a(vt, TupleTracker | SetTracker) and is_known(hashed):
+        if vt.base in (tuple, set) and is_known(hashed):
             return k.ConstantTracker(hash(hashed))
     raise t.unsupported("identity-number", f"hash() of a {vt.cls.__name__}")
 

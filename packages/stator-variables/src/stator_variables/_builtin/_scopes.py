@@ -10,7 +10,6 @@ from stator_variables import _kinds as k
 from stator_variables._objects import _dictionary, _new_values
 from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._class_dicts import names_in, names_of_class
-from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import guarded_lookup
 from stator_variables._objects._method_table import MethodTable
@@ -76,7 +75,7 @@ def _kept(t: Space, frame: Frame, bound: dict[str, Any]) -> Any:
 def handle_vars(t: Space, vt: Any = None) -> Any:
     if vt is None:
         return handle_locals(t)
-    if not is_a(vt, k.ClassTracker) and vt.namespace is None:
+    if vt.base is not type and vt.namespace is None:
         raise t.unsupported("vars", "vars() of something without a plain __dict__")
     return t.get_attribute(vt, "__dict__")
 
@@ -98,7 +97,7 @@ def names_of_object(t: Space, vt: Any) -> Any:
     read = _attributes.get_attribute
     own = yield from attempt(t, AttributeError, MISSING, read, t, vt, "__dict__")
     claims = guarded_lookup(t, vt.cls, "__class__") is not vars(object)["__class__"]
-    if claims or (own is not MISSING and not is_a(own, DictTracker)):
+    if claims or (own is not MISSING and own.base is not dict):
         raise t.unsupported("vars", f"the names of a {vt.cls.__name__} without a plain __dict__")
     names = dict.fromkeys([] if own is MISSING else names_in(t, own))
     names |= names_of_class(t, vt.cls)

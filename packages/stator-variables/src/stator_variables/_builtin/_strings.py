@@ -75,14 +75,14 @@ def format_value(t: Space, value: Any, conversion: str, spec: Any) -> Any:
     if conversion:
         value = yield from settle(convert(t, value, conversion))
     text = "" if spec is None else spec.constant()
-    if is_a(value, k.NumberTracker):
+    if value.is_symbolic:
         return _of_number(t, value, text)
     if is_a(value, k.TextTracker) and not text:
         return value
     folded = t.fold(format, [value, k.ConstantTracker(text)], {})
-    if folded is not MISSING and not is_a(value, k.ClassTracker):
+    if folded is not MISSING and value.base is not type:
         return folded
-    if not text and is_a(value, k.ConstantTracker) and not overrides(t, value.cls, "__format__"):
+    if not text and value.is_known and not overrides(t, value.cls, "__format__"):
         return (yield from settle(convert(t, value, "s")))
     method = t.special(value, "__format__")
     found = yield from settle(t.call(method, [k.ConstantTracker(text)], {}))
@@ -93,7 +93,7 @@ def format_value(t: Space, value: Any, conversion: str, spec: Any) -> Any:
 
 def convert(t: Space, value: Any, conversion: str) -> Any:
     """str(), repr() or ascii() of a value: a Result."""
-    if is_a(value, k.NumberTracker):
+    if value.is_symbolic:
         return _of_number(t, value)
     if is_a(value, k.TextTracker) and conversion == "s":
         return value
@@ -102,7 +102,7 @@ def convert(t: Space, value: Any, conversion: str) -> Any:
     ) is not MISSING:
         return folded
     asked = ("__str__", "__repr__") if conversion == "s" else ("__repr__",)
-    if is_a(value, k.ClassTracker) and not any(overrides(t, value.cls, name) for name in asked):
+    if value.base is type and not any(overrides(t, value.cls, name) for name in asked):
         return k.ConstantTracker(repr(value.value))
     if is_a(value, k.BuiltinTracker) and "at 0x" not in repr(value.value):
         return k.ConstantTracker(repr(value.value))
@@ -201,7 +201,7 @@ def percent(t: Space, template: Any, given: Any) -> Any:
     is_mapping = all(getter is not known for known in _OF_SEQUENCES) and not issubclass(
         given.cls, tuple | str
     )
-    values = list(given.items) if is_a(given, TupleTracker) else [given]
+    values = list(given.items) if given.base is tuple else [given]
     parts: list[Any] = []
     last = 0
     for match in _PERCENT.finditer(text):
@@ -241,7 +241,7 @@ def _percent_value(t: Space, value: Any, match: re.Match[str]) -> Generator[Any,
         value, verb = (yield from settle(convert(t, value, verb))), "s"
         if not (flags or width or digits):
             return value
-    elif is_a(value, k.NumberTracker):
+    elif value.is_symbolic:
         if (
             verb == "d" and value.cls is int and flags in ("", "0") and digits is None
         ):  # format() does the same

@@ -21,9 +21,10 @@ def emit_effects(e: Emitter) -> None:
     _emit_warnings(e)
     _hooks.emit_hooks(e)
     changed = list(e.t.changed.values())
-    _iterator.effects(e, [vt for vt in changed if is_a(vt, IteratorTracker)])
+    iterators = [vt for vt in changed if is_a(vt, IteratorTracker)]
+    _iterator.effects(e, iterators)
     for vt in changed:
-        if not is_a(vt, IteratorTracker):
+        if vt not in iterators:
             vt.replay(e)
     e.release(e.asking)
     _caching.effects(e)
