@@ -1,7 +1,8 @@
-"""The steps of each how-to work: its files are written in a copy of the packages, and its tests run there.
+"""The steps of each how-to work: its files are written in a copy of the packages, and its tests run
+there.
 
-A block that is marked with a path is that file, or a change of it where its language is ``diff``. Nothing
-else is changed, and the conformance kit of the package has to pass as well.
+A block that is marked with a path is that file, or a change of it where its language is ``diff``.
+Nothing else is changed, and the conformance kit of the package has to pass as well.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ BLOCK = re.compile(r"^ *```(py|diff) (\S+)\n(.*?)^ *```$", re.MULTILINE | re.DOT
 KITS = {
     "add-a-backend.md": "packages/stator-backends/tests/test_conformance.py",
     "add-a-guard-kind.md": "packages/stator-guards/tests/test_conformance.py",
+    "add-a-tracker.md": "packages/stator-variables/tests/test_conformance.py",
     "add-an-opcode.md": "packages/stator-bytecode/tests/test_conformance.py",
     "add-an-operator.md": "packages/stator-subgraphs/tests/test_conformance.py",
 }

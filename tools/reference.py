@@ -1,6 +1,8 @@
-"""Writes the generated pages of ``docs/reference``: ``python tools/reference.py``; the docs session compares.
+"""Writes the generated pages of ``docs/reference``: ``python tools/reference.py``; the docs session
+compares.
 
-A page is a function from the code to text. Tables come from what the packages publish, never from a second list.
+A page is a function from the code to text. Tables come from what the packages publish, never from a
+second list.
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ def imports() -> str:
 
 
 def opcodes() -> str:
-    """Neutral operations and their handlers, and what is refused; raw names among the latter are this version's."""
+    """Neutral operations and their handlers, and what is refused; raw names among the latter are
+    this version's."""
     handled = [f"| `{name}` | {_first_line(DEFAULT[name])} |" for name in sorted(DEFAULT)]
     refused = [f"| `{name}` | {reason} |" for name, reason in sorted(REFUSED.items())]
     lead = "Neutral operations that the Machine runs, then names that it refuses and why."
@@ -65,7 +68,8 @@ def opcodes() -> str:
 
 
 def behaviours() -> str:
-    """Each behaviour with its programs: held in one graph, or with the break that `fullgraph=True` names."""
+    """Each behaviour with its programs: held in one graph, or with the break that `fullgraph=True`
+    names."""
     from integration_tests.corpora.behaviours import catalogue, promise
 
     rows = [_behaviour(name, promise(name), found) for name, found in catalogue().items()]

@@ -50,7 +50,7 @@ class Emitter:
     )  # what hashes keys of the program, which read what effects write
     last: Later = attrs.field(factory=Later)  # what has to wait for all effects
     captured: dict[str, Any] = attrs.field(factory=dict)
-    outputs: list[Any] = attrs.field(factory=list)  # Traced values the graph has to give
+    outputs: list[Any] = attrs.field(factory=list)  # GraphValue values the graph has to give
     fleeting: bool = False  # something that is loaded may die between the guards and the loads
     generators: list[Any] = attrs.field(
         factory=list

@@ -37,7 +37,7 @@ from stator_variables._tensor_kinds import (
     TensorTracker,
     UsedBehindHook,
 )
-from stator_variables._trace._graph import Traced
+from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_pending
 
 __all__ = ["ArrayTracker", "StorageTracker", "SubclassTracker", "TensorTracker", "UsedBehindHook"]
@@ -84,7 +84,7 @@ class NumberTracker(VariableTracker):
     is_late = False  # read after the graph: see `_streams`
     is_address: bool = False  # of memory: it must not become a constant
 
-    def __init__(self, traced: Traced, cls: type) -> None:
+    def __init__(self, traced: GraphValue, cls: type) -> None:
         self.traced = traced
         self.cls = cls
         self.steps = 0  # how many operations gave it, since its expression was measured
@@ -436,7 +436,10 @@ class GraphFunction(VariableTracker):
     cls = types.FunctionType
 
     def __init__(
-        self, traced: Traced, handler: Callable[[Any, list[Any], dict[str, Any]], Any], begun: Any
+        self,
+        traced: GraphValue,
+        handler: Callable[[Any, list[Any], dict[str, Any]], Any],
+        begun: Any,
     ) -> None:
         self.traced = traced
         self.handler = handler

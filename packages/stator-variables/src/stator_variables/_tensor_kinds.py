@@ -10,14 +10,17 @@ from stator_bytecode import Unsupported
 
 from stator_variables._emitter import Emitter, filled
 from stator_variables._runtime._support import as_subclass
-from stator_variables._trace._graph import Traced
+from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import MISSING, VariableTracker
 
 
 class TensorTracker(VariableTracker, references=("grad", "node")):
-    """A tensor: the node that computes it and the fake tensor that it evaluates to. `grad` and `data`: what was set as
-    such, a tracker and a Traced. `history`: the `grad_fn` that the fake of an existing one began with. `is_new`: a leaf
-    that the region makes; `connected`: its data, these with its history, and the number of writes to them by then."""
+    """A tensor: the node that computes it and the fake tensor that it evaluates to.
+
+    `grad` and `data`: what was set as such, a tracker and a GraphValue. `history`: the `grad_fn` that the fake of an
+    existing one began with. `is_new`: a leaf that the region makes; `connected`: its data, these with its history, and
+    the number of writes to them by then.
+    """
 
     base = torch.Tensor
     may_hold = False
@@ -28,9 +31,9 @@ class TensorTracker(VariableTracker, references=("grad", "node")):
     hooked: Any = None  # what the Machine saved ahead of a hook: a compiled graph may not use it from there on
     node: Any = None  # a tracker of its autograd node, where the program may look at that
     is_new: bool = False
-    connected: tuple[Traced, Traced, int] | None = None
+    connected: tuple[GraphValue, GraphValue, int] | None = None
 
-    def __init__(self, traced: Traced, cls: type) -> None:
+    def __init__(self, traced: GraphValue, cls: type) -> None:
         self.before = traced
         self.cls = cls
 
@@ -53,7 +56,7 @@ class TensorTracker(VariableTracker, references=("grad", "node")):
         return t.operate_in_graph(function, *operands)
 
     @property
-    def traced(self) -> Traced:
+    def traced(self) -> GraphValue:
         if (
             self.hooked is not None
             and self.before.example.requires_grad
@@ -71,7 +74,7 @@ class TensorTracker(VariableTracker, references=("grad", "node")):
         return self.shown
 
     @property
-    def shown(self) -> Traced:
+    def shown(self) -> GraphValue:
         """What it looks like. Of replaced data no node has the history, too, so that autograd must not see this."""
         return self.before if self.data is MISSING else self.data
 

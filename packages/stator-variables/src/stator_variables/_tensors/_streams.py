@@ -29,7 +29,7 @@ from stator_variables._runtime._literals import has_no_literal
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._trace._drawn import DrawnSource, Early, Literal, Step, is_drawn
-from stator_variables._trace._graph import Traced
+from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import MISSING, is_a
 
 TORCH: Any = "torch's own generators"
@@ -230,11 +230,11 @@ class LateNumber(k.NumberTracker):
         self.steps = 0
 
     @property
-    def traced(self) -> Traced:
+    def traced(self) -> GraphValue:
         raise Unsupported("random-stream", _LATE)
 
     @traced.setter
-    def traced(self, traced: Traced) -> None:
+    def traced(self, traced: GraphValue) -> None:
         raise AssertionError("it is not in the graph")
 
 
@@ -244,7 +244,7 @@ class LateTensor(k.TensorTracker):
     is_late = True
 
     @property
-    def traced(self) -> Traced:
+    def traced(self) -> GraphValue:
         raise Unsupported("random-stream", _LATE)
 
 
