@@ -17,7 +17,7 @@ from stator_variables._objects._method_table import MethodTable, then
 from stator_variables._objects._raising import complain, throw
 from stator_variables._objects._wrapping import new_namespace, with_namespace
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 builders = BuilderTable()
 methods = MethodTable("deque method")
@@ -199,7 +199,7 @@ def reversed_(t: Space, vt: DequeTracker) -> Any:
 
 @methods.handles(deque.__add__)
 def add(t: Space, left: Any, right: Any) -> Any:
-    if not isinstance(right, DequeTracker):
+    if not is_a(right, DequeTracker):
         complain(t, TypeError, 'can only concatenate deque (not "', right.cls, '") to deque')
     refuse_asked(t, right, "__iter__")
     made = copy(t, left)
