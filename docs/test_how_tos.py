@@ -25,6 +25,7 @@ BLOCK = re.compile(r"^ *```(py|diff) (\S+)\n(.*?)^ *```$", re.MULTILINE | re.DOT
 KITS = {
     "add-a-backend.md": "packages/stator-backends/tests/test_conformance.py",
     "add-a-guard-kind.md": "packages/stator-guards/tests/test_conformance.py",
+    "add-a-tracker.md": "packages/stator-variables/tests/test_conformance.py",
     "add-an-opcode.md": "packages/stator-bytecode/tests/test_conformance.py",
     "add-an-operator.md": "packages/stator-subgraphs/tests/test_conformance.py",
 }

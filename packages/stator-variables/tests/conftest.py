@@ -313,6 +313,12 @@ def outcome_of(fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 
 
 @pytest.fixture
+def compiler() -> type[Compiled]:
+    """What compiles a function in the conformance kit."""
+    return Compiled
+
+
+@pytest.fixture
 def check() -> Callable[..., Compiled]:
     """`check(fn, args…, breaks=0)`: each of `args` is a tuple of arguments, or a function that makes one."""
 

@@ -78,7 +78,7 @@ from stator_variables._trace._graph import (
 )
 from stator_variables._trace._journal import Journal
 from stator_variables._trace._policy import Policy, Stop
-from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
+from stator_variables._tracker import MISSING, LazyTracker, VariableTracker, is_a, realize
 
 # a trace
 __all__ = [
@@ -104,7 +104,7 @@ __all__ += [
     "MethodTracker",
     "NumberTracker",
 ]
-__all__ += ["TensorTracker", "VariableTracker"]
+__all__ += ["TensorTracker", "VariableTracker", "is_a", "realize"]
 __all__ += [
     "are_plain_or_method",
     "dying_with",

@@ -19,7 +19,6 @@ from stator_variables._builtin._strings import format_value, text_of
 from stator_variables._lifetime import _closing, _finalization
 from stator_variables._objects import _dictionary, _exceptions, _list, _new_values
 from stator_variables._objects._cell import CellTracker
-from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._hashing import hashing
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines
@@ -36,7 +35,7 @@ from stator_variables._protocols import (
     _matching,
     _operators,
 )
-from stator_variables._space import Space
+from stator_variables._space import Space, real_of
 from stator_variables._trace._policy import Stop
 from stator_variables._tracker import MISSING
 
@@ -238,7 +237,7 @@ class SymbolicDomain:
         return frame.names
 
     def load_from_mapping(self, mapping: Any, name: str) -> Any:
-        if not isinstance(mapping, DictTracker):
+        if mapping.base is not dict:
             raise self.t.unsupported("class-body", "a class body with a namespace that is no dict")
         found = self.t.lookup(mapping, name)
         return bytecode.NULL if found is MISSING else found
@@ -271,7 +270,7 @@ class SymbolicDomain:
         """C asks `builtins.__import__`, and that asks `sys.modules` as it is now."""
         asked = self.t.lookup(frame.builtins, "__import__")
         modules = self.t.heap.get(id(sys.modules))
-        own = isinstance(asked, k.BuiltinTracker) and asked.value is _IMPORT
+        own = real_of(asked) is _IMPORT and asked.value is _IMPORT
         if not own or id(modules) in self.t.changed:
             raise self.t.unsupported(
                 "import", "an import after sys.modules was changed, or done by somebody else"
@@ -334,7 +333,7 @@ class SymbolicDomain:
     def load_super(
         self, frame: bytecode.Frame, super_fn: Any, cls: Any, receiver: Any, name: str
     ) -> Any:
-        if isinstance(super_fn, k.ClassTracker) and super_fn.value is super:
+        if super_fn.real is super:
             return self.t.super_attribute(SuperTracker(cls, receiver), name)
         made = self.t.call(super_fn, [cls, receiver], {})
         return bytecode.after(made, lambda other: self.t.get_attribute(other, name))
@@ -366,7 +365,7 @@ class SymbolicDomain:
     def _keywords(self, kwargs: Any) -> dict[str, Any]:
         if kwargs is None:
             return {}
-        if not isinstance(kwargs, DictTracker):
+        if kwargs.base is not dict:
             raise self.t.unsupported("keyword-mapping", "** with a mapping that is no dict")
         found = {}
         for key, value in self.t.items(kwargs):
@@ -405,7 +404,7 @@ class SymbolicDomain:
         return made
 
     def generator_state(self, value: Any) -> bytecode.GeneratorState | None:
-        return value.state if isinstance(value, k.GeneratorTracker) else None
+        return getattr(value, "state", None)
 
     drop = _asked(_finalization.drop)
     abandon = _asked(_finalization.abandon)
@@ -429,7 +428,7 @@ class SymbolicDomain:
     def yield_from_iterator(self, value: Any) -> Any:
         if value.cls is types.CoroutineType:
             raise self.t.unsupported("async", "yield from a coroutine")
-        return value if isinstance(value, k.GeneratorTracker) else self.t.get_iterator(value)
+        return self.t.get_iterator(value)
 
     # -- building -----------------------------------------------------------------------------------------------------
     def build_tuple(self, items: list[Any]) -> Any:

@@ -4,14 +4,17 @@ is turned back into source. Those of tensors are written in `_tensor_kinds`, and
 import cmath
 import re
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
+import torch
 from stator_bytecode import (
     GeneratorFactory,
     GeneratorState,
     GeneratorStatus,
+    Resume,
+    Then,
     layout_of_generator,
 )
 from stator_guards import Source
@@ -22,7 +25,6 @@ from stator_variables._emitter import (
     StillRunning,
     filled,
     made_empty,
-    refers_to,
 )
 from stator_variables._pure import PATHS
 from stator_variables._runtime._literals import has_no_literal
@@ -43,9 +45,15 @@ __all__ = ["ArrayTracker", "StorageTracker", "SubclassTracker", "TensorTracker",
 class ConstantTracker(VariableTracker):
     """An immutable value known while tracing: numbers, strings, None, dtypes, devices, ranges, enum members…"""
 
+    may_hold = False
+    is_known = True
+
     def __init__(self, value: Any) -> None:
         self.value = value
         self.cls = type(value)
+
+    def operate(self, t: Any, function: Callable[..., Any], *operands: Any) -> Any:
+        return t.operate_on_constants(function, *operands)
 
     def describe(self) -> str:
         return repr(self.value)
@@ -71,6 +79,7 @@ class ConstantTracker(VariableTracker):
 class NumberTracker(VariableTracker):
     """A symbolic int, float or bool: a node with a SymInt, SymFloat or SymBool."""
 
+    is_symbolic = True
     is_late = False  # read after the graph: see `_streams`
     is_address: bool = False  # of memory: it must not become a constant
 
@@ -78,6 +87,9 @@ class NumberTracker(VariableTracker):
         self.traced = traced
         self.cls = cls
         self.steps = 0  # how many operations gave it, since its expression was measured
+
+    def operate(self, t: Any, function: Callable[..., Any], *operands: Any) -> Any:
+        return t.operate_in_graph(function, *operands)
 
     @property
     def example(self) -> Any:
@@ -94,7 +106,7 @@ class NumberTracker(VariableTracker):
         return e.output(self.traced) if text is None else e.bind(self, text)
 
 
-class TextTracker(ConstantTracker):
+class TextTracker(ConstantTracker, references=("parts",)):
     """A string made of symbolic numbers, which nobody has looked at yet: `parts` are strings, and numbers with the
     specification they are formatted by. Reading `value` makes constants of the numbers, by `constant_of`."""
 
@@ -151,7 +163,7 @@ class ScalarTracker(ConstantTracker):
         return self.value
 
 
-class SliceTracker(VariableTracker):
+class SliceTracker(VariableTracker, references=("parts",)):
     """A slice with parts that need not be constants."""
 
     cls = slice
@@ -168,10 +180,15 @@ class SliceTracker(VariableTracker):
 
 
 @attrs.define(eq=False, repr=False, slots=False)
-class FunctionTracker(VariableTracker):
+class FunctionTracker(
+    VariableTracker,
+    references=("globals", "defaults", "kwdefaults", "closure", "annotations", "fields"),
+):
     """A Python function, existing or made while tracing. `closure` has cell trackers; `defaults` is None or a list."""
 
     cls = types.FunctionType
+    base = types.FunctionType
+    may_hold = False
 
     code: types.CodeType
     globals: Any
@@ -182,6 +199,9 @@ class FunctionTracker(VariableTracker):
     closure: tuple[Any, ...] = ()
     annotations: Any = None
     fields: dict[str, Any] = attrs.field(factory=dict)  # WRITTEN_FIELDS that were set
+
+    def call(self, t: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        return t.call_function(self, args, kwargs)
 
     def describe(self) -> str:
         return self.qualname
@@ -219,7 +239,7 @@ WRITTEN_FIELDS = (
 """Attributes of a new function that may be set while tracing (`functools.wraps` does)."""
 
 
-class ObjectTracker(VariableTracker):
+class ObjectTracker(VariableTracker, references=("members",)):
     """An object of any other class, existing or new; its state is `namespace`, and `members` for `__slots__`."""
 
     def __init__(self, cls: type, real: Any = MISSING) -> None:
@@ -249,10 +269,19 @@ class ObjectTracker(VariableTracker):
 class ClassTracker(VariableTracker):
     """An existing class. Its dictionary is read through `_lookup`, with guards."""
 
+    base = type
+    may_hold = False
+
     def __init__(self, value: type) -> None:
         self.value = value
         self.real = value
         self.cls = type(value)
+
+    def call(self, t: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        return t.construct(self, list(args), kwargs)
+
+    def get_item(self, t: Any, key: Any) -> Any:
+        return t.get_class_item(self, key)
 
     def describe(self) -> str:
         return self.value.__qualname__
@@ -261,9 +290,11 @@ class ClassTracker(VariableTracker):
         return e.capture(self.value)
 
 
-class MadeClass(ClassTracker):
+class MadeClass(ClassTracker, references=("args", "steps")):
     """A class made while tracing: `value` stands for it, the entry makes it by `function(*args)`, and then makes the
     calls of `steps` with it."""
+
+    may_hold = True
 
     def __init__(self, value: type, function: Callable[..., type], args: list[Any]) -> None:
         super().__init__(value)
@@ -275,21 +306,15 @@ class MadeClass(ClassTracker):
         """What its namespace holds may refer to it, a cell say: such lines wait until it is there."""
         name, start = e.reserve(self), len(e.lines)
         args = [e.expr(arg) for arg in self.args]
-        text = f"{name} = {e.capture(self.function)}({', '.join(args)})"
-        waiting = e.take_lines(start, name)
-        for target in (line.partition(" = ")[0] for line in waiting):
-            if target.startswith(tuple(f"{arg}[" for arg in args)) or (
-                target.isidentifier() and refers_to(text, target)
-            ):
-                raise e.refuse(self)
-        e.lines += [text, *waiting]
+        text = f"{e.capture(self.function)}({', '.join(args)})"
+        e.bind_ahead(self, text, start, tuple(f"{arg}[" for arg in args))
         for function, rest in self.steps:
             given = "".join(f", {e.expr(arg)}" for arg in rest)
             e.lines.append(f"{e.capture(function)}({name}{given})")
         return name
 
 
-class WrittenClass(VariableTracker):
+class WrittenClass(VariableTracker, references=("names",)):
     """What was set on an existing class while tracing: by name a tracker and the real object that stands for it, None
     for what was deleted."""
 
@@ -310,10 +335,15 @@ class WrittenClass(VariableTracker):
 class BuiltinTracker(VariableTracker):
     """A function or descriptor written in C, a Python module, or anything else that is known by its identity alone."""
 
+    may_hold = False
+
     def __init__(self, value: Any) -> None:
         self.value = value
         self.real = value
         self.cls = type(value)
+
+    def call(self, t: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        return t.call_builtin(self, args, kwargs)
 
     def describe(self) -> str:
         if issubclass(self.cls, types.ModuleType):  # which may have its own way to be read
@@ -326,13 +356,24 @@ class BuiltinTracker(VariableTracker):
         return e.capture(self.value)
 
 
-class GeneratorTracker(VariableTracker):
+class GeneratorTracker(VariableTracker, references=("state",)):
     """A generator whose frame the Machine holds."""
 
     cls = types.GeneratorType
+    steps_to_null = True
 
     def __init__(self, state: GeneratorState) -> None:
         self.state = state
+
+    def iter(self, t: Any) -> Any:
+        return self
+
+    def next(self, t: Any) -> Any:
+        state = self.state
+        # In the place of C, which may be entered again.
+        if state.frame.hidden and state.status is GeneratorStatus.RUNNING:
+            raise t.unsupported("running-generator", "an iterator of C that is asked while it asks")
+        return Resume(state, then=Then("next"))
 
     def rebuild(self, e: Emitter) -> str:
         """A generator object that stands where the traced one stood."""
@@ -350,7 +391,7 @@ class GeneratorTracker(VariableTracker):
         return name
 
 
-class IdTracker(VariableTracker):
+class IdTracker(VariableTracker, references=("thing",)):
     """`id(thing)`: known to be the same for the same thing, and not otherwise known while tracing."""
 
     cls = int
@@ -397,12 +438,15 @@ class GraphFunction(VariableTracker):
         self.handler = handler
         self.begun = begun
 
+    def call(self, t: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        return self.handler(t, list(args), kwargs)
+
     def rebuild(self, e: Emitter) -> str:
         raise StaysInGraph(self.begun, e.refuse(self))
 
 
 def is_none(vt: Any) -> bool:
-    return isinstance(vt, ConstantTracker) and vt.cls is types.NoneType
+    return getattr(vt, "cls", None) is types.NoneType
 
 
 def is_nan(value: Any) -> bool:
@@ -432,9 +476,7 @@ _LITERALS = (int, float, str, bytes, bool, type(None))
 
 
 def is_self_contained(vt: Any) -> bool:
-    return (
-        is_pending(vt) or vt.source is not None or isinstance(vt, ConstantTracker | TensorTracker)
-    )
+    return is_pending(vt) or vt.source is not None or vt.is_known or vt.base is torch.Tensor
 
 
 def _placed(part: Any) -> str:

@@ -36,6 +36,67 @@ class Operations(ABC):
     def key_of(self, vt: Any) -> Any:
         """Return a hashable stand-in for a value that is a key: equal exactly where the values are."""
 
+    # -- slots of trackers -------------------------------------------------------------------------
+    @abstractmethod
+    def call_function(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Call a Python function."""
+
+    @abstractmethod
+    def call_builtin(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Call a function written in C."""
+
+    @abstractmethod
+    def construct(self, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Call a class."""
+
+    @abstractmethod
+    def read_method(self, vt: Any, name: str) -> Any:
+        """Read an attribute of a bound method that its function has, or MISSING."""
+
+    @abstractmethod
+    def read_recipe(self, vt: Any, name: str) -> Any:
+        """Read what an `operator.attrgetter` or the like was made with, or MISSING."""
+
+    @abstractmethod
+    def read_tensor(self, vt: Any, name: str) -> Any:
+        """Read an attribute of a tensor, or MISSING."""
+
+    @abstractmethod
+    def step(self, it: Any) -> Any:
+        """Give the next item of a builtin iterator."""
+
+    @abstractmethod
+    def iterate_tensor(self, vt: Any) -> Any:
+        """`iter(vt)` for a tensor."""
+
+    @abstractmethod
+    def iterate_array(self, vt: Any) -> Any:
+        """`iter(vt)` for an array, or MISSING."""
+
+    @abstractmethod
+    def length_of_tensor(self, vt: Any) -> Any:
+        """`len(vt)` for a tensor."""
+
+    @abstractmethod
+    def record_item(self, vt: Any, key: Any) -> Any:
+        """`vt[key]` for a tensor."""
+
+    @abstractmethod
+    def get_class_item(self, cls_vt: Any, key: Any) -> Any:
+        """`cls[key]`"""
+
+    @abstractmethod
+    def operate_in_graph(self, function: Callable[..., Any], *operands: Any) -> Any:
+        """Record an operator with a tensor or a symbolic number, or MISSING."""
+
+    @abstractmethod
+    def operate_on_arrays(self, function: Callable[..., Any], *operands: Any) -> Any:
+        """Record an operator with an array of NumPy."""
+
+    @abstractmethod
+    def operate_on_constants(self, function: Callable[..., Any], *operands: Any) -> Any:
+        """Compute an operator of constants alone, or MISSING."""
+
     # -- calls -------------------------------------------------------------------------------------
     @abstractmethod
     def call(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -30,7 +30,7 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrapping import attributes_of, new_object
 from stator_variables._runtime._contents import has_member
 from stator_variables._runtime._support import advanced, base_of_c, pooled, unasked
-from stator_variables._tracker import DELETED, VariableTracker
+from stator_variables._tracker import DELETED, VariableTracker, is_a
 
 
 @attrs.frozen
@@ -74,9 +74,9 @@ def parts_of(vt: Any) -> Virtualized | None:
 
 def is_opaque(vt: Any) -> bool:
     """Whether a real one would tell nobody what it is up to: an iterator of itertools, and the object behind it."""
-    if isinstance(vt, IteratorTracker):
+    if is_a(vt, IteratorTracker):
         return vt.kind in ("application", "pooled")
-    return isinstance(vt, k.ObjectTracker) and vt.source is None and stands_for_c(vt.cls)
+    return is_a(vt, k.ObjectTracker) and vt.source is None and stands_for_c(vt.cls)
 
 
 def is_identity(vt: Any) -> bool:
@@ -139,7 +139,7 @@ def _split_iterator(vt: Any) -> Split | None:
 def _split_enumerate(vt: Any) -> Split | None:
     """The count goes on as a value: as a part of the recipe it would make another continuation of every round."""
     source, start = vt.parts
-    if not isinstance(start, k.ConstantTracker):
+    if not start.is_known:
         return (("enumerate",), (source, start)) if not vt.position else None
     return ("enumerate",), (source, k.ConstantTracker(start.value + vt.position))
 

@@ -4,7 +4,7 @@ import attrs
 
 from stator_variables import _call_rules, _registry
 from stator_variables._builtin import _strings
-from stator_variables._objects import _dictionary, _hashing, _wrapping
+from stator_variables._objects import _dictionary, _functions, _hashing, _stand_ins, _wrapping
 from stator_variables._protocols import (
     _attributes,
     _calls,
@@ -14,7 +14,7 @@ from stator_variables._protocols import (
     _operators,
 )
 from stator_variables._space import Space
-from stator_variables._tensors import _generators
+from stator_variables._tensors import _arrays, _generators, _tensor_attributes, _torch_calls
 
 
 @attrs.define(eq=False)
@@ -26,6 +26,22 @@ class StandardSpace(Space):
     class_of = _attributes.class_of
     truth = _operators.truth
     key_of = _hashing.key_of
+
+    call_function = _calls.call_function
+    call_builtin = _calls.call_builtin
+    construct = _calls.construct
+    read_method = _functions.of_method
+    read_recipe = _stand_ins.field_of
+    read_tensor = _tensor_attributes.read
+    step = _iteration.step
+    iterate_tensor = _iteration.iterate_tensor
+    iterate_array = _iteration.iterate_array
+    length_of_tensor = _containers.length_of_tensor
+    record_item = _torch_calls.record_item
+    get_class_item = _operators.get_class_item
+    operate_in_graph = _torch_calls.operate
+    operate_on_arrays = _arrays.operate
+    operate_on_constants = _folding.operate
 
     call = _calls.call
     call_by_rule = _call_rules.call_by_rule

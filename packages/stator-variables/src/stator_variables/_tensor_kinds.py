@@ -1,5 +1,7 @@
 """The trackers of tensors, of arrays over the memory of tensors, and of their storages."""
 
+import operator
+from collections.abc import Callable
 from types import NoneType
 from typing import Any
 
@@ -12,7 +14,7 @@ from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import MISSING, VariableTracker
 
 
-class TensorTracker(VariableTracker):
+class TensorTracker(VariableTracker, references=("grad", "node")):
     """A tensor: the node that computes it and the fake tensor that it evaluates to.
 
     - `grad` and `data`: the values assigned to these attributes, a tracker and a `GraphValue`.
@@ -21,6 +23,8 @@ class TensorTracker(VariableTracker):
     - `connected`: its data, these with its history, and the number of writes to them by then.
     """
 
+    base = torch.Tensor
+    may_hold = False
     history: Any = None
     is_late = False  # read after the graph: see `_streams`
     grad: Any = MISSING
@@ -33,6 +37,24 @@ class TensorTracker(VariableTracker):
     def __init__(self, traced: GraphValue, cls: type) -> None:
         self.before = traced
         self.cls = cls
+
+    def get_attribute(self, t: Any, name: str) -> Any:
+        return MISSING if t.overrides.modes else t.read_tensor(self, name)
+
+    def iter(self, t: Any) -> Any:
+        return MISSING if t.overrides.modes else t.iterate_tensor(self)
+
+    def length(self, t: Any) -> Any:
+        return MISSING if t.overrides.modes else t.length_of_tensor(self)
+
+    def get_item(self, t: Any, key: Any) -> Any:
+        return MISSING if t.overrides.modes else t.record_item(self, key)
+
+    def set_item(self, t: Any, key: Any, new: Any) -> Any:
+        return self.operate(t, operator.setitem, self, key, new)
+
+    def operate(self, t: Any, function: Callable[..., Any], *operands: Any) -> Any:
+        return t.operate_in_graph(function, *operands)
 
     @property
     def traced(self) -> GraphValue:
@@ -93,7 +115,7 @@ class UsedBehindHook(Unsupported):
         self.begun = begun
 
 
-class SubclassTracker(VariableTracker):
+class SubclassTracker(VariableTracker, references=("tensor",)):
     """A tensor of a subclass that Python code has a say in: a plain tensor over its memory, and the class."""
 
     def __init__(self, tensor: TensorTracker, cls: type) -> None:
@@ -107,7 +129,7 @@ class SubclassTracker(VariableTracker):
         )
 
 
-class ArrayTracker(VariableTracker):
+class ArrayTracker(VariableTracker, references=("tensor",)):
     """A NumPy array, by a tensor over its memory; or a number of NumPy that the graph computes (`cls` its class).
 
     `flipped` are the dimensions that the array goes through backwards, which tensors cannot. `owns_memory`: NumPy made
@@ -122,6 +144,18 @@ class ArrayTracker(VariableTracker):
         self.cls = cls
         self.flipped = flipped
 
+    def iter(self, t: Any) -> Any:
+        return t.iterate_array(self)
+
+    def get_item(self, t: Any, key: Any) -> Any:
+        return t.operate_on_arrays(operator.getitem, self, key)
+
+    def set_item(self, t: Any, key: Any, new: Any) -> Any:
+        return t.operate_on_arrays(operator.setitem, self, key, new)
+
+    def operate(self, t: Any, function: Callable[..., Any], *operands: Any) -> Any:
+        return t.operate_on_arrays(function, *operands)
+
     def rebuild(self, e: Emitter) -> str:
         """An array over the memory of the tensor; what is no array is its one item."""
         part = "" if self.cls.__name__ == "ndarray" else "[()]"
@@ -132,7 +166,7 @@ class ArrayTracker(VariableTracker):
         return e.bind(self, f"{e.output(self.tensor.traced)}.numpy(){part}")
 
 
-class StorageTracker(VariableTracker):
+class StorageTracker(VariableTracker, references=("tensor", "known")):
     """The untyped storage of a tensor; `known` is an input over it, where its size or address is read."""
 
     cls = torch.UntypedStorage

@@ -6,8 +6,8 @@ of it installs a guard. A lazy tracker turns into the tracker of its object the 
 touched, so an argument that is only handed on is never guarded.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeGuard
 
 from stator_guards import Source
 
@@ -28,17 +28,50 @@ DELETED: Any = type("_Deleted", (), {"__repr__": lambda self: "DELETED"})()
 
 
 class VariableTracker:
-    """One Python value. `cls` is its exact class; `real` the object itself when it existed before, else MISSING."""
+    """One Python value. `cls` is its exact class; `real` the object itself when it existed before, else MISSING.
+
+    `base` is the builtin class whose representation in C it has, as `PyList_Check` and its like test it:
+    instances of subclasses have the same. Slots are named after those of CPython's type objects. They give MISSING
+    where the class has no such slot, and leave it to the methods that the class of the value defines.
+    """
 
     cls: type
     real: Any = MISSING
     source: Source | None = None
     namespace: Any = None  # a DictTracker: the instance `__dict__` as far as it was read or written; None: has none
 
+    base: type = object
+    is_known = False  # the value is known while tracing, in `value`
+    is_symbolic = False  # a number that the graph computes
     has_own_number = (
         False  # its `id` attribute is a number that stands for it, and `id()` gives another
     )
     is_of_made = False  # an instance of a class that was made while tracing: each call has its own
+
+    references: ClassVar[tuple[str, ...]] = ()
+    weak_references: ClassVar[tuple[str, ...]] = ()
+    may_hold = True  # something new, that is not held by all others like it
+
+    def __init_subclass__(
+        cls, references: tuple[str, ...] = (), weak_references: tuple[str, ...] = ()
+    ) -> None:
+        """Add the names of fields with trackers, or lists, tuples, dicts and suspended frames of them.
+
+        An object keeps its `references` alive, and its `namespace`. It is only made of its `weak_references`: a value
+        that was written and has to be replayed may be gone, and so may the target of a weak reference.
+        """
+        cls.references = (*cls.references, *references)
+        cls.weak_references = (*cls.weak_references, *weak_references)
+
+    def traverse(self) -> list[Any]:
+        """Return what the object keeps alive (`tp_traverse`)."""
+        own = self.__dict__
+        return [*(own[name] for name in self.references if name in own), self.namespace]
+
+    def components(self) -> list[Any]:
+        """Return what the object is made of, whether it keeps that alive or not."""
+        own, names = self.__dict__, self.references + self.weak_references
+        return [*(own[name] for name in names if name in own), self.namespace]
 
     def __repr__(self) -> str:
         where = f" from {self.source.name}" if self.source is not None else ""
@@ -46,6 +79,42 @@ class VariableTracker:
 
     def describe(self) -> str:
         return getattr(self.cls, "__name__", "?") if "cls" in self.__dict__ else ""
+
+    # -- slots -------------------------------------------------------------------------------------
+    steps_to_null = False  # `next` gives NULL at the end, instead of raising StopIteration
+
+    def call(self, t: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """`self(*args, **kwargs)` (`tp_call`)"""
+        complaint = "'{}' object is not callable"
+        return t.call_slot(self, "__call__", args, complaint, kwargs)
+
+    def get_attribute(self, t: Any, name: str) -> Any:
+        """`self.name`, where that is not found as `object.__getattribute__` finds it (`tp_getattro`)."""
+        return MISSING
+
+    def iter(self, t: Any) -> Any:
+        """`iter(self)` (`tp_iter`)"""
+        return MISSING
+
+    def next(self, t: Any) -> Any:
+        """`next(self)` (`tp_iternext`)"""
+        return t.call_slot(self, "__next__", [], "'{}' object is not an iterator")
+
+    def length(self, t: Any) -> Any:
+        """`len(self)` (`sq_length`)"""
+        return MISSING
+
+    def get_item(self, t: Any, key: Any) -> Any:
+        """`self[key]` (`mp_subscript`)"""
+        return MISSING
+
+    def set_item(self, t: Any, key: Any, new: Any) -> Any:
+        """`self[key] = new` (`mp_ass_subscript`)"""
+        return MISSING
+
+    def operate(self, t: Any, function: Callable[..., Any], *operands: Any) -> Any:
+        """`function(*operands)`, a function of `operator`, with this value among them (`nb_add` and its like)."""
+        return MISSING
 
     def constant(self) -> Any:
         """The value as a Python constant, or MISSING when it is not one (or not only made of constants)."""
@@ -61,55 +130,49 @@ class VariableTracker:
         raise e.refuse(self)
 
 
-_set_class = object.__dict__["__class__"].__set__
-
-
 class LazyTracker:
-    """Becomes the tracker that `build` makes, in place, on the first look at it (`isinstance` included).
+    """An existing value that has not been looked at, and is not guarded.
 
-    `isinstance` compares `__class__` with the type it started from, so that one look only builds; the next one of any
-    other kind turns the object into what was built.
+    `realize` turns it into the tracker that `build` makes, in place, and so does access to any attribute of it.
+    `isinstance` and `type` do not: `is_a` tests for classes of trackers.
     """
 
     def __init__(self, source: Source, real: Any, build: Callable[[], VariableTracker]) -> None:
         self.__dict__["_pending"] = (source, real, build)
 
-    @property  # type: ignore[misc]  # stricter than what `isinstance` asks: reading it is all there is
-    def __class__(self) -> Any:
-        return type(_built(self))
-
     def __getattr__(self, name: str) -> Any:
-        return getattr(_realise(self), name)
+        return getattr(realize(self), name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        setattr(_realise(self), name, value)
+        setattr(realize(self), name, value)
 
     def __repr__(self) -> str:
         return f"<lazy {self.__dict__['_pending'][0].name}>"
 
 
-def _built(lazy: Any) -> VariableTracker:
-    own = lazy.__dict__
-    if "_tracker" not in own:
-        tracker = own["_pending"][2]()
-        own.setdefault(
-            "_tracker", tracker
-        )  # building may have looked at it already: an object that contains itself
-    found: VariableTracker = own["_tracker"]
-    return found
+def realize(value: Any) -> Any:
+    """Build the tracker of an existing value, which guards what it relies on, if that was not done before.
 
-
-def _realise(lazy: Any) -> Any:
-    tracker = _built(lazy)
-    if type(lazy) is LazyTracker:
-        lazy.__dict__.clear()
-        lazy.__dict__.update(tracker.__dict__)
+    Returns `value`, which is that tracker from then on. Anything but a LazyTracker stays as it is.
+    """
+    if type(value) is not LazyTracker:
+        return value
+    own = value.__dict__
+    tracker = own["_pending"][2]()
+    if type(value) is LazyTracker:  # else its building realized it: an object that contains itself
+        own.clear()
+        own.update(tracker.__dict__)
         if tracker.namespace is not None and tracker.namespace.owner is tracker:
-            tracker.namespace.owner = lazy
-        _set_class(lazy, type(tracker))
-    return lazy
+            tracker.namespace.owner = value
+        object.__setattr__(value, "__class__", type(tracker))
+    return value
+
+
+def is_a(value: Any, classes: Any) -> TypeGuard[Any]:
+    """Realize a value, and return True if it has a tracker of one of these classes."""
+    return isinstance(realize(value), classes)
 
 
 def is_pending(value: Any) -> bool:
-    """Whether nobody has looked at `value` yet."""
-    return type(value) is LazyTracker and "_tracker" not in value.__dict__
+    """Return True for an existing value that has not been realized."""
+    return type(value) is LazyTracker

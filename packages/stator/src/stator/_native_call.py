@@ -152,6 +152,6 @@ def _calls_back(stack: list[Any], call: Instruction) -> bool:
 
 
 def _is_of_program(vt: Any) -> bool:
-    if isinstance(vt, variables.MethodTracker):
+    if variables.is_a(vt, variables.MethodTracker):
         vt = vt.function
-    return isinstance(vt, variables.FunctionTracker) and not _is_library(vt)
+    return variables.is_a(vt, variables.FunctionTracker) and not _is_library(vt)

@@ -113,7 +113,9 @@ class Applying:
     @property
     def positions(self) -> list[int]:
         return [
-            index for index, vt in enumerate(self.args) if isinstance(vt, variables.TensorTracker)
+            index
+            for index, vt in enumerate(self.args)
+            if variables.is_a(vt, variables.TensorTracker)
         ]
 
     @property
@@ -169,7 +171,8 @@ class Applying:
     # -- forward -----------------------------------------------------------------------------------
     def forward(self, body: variables.BodyTrace) -> Gradients:
         flags = [
-            isinstance(vt, variables.TensorTracker) and vt.example.requires_grad for vt in self.args
+            variables.is_a(vt, variables.TensorTracker) and vt.example.requires_grad
+            for vt in self.args
         ]
         needed = variables.TupleTracker(map(variables.ConstantTracker, flags), tuple)
         self.context = body.private = self._new_context({"needs_input_grad": needed})
@@ -203,15 +206,19 @@ class Applying:
 
     def take_apart(self, result: Any) -> None:
         """Record the result of forward, and the state that it left on the context."""
-        self.is_single = not (isinstance(result, variables.TupleTracker) and result.cls is tuple)
+        self.is_single = not (
+            variables.is_a(result, variables.TupleTracker) and result.cls is tuple
+        )
         self.items = [result] if self.is_single else result.items
         if not all(
-            isinstance(vt, variables.TensorTracker) or vt.constant() is not variables.MISSING
+            variables.is_a(vt, variables.TensorTracker) or vt.constant() is not variables.MISSING
             for vt in self.items
         ):
             raise self.refuse("a result that is neither a tensor nor a constant")
         outputs = [
-            index for index, vt in enumerate(self.items) if isinstance(vt, variables.TensorTracker)
+            index
+            for index, vt in enumerate(self.items)
+            if variables.is_a(vt, variables.TensorTracker)
         ]
         self.tensors = [self.items[index] for index in outputs]
         stored = variables.attributes_of(self.context)
@@ -243,9 +250,10 @@ class Applying:
     def _tuple(self, stored: dict[str, Any], name: str) -> list[Any]:
         if (vt := stored.get(name)) is None:
             return []
-        if not isinstance(vt, variables.TupleTracker):
+        if not variables.is_a(vt, variables.TupleTracker):
             raise self.refuse(f"{name} that is no tuple")
-        return vt.items
+        items: list[Any] = vt.items
+        return items
 
     def _outputs(self, stored: dict[str, Any], name: str) -> tuple[int, ...]:
         found = [_index(vt, self.tensors) for vt in self._tuple(stored, name)]
@@ -256,7 +264,7 @@ class Applying:
     def _origin(self, vt: Any) -> targets.Origin:
         """Return the origin, in the stand-in, of a tensor or a symbolic number that outlives
         forward."""
-        if not isinstance(vt, variables.TensorTracker | variables.NumberTracker):
+        if not variables.is_a(vt, variables.TensorTracker | variables.NumberTracker):
             raise self.refuse(f"a {vt.cls.__name__} that is saved for backward")
         for kind, known in (
             ("input", self.inputs),
@@ -274,7 +282,7 @@ class Applying:
         return targets.SavedAttribute(name, spec, tuple(map(self._stored_leaf, leaves)))
 
     def _stored_leaf(self, vt: Any) -> Any:
-        if isinstance(vt, variables.TensorTracker | variables.NumberTracker):
+        if variables.is_a(vt, variables.TensorTracker | variables.NumberTracker):
             return targets.SavedTensorSlot(self._origin(vt))
         if (value := vt.constant()) is not variables.MISSING:
             return value
@@ -358,7 +366,7 @@ class Applying:
     def _taken_back(self, result: Any) -> list[Any]:
         items = (
             result.items
-            if isinstance(result, variables.TupleTracker) and result.cls is tuple
+            if variables.is_a(result, variables.TupleTracker) and result.cls is tuple
             else [result]
         )
         if len(items) < len(self.args) or not all(
@@ -367,7 +375,7 @@ class Applying:
             raise self.refuse("a backward that gives another number of gradients")
         found = [items[position] for position in self.positions]
         if not all(
-            isinstance(vt, variables.TensorTracker) or variables.is_none(vt) for vt in found
+            variables.is_a(vt, variables.TensorTracker) or variables.is_none(vt) for vt in found
         ):
             raise self.refuse("a gradient that is no tensor")
         return found
@@ -391,7 +399,8 @@ class Applying:
         parts = (t.graph.project(traced, index) for index in range(len(self.tensors)))
         results = iter([variables.from_traced(t, part, self.inputs) for part in parts])
         items = [
-            next(results) if isinstance(vt, variables.TensorTracker) else vt for vt in self.items
+            next(results) if variables.is_a(vt, variables.TensorTracker) else vt
+            for vt in self.items
         ]
         return items[0] if self.is_single else variables.TupleTracker(items, tuple)
 

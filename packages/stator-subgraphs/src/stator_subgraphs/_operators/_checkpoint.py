@@ -109,7 +109,7 @@ def _reentrant(
     """An `autograd.Function` whose inputs are the tensors among the arguments: forward runs without
     gradients, backward runs it again with. It is traced as backward runs it, and must not look
     which of the two it is in."""
-    tensors = [vt for vt in args if isinstance(vt, variables.TensorTracker)]
+    tensors = [vt for vt in args if variables.is_a(vt, variables.TensorTracker)]
     if not any(vt.example.requires_grad for vt in tensors):
         raise t.unsupported(
             "higher-order-operator", "reentrant checkpoint of nothing that requires gradients"
@@ -128,7 +128,7 @@ def _reentrant(
                 "result-of-body", "reentrant checkpoint of a function that gives more than tensors"
             )
         if not all(
-            isinstance(vt, variables.TensorTracker) and _is_like_an_output(vt.example)
+            variables.is_a(vt, variables.TensorTracker) and _is_like_an_output(vt.example)
             for vt in leaves
         ):
             raise t.unsupported(

@@ -18,6 +18,7 @@ from stator_variables import (
     TensorTracker,
     call,
     flatten,
+    is_a,
     is_none,
     known_value,
     wrap,
@@ -66,7 +67,7 @@ def _bound(t: Space, function: Any, args: list[Any], kwargs: dict[str, Any]) -> 
     if not _is_false(named.pop("async_op", None)):
         raise t.unsupported("not-inlined", f"{function.__name__} that is waited for later")
     leaves = [leaf for value in named.values() for leaf in flatten(t, value)[0]]
-    _check(t, function, [leaf for leaf in leaves if isinstance(leaf, TensorTracker)])
+    _check(t, function, [leaf for leaf in leaves if is_a(leaf, TensorTracker)])
     return {key: value for key, value in named.items() if not is_none(value)}
 
 

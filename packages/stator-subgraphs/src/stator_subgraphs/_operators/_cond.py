@@ -18,6 +18,7 @@ from stator_variables import (
     call,
     flatten,
     from_traced,
+    is_a,
     unflatten,
 )
 
@@ -32,7 +33,7 @@ def cond(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A predicate that is a Python value chooses the branch now, as it does in plain Python.
     Operands may be numbers, as they may in torch when it compiles."""
     pred, true_fn, false_fn, operands = _bound(t, *args, **kwargs)
-    if isinstance(pred, ConstantTracker) and isinstance(pred.value, bool | int | float):
+    if is_a(pred, ConstantTracker) and isinstance(pred.value, bool | int | float):
         return call(t, true_fn if pred.value else false_fn, operands, {})
     _check(t, pred, operands)
     return (yield from _chosen(t, pred, true_fn, false_fn, operands))
@@ -71,17 +72,17 @@ def _bound(
 
 
 def _check(t: Space, pred: Any, operands: list[Any]) -> None:
-    if isinstance(pred, TensorTracker):
+    if is_a(pred, TensorTracker):
         fits = pred.example.numel() == 1 and pred.example.dtype is torch.bool
     else:
-        fits = isinstance(pred, NumberTracker) and pred.cls is bool
+        fits = is_a(pred, NumberTracker) and pred.cls is bool
     if not fits:
         raise t.unsupported(
             "higher-order-operator",
             "cond with a predicate that is neither a bool nor a tensor of one",
         )
     for leaf in (leaf for operand in operands for leaf in flatten(t, operand)[0]):
-        if not isinstance(leaf, TensorTracker | NumberTracker | ConstantTracker):
+        if not is_a(leaf, TensorTracker | NumberTracker | ConstantTracker):
             raise t.unsupported(
                 "higher-order-operator", f"cond with a {leaf.cls.__qualname__} among its operands"
             )
@@ -105,7 +106,7 @@ def _branch(
     with BodyTrace(t, name, Permits(writes=not (torch.is_grad_enabled() or t.touched))) as body:
         result = yield from body.run(function, operands, {})
         if any(
-            isinstance(leaf, ConstantTracker) and type(leaf.value) is not int
+            is_a(leaf, ConstantTracker) and type(leaf.value) is not int
             for leaf in flatten(t, result)[0]
         ):
             raise t.unsupported(

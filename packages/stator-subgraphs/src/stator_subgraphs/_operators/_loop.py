@@ -25,6 +25,7 @@ from stator_variables import (
     TensorTracker,
     frame_for,
     from_traced,
+    is_a,
     leaf_of,
     unflatten,
     wrap,
@@ -76,9 +77,7 @@ def record_while_loop(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     lifted = t.graph.merge([condition, body])
     if any(position < len(carried) for position in body.written):
         raise t.unsupported("write-in-body", "an in-place write to what a loop carries")
-    refuse_overlap(
-        t, [body], [*(vt.traced for vt in carried if isinstance(vt, TensorTracker)), *lifted]
-    )
+    refuse_overlap(t, [body], [*(vt.traced for vt in carried if is_a(vt, TensorTracker)), *lifted])
     bodies = t.graph.install("cond_fn", condition.module), t.graph.install("body_fn", body.module)
     written = {"mutated_arg_indices": ",".join(map(str, body.written))} if body.written else {}
     return _record(
@@ -182,14 +181,12 @@ def _apart(t: Space, args: tuple[Any, ...]) -> tuple[Any, ...]:
 # -- what a body is traced with --------------------------------------------------------------------
 def _again(t: Space, values: Sequence[Any]) -> list[Any]:
     """Return the values in memory of their own: a write to one is not a write to the other."""
-    return [
-        _copy(t, vt.example) if isinstance(vt, TensorTracker) else leaf_of(t, vt) for vt in values
-    ]
+    return [_copy(t, vt.example) if is_a(vt, TensorTracker) else leaf_of(t, vt) for vt in values]
 
 
 def _first(t: Space, values: Sequence[Any]) -> list[Any]:
     """The first of the slices."""
-    if not all(isinstance(vt, TensorTracker) for vt in values):
+    if not all(is_a(vt, TensorTracker) for vt in values):
         raise t.unsupported("higher-order-operator", "a scanned value that is no tensor")
     with t.graph.fake_mode:
         return [_copy(t, vt.example.select(0, 0)) for vt in values]
@@ -197,9 +194,9 @@ def _first(t: Space, values: Sequence[Any]) -> list[Any]:
 
 def _next_round(t: Space, vt: Any) -> Any:
     """A number that changes from round to round is not known in any."""
-    if isinstance(vt, TensorTracker):
+    if is_a(vt, TensorTracker):
         return _copy(t, vt.example)
-    if isinstance(vt, NumberTracker) or (isinstance(vt, ConstantTracker) and type(vt.value) is int):
+    if is_a(vt, NumberTracker) or (is_a(vt, ConstantTracker) and type(vt.value) is int):
         with t.graph.shape_env.ignore_fresh_unbacked_symbols():
             return t.graph.shape_env.create_unbacked_symint()
     raise t.unsupported("higher-order-operator", f"a loop that carries a {vt.cls.__qualname__}")

@@ -75,11 +75,11 @@ def _only_tuples(spec: variables.Spec) -> bool:
 
 
 def _is_object(vt: Any) -> bool:
-    return not isinstance(vt, variables.TensorTracker) and vt.constant() is variables.MISSING
+    return not variables.is_a(vt, variables.TensorTracker) and vt.constant() is variables.MISSING
 
 
 def _is_known(vt: Any) -> bool:
-    if isinstance(vt, variables.TensorTracker):
+    if variables.is_a(vt, variables.TensorTracker):
         return vt.namespace is None and vt.grad is variables.MISSING
     return not _is_object(vt) or (
         variables.real_of(vt) is not variables.MISSING
@@ -88,11 +88,11 @@ def _is_known(vt: Any) -> bool:
 
 
 def _identity(vt: Any) -> Any:
-    return vt.traced.node if isinstance(vt, variables.TensorTracker) else vt
+    return vt.traced.node if variables.is_a(vt, variables.TensorTracker) else vt
 
 
 def _kind(vt: Any) -> Any:
-    if not isinstance(vt, variables.TensorTracker):
+    if not variables.is_a(vt, variables.TensorTracker):
         return vt.cls, None if _is_object(vt) else repr(_constant(vt.constant()))
     bits = (
         _is_leaf(vt.example),
@@ -137,7 +137,7 @@ class ReusableRegion:
         t = call.t
         touches = (
             t.changed
-            or any(isinstance(vt, variables.TensorTracker) for vt in changed)
+            or any(variables.is_a(vt, variables.TensorTracker) for vt in changed)
             or body.written
         )
         if touches or body.arguments or body.tracer.unbacked:
@@ -198,9 +198,9 @@ def _is_like(value: Any, again: Any) -> bool:
 
 
 def _result(body: Body, leaf: Any) -> ValueOrigin | None:
-    if isinstance(leaf, variables.ConstantTracker) and leaf.source is None:
+    if variables.is_a(leaf, variables.ConstantTracker) and leaf.source is None:
         return "constant", leaf
-    if not isinstance(leaf, variables.TensorTracker):
+    if not variables.is_a(leaf, variables.TensorTracker):
         return None
     if leaf.traced.node in body.tracer.given:
         return "output", body.tracer.given[leaf.traced.node]
@@ -213,7 +213,7 @@ def _outside(body: Body, leaf: Any) -> Any:
     assert body.tracer.parent is not None
     return (
         body.tracer.parent.local(leaf.traced).node
-        if isinstance(leaf, variables.TensorTracker)
+        if variables.is_a(leaf, variables.TensorTracker)
         else None
     )
 
@@ -274,7 +274,7 @@ class _Facts:
             if any(
                 tracker is leaf
                 for leaf in self.call.leaves
-                if isinstance(leaf, variables.TensorTracker)
+                if variables.is_a(leaf, variables.TensorTracker)
             ):
                 yield None
             elif self._mentions(other):

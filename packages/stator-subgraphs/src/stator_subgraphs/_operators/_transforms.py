@@ -37,6 +37,7 @@ from stator_variables import (
     flatten,
     from_traced,
     grad_mode,
+    is_a,
     record,
     unflatten,
 )
@@ -95,7 +96,7 @@ class Transformed:
 
     def give(self, vt: Any, see: See) -> Any:
         """The body's own value for an input of the transform."""
-        if not isinstance(vt, TensorTracker):
+        if not is_a(vt, TensorTracker):
             raise self.refuse(f"a {vt.cls.__name__}")
         if see is differentiable and not (
             vt.example.is_floating_point() or vt.example.is_complex()
@@ -111,7 +112,7 @@ class Transformed:
         """A copy of a structure, around what the body is given for its tensors."""
         leaves, spec = flatten(self.t, vt)
         given = [
-            self.give(leaf, see) if isinstance(leaf, TensorTracker) else self.hand(leaf)
+            self.give(leaf, see) if is_a(leaf, TensorTracker) else self.hand(leaf)
             for leaf in leaves
         ]
         return unflatten(self.t, given, spec)
@@ -137,13 +138,13 @@ class Transformed:
         """The body gives the tensors of what the function gave: a result, or with `has_aux` one and
         more besides."""
         if has_aux:
-            if not isinstance(result, TupleTracker) or len(result.items) != 2:
+            if not is_a(result, TupleTracker) or len(result.items) != 2:
                 raise self.refuse("a function that gives no pair")
             result, aux = result.items
             self.others, self.aux_spec = flatten(self.t, aux)
         self.results, self.spec = flatten(self.t, result)
         tensors = [*self.results, *self.others]
-        if not all(isinstance(vt, TensorTracker) for vt in tensors):
+        if not all(is_a(vt, TensorTracker) for vt in tensors):
             raise self.refuse("a function that gives more than tensors")
         self.graph, _ = self.body.flat(pair(*tensors))
 
@@ -247,7 +248,7 @@ def _mapped(
         given = unflatten(t, inner, call.spec).items
         transformed.close((yield from transformed.run(call.function, given, call.kwargs)))
     out_dims, spec = call.out_dims, transformed.spec
-    if spec == LEAF and isinstance(out_dims, TupleTracker) and len(out_dims.items) == 1:
+    if spec == LEAF and is_a(out_dims, TupleTracker) and len(out_dims.items) == 1:
         out_dims = out_dims.items[0]  # as vmap has it, for a function that gives one tensor
     placed = _dims(t, out_dims, spec)
     used = tuple(dim for dim in call.dims if dim is not None)
@@ -289,7 +290,7 @@ def _in_chunks(
 
 
 def _length(t: Space, leaf: Any, dim: int) -> Any:
-    if not isinstance(leaf, TensorTracker) or not -leaf.example.dim() <= dim < leaf.example.dim():
+    if not is_a(leaf, TensorTracker) or not -leaf.example.dim() <= dim < leaf.example.dim():
         raise t.unsupported("transform", f"vmap over dimension {dim} of a {leaf.cls.__name__}")
     return leaf.example.shape[dim]
 
@@ -351,7 +352,7 @@ def _argument_numbers(transformed: Transformed, numbers: Any, count: int) -> lis
 
 def _all_tensors(transformed: Transformed, vt: Any) -> Spec:
     leaves, spec = flatten(transformed.t, vt)
-    if not leaves or not all(isinstance(leaf, TensorTracker) for leaf in leaves):
+    if not leaves or not all(is_a(leaf, TensorTracker) for leaf in leaves):
         raise transformed.refuse("an argument that is not made of tensors")
     return spec
 
@@ -418,7 +419,7 @@ def _call_later(
     """A function that a transform gave: of tensors in the structure `taken`, and options, to such
     in `given`."""
     leaves, spec = flatten(t, args[0])
-    if spec != taken or not all(isinstance(leaf, TensorTracker) for leaf in leaves):
+    if spec != taken or not all(is_a(leaf, TensorTracker) for leaf in leaves):
         raise t.unsupported("transform", "tangents, or cotangents, of another structure")
     traced = t.graph.call(
         target, [made, *options(t, *args[1:]), *(leaf.traced for leaf in leaves)], {}
@@ -435,13 +436,13 @@ def jvp_with_argnums(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     argnums = rest[0] if rest else kwargs["argnums"]
     strict, has_aux = options(t, kwargs.get("strict", ConstantTracker(False)), kwargs["has_aux"])
     transformed = Transformed.of(t, "jvp")
-    if not isinstance(primals, TupleTracker):
+    if not is_a(primals, TupleTracker):
         raise transformed.refuse("primals that are no tuple")
     with transformed.body:
         chosen = _choose(transformed, argnums, primals.items, constant)
         directions, spec = flatten(t, tangents)
         if not _same_structure(spec, chosen.spec) or not all(
-            isinstance(vt, TensorTracker) for vt in directions
+            is_a(vt, TensorTracker) for vt in directions
         ):
             raise transformed.refuse("tangents of another structure")
         transformed.close((yield from transformed.run(function, chosen.args, {})), has_aux)

@@ -131,7 +131,7 @@ def base(t: variables.Space, args: list[Any], kwargs: dict[str, Any], of: BaseHO
 
 def _has_gradients(t: variables.Space, result: Any) -> bool:
     return any(
-        isinstance(vt, variables.TensorTracker) and vt.example.requires_grad
+        variables.is_a(vt, variables.TensorTracker) and vt.example.requires_grad
         for vt in variables.flatten(t, result)[0]
     )
 

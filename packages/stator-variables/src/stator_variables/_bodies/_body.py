@@ -19,6 +19,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import attrs
+import torch
 from stator_bytecode import Raised, operation, settle
 from stator_bytecode.errors import SourceSpan, Unsupported
 from torch.utils._device import DeviceContext
@@ -26,12 +27,11 @@ from torch.utils._device import DeviceContext
 from stator_variables import _kinds as k
 from stator_variables._bodies._pytree import LEAF, Spec, flatten
 from stator_variables._lifetime._reachability import reachable
-from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._dictionary import forget_undone
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._trace._graph import BodyGraph, BodyRecorder, GraphValue
-from stator_variables._tracker import VariableTracker, is_pending
+from stator_variables._tracker import VariableTracker, is_a, is_pending
 
 
 @attrs.frozen
@@ -88,9 +88,7 @@ class BodyTrace:
         self._resumed = len(self.t.machine.journal.entries)
         self._generators = len(self.t.generators)
         changed = self.t.changed.items()
-        self._written = {
-            key for key, vt in changed if isinstance(vt, DictTracker) and (vt.log or vt.undecided)
-        }
+        self._written = {key for key, vt in changed if vt.base is dict and (vt.log or vt.undecided)}
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
@@ -131,7 +129,7 @@ class BodyTrace:
         escaping = [
             vt.traced
             for vt in reachable([result, *outside])
-            if isinstance(vt, k.GraphFunction) or _is_in_graph(vt)
+            if is_a(vt, k.GraphFunction) or _is_in_graph(vt)
         ]
         return self._closed(self.recorder.close_wrapping(escaping))
 
@@ -163,7 +161,7 @@ class BodyTrace:
     def _refuse_leaks(self, outside: list[Any], graph: BodyGraph) -> None:
         """What a flat body computes exists only while its operator runs."""
         for vt in outside:
-            if isinstance(vt, DictTracker):
+            if vt.base is dict:
                 forget_undone(self.t, vt)
         if any(
             vt is self.private or (_is_in_graph(vt) and graph.computes(vt.traced))
@@ -209,7 +207,7 @@ class BodyTrace:
 
     def _is_undone(self, vt: Any) -> bool:
         """Whether a dict is as it was before body and trace: `functional_call` puts parameters in, and back."""
-        if not isinstance(vt, DictTracker) or vt.source is None or id(vt) in self._written:
+        if vt.base is not dict or vt.source is None or id(vt) in self._written:
             return False
         forget_undone(self.t, vt)
         return not vt.log and not vt.undecided
@@ -223,23 +221,20 @@ class BodyTrace:
         return any(new) or self.t.overrides.modes != self._heard
 
 
-_IN_GRAPH = (k.TensorTracker, k.NumberTracker)
-
-
 def _is_in_graph(vt: Any) -> bool:
     """Return True for a value of the graph; a late one is read after it."""
-    return isinstance(vt, _IN_GRAPH) and not vt.is_late
+    return (vt.is_symbolic or vt.base is torch.Tensor) and not vt.is_late
 
 
 def _is_tracker(value: Any) -> bool:
-    return is_pending(value) or isinstance(value, VariableTracker)
+    return is_pending(value) or is_a(value, VariableTracker)
 
 
 def leaf_of(t: Space, leaf: Any) -> Any:
     """A result of a flat body as the graph takes it."""
-    if isinstance(leaf, _IN_GRAPH):
+    if leaf.is_symbolic or leaf.base is torch.Tensor:
         return leaf.traced
-    if isinstance(leaf, k.ConstantTracker) and leaf.cls in (int, type(None)):
+    if leaf.is_known and leaf.cls in (int, type(None)):
         return leaf.value
     raise t.unsupported("result-of-body", f"a {leaf.cls.__qualname__} among the results of a body")
 

@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 from stator_variables._objects import _dictionary, _new_values
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
-from stator_variables._objects._tuple import SequenceTracker, TupleTracker
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._runtime._contents import has_member
 from stator_variables._space import Space
 
@@ -49,11 +49,11 @@ LEAF = Spec()
 
 def flatten(t: Space, vt: Any) -> tuple[list[Any], Spec]:
     """The leaves from left to right, and the structure. Raises Unsupported for classes that say themselves how."""
-    if isinstance(vt, SequenceTracker) and (
+    if vt.base in (list, tuple) and (
         vt.cls in (list, tuple, torch.Size) or has_member(vt.cls, "_fields")
     ):
         return _joined(t, vt.cls, (), vt.items)
-    if isinstance(vt, DictTracker) and vt.cls in (dict, collections.OrderedDict):
+    if vt.cls in (dict, collections.OrderedDict):
         pairs = [(key.constant(), value) for key, value in t.items(vt)]
         return _joined(t, vt.cls, tuple(key for key, _ in pairs), [value for _, value in pairs])
     if vt.cls in pytree.SUPPORTED_NODES:

@@ -62,7 +62,7 @@ def own_attribute(t: Space, vt: Any, name: Any) -> Any:
 @methods.handles(object.__setattr__, object.__delattr__)
 def write_to_object(t: Space, vt: Any, name: Any, new: Any = MISSING) -> Any:
     text = _name(t, name)
-    if isinstance(vt, k.ClassTracker):
+    if vt.base is type:
         raise t.unsupported("bad-arguments", "object's way to set attributes, of a class")
     return then(_attribute_writes.generic_set(t, vt, text, new))
 
@@ -80,7 +80,7 @@ _NO_INSTANCES = (
 @methods.handles(object.__new__, takes=(1, ANY_COUNT), named=None)
 def object_new(t: Space, made_of: Any, /, *args: Any, **kwargs: Any) -> Any:
     """What it takes besides the class, another `__init__` may want (object_new)."""
-    if not isinstance(made_of, k.ClassTracker):
+    if made_of.base is not type:
         raise t.unsupported("bad-arguments", "object.__new__ of something that is no class")
     cls = made_of.value
     if args or kwargs:

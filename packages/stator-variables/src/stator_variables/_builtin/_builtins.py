@@ -53,7 +53,7 @@ _IN_GRAPH = {min: torch.sym_min, max: torch.sym_max}
 
 def _are_ints(vts: list[Any]) -> bool:
     """With other numbers among them, the class of the result would depend on the values."""
-    return all(isinstance(vt, k.NumberTracker | k.ConstantTracker) and vt.cls is int for vt in vts)
+    return all((vt.is_symbolic or vt.is_known) and vt.cls is int for vt in vts)
 
 
 def _in_any_order(t: Space, real: Any, iterable: Any, kwargs: dict[str, Any]) -> Any:
@@ -75,11 +75,11 @@ methods.handles(len)(_containers.length)
 
 @methods.handles(bool, takes=(0, 1))
 def handle_bool(t: Space, vt: Any = _FALSE) -> Any:
-    if isinstance(vt, k.NumberTracker) and vt.cls is bool:
+    if vt.is_symbolic and vt.cls is bool:
         return vt
-    if isinstance(vt, k.NumberTracker):
+    if vt.is_symbolic:
         return _torch_calls.record(t, operator.ne, [vt, k.ConstantTracker(0)], {})
-    if isinstance(vt, k.TensorTracker) and t.policy.capture_data:
+    if vt.base is torch.Tensor and t.policy.capture_data:
         return handle_bool(t, _torch_calls.record(t, "item", [vt], {}))
     return as_constant(t.truth(vt))
 
@@ -100,7 +100,7 @@ def tensor_type(t: Space, vt: Any, dtype: Any = k.NONE, non_blocking: Any = _FAL
     """The name of the old class for this dtype and device; or a conversion, whose node names an old class."""
     if k.is_none(dtype):
         return k.ConstantTracker(vt.example.type())
-    if isinstance(dtype, k.ClassTracker) and type(dtype.value) is type(torch.FloatTensor):
+    if dtype.base is type and type(dtype.value) is type(torch.FloatTensor):
         dtype = k.ConstantTracker(f"{dtype.value.__module__}.{dtype.value.__name__}")
     return _torch_calls.record(t, "type", [vt, dtype, non_blocking], {})
 
@@ -122,13 +122,13 @@ def _number(t: Space, cls: type, method: str, args: Sequence[Any], kwargs: dict[
         raise t.unsupported(
             "bad-arguments", f"{cls.__name__}() with a base that is not known while tracing"
         )
-    if isinstance(vt := args[0], k.NumberTracker):
+    if (vt := args[0]).is_symbolic:
         return (
             vt
             if vt.cls is cls
             else _torch_calls.record(t, getattr(torch, f"sym_{cls.__name__}"), [vt], {})
         )
-    if isinstance(vt, k.TensorTracker) and not t.overrides.modes:
+    if vt.base is torch.Tensor and not t.overrides.modes:
         return _number(t, cls, method, [_torch_calls.record(t, "item", [vt], {})], {})
     bound = t.special(vt, method)
     if bound is MISSING and cls is int and defines(t, vt.cls, "__index__"):

@@ -29,7 +29,7 @@ from stator_variables._objects._wrapping import wrap_present
 from stator_variables._protocols import _attributes, _calls, _operators
 from stator_variables._runtime._support import new_named_tuple
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("class function")
 DECORATORS: tuple[Any, ...] = (
@@ -61,7 +61,7 @@ def initialise(t: Space, args: Args, kwargs: Kwargs) -> Any:
 def replace(t: Space, args: Args, kwargs: Kwargs, of: str) -> Any:
     """`@value.setter`: a property like this one, with another function."""
     known, function = args
-    if not isinstance(known, RecipeTracker) or known.cls is not property:
+    if not is_a(known, RecipeTracker) or known.cls is not property:
         raise t.unsupported("construction", "a property made of one from outside")
     parts = {**dict(zip(_PARTS_OF_PROPERTY, known.args, strict=False)), **known.kwargs}
     return RecipeTracker(property, [], {**parts, of: function})
@@ -70,7 +70,7 @@ def replace(t: Space, args: Args, kwargs: Kwargs, of: str) -> Any:
 @handlers.handles_each(DECORATORS)
 def decorate(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     made, *rest = args
-    if not isinstance(made, k.MadeClass) or kwargs:
+    if not is_a(made, k.MadeClass) or kwargs:
         raise t.unsupported("class-definition", f"{of.__qualname__}() of a class from outside")
     for value in vars(made.value).values():
         if type(value) is dataclasses.Field:  # what is done to it here, its tracker does not see
@@ -132,7 +132,7 @@ def bind(t: Space, args: Args, kwargs: Kwargs) -> Any:
 def call_class(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """What a metaclass reaches with `super().__call__`."""
     cls, *rest = args
-    if not isinstance(cls, k.ClassTracker) or cls.value is type:
+    if cls.base is not type or cls.value is type:
         raise t.unsupported("bad-arguments", "a call of type.__call__ that it does not accept")
     return _calls.instantiate(t, cls, rest, kwargs)
 
@@ -144,7 +144,7 @@ _UNIONS = (vars(cls)[name] for cls in (type, types.UnionType) for name in ("__or
 def union(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """`int | None`."""
     args = args if of.__name__ == "__or__" else args[::-1]
-    sides = [vt.value if isinstance(vt, k.ClassTracker) else vt.constant() for vt in args]
+    sides = [vt.value if vt.base is type else vt.constant() for vt in args]
     sides = [vt.real if side is MISSING else side for vt, side in zip(args, sides, strict=True)]
     if any(id(side) in t.made for side in sides) or not all(
         side is None or isinstance(side, type | types.UnionType | types.GenericAlias)
@@ -166,10 +166,10 @@ def compare(t: Space, args: Args, kwargs: Kwargs, of: bool) -> Any:
     left, right = args
     if left.cls is not right.cls:
         return k.NOT_IMPLEMENTED
-    if all(isinstance(vt, k.BuiltinTracker) for vt in args):
+    if all(is_a(vt, k.BuiltinTracker) for vt in args):
         return k.ConstantTracker((left.real == right.real) is of)
     known = (k.FunctionTracker, k.BuiltinTracker)
-    if not all(isinstance(vt, MethodTracker) and isinstance(vt.function, known) for vt in args):
+    if not all(is_a(vt, MethodTracker) and is_a(vt.function, known) for vt in args):
         raise t.unsupported("builtin", "a comparison of methods of other callables")
     parts = ((left.receiver, right.receiver), (left.function, right.function))
     return k.ConstantTracker(all(_operators.same_object(t, *pair) for pair in parts) is of)

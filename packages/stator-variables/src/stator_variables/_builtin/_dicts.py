@@ -222,7 +222,7 @@ def _empty_like(t: Space, vt: Any, what: str) -> Any:
 
 
 def _merged(t: Space, owner: Any, left: Any, right: Any) -> Any:
-    if not isinstance(left, DictTracker) or not isinstance(right, DictTracker):
+    if left.base is not dict or right.base is not dict:
         return k.NOT_IMPLEMENTED
     refuse_asked(t, left, "__iter__")
     made = _same_entries(t, left, _empty_like(t, owner, "|"))
@@ -242,7 +242,7 @@ def ior(t: Space, vt: Any, other: Any) -> Any:
 
 @operation
 def _equality(t: Space, left: Any, right: Any, invert: bool) -> Any:
-    if not isinstance(right, DictTracker):
+    if right.base is not dict:
         return k.NOT_IMPLEMENTED
     _dictionary.complete(t, left)
     _dictionary.complete(t, right)
@@ -294,7 +294,7 @@ def _counted(t: Space, mapping: Any, item: Any) -> Any:
 @operation
 def count_elements(t: Space, mapping: Any, iterable: Any) -> Any:
     """Counting as `_count_elements` does for a Counter that overrides neither `get` nor `__setitem__`."""
-    if not isinstance(mapping, DictTracker) or mapping.cls is not collections.Counter:
+    if mapping.base is not dict or mapping.cls is not collections.Counter:
         raise t.unsupported("container-subclass", f"counting into a {mapping.cls.__name__}")
     iterator = yield from settle(t.get_iterator(iterable))
     while (item := (yield from settle(t.next_value(iterator)))) is not NULL:

@@ -25,7 +25,7 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrapping import new_namespace
 from stator_variables._protocols import _calls
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("exception method")
 _CLASSES = tuple(
@@ -134,7 +134,7 @@ _TRACEBACK_FIELDS = {
 @handlers.handles_each(_TRACEBACK_FIELDS)
 def read_traceback(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """The fields that need none of the frames; an existing traceback has its own."""
-    return of(t, args[0]) if isinstance(args[0], TracebackTracker) else MISSING
+    return of(t, args[0]) if is_a(args[0], TracebackTracker) else MISSING
 
 
 # -- methods ----------------------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def add_note(t: Space, args: Args, kwargs: Kwargs) -> None:
     if (notes := t.lookup(vt.namespace, "__notes__")) is MISSING:
         notes = ListTracker([], list)
         _dictionary.set_name(t, vt.namespace, "__notes__", notes)
-    if not isinstance(notes, ListTracker):
+    if notes.base is not list:
         throw(TypeError, "Cannot add note: __notes__ is not a list")
     _list.append(t, notes, note)
 
@@ -222,18 +222,10 @@ def group_str(t: Space, args: Args, kwargs: Kwargs) -> Any:
 @handlers.handles(BaseExceptionGroup, ExceptionGroup)
 def make_group(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """A group of exceptions, where C would accept it; errors are C's own."""
-    fits = (
-        len(args) == 2
-        and not kwargs
-        and isinstance(args[1], ListTracker | TupleTracker)
-        and args[1].items
-    )
+    fits = len(args) == 2 and not kwargs and args[1].base in (list, tuple) and args[1].items
     if not fits or not isinstance(args[0].constant(), str):
         raise t.unsupported("bad-arguments", "a call of ExceptionGroup that it does not accept")
-    if not all(
-        isinstance(item, ExceptionTracker) and issubclass(item.cls, Exception)
-        for item in args[1].items
-    ):
+    if not all(issubclass(item.cls, Exception) for item in args[1].items):
         raise t.unsupported("exception-group", "a group of exceptions that are not all Exceptions")
     made = ExceptionTracker(ExceptionGroup, [args[0], args[1]])
     made.members[GROUPED] = args[1] if args[1].cls is tuple else TupleTracker(args[1].items, tuple)

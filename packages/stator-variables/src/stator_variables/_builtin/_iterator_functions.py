@@ -25,12 +25,10 @@ from stator_variables._objects._lookup import defines, overrides
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import folded, settle_all
 from stator_variables._objects._raising import attempt, complain, new_exception, throw
-from stator_variables._objects._set import SetTracker
 from stator_variables._objects._sorting import sort
-from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _containers, _folding, _iteration
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
 _CONSTANTS = (str, bytes, range)
@@ -47,11 +45,11 @@ def handle_iter(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(*(cls.__iter__ for cls in _CONSTANTS))
 def iterate_constant(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    if args[0].cls not in _CONSTANTS:
-        raise t.unsupported(
-            "builtin", f"the iterator of a builtin class over a {args[0].cls.__name__}"
-        )
-    return t.get_iterator(args[0])
+    vt = args[0]
+    if not vt.is_known:
+        raise t.unsupported("builtin", f"the iterator of a builtin class over a {vt.cls.__name__}")
+    items = _iteration.indexed(vt.value)
+    return IteratorTracker(type(iter(vt.value)), "constant", [items, vt])
 
 
 @handlers.handles(range.__reversed__)
@@ -61,7 +59,7 @@ def iterate_backwards(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(next)
 def handle_next(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    if isinstance(args[0], k.GeneratorTracker) and len(args) == 1:
+    if is_a(args[0], k.GeneratorTracker) and len(args) == 1:
         return Resume(args[0].state, k.NONE)
     return _next(t, args[0], args[1] if len(args) > 1 else None)
 
@@ -111,7 +109,7 @@ def make_enumerate(t: Space, args: Args, kwargs: Kwargs) -> Any:
     start = args[1] if len(args) > 1 else kwargs.get("start", k.ConstantTracker(0))
     if not issubclass(start.cls, int):
         raise t.unsupported("bad-arguments", f"enumerate() from a {start.cls.__name__} on")
-    if isinstance(start, k.ObjectTracker):
+    if is_a(start, k.ObjectTracker):
         raise t.unsupported(
             "bad-arguments",
             f"enumerate() from a {start.cls.__name__} on, which counts as an int does",
@@ -132,16 +130,12 @@ def _iterators(t: Space, iterables: Args, make: Any) -> Any:
 def make_reversed(t: Space, args: Args, kwargs: Kwargs) -> Any:
     vt = args[0]
     bound = t.special(vt, "__reversed__")
-    if isinstance(bound, MethodTracker) and isinstance(bound.function, k.FunctionTracker):
+    if is_a(bound, MethodTracker) and bound.function.base is types.FunctionType:
         return t.call(bound, [], {})
     in_python = any(overrides(t, vt.cls, name) for name in ("__len__", "__getitem__"))
-    if isinstance(vt, TupleTracker) and not in_python:
+    if vt.base is tuple and not in_python:
         return IteratorTracker(reversed, "reversed", [vt, len(vt.items)])
-    if (
-        isinstance(vt, k.ConstantTracker)
-        and isinstance(vt.value, str | bytes | range)
-        and not in_python
-    ):
+    if vt.is_known and isinstance(vt.value, str | bytes | range) and not in_python:
         if isinstance(vt.value, range):  # its iterator is one over the range the other way round
             return t.get_iterator(k.ConstantTracker(vt.value[::-1]))
         return IteratorTracker(type(reversed(vt.value)), "constant", [list(reversed(vt.value)), vt])
@@ -188,9 +182,7 @@ def _sorted_list(t: Space, items: list[Any], key: Any, reverse: Any) -> Any:
 
 def has_total_order(t: Space, vt: Any) -> bool:
     """Whether this is a set of strings, of ints…, that C goes through by itself."""
-    if not isinstance(vt, SetTracker) or any(
-        overrides(t, vt.cls, name) for name in ("__iter__", "__len__")
-    ):
+    if vt.base is not set or any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__")):
         return False
     kinds = {type(item.constant()) for item in vt.entries.values()}
     return kinds in ({str}, {int}, {bytes}, {float}) and not any(
@@ -210,7 +202,7 @@ _ITERATOR_TYPES: tuple[Any, ...] = (*_OVER_CONTAINERS, *_OF_ITERTOOLS, zip, map,
 
 @handlers.handles(*[cls.__next__ for cls in _ITERATOR_TYPES], types.GeneratorType.__next__)
 def iterator_next(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    if not isinstance(args[0], IteratorTracker | k.GeneratorTracker):
+    if not is_a(args[0], IteratorTracker | k.GeneratorTracker):
         raise t.unsupported("foreign-iterator", f"a step of an existing {args[0].cls.__name__}")
     return handle_next(t, args[:1], {})
 
@@ -225,7 +217,7 @@ def iterator_iter(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 def _state_of(t: Space, vt: Any) -> Any:
     """The state of a generator that was made while tracing; one that existed before has a native frame."""
-    if not isinstance(vt, k.GeneratorTracker):
+    if not is_a(vt, k.GeneratorTracker):
         raise t.unsupported("foreign-iterator", f"a step of an existing {vt.cls.__name__}")
     return vt.state
 

@@ -52,8 +52,8 @@ def operate(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
 
 def _with_other(t: Space, name: str, left: Any, right: Any) -> Any:
     left, right = _plain(left), _plain(right)
-    known = all(isinstance(vt, k.NumberTracker | k.ConstantTracker) for vt in (left, right))
-    if known and (isinstance(left, k.NumberTracker) or isinstance(right, k.NumberTracker)):
+    known = all((vt.is_symbolic or vt.is_known) for vt in (left, right))
+    if known and (left.is_symbolic or right.is_symbolic):
         symbol = _SYMBOLS.get(name) or _SYMBOLS.get(name[1:])
         if symbol is not None:
             operands = (left, right) if name in _SYMBOLS else (right, left)
@@ -88,7 +88,7 @@ _SYMBOLS |= {name.strip("_"): symbol for symbol, (name, *_) in COMPARISONS.items
     )
 )
 def compare(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
-    if of.__objclass__ is slice and all(isinstance(vt, k.SliceTracker) for vt in args):
+    if of.__objclass__ is slice and all(vt.cls is slice and not vt.is_known for vt in args):
         sides = [TupleTracker(vt.parts, tuple) for vt in args]
         return t.compare(_SYMBOLS[of.__name__.strip("_")], *sides)
     if issubclass(args[1].cls, of.__objclass__):
@@ -99,10 +99,7 @@ def compare(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
 # -- builtin functions ------------------------------------------------------------------------------------------------
 @table.handles(divmod)
 def handle_divmod(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    if all(
-        vt.cls in (bool, int, float) and isinstance(vt, k.NumberTracker | k.ConstantTracker)
-        for vt in args
-    ):
+    if all(vt.cls in (bool, int, float) and (vt.is_symbolic or vt.is_known) for vt in args):
         return TupleTracker([t.binary(symbol, *args) for symbol in ("//", "%")], tuple)
     return _operators.slots(t, "divmod", "divmod()", args[0], args[1])
 

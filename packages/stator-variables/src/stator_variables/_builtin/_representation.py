@@ -16,12 +16,12 @@ from stator_variables._objects._hashing import is_known
 from stator_variables._objects._lookup import guarded_lookup, refuse_asked
 from stator_variables._objects._method_table import MethodTable, settle_all
 from stator_variables._objects._raising import complain, name_of, throw
-from stator_variables._objects._set import SetTracker, in_order
+from stator_variables._objects._set import in_order
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._view import VIEW_CLASSES
 from stator_variables._protocols import _attributes
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 methods = MethodTable("representation")
 
@@ -174,11 +174,11 @@ def handle_hash(t: Space, obj: Any) -> Any:
     if isinstance(guarded_lookup(t, vt.cls, "__hash__"), types.FunctionType):
         number = t.call(t.special(vt, "__hash__"), [], {})
         return after(number, lambda found: _checked_hash(t, vt, found.constant()))
-    if not isinstance(vt, k.ClassTracker | k.IdTracker):
+    if not is_a(vt, k.ClassTracker | k.IdTracker):
         hashed = t.key_of(vt)  # raises TypeError for what has no hash
         if (folded := t.fold(hash, [vt], {})) is not MISSING:
             return folded
-        if isinstance(vt, TupleTracker | SetTracker) and is_known(hashed):
+        if vt.base in (tuple, set) and is_known(hashed):
             return k.ConstantTracker(hash(hashed))
     raise t.unsupported("identity-number", f"hash() of a {vt.cls.__name__}")
 

@@ -10,7 +10,6 @@ from stator_variables import _kinds as k
 from stator_variables._objects import _dictionary, _new_values
 from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._class_dicts import names_in, names_of_class
-from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import guarded_lookup
 from stator_variables._objects._method_table import MethodTable
@@ -18,7 +17,7 @@ from stator_variables._objects._raising import attempt
 from stator_variables._objects._wrapping import captured_dict, instance_dict
 from stator_variables._protocols import _attributes
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 methods = MethodTable("scope")
 
@@ -46,7 +45,7 @@ def handle_locals(t: Space) -> Any:
 
 def _bound_names(frame: Frame) -> dict[str, Any]:
     values = (
-        vt.content if isinstance(vt, CellTracker) and _is_cell(frame, name) else vt
+        vt.content if is_a(vt, CellTracker) and _is_cell(frame, name) else vt
         for name, vt in zip(frame.code.slots, frame.slots, strict=True)
     )
     pairs = zip(frame.code.slots, values, strict=True)
@@ -76,7 +75,7 @@ def _kept(t: Space, frame: Frame, bound: dict[str, Any]) -> Any:
 def handle_vars(t: Space, vt: Any = None) -> Any:
     if vt is None:
         return handle_locals(t)
-    if not isinstance(vt, k.ClassTracker) and vt.namespace is None:
+    if vt.base is not type and vt.namespace is None:
         raise t.unsupported("vars", "vars() of something without a plain __dict__")
     return t.get_attribute(vt, "__dict__")
 
@@ -98,7 +97,7 @@ def names_of_object(t: Space, vt: Any) -> Any:
     read = _attributes.get_attribute
     own = yield from attempt(t, AttributeError, MISSING, read, t, vt, "__dict__")
     claims = guarded_lookup(t, vt.cls, "__class__") is not vars(object)["__class__"]
-    if claims or (own is not MISSING and not isinstance(own, DictTracker)):
+    if claims or (own is not MISSING and own.base is not dict):
         raise t.unsupported("vars", f"the names of a {vt.cls.__name__} without a plain __dict__")
     names = dict.fromkeys([] if own is MISSING else names_in(t, own))
     names |= names_of_class(t, vt.cls)
@@ -113,7 +112,7 @@ def names_of_type(t: Space, vt: Any) -> Any:
 @methods.handles(types.ModuleType.__dir__, takes=0)
 @operation
 def names_of_module(t: Space, vt: Any) -> Any:
-    namespace = instance_dict(vt.value) if isinstance(vt, k.BuiltinTracker) else None
+    namespace = instance_dict(vt.value) if is_a(vt, k.BuiltinTracker) else None
     own = guarded_lookup(t, vt.cls, "__dict__") is not vars(types.ModuleType)["__dict__"]
     if namespace is None or own:
         raise t.unsupported("vars", "the names of a module without a plain __dict__")

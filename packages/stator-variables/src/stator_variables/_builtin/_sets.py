@@ -1,7 +1,6 @@
 """The methods of set and frozenset (Objects/setobject.c)."""
 
 import functools
-import operator
 import sys
 from collections.abc import Callable, Generator
 from typing import Any
@@ -10,10 +9,9 @@ from stator_bytecode import NULL, Raised, operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._objects._arity import ANY_COUNT
-from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._hashing import element_of, hashing
 from stator_variables._objects._lookup import overrides
-from stator_variables._objects._method_table import MethodTable
+from stator_variables._objects._method_table import COMPARISONS, MethodTable
 from stator_variables._objects._raising import new_exception, throw
 from stator_variables._objects._set import SetTracker, derived, made_again
 from stator_variables._objects._tuple import TupleTracker
@@ -41,11 +39,6 @@ def combine(verb: str, left: Entries, right: Entries) -> Entries:
     }
 
 
-COMPARISONS = {
-    f"__{name}__": getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
-}
-
-
 _VERBS = ("union", "intersection", "difference", "symmetric_difference")
 IN_PLACE = {verb: "update" if verb == "union" else f"{verb}_update" for verb in _VERBS}
 """What the in-place form of an operation is called."""
@@ -71,11 +64,7 @@ def contains(t: Space, vt: Any, element: Any) -> Any:
 def _element(t: Space, of: Any, vt: Any) -> Any:
     """A set that has no hash and is looked for stands for the frozenset of its elements."""
     has_hash = getattr(vt.cls, "__hash__", None) is not None
-    return (
-        element_of(t, vt, of)
-        if has_hash or not isinstance(vt, SetTracker)
-        else frozenset(vt.entries)
-    )
+    return element_of(t, vt, of) if has_hash or vt.base is not set else frozenset(vt.entries)
 
 
 @methods.handles(set.__len__, frozenset.__len__)
@@ -136,9 +125,9 @@ def hash_(t: Space, vt: Any) -> Any:
 @operation
 def entries_of(t: Space, vt: Any, is_enough: Callable[[Any], bool] = lambda key: False) -> Any:
     """The elements of any iterable, hashed, up to one that is enough. The order is that in which they came."""
-    if isinstance(vt, SetTracker):
+    if vt.base is set:
         return vt.entries
-    if isinstance(vt, DictTracker) and vt.cls is dict:
+    if vt.base is dict and vt.cls is dict:
         return {t.key_of(key): key for key, _ in t.items(vt)}
     return (yield from _entries_through(t, (yield from settle(t.get_iterator(vt))), is_enough))
 
@@ -177,7 +166,7 @@ def _fold(t: Space, vt: Any, others: tuple[Any, ...], verb: str, in_place: bool)
         more = yield from settle(
             entries_of(t, other, *([_all_of(entries)] if verb == "intersection" else []))
         )
-        hashed = isinstance(other, SetTracker | DictTracker)
+        hashed = other.base in (set, dict)
         operands.append(other if hashed else TupleTracker([*more.values()], tuple))
         entries = combine(verb, entries, more)
     if not in_place:
@@ -277,7 +266,7 @@ def _register_operator(name: str, verb: str) -> None:
 
     @methods.handles(getattr(set, f"__i{name}__"))
     def in_place(t: Space, vt: Any, other: Any) -> Any:
-        if not isinstance(other, SetTracker):
+        if other.base is not set:
             return k.NOT_IMPLEMENTED
         if verb != "union" or other is not vt:
             replace_set(t, vt, combine(verb, vt.entries, other.entries), *_step(vt, verb, other))
@@ -285,7 +274,7 @@ def _register_operator(name: str, verb: str) -> None:
 
 
 def _operate(left: Any, right: Any, verb: str) -> Any:
-    if not isinstance(left, SetTracker) or not isinstance(right, SetTracker):
+    if left.base is not set or right.base is not set:
         return k.NOT_IMPLEMENTED
     if left is right and issubclass(left.cls, set):
         return _with_itself(left, verb)
@@ -299,10 +288,10 @@ for _name, _verb in OPERATORS.items():
 def _register_comparison(compare: Callable[[Any, Any], bool], *targets: Any) -> None:
     @methods.handles(*targets)
     def run(t: Space, left: Any, right: Any) -> Any:
-        if not isinstance(right, SetTracker):
+        if right.base is not set:
             return k.NOT_IMPLEMENTED
         return k.ConstantTracker(compare(left.entries.keys(), right.entries.keys()))
 
 
-for _name, _compare in COMPARISONS.items():
+for _name, _, _compare in COMPARISONS.values():
     _register_comparison(_compare, getattr(set, _name), getattr(frozenset, _name))

@@ -25,7 +25,7 @@ from stator_variables._objects._raising import complain, throw
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _attributes, _folding
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 methods = MethodTable("string method")
 Fields = tuple[Any, ...]
@@ -36,7 +36,7 @@ def text_of(t: Space, parts: Iterable[Any]) -> Any:
     """The string that these make: strings, trackers of strings, and numbers with how to format them."""
     found: list[Any] = []
     for part in parts:
-        if isinstance(part, k.TextTracker):
+        if is_a(part, k.TextTracker):
             found += part.parts
         else:
             found.append(part if isinstance(part, str | tuple) else _known(t, part))
@@ -75,18 +75,14 @@ def format_value(t: Space, value: Any, conversion: str, spec: Any) -> Any:
     if conversion:
         value = yield from settle(convert(t, value, conversion))
     text = "" if spec is None else spec.constant()
-    if isinstance(value, k.NumberTracker):
+    if value.is_symbolic:
         return _of_number(t, value, text)
-    if isinstance(value, k.TextTracker) and not text:
+    if is_a(value, k.TextTracker) and not text:
         return value
     folded = t.fold(format, [value, k.ConstantTracker(text)], {})
-    if folded is not MISSING and not isinstance(value, k.ClassTracker):
+    if folded is not MISSING and value.base is not type:
         return folded
-    if (
-        not text
-        and isinstance(value, k.ConstantTracker)
-        and not overrides(t, value.cls, "__format__")
-    ):
+    if not text and value.is_known and not overrides(t, value.cls, "__format__"):
         return (yield from settle(convert(t, value, "s")))
     method = t.special(value, "__format__")
     found = yield from settle(t.call(method, [k.ConstantTracker(text)], {}))
@@ -97,20 +93,18 @@ def format_value(t: Space, value: Any, conversion: str, spec: Any) -> Any:
 
 def convert(t: Space, value: Any, conversion: str) -> Any:
     """str(), repr() or ascii() of a value: a Result."""
-    if isinstance(value, k.NumberTracker):
+    if value.is_symbolic:
         return _of_number(t, value)
-    if isinstance(value, k.TextTracker) and conversion == "s":
+    if is_a(value, k.TextTracker) and conversion == "s":
         return value
     if (
         folded := t.fold({"s": str, "r": repr, "a": ascii}[conversion], [value], {})
     ) is not MISSING:
         return folded
     asked = ("__str__", "__repr__") if conversion == "s" else ("__repr__",)
-    if isinstance(value, k.ClassTracker) and not any(
-        overrides(t, value.cls, name) for name in asked
-    ):
+    if value.base is type and not any(overrides(t, value.cls, name) for name in asked):
         return k.ConstantTracker(repr(value.value))
-    if isinstance(value, k.BuiltinTracker) and "at 0x" not in repr(value.value):
+    if is_a(value, k.BuiltinTracker) and "at 0x" not in repr(value.value):
         return k.ConstantTracker(repr(value.value))
     if conversion == "a":
         return after(
@@ -207,7 +201,7 @@ def percent(t: Space, template: Any, given: Any) -> Any:
     is_mapping = all(getter is not known for known in _OF_SEQUENCES) and not issubclass(
         given.cls, tuple | str
     )
-    values = list(given.items) if isinstance(given, TupleTracker) else [given]
+    values = list(given.items) if given.base is tuple else [given]
     parts: list[Any] = []
     last = 0
     for match in _PERCENT.finditer(text):
@@ -247,7 +241,7 @@ def _percent_value(t: Space, value: Any, match: re.Match[str]) -> Generator[Any,
         value, verb = (yield from settle(convert(t, value, verb))), "s"
         if not (flags or width or digits):
             return value
-    elif isinstance(value, k.NumberTracker):
+    elif value.is_symbolic:
         if (
             verb == "d" and value.cls is int and flags in ("", "0") and digits is None
         ):  # format() does the same
@@ -316,7 +310,7 @@ def _field(t: Space, name: str, args: Fields, named: Any, counter: list[int]) ->
         throw(ValueError, *error.args)
     if first == "":
         first, counter[0] = counter[0], counter[0] + 1
-    elif isinstance(first, int) and (counter[0] or isinstance(named, VariableTracker)):
+    elif isinstance(first, int) and (counter[0] or is_a(named, VariableTracker)):
         raise t.unsupported(
             "bad-arguments", "a format that switches between numbered and automatic fields"
         )
@@ -334,7 +328,7 @@ def _first(t: Space, first: Any, args: Fields, named: Any) -> Any:
         if first >= len(args):
             throw(IndexError, f"Replacement index {first} out of range for positional args tuple")
         return args[first]
-    if isinstance(named, VariableTracker):
+    if is_a(named, VariableTracker):
         return (yield from settle(t.get_item(named, k.ConstantTracker(first))))
     if first not in named:
         throw(KeyError, first)

@@ -23,7 +23,7 @@ from stator_variables._objects._view import ProxyTracker
 from stator_variables._objects._wrapping import new_namespace
 from stator_variables._protocols import _attributes, _calls, _containers
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("value")
 
@@ -42,8 +42,9 @@ _PARTS = ("start", "stop", "step")
 @handlers.handles_each({getattr(slice, name): name for name in _PARTS})
 def part_of_slice(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
     vt = args[0]
-    is_known = not isinstance(vt, k.SliceTracker)
-    return k.ConstantTracker(getattr(vt.constant(), of)) if is_known else vt.parts[_PARTS.index(of)]
+    if vt.is_known:
+        return k.ConstantTracker(getattr(vt.value, of))
+    return vt.parts[_PARTS.index(of)]
 
 
 _LIKE_TUPLE = ("__getitem__", "__add__", "__mul__", "__rmul__")
@@ -58,7 +59,7 @@ def size_as_tuple(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) ->
 @handlers.handles(torch.Size.__radd__)
 def size_radd(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     size, left = args
-    if not isinstance(left, TupleTracker):
+    if left.base is not tuple:
         return k.NOT_IMPLEMENTED
     return size_of(t, [*left.items, *size.items])
 
@@ -77,7 +78,7 @@ def size_numel(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 def _fits_word(vt: Any) -> bool:
     """Guarded; sizes that depend on data are those of tensors, which have no more elements."""
-    number = vt.example if isinstance(vt, k.NumberTracker) else vt.value
+    number = vt.example if vt.is_symbolic else vt.value
     return _guard_or_true(number < 1 << 63) and _guard_or_true(number >= -(1 << 63))
 
 
@@ -108,7 +109,7 @@ def _call(t: Space, name: str, method: Any, args: list[Any], kwargs: dict[str, A
 
 
 def _unwrapped(vt: Any) -> Any:
-    return vt.mapping if isinstance(vt, ProxyTracker) else vt
+    return vt.mapping if is_a(vt, ProxyTracker) else vt
 
 
 @handlers.handles_each({types.MappingProxyType.__or__: 1, types.MappingProxyType.__ror__: -1})
@@ -119,7 +120,7 @@ def merge(t: Space, args: list[Any], kwargs: dict[str, Any], of: int) -> Any:
 @handlers.handles(types.MappingProxyType)
 def make(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     mapping = args[0]
-    if isinstance(mapping, SequenceTracker | k.ConstantTracker) or not defines(
+    if is_a(mapping, SequenceTracker | k.ConstantTracker) or not defines(
         t, mapping.cls, "__getitem__"
     ):
         raise t.unsupported("construction", f"a mappingproxy of a {mapping.cls.__name__}")
@@ -181,7 +182,7 @@ _ALLOCATORS = (dict.__new__, list.__new__, set.__new__, collections.defaultdict.
 @handlers.handles_each({*_ALLOCATORS, collections.OrderedDict.__new__})
 def container_new(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """An empty container: what else `__new__` is given, `__init__` uses."""
-    if not isinstance(args[0], k.ClassTracker):
+    if args[0].base is not type:
         raise t.unsupported("bad-arguments", "__new__ of something that is no class")
     return _calls.allocate(t, args[0], of, [], {})
 

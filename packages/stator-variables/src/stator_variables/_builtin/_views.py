@@ -9,14 +9,14 @@ from stator_variables import _kinds as k
 from stator_variables._applevel import _methods as app
 from stator_variables._builtin import _dicts, _sets
 from stator_variables._objects._lookup import refuse_asked
-from stator_variables._objects._method_table import MethodTable, app_level, then
+from stator_variables._objects._method_table import COMPARISONS, MethodTable, app_level, then
 from stator_variables._objects._set import SetTracker, derived, in_order
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._objects._view import VIEW_CLASSES, ViewTracker
+from stator_variables._objects._view import DICT_VIEW, VIEW_CLASSES, ViewTracker
 from stator_variables._protocols import _containers, _iteration
 from stator_variables._protocols._containers import replace_set, step_with
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 methods = MethodTable("view method")
 (KEYS, VALUES, ITEMS), _ORDERED = zip(*VIEW_CLASSES.values(), strict=True)
@@ -56,7 +56,7 @@ def keys_contain(t: Space, vt: Any, key: Any) -> Any:
 @methods.handles(ITEMS.__contains__)
 @operation
 def items_contain(t: Space, vt: Any, pair: Any) -> Any:
-    if not isinstance(pair, TupleTracker) or len(pair.items) != 2:
+    if pair.base is not tuple or len(pair.items) != 2:
         return k.ConstantTracker(False)
     if (found := t.lookup(vt.mapping, t.key_of(pair.items[0]))) is MISSING:
         return k.ConstantTracker(False)
@@ -79,9 +79,7 @@ def _operate(t: Space, left: Any, right: Any, verb: str) -> Any:
         return (yield from settle(pairs))
     made = yield from settle(_as_set(t, left))
     other = yield from settle(_as_set(t, right))
-    operand = (
-        right if isinstance(right, SetTracker) else TupleTracker([*other.entries.values()], tuple)
-    )
+    operand = right if right.base is set else TupleTracker([*other.entries.values()], tuple)
     if verb == "intersection":
         return _intersection(t, made, other, left, right)
     entries = _sets.combine(verb, made.entries, other.entries)
@@ -91,8 +89,8 @@ def _operate(t: Space, left: Any, right: Any, verb: str) -> Any:
 
 def _of_pairs(t: Space, left: Any, right: Any, verb: str) -> Any:
     """Of the pairs of a dict C hashes only what it keeps; MISSING for what goes through sets."""
-    view, other = (left, right) if isinstance(left, ViewTracker) else (right, left)
-    views = isinstance(other, ViewTracker)
+    view, other = (left, right) if left.base is DICT_VIEW else (right, left)
+    views = other.base is DICT_VIEW
     if verb == "symmetric_difference" and views and view.part == other.part == "items":
         return app_level(t, app.differing, [_dicts.copy(t, left.mapping), right], {})
     if verb != "intersection" or "items" not in (view.part, other.part if views else ""):
@@ -108,29 +106,25 @@ def _of_pairs(t: Space, left: Any, right: Any, verb: str) -> Any:
 def _intersection(t: Space, made: Any, other: Any, left: Any, right: Any) -> Any:
     """Goes through the shorter of two views, through the view if a set is not shorter, else through what is not a view
     (`_PyDictView_Intersect`)."""
-    if not isinstance(left, ViewTracker):
+    if left.base is not DICT_VIEW:
         made, other, left, right = other, made, right, left
-    if isinstance(right, SetTracker):
+    if right.base is set:
         refuse_asked(t, right, "__iter__")
     through, among = (other.entries, made.entries)
     longer = len(through) > len(among)
-    if (
-        longer
-        if isinstance(right, ViewTracker)
-        else right.cls is set and len(through) >= len(among)
-    ):
+    if longer if right.base is DICT_VIEW else right.cls is set and len(through) >= len(among):
         through, among = among, through
-    elif isinstance(right, SetTracker) and not longer:
+    elif right.base is set and not longer:
         return derived(
             set, _sets.combine("intersection", among, right.entries), "intersection", made, right
         )
-    elif isinstance(right, SetTracker):
+    elif right.base is set:
         through = {t.key_of(item): item for item in in_order(t, right)}
     return _containers.new_set(t, [item for key, item in through.items() if key in among])
 
 
 def _as_set(t: Space, vt: Any) -> Any:
-    if isinstance(vt, ViewTracker) and vt.part != "values":
+    if vt.base is DICT_VIEW and vt.part != "values":
         return _containers.new_set(t, elements(t, vt))
     made = SetTracker(set)
     return then(_containers.set_update(t, made, vt), made)
@@ -152,12 +146,12 @@ for _name, _verb in _sets.OPERATORS.items():
 
 @methods.handles(KEYS.isdisjoint, ITEMS.isdisjoint, takes=1)
 def isdisjoint(t: Space, left: Any, right: Any) -> Any:
-    has_length = k.ConstantTracker(isinstance(right, SetTracker | ViewTracker))
+    has_length = k.ConstantTracker(is_a(right, SetTracker | ViewTracker))
     return app_level(t, app.is_disjoint, [left, right, has_length], {})
 
 
 def _is_set(vt: Any) -> bool:
-    return isinstance(vt, SetTracker) or (isinstance(vt, ViewTracker) and vt.part != "values")
+    return vt.base is set or (vt.base is DICT_VIEW and vt.part != "values")
 
 
 def _comparison(name: str, compare: Callable[[Any, Any], bool]) -> None:
@@ -178,5 +172,5 @@ def _comparison(name: str, compare: Callable[[Any, Any], bool]) -> None:
         return k.ConstantTracker(compare(ours.entries.keys(), theirs.entries.keys()))
 
 
-for _name, _compare in _sets.COMPARISONS.items():
+for _name, _, _compare in COMPARISONS.values():
     _comparison(_name, _compare)

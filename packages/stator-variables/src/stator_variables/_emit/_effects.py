@@ -11,6 +11,7 @@ from stator_variables._lifetime._closing import has_clean_up
 from stator_variables._objects import _iterator
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._tensors import _hooks, _streams
+from stator_variables._tracker import is_a
 
 
 def emit_effects(e: Emitter) -> None:
@@ -20,9 +21,10 @@ def emit_effects(e: Emitter) -> None:
     _emit_warnings(e)
     _hooks.emit_hooks(e)
     changed = list(e.t.changed.values())
-    _iterator.effects(e, [vt for vt in changed if isinstance(vt, IteratorTracker)])
+    iterators = [vt for vt in changed if is_a(vt, IteratorTracker)]
+    _iterator.effects(e, iterators)
     for vt in changed:
-        if not isinstance(vt, IteratorTracker):
+        if vt not in iterators:
             vt.replay(e)
     e.release(e.asking)
     _caching.effects(e)

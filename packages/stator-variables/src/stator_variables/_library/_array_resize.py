@@ -16,12 +16,13 @@ from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
+from stator_variables._tracker import is_a
 
 
 def resize(t: Space, args: Args, kwargs: Kwargs) -> Any:
     vt, *given = args
     sizes = _sizes_of(given)
-    is_new = isinstance(vt, k.ArrayTracker) and vt.source is None and not vt.flipped
+    is_new = is_a(vt, k.ArrayTracker) and vt.source is None and not vt.flipped
     if sizes is None or kwargs.keys() - {"refcheck"} or not is_new:
         raise t.unsupported("numpy", "the resizing of an array from outside")
     checks = kwargs.get("refcheck", k.ConstantTracker(True)).constant()
@@ -40,7 +41,7 @@ def resize(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 def _sizes_of(given: Args) -> list[int] | None:
-    parts = given[0].items if len(given) == 1 and isinstance(given[0], TupleTracker) else given
+    parts = given[0].items if len(given) == 1 and is_a(given[0], TupleTracker) else given
     sizes = [part.constant() for part in parts]
     return sizes if all(type(size) is int and size >= 0 for size in sizes) else None
 
@@ -60,7 +61,7 @@ def _is_alone(t: Space, vt: Any, is_checked: bool) -> bool:
 
 
 def _example_of(vt: Any) -> Any:
-    return (vt.tensor if isinstance(vt, k.ArrayTracker) else vt).example
+    return (vt.tensor if is_a(vt, k.ArrayTracker) else vt).example
 
 
 def _with_count(t: Space, tensor: Any, count: int, before: int) -> Any:

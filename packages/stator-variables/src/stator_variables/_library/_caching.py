@@ -49,7 +49,7 @@ from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrapping import wrap_present
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("cache")
 
@@ -310,9 +310,7 @@ def _may_be_ahead(t: Space, made: CachedCall) -> bool:
         for earlier in before
     ):
         return False
-    return all(
-        isinstance(vt, IteratorTracker) for vt in t.changed.values()
-    )  # what looks at one moves it
+    return all(is_a(vt, IteratorTracker) for vt in t.changed.values())  # what looks at one moves it
 
 
 @functools.cache
@@ -325,12 +323,12 @@ def asker(names: tuple[str, ...], typed: bool) -> Any:
 
 def _argument(t: Space, vt: Any) -> tuple[Source, Any]:
     """Where a guard finds an argument again, and what it is."""
-    if isinstance(vt, k.NumberTracker) and vt.cls is int and vt.traced.example.node.has_hint():
+    if is_a(vt, k.NumberTracker) and vt.cls is int and vt.traced.example.node.has_hint():
         source = t.graph.source_of(vt.traced, computed=True)
         if source is not None:
             return source, vt.traced.example.node.hint
     if (
-        isinstance(vt, TupleTracker)
+        is_a(vt, TupleTracker)
         and vt.cls in (tuple, torch.Size)
         and _symbolic_numbers.has_numbers(vt.items)
     ):
@@ -340,7 +338,7 @@ def _argument(t: Space, vt: Any) -> tuple[Source, Any]:
         )
     if (value := _constant(t, vt)) is not MISSING:
         return CapturedSource("argument", value), value
-    if real_key(t.key_of(vt)) is MISSING or vt.source is None or isinstance(vt, k.MadeClass):
+    if real_key(t.key_of(vt)) is MISSING or vt.source is None or is_a(vt, k.MadeClass):
         raise t.unsupported(
             "cached-function", f"a cached function that is given a {vt.cls.__name__}"
         )
@@ -355,11 +353,11 @@ _MADE: dict[type, Any] = {tuple: tuple_of, torch.Size: _size}
 
 
 def _constant(t: Space, vt: Any) -> Any:
-    if isinstance(vt, k.NumberTracker):
+    if is_a(vt, k.NumberTracker):
         return _symbolic_numbers.specialised(t, vt)
-    if isinstance(vt, k.ClassTracker):
-        return MISSING if isinstance(vt, k.MadeClass) else vt.value
-    if isinstance(vt, TupleTracker) and vt.cls in (tuple, torch.Size):
+    if is_a(vt, k.ClassTracker):
+        return MISSING if is_a(vt, k.MadeClass) else vt.value
+    if is_a(vt, TupleTracker) and vt.cls in (tuple, torch.Size):
         items = [_constant(t, item) for item in vt.items]
         return MISSING if any(item is MISSING for item in items) else vt.cls(items)
     return vt.constant()

@@ -14,7 +14,7 @@ from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._wrapping import ATOMS
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("enum")
 
@@ -22,7 +22,7 @@ handlers: HandlerTable[Any, Any] = HandlerTable("enum")
 @handlers.handles(enum.Enum.__new__)
 def member_of(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """`Color(1)`; MISSING where code of the program has a say."""
-    if len(args) != 2 or not isinstance(args[0], k.ClassTracker) or id(args[0].value) in t.made:
+    if len(args) != 2 or not is_a(args[0], k.ClassTracker) or id(args[0].value) in t.made:
         return MISSING
     cls, value = args[0].value, args[1].constant()
     if type(value) not in ATOMS or type(cls) is not enum.EnumType:

@@ -32,7 +32,7 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrapping import new_namespace
 from stator_variables._protocols import _attributes, _containers, _folding, _iteration, _operators
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_pending
+from stator_variables._tracker import MISSING, is_a, is_pending
 
 handlers: HandlerTable[Any, Any] = HandlerTable("functools function")
 _GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
@@ -51,7 +51,7 @@ def make(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
 @handlers.handles(*(cls.__call__ for cls in _GETTERS))
 def use_getter(t: Space, args: Args, kwargs: Kwargs) -> Any:
     getter = args[0]
-    if not isinstance(getter, RecipeTracker):
+    if not is_a(getter, RecipeTracker):
         raise t.unsupported("builtin", f"a call of an operator.{getter.cls.__name__} of objects")
     parts = TupleTracker(getter.args, tuple)
     if getter.cls is operator.itemgetter:
@@ -88,7 +88,7 @@ def make_key(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(KEY_WRAPPER.__call__)
 def use_key(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    if not isinstance(args[0], RecipeTracker):
+    if not is_a(args[0], RecipeTracker):
         raise t.unsupported("builtin", "a call of what functools.cmp_to_key gave outside")
     return RecipeTracker(KEY_WRAPPER, [args[0].args[0], *args[1:], *kwargs.values()], {})
 
@@ -102,7 +102,7 @@ def use_key(t: Space, args: Args, kwargs: Kwargs) -> Any:
 def compare_keys(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if any(vt.cls is not KEY_WRAPPER for vt in args):
         throw(TypeError, "other argument must be K instance")
-    if not all(isinstance(vt, RecipeTracker) and len(vt.args) > 1 for vt in args):
+    if not all(is_a(vt, RecipeTracker) and len(vt.args) > 1 for vt in args):
         raise t.unsupported(
             "builtin", "a comparison of what functools.cmp_to_key gave outside, or of no object"
         )
@@ -120,7 +120,7 @@ def dispatched(dispatch: Any, cls: type) -> Any:
 
 def dispatch(t: Space, function: Any, args: Args) -> Any:
     """`dispatch(cls)` of an existing single-dispatch function: asked again on every call."""
-    if not isinstance(cls := args[0], k.ClassTracker):
+    if not is_a(cls := args[0], k.ClassTracker):
         raise t.unsupported("bad-arguments", "a dispatch on something that is no class")
     parts = inspect.getclosurevars(function.real).nonlocals
     known = [
@@ -139,7 +139,7 @@ def dispatch(t: Space, function: Any, args: Args) -> Any:
     except Exception as error:  # no implementation is closer than another
         raise t.unsupported("builtin", f"a dispatch that raises {error!r}") from None
     source: Source = CallSource(dispatched, function.source, held)
-    if isinstance(cls, k.MadeClass):  # each call makes its own, after it has read what it reads
+    if is_a(cls, k.MadeClass):  # each call makes its own, after it has read what it reads
         t.guard(source, Is(found))
         source = CapturedSource("implementation", found)
     return t.wrap(found, source)
@@ -204,22 +204,22 @@ def made_from_text(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
 @handlers.handles(*(vars(cls)["__class_getitem__"] for cls in GENERIC))
 def generic_alias(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """`list[int]`: an alias of constants and classes."""
-    parts = args[1].items if isinstance(args[1], TupleTracker) else [args[1]]
+    parts = args[1].items if is_a(args[1], TupleTracker) else [args[1]]
     values = [_in_alias(part) for part in parts]
     if any(value is MISSING for value in values) or any(
-        isinstance(vt, k.MadeClass) for vt in (args[0], *parts)
+        is_a(vt, k.MadeClass) for vt in (args[0], *parts)
     ):
         raise t.unsupported(
             "builtin", "a generic alias of objects, or of a class that was made here"
         )
     alias = types.GenericAlias(
-        args[0].value, tuple(values) if isinstance(args[1], TupleTracker) else values[0]
+        args[0].value, tuple(values) if is_a(args[1], TupleTracker) else values[0]
     )
     return t.wrap(alias, CapturedSource(repr(alias), alias))
 
 
 def _in_alias(vt: Any) -> Any:
-    if isinstance(vt, k.ClassTracker):
+    if is_a(vt, k.ClassTracker):
         return vt.value
     return (
         vt.real
@@ -264,7 +264,7 @@ def make_partial(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if not defines(t, function.cls, "__call__"):
         throw(TypeError, "the first argument must be callable")
     if (
-        isinstance(function, PartialTracker)
+        is_a(function, PartialTracker)
         and function.cls is functools.partial
         and not _has_fields(function)
     ):

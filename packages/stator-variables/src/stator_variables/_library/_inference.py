@@ -25,7 +25,7 @@ from stator_variables._emitter import Emitter
 from stator_variables._library._modes import GRAD, Setting, put
 from stator_variables._objects import _dictionary
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("inference mode")
 ENTER: Any = grad_mode._enter_inference_mode
@@ -112,7 +112,7 @@ def enter(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def leave(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     entered = MISSING if args[0].namespace is None else t.lookup(args[0].namespace, _CONTEXT)
     if (
-        not isinstance(entered, InferenceTracker)
+        not is_a(entered, InferenceTracker)
         or not t.inference.entered
         or t.inference.entered[-1] is not entered
     ):

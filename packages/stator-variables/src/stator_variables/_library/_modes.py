@@ -30,7 +30,7 @@ from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls, _torch_functions
 from stator_variables._tensors import _torch_state as state
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("global mode")
 
@@ -153,7 +153,7 @@ def write(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> None:
 def _known(t: Space, of: Any, vt: Any) -> Any:
     """The value of an argument: a constant, or a list of these."""
     value = vt.constant()
-    if isinstance(vt, ListTracker):
+    if is_a(vt, ListTracker):
         value = [_known(t, of, item) for item in vt.items]
     if value is MISSING:
         raise t.unsupported(

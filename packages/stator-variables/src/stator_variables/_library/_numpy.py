@@ -21,7 +21,7 @@ from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._tensors import _arrays, _torch_calls
 from stator_variables._tensors._arrays import layer
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("NumPy").merged_with(_arrays.handlers)
 _REDUCTIONS = "prod sum mean max min amax amin std var median round clip dot ndim size argmax argmin isclose log2"
@@ -157,7 +157,7 @@ def _stand_in(owner: Any, name: str) -> Any:
 def _known(t: Space, vt: Any) -> Any:
     """A number, a dtype, or a tuple of them."""
     vt = _symbolic_numbers.as_constant(t, vt)
-    return vt.value if isinstance(vt, k.ClassTracker) else vt.constant()
+    return vt.value if is_a(vt, k.ClassTracker) else vt.constant()
 
 
 def _call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -172,7 +172,7 @@ def _function(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any
     """On numbers alone it is called; what gives an array, or is given one, is computed."""
     if (folded := _folded(t, of, args, kwargs)) is not MISSING:
         return folded
-    if of in _ASKED and len(args) == 1 and isinstance(args[0], k.ArrayTracker) and not kwargs:
+    if of in _ASKED and len(args) == 1 and is_a(args[0], k.ArrayTracker) and not kwargs:
         return _FIELDS[of.__name__](t, args, kwargs)
     if of in _OF_SIZES and (made := _of_size(t, _OF_SIZES[of], args, kwargs)) is not MISSING:
         return made
@@ -183,9 +183,9 @@ def _function(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any
 
 
 def _is_symbolic_size(vt: Any) -> bool:
-    parts = vt.items if isinstance(vt, SequenceTracker) else [vt]
+    parts = vt.items if is_a(vt, SequenceTracker) else [vt]
     return all(part.cls is int for part in parts) and any(
-        isinstance(part, k.NumberTracker) for part in parts
+        is_a(part, k.NumberTracker) for part in parts
     )
 
 
@@ -226,11 +226,11 @@ def _as_array(t: Space, real: Any, vt: Any, kwargs: dict[str, Any]) -> Any:
     """The two functions that see a tensor as an array over its memory, or a copy of it; also one in a sequence."""
     if real not in (NUMPY.array, NUMPY.asarray):
         return vt
-    if isinstance(vt, TupleTracker | ListTracker) and vt.cls in (tuple, list):
+    if is_a(vt, TupleTracker | ListTracker) and vt.cls in (tuple, list):
         items = [_as_array(t, real, item, kwargs) for item in vt.items]
         kept = all(map(operator.is_, items, vt.items))
         return vt if kept else type(vt)(items, vt.cls)
-    if not isinstance(vt, k.TensorTracker):
+    if not is_a(vt, k.TensorTracker):
         return vt
     if real is NUMPY.array and not k.is_none(kwargs.get("copy")) and _warns_of_copies():
         raise t.unsupported(
@@ -291,7 +291,7 @@ def _of_tensors(field: Callable[..., Any]) -> Callable[..., Any]:
     """Of an array over memory that no tensor can be over, C is asked."""
 
     def read(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        if not isinstance(args[0], k.ArrayTracker):
+        if not is_a(args[0], k.ArrayTracker):
             raise t.unsupported("numpy", "an attribute of an array that no tensor can stand for")
         return field(t, args, kwargs)
 

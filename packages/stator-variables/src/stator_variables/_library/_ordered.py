@@ -13,6 +13,7 @@ from stator_variables._objects._list import ListTracker
 from stator_variables._objects._method_table import app_level
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
+from stator_variables._tracker import is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("function of heapq or bisect")
 _OF_HEAPS = (
@@ -37,7 +38,7 @@ def of_heap(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
 def of_sorted(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     given = dict(zip(("a", "x", "lo", "hi"), args, strict=False)) | kwargs
     bounds = [given[name] for name in ("lo", "hi") if name in given]
-    if not isinstance(given["a"], ListTracker | TupleTracker) or not all(map(_is_bound, bounds)):
+    if not is_a(given["a"], ListTracker | TupleTracker) or not all(map(_is_bound, bounds)):
         raise t.unsupported(
             "bad-arguments",
             f"a call of bisect.{of.__name__} with no list or tuple, or with odd bounds",
@@ -46,4 +47,4 @@ def of_sorted(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
 
 
 def _is_bound(vt: Any) -> bool:
-    return vt.cls is int or vt is k.NONE or (isinstance(vt, k.ConstantTracker) and vt.value is None)
+    return vt.cls is int or vt is k.NONE or (is_a(vt, k.ConstantTracker) and vt.value is None)

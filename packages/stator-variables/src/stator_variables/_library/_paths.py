@@ -19,7 +19,7 @@ from stator_variables._protocols import _folding
 from stator_variables._pure import PATHS
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("path")
 _SPECIAL = frozenset(
@@ -50,7 +50,7 @@ def compute(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
 
 def _known(vt: Any) -> Any:
     """The value of a path, a text or a flag, or of a list of such."""
-    if isinstance(vt, ListTracker) and vt.cls is list:
+    if is_a(vt, ListTracker) and vt.cls is list:
         values = [_known(item) for item in vt.items]
         return MISSING if any(value is MISSING for value in values) else values
     value = vt.constant()

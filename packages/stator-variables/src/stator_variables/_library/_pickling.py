@@ -17,6 +17,7 @@ from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
+from stator_variables._tracker import is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("pickling")
 
@@ -45,10 +46,10 @@ class _RealValues:
     texts: dict[Any, bool] = attrs.field(factory=dict)  # whether each came from outside
 
     def of(self, vt: Any, is_outside: bool = False) -> Any:
-        if isinstance(vt, k.NumberTracker):
+        if is_a(vt, k.NumberTracker):
             return _symbolic_numbers.specialised(self.t, vt)
         if id(vt) not in self.made:
-            if isinstance(vt, k.ConstantTracker):
+            if is_a(vt, k.ConstantTracker):
                 self.made[id(vt)] = self._constant(vt, is_outside or vt.source is not None)
             else:
                 self._make(vt)
@@ -65,13 +66,13 @@ class _RealValues:
         return value
 
     def _make(self, vt: Any) -> None:
-        if isinstance(vt, TupleTracker) and vt.cls in (tuple, torch.Size):
+        if is_a(vt, TupleTracker) and vt.cls in (tuple, torch.Size):
             self.made[id(vt)] = vt.cls([self.of(item) for item in vt.items])
-        elif isinstance(vt, ListTracker) and vt.cls is list:
+        elif is_a(vt, ListTracker) and vt.cls is list:
             made: list[Any] = []
             self.made[id(vt)] = made
             made += [self.of(item) for item in vt.items]
-        elif isinstance(vt, DictTracker) and vt.cls is dict:
+        elif is_a(vt, DictTracker) and vt.cls is dict:
             table: dict[Any, Any] = {}
             self.made[id(vt)] = table
             for key, value in self.t.items(vt):

@@ -23,7 +23,7 @@ from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import app_level
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("reduction")
 
@@ -46,7 +46,7 @@ def _refused(t: Space, vt: Any) -> Exception:
 
 def _consists_of_attributes(vt: Any) -> bool:
     """Return False for what has state in C besides, which C does not hand out."""
-    if not isinstance(vt, k.ObjectTracker) or isinstance(vt, ExceptionTracker):
+    if not is_a(vt, k.ObjectTracker) or is_a(vt, ExceptionTracker):
         return False
     cls = vt.cls
     fields = len(slot_names(cls)) + (cls.__weakrefoffset__ > 0) + (cls.__dictoffset__ > 0)
@@ -54,8 +54,8 @@ def _consists_of_attributes(vt: Any) -> bool:
 
 
 def _is_builtin_container(vt: Any) -> bool:
-    return isinstance(vt, DictTracker | TupleTracker) or (
-        isinstance(vt, ListTracker) and issubclass(vt.cls, list)
+    return is_a(vt, DictTracker | TupleTracker) or (
+        is_a(vt, ListTracker) and issubclass(vt.cls, list)
     )
 
 
@@ -65,9 +65,9 @@ def _reduced(t: Space, vt: Any) -> Any:
     given = yield from settle(_arguments(t, vt))
     state = yield from settle(_state(t, vt))
     items: list[Any] = [k.NONE, k.NONE]
-    if isinstance(vt, ListTracker):
+    if is_a(vt, ListTracker):
         items[0] = yield from settle(app_level(t, app.list_items, [vt], {}))
-    if isinstance(vt, DictTracker):
+    if is_a(vt, DictTracker):
         items[1] = yield from settle(app_level(t, app.dict_items, [vt], {}))
 
     maker = t.wrap(new_object, CapturedSource("__newobj__", new_object))
@@ -86,7 +86,7 @@ def _arguments(t: Space, vt: Any) -> Any:
     if found is vars(tuple)["__getnewargs__"]:
         return TupleTracker([TupleTracker(vt.items, tuple)], tuple)
     given = yield from settle(t.call(t.special(vt, "__getnewargs__"), [], {}))
-    if not isinstance(given, TupleTracker):
+    if not is_a(given, TupleTracker):
         raise _refused(t, vt)
     return given
 
@@ -94,7 +94,7 @@ def _arguments(t: Space, vt: Any) -> Any:
 @operation
 def _state(t: Space, vt: Any) -> Any:
     hook = t.special(vt, "__getstate__")
-    if isinstance(hook, MethodTracker) and isinstance(hook.function, k.FunctionTracker):
+    if is_a(hook, MethodTracker) and is_a(hook.function, k.FunctionTracker):
         return (yield from settle(t.call(hook, [], {})))
     has_fields = vt.namespace is not None and bool(t.items(vt.namespace))
     state = vt.namespace if has_fields else k.NONE

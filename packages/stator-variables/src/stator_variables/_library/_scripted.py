@@ -14,6 +14,7 @@ from stator_guards import AttrSource, Is
 from stator_variables import _kinds as k
 from stator_variables._protocols import _calls
 from stator_variables._space import Space, source_of
+from stator_variables._tracker import is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("scripted function")
 _ScriptFunction: Any = torch.jit.ScriptFunction
@@ -65,5 +66,5 @@ def _is_of(vt: Any, wanted: str) -> bool:
     if optional := re.fullmatch(r"Optional\[(.*)\]", wanted):
         return k.is_none(vt) or _is_of(vt, optional[1])
     if wanted == "Tensor":
-        return isinstance(vt, k.TensorTracker)
+        return is_a(vt, k.TensorTracker)
     return wanted in _PYTHON_TYPES and vt.cls is _PYTHON_TYPES[wanted]

@@ -18,7 +18,7 @@ from stator_variables import _kinds as k
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._runtime._support import give_warning_at
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("warning")
 _NAMES = ("message", "category", "stacklevel", "source")
@@ -55,7 +55,7 @@ def _category(vt: Any) -> Any:
     """The class; MISSING for what natively may raise, or exists in this call only."""
     if k.is_none(vt):
         return UserWarning
-    is_known = isinstance(vt, k.ClassTracker) and not isinstance(vt, k.MadeClass)
+    is_known = is_a(vt, k.ClassTracker) and not is_a(vt, k.MadeClass)
     return vt.value if is_known and issubclass(vt.value, Warning) else MISSING
 
 

@@ -14,9 +14,8 @@ from stator_bytecode import (
     observes_close,
 )
 
-from stator_variables import _kinds as k
 from stator_variables._space import Space, real_of
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, realize
 
 
 def has_clean_up(state: GeneratorState) -> bool:
@@ -55,4 +54,4 @@ def _rely_on(t: Space, frame: Frame, name: str) -> None:
     found = t.lookup(frame.globals, name)
     if found is MISSING:
         found = t.lookup(frame.builtins, name)
-    isinstance(found, k.ClassTracker)  # looks at the value, which guards its identity
+    realize(found)  # which guards its identity

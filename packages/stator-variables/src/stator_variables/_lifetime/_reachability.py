@@ -5,23 +5,19 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from types import NoneType
 from typing import Any
 
-from stator_bytecode import Frame, GeneratorState
+from stator_bytecode import Frame, GeneratorState, frame_values
 
 from stator_variables._kinds import (
     BuiltinTracker,
     ClassTracker,
     ConstantTracker,
-    FunctionTracker,
     TensorTracker,
 )
-from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import VariableTracker, is_pending
+from stator_variables._tracker import VariableTracker
 
 _LEAVES = (ConstantTracker, TensorTracker, ClassTracker, BuiltinTracker)
 _PLAIN = frozenset((*_LEAVES, str, bool, type, NoneType))
 """Classes of what holds nothing; most of what there is."""
-_NOT_HELD = ("real", "value", "log", "steps", "steps_taken", "before")
-"""Fields of trackers for what existed before, in which no tracker is, and for writes, whose values may be gone."""
 
 
 def reaches(
@@ -110,26 +106,25 @@ def news(part: Any, changed: Container[int] | None) -> list[Any]:
 
 
 def _held(part: Any, changed: Container[int] | None) -> Iterable[Any]:
-    if type(part) in (list, tuple):
-        return list(part)
-    if type(part) is dict:
-        return list(part.values())
-    if type(part) is GeneratorState:
-        return (*part.frame.slots, *part.frame.stack)
     if not issubclass(type(part), VariableTracker):
-        return ()
-    if getattr(part, "exhausted", False) and not part.kind.startswith("deque"):
-        return ()  # it has let go of what it went through
+        return _members(part)
     if part.source is None or (changed is not None and id(part) in changed):
-        return [value for name, value in vars(part).items() if name not in _NOT_HELD]
+        return part.traverse()  # type: ignore[no-any-return]
     return () if changed is None else (part.namespace,)
 
 
+def _members(part: Any) -> Sequence[Any]:
+    """Return what a field of a tracker holds, if that is no tracker itself."""
+    if type(part) in (list, tuple):
+        return part  # type: ignore[no-any-return]
+    if type(part) is dict:
+        return list(part.values())
+    return frame_values([part.frame]) if type(part) is GeneratorState else ()
+
+
 def may_hold(value: Any) -> bool:
-    """Whether a value may hold something new that is not held by all others like it."""
-    return issubclass(type(value), VariableTracker) and not isinstance(
-        value, (*_LEAVES, FunctionTracker)
-    )
+    """Return True for a tracker that may hold something new that is not held by all others like it."""
+    return getattr(type(value), "may_hold", False)
 
 
 def is_new_leaf(value: Any) -> bool:
@@ -139,31 +134,16 @@ def is_new_leaf(value: Any) -> bool:
 
 def reachable(roots: Sequence[Any]) -> Iterator[Any]:
     """Every tracker that these lead to, each once, roughly in the order of reading; what nobody looked at yet leads
-    nowhere."""
-    found = walk([root for root in reversed(roots) if not is_pending(root)], _parts)
-    return (value for value in found if isinstance(value, VariableTracker))
+    nowhere. Frames among `roots` lead to the values of their slots and stacks."""
+    found = walk(reversed([*map(_values_of_frame, roots)]), _components)
+    return (value for value in found if issubclass(type(value), VariableTracker))
 
 
-_NO_PART = ("real", "source", "iterators", "_pending", "_tracker")
-"""Fields that lead nowhere, such as the iterators that go through a dict."""
+def _values_of_frame(root: Any) -> Any:
+    return (root.slots, root.stack) if type(root) is Frame else root
 
 
-def _parts(value: Any) -> list[Any]:
+def _components(part: Any) -> list[Any]:
     """The last first."""
-    return [part for part in reversed(_all_parts(value)) if not is_pending(part)]
-
-
-def _all_parts(value: Any) -> Sequence[Any]:
-    if isinstance(value, VariableTracker):
-        return [
-            part
-            for name, part in vars(value).items()
-            if name not in _NO_PART and not isinstance(part, GraphValue)
-        ]
-    if isinstance(value, list | tuple):
-        return value
-    if isinstance(value, dict):
-        return list(value.values())
-    if isinstance(value, GeneratorState):
-        return (value.frame,)
-    return (value.slots, value.stack) if isinstance(value, Frame) else ()
+    is_tracker = issubclass(type(part), VariableTracker)
+    return [*reversed(part.components() if is_tracker else _members(part))]

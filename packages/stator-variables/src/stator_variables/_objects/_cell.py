@@ -15,7 +15,7 @@ from stator_variables._tracker import VariableTracker
 builders = BuilderTable()
 
 
-class CellTracker(VariableTracker):
+class CellTracker(VariableTracker, references=("content",)):
     """One cell; `content` is NULL while it is empty."""
 
     cls = types.CellType

@@ -39,7 +39,7 @@ from stator_variables._objects._wrapping import ATOMS, behind_proxy, builtins_of
 from stator_variables._runtime._contents import may_answer
 from stator_variables._runtime._support import is_hooked, new_class, new_known_class
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("class")
 KNOWN_METACLASSES = (enum.EnumType, typing.NamedTupleMeta, typing._TypedDictMeta)  # type: ignore[attr-defined]
@@ -64,7 +64,7 @@ def build_class(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if metaclass.value in KNOWN_METACLASSES:
         return _known(t, metaclass.value, parts, kwargs, function.code)
     made = yield from settle(t.call(metaclass, parts, kwargs))
-    if isinstance(cell, CellTracker) and cell.content is not made:
+    if is_a(cell, CellTracker) and cell.content is not made:
         raise t.unsupported(
             "class-definition", "a class whose metaclass leaves its methods without it"
         )
@@ -75,13 +75,13 @@ def _resolved(t: Space, originals: Args) -> Any:
     """`types.resolve_bases`."""
     bases: Args = []
     for base in originals:
-        if isinstance(base, k.ClassTracker):
+        if is_a(base, k.ClassTracker):
             bases.append(base)
             continue
         entries = yield from settle(t.get_attribute(base, "__mro_entries__"))
         found = yield from settle(t.call(entries, [TupleTracker(originals, tuple)], {}))
         bases += found.items
-    if not all(isinstance(base, k.ClassTracker) for base in bases):
+    if not all(is_a(base, k.ClassTracker) for base in bases):
         raise t.unsupported("class-definition", "a class with a base that is no class")
     return (
         bases
@@ -92,7 +92,7 @@ def _resolved(t: Space, originals: Args) -> Any:
 
 def _winner(t: Space, given: Any, bases: Args) -> Any:
     """The metaclass, a tracker (`_PyType_CalculateMetaclass`)."""
-    if given is not None and not isinstance(given, k.ClassTracker):
+    if given is not None and not is_a(given, k.ClassTracker):
         raise t.unsupported("class-definition", "a metaclass that is no class")
     winner = type if given is None else given.value
     for base in bases:
@@ -112,7 +112,7 @@ def _prepared(t: Space, metaclass: Any, name: Any, bases: Args, kwargs: Kwargs) 
         return DictTracker(dict, complete=True)
     prepare = yield from settle(t.get_attribute(metaclass, "__prepare__"))
     names = yield from settle(t.call(prepare, [name, TupleTracker(bases, tuple)], kwargs))
-    if not isinstance(names, DictTracker) or names.cls is not dict:
+    if not is_a(names, DictTracker) or names.cls is not dict:
         raise t.unsupported("class-definition", "a class body with a namespace that is no dict")
     return names
 
@@ -143,7 +143,7 @@ def _refuse_members(t: Space, names: Any, read: set[str]) -> None:
             "class-definition", "an Enum with a name that is given twice, or deleted"
         )
     for name, vt in _names(t, names).items():
-        if isinstance(vt, k.NumberTracker):
+        if is_a(vt, k.NumberTracker):
             _dictionary.set_name(t, names, name, _symbolic_numbers.as_constant(t, vt))
         elif name in _MEMBER_CODE or not (
             _is_known(vt) or (vt.cls is enum.auto and name not in read)
@@ -157,7 +157,7 @@ def _is_known(vt: Any) -> bool:
     return (
         vt.constant() is not MISSING
         or vt.cls is dict
-        or isinstance(vt, k.FunctionTracker | RecipeTracker)
+        or is_a(vt, k.FunctionTracker | RecipeTracker)
     )
 
 
@@ -170,11 +170,7 @@ _MEMBER_CODE = frozenset(
 @operation
 def new_type(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """`type.__new__(metaclass, name, bases, names, **kwargs)`."""
-    if (
-        len(args) != 4
-        or not isinstance(args[2], TupleTracker)
-        or not isinstance(args[3], DictTracker)
-    ):
+    if len(args) != 4 or not is_a(args[2], TupleTracker) or not is_a(args[3], DictTracker):
         raise t.unsupported(
             "bad-arguments", "type.__new__() of other than a name, a tuple and a dict"
         )
@@ -186,7 +182,7 @@ def new_type(t: Space, args: Args, kwargs: Kwargs) -> Any:
         return (yield from settle(t.call(new, [winner, *args[1:]], kwargs)))
     made = make(t, new_class, _recipe(t, winner.value, [name, bases, names], kwargs))
     cell = _names(t, names).get("__classcell__")
-    if cell is not None and not isinstance(cell, CellTracker):
+    if cell is not None and not is_a(cell, CellTracker):
         raise t.unsupported("class-definition", "a __classcell__ that is no cell")
     if cell is not None:
         t.write(cell, content=made)
@@ -256,7 +252,7 @@ def _call_hooks(t: Space, made: Any, names: dict[str, Any], kwargs: Kwargs) -> A
 # -- writes -----------------------------------------------------------------------------------------------------------
 def set_attribute(t: Space, made: Any, name: str, value: Any) -> None:
     """`type.__setattr__`; `value` MISSING deletes."""
-    if not isinstance(made, k.MadeClass):
+    if not is_a(made, k.MadeClass):
         return _set_of_existing(t, made.value, name, value)
     known = vars(made.value).get(name, MISSING)
     if known is not MISSING and type(known) not in ATOMS and id(known) not in t.heap:

@@ -17,7 +17,7 @@ from stator_variables._objects._method_table import MethodTable, then
 from stator_variables._objects._raising import complain, throw
 from stator_variables._objects._wrapping import new_namespace, with_namespace
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 builders = BuilderTable()
 methods = MethodTable("deque method")
@@ -33,11 +33,10 @@ class DequeTracker(ListTracker):
         name, base = e.bind(self, made_empty(e, self.cls)), e.capture(deque)
         if self.maxlen is not None:
             e.lines.append(f"{base}.__init__({name}, (), {self.maxlen})")
-        if not self.items:
-            return filled(e, self, name)
         late = {i: item for i, item in enumerate(self.items) if not k.is_self_contained(item)}
         items = ["None" if i in late else e.expr(item) for i, item in enumerate(self.items)]
-        e.lines.append(f"{base}.extend({name}, [{', '.join(items)}])")
+        if items:
+            e.lines.append(f"{base}.extend({name}, [{', '.join(items)}])")
         for i, item in late.items():  # an iterator over it that is in it stands among as many items
             text = f"{base}.__setitem__({name}, {i}, {e.expr(item)})"
             e.lines.append(text)
@@ -200,7 +199,7 @@ def reversed_(t: Space, vt: DequeTracker) -> Any:
 
 @methods.handles(deque.__add__)
 def add(t: Space, left: Any, right: Any) -> Any:
-    if not isinstance(right, DequeTracker):
+    if not is_a(right, DequeTracker):
         complain(t, TypeError, 'can only concatenate deque (not "', right.cls, '") to deque')
     refuse_asked(t, right, "__iter__")
     made = copy(t, left)

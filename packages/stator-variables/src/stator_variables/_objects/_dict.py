@@ -4,6 +4,7 @@
 """
 
 import collections
+from collections.abc import Sized
 from typing import Any
 
 import attrs
@@ -16,7 +17,7 @@ from stator_variables._tracker import DELETED, MISSING
 
 
 @attrs.define(eq=False, repr=False, slots=False)
-class DictTracker(HashedTracker):
+class DictTracker(HashedTracker, references=("owner", "default_factory"), weak_references=("log",)):
     """A dict. Keys are hashed by `key_of`; `entries` maps a hashed key to (key tracker, value tracker), in order.
 
     `complete` is false for an existing dict of which only single keys have been read: `entries` then holds those (a
@@ -25,6 +26,7 @@ class DictTracker(HashedTracker):
     after them. `owner` is the object whose `__dict__` this is.
     """
 
+    base = dict
     complete: bool = attrs.field(kw_only=True)
     log: list[tuple[str, Any, Any, Any]] = attrs.field(factory=list)
     owner: Any = None
@@ -33,6 +35,9 @@ class DictTracker(HashedTracker):
     may_ask: bool | None = (
         None  # whether a key of `real` compares in Python; None: nobody has looked
     )
+
+    def contents(self, t: Any) -> Sized:
+        return t.items(self)  # type: ignore[no-any-return]
 
     def is_asking(self, t: Space) -> bool:
         """Return True if filling it hashes keys in the program, which may read what the region has written."""

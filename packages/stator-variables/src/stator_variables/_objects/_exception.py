@@ -24,7 +24,9 @@ _NAMES = ("errno", "strerror", "filename", "winerror", "filename2")
 _FIELDS = vars(OSError).keys() & {*_NAMES}
 
 
-class ExceptionTracker(ObjectTracker):
+class ExceptionTracker(
+    ObjectTracker, references=("args", "made_of", "args_tuple", "cause", "context")
+):
     """An exception: args and the chaining attributes; the rest is an object like any other."""
 
     def __init__(self, cls: type, args: list[Any], real: Any = MISSING) -> None:
@@ -149,7 +151,7 @@ def made_traceback(t: Space, exception: Any, entries: tuple[TracebackEntry, ...]
     return t.shared.setdefault(key, TracebackTracker(exception, entries))
 
 
-class TracebackTracker(VariableTracker):
+class TracebackTracker(VariableTracker, references=("exception",)):
     """The traceback that an exception which was raised while tracing had at some point: `entries`, outermost first."""
 
     cls = types.TracebackType

@@ -13,7 +13,7 @@ from stator_variables._objects._lookup import is_subtype, overrides
 from stator_variables._objects._raising import complain, throw, type_name
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 
 def exception_from(t: Space, value: Any, cause: Any) -> Any:
@@ -37,7 +37,7 @@ def _caused(t: Space, raised: Any, cause: Any) -> Any:
 
 def thrown_from(t: Space, kind: Any, value: Any) -> Any:
     """What `generator.throw(kind, value)` throws (`_gen_throw`, `PyErr_NormalizeException`)."""
-    if isinstance(kind, ExceptionTracker):
+    if is_a(kind, ExceptionTracker):
         return (
             kind
             if k.is_none(value)
@@ -46,9 +46,9 @@ def thrown_from(t: Space, kind: Any, value: Any) -> Any:
     if not _is_class(kind):
         complaint = "exceptions must be classes or instances deriving from BaseException, not"
         complain(t, TypeError, f"{complaint} ", kind.cls)
-    if isinstance(value, ExceptionTracker) and is_subtype(value.cls, kind.value):
+    if is_a(value, ExceptionTracker) and is_subtype(value.cls, kind.value):
         return value
-    args = [] if k.is_none(value) else value.items if isinstance(value, TupleTracker) else [value]
+    args = [] if k.is_none(value) else value.items if is_a(value, TupleTracker) else [value]
     return after(
         t.call(kind, args, {}),
         lambda made: _checked(t, kind, made, functools.partial(type_name, t)),
@@ -56,7 +56,7 @@ def thrown_from(t: Space, kind: Any, value: Any) -> Any:
 
 
 def _is_class(value: Any) -> bool:
-    return isinstance(value, k.ClassTracker) and is_subtype(value.value, BaseException)
+    return is_a(value, k.ClassTracker) and is_subtype(value.value, BaseException)
 
 
 def _instance(t: Space, value: Any, complaint: str, *, is_cause: bool = False) -> Any:
@@ -65,13 +65,13 @@ def _instance(t: Space, value: Any, complaint: str, *, is_cause: bool = False) -
             t.call(value, [], {}),
             lambda made: _checked(t, value, made, repr, is_cause=is_cause),
         )
-    return value if isinstance(value, ExceptionTracker) else throw(TypeError, complaint)
+    return value if is_a(value, ExceptionTracker) else throw(TypeError, complaint)
 
 
 def _checked(
     t: Space, cls: Any, made: Any, name: Callable[[type], str], *, is_cause: bool = False
 ) -> Any:
-    if isinstance(made, ExceptionTracker):
+    if is_a(made, ExceptionTracker):
         return made
     if is_cause:  # nobody checks it
         raise t.unsupported("exception-attribute-write", "a cause that is no exception")
@@ -102,10 +102,9 @@ def with_context(t: Space, raised: Any, handled: Any) -> None:
 
 def matches(t: Space, exception: Any, pattern: Any) -> bool:
     """Whether `except pattern` catches `exception`."""
-    patterns = pattern.items if isinstance(pattern, TupleTracker) else [pattern]
+    patterns = pattern.items if is_a(pattern, TupleTracker) else [pattern]
     if not all(
-        isinstance(item, k.ClassTracker) and is_subtype(item.value, BaseException)
-        for item in patterns
+        is_a(item, k.ClassTracker) and is_subtype(item.value, BaseException) for item in patterns
     ):
         throw(TypeError, "catching classes that do not inherit from BaseException is not allowed")
     return any(is_subtype(exception.cls, item.value) for item in patterns)
@@ -120,10 +119,10 @@ def traceback_of(t: Space, exception: Any) -> Any:
 
 def set_traceback(t: Space, exception: Any, value: Any) -> None:
     """Give an exception that was made here another traceback that was, or none."""
-    is_made = isinstance(value, TracebackTracker) or (value is not MISSING and k.is_none(value))
+    is_made = is_a(value, TracebackTracker) or (value is not MISSING and k.is_none(value))
     if exception.source is not None or not is_made:
         raise t.unsupported("exception-attribute-write", "setting __traceback__ of an exception")
-    entries = value.entries if isinstance(value, TracebackTracker) else ()
+    entries = value.entries if is_a(value, TracebackTracker) else ()
     t.journal.assign(exception, entries=entries)
 
 
@@ -150,6 +149,6 @@ def extend_traceback(t: Space, exception: Any, frame: Frame) -> None:
 
 
 def is_traceback_of(exception: Any, traceback: Any) -> bool:
-    if isinstance(traceback, TracebackTracker):
+    if is_a(traceback, TracebackTracker):
         return traceback.exception is exception
     return exception.source is not None and traceback.source == _traceback_source(exception)

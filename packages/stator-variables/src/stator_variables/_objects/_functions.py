@@ -18,7 +18,7 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrapping import globals_tracker, with_namespace
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 builders = BuilderTable()
 
@@ -30,7 +30,7 @@ _METHOD = types.MethodType.__dict__
 
 def _annotations(vt: Any) -> Any:
     """The dict is made on the first look, as in CPython, and is the same one from then on."""
-    items = vt.annotations.items if isinstance(vt.annotations, TupleTracker) else []
+    items = vt.annotations.items if is_a(vt.annotations, TupleTracker) else []
     entries = {
         name.constant(): (name, value) for name, value in zip(items[::2], items[1::2], strict=True)
     }
@@ -73,7 +73,7 @@ def read(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
 
 @handlers.handles(types.CellType.__dict__["cell_contents"])
 def cell_contents(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if not isinstance(args[0], CellTracker):
+    if not is_a(args[0], CellTracker):
         raise t.unsupported("function-attribute", "the contents of a cell that is no variable here")
     if args[0].content is NULL:
         throw(ValueError, "Cell is empty")
@@ -92,7 +92,7 @@ def method_function(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     )
 )
 def method_receiver(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if not isinstance(args[0], MethodTracker):
+    if not is_a(args[0], MethodTracker):
         raise t.unsupported("function-attribute", "__self__ of a C function")
     return args[0].receiver
 
@@ -124,10 +124,10 @@ def of_method(t: Space, vt: Any, name: str) -> Any:
         "__reduce__",
     ):
         return MISSING
-    if isinstance(vt.function, k.FunctionTracker):
+    if is_a(vt.function, k.FunctionTracker):
         has = name != "__doc__" and plain_lookup(vt.cls, name) is not MISSING
         return MISSING if has else t.get_attribute(vt.function, name)
-    if name in _OF_C_METHODS and isinstance(vt.function, k.BuiltinTracker):
+    if name in _OF_C_METHODS and is_a(vt.function, k.BuiltinTracker):
         return k.ConstantTracker(getattr(vt.function.value, name))
     if plain_lookup(vt.cls, name) is not MISSING:
         raise t.unsupported("c-attribute", f"{name} of a {vt.cls.__name__}")

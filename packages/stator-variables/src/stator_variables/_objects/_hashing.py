@@ -40,7 +40,7 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._weakrefs import WeakrefTracker
 from stator_variables._runtime._contents import set_base
 from stator_variables._space import Space, source_of
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 
 def key_of(t: Space, vt: Any) -> Any:
@@ -105,29 +105,29 @@ def _hashed(t: Space, vt: Any) -> Any:
     if getattr(vt.cls, "__hash__", None) is None:
         guarded_lookup(t, vt.cls, "__hash__")
         complain(t, TypeError, "unhashable type: '", vt.cls, "'")
-    if isinstance(vt, k.ConstantTracker):
+    if is_a(vt, k.ConstantTracker):
         if vt.value != vt.value:  # a NaN is a key as that very object
             t.guard(vt.source, Is(vt.value))
         return vt.value
-    if isinstance(vt, TupleTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
+    if is_a(vt, TupleTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
         return tuple(_hashed(t, item) for item in vt.items)
-    if isinstance(vt, SetTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
+    if is_a(vt, SetTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
         return frozenset(vt.entries)
-    if isinstance(vt, k.BuiltinTracker) and type(vt.real) is types.CodeType:
+    if is_a(vt, k.BuiltinTracker) and type(vt.real) is types.CodeType:
         return vt.real  # equal to others of the same text
-    if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
+    if is_a(vt, k.ClassTracker | k.BuiltinTracker):
         return Identity(vt.real)
-    if vt.cls is types.MethodWrapperType and isinstance(vt.receiver, k.BuiltinTracker):
+    if vt.cls is types.MethodWrapperType and is_a(vt.receiver, k.BuiltinTracker):
         return vt.function.real.__get__(
             vt.receiver.real
         )  # `Tensor.shape.__get__`, equal to all that are made like it
-    if isinstance(vt, k.IdTracker):
+    if is_a(vt, k.IdTracker):
         return IdOf(_identity_of(vt.thing))
-    if isinstance(vt, k.HandleKeyTracker):
+    if is_a(vt, k.HandleKeyTracker):
         return HandleKey(vt.number, vt)
-    if isinstance(vt, WeakrefTracker):
+    if is_a(vt, WeakrefTracker):
         return _key_of_reference(t, vt)
-    if isinstance(vt, k.NumberTracker):
+    if is_a(vt, k.NumberTracker):
         return _symbolic_numbers.specialised(t, vt)
     if type_hashes_by_identity(vt.cls):
         _rely_on_hash(t, vt.cls)
@@ -336,7 +336,7 @@ def _key_of_reference(t: Space, vt: Any) -> RefTo:
 
 
 def _identity_of(vt: Any) -> Identity:
-    if isinstance(vt, k.ConstantTracker):
+    if is_a(vt, k.ConstantTracker):
         return Identity(vt.value)
     return Identity(vt.real if vt.real is not MISSING else vt)
 
@@ -405,7 +405,7 @@ def real_key(hashed: Any) -> Any:
     """The real dict key a hashed key stands for, or MISSING when it is a new object's or holds one."""
     if type(hashed) is Identity:
         thing = hashed.thing
-        return MISSING if isinstance(thing, VariableTracker) else thing
+        return MISSING if is_a(thing, VariableTracker) else thing
     if type(hashed) in (*WITH_IDENTITY, UserKey):
         return MISSING
     if type(hashed) in (tuple, frozenset):
@@ -455,21 +455,21 @@ def key_with_identities(t: Space, hashed: Any) -> Any:
 
 def key_made(t: Space, key: Any) -> tuple[Any, Source]:
     """Such a key as it is now, and where it comes from on each call."""
-    if isinstance(key, TupleTracker):
+    if is_a(key, TupleTracker):
         made = [key_made(t, item) for item in key.items]
         return tuple(value for value, _ in made), CallSource(
             tuple_of, *(source for _, source in made)
         )
-    if isinstance(key, k.HandleKeyTracker):
+    if is_a(key, k.HandleKeyTracker):
         assert key.source is not None
         return key.number, key.source
-    if isinstance(key, k.IdTracker):
+    if is_a(key, k.IdTracker):
         thing, source = key_made(t, key.thing)
         return id(thing), CallSource(id, source)
-    if isinstance(key, WeakrefTracker):
+    if is_a(key, WeakrefTracker):
         thing, source = key_made(t, key.target)
         return weakref.ref(thing), CallSource(weakref.ref, source)
-    value = key.value if isinstance(key, k.ConstantTracker) else key.real
+    value = key.value if is_a(key, k.ConstantTracker) else key.real
     return value, CapturedSource("constant", value) if key.source is None else source_of(key)
 
 

@@ -9,6 +9,7 @@ from stator_variables import _kinds as k
 from stator_variables._objects._keys import HashedTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._space import Space
+from stator_variables._tracker import is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("identity")
 
@@ -16,9 +17,9 @@ handlers: HandlerTable[Any, Any] = HandlerTable("identity")
 @handlers.handles(id)
 def identity(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     (vt,) = args
-    if isinstance(vt, k.ConstantTracker | k.NumberTracker) and vt.source is not None:
+    if is_a(vt, k.ConstantTracker | k.NumberTracker) and vt.source is not None:
         _tell_apart(t, vt)
-    if isinstance(vt, ListTracker | HashedTracker | k.ObjectTracker) and vt.source is None:
+    if is_a(vt, ListTracker | HashedTracker | k.ObjectTracker) and vt.source is None:
         t.named.append(vt)
     if vt.has_own_number:
         raise t.unsupported("reconstruction", "the identity of a handle that was made here")

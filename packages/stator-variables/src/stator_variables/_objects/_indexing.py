@@ -6,6 +6,7 @@ from typing import Any
 from stator_variables import _kinds as k
 from stator_variables._objects._raising import complain, throw
 from stator_variables._space import Space
+from stator_variables._tracker import is_a
 
 
 def is_size(index: int) -> bool:
@@ -25,7 +26,7 @@ def slice_of(t: Space, key: Any) -> slice | None:
     """A slice as a Python one, None when `key` is no slice."""
     value = key.constant()
     known = isinstance(value, slice)
-    if not known and not isinstance(key, k.SliceTracker):
+    if not known and not is_a(key, k.SliceTracker):
         return None
     parts = map(k.ConstantTracker, (value.start, value.stop, value.step)) if known else key.parts
     return slice(*(_slice_part(t, part) for part in parts))

@@ -31,7 +31,7 @@ from stator_variables._runtime._support import (
     unasked,
 )
 from stator_variables._space import Space
-from stator_variables._tracker import VariableTracker
+from stator_variables._tracker import VariableTracker, is_a
 
 builders = BuilderTable()
 
@@ -43,7 +43,7 @@ NESTED = (zip, map, filter, enumerate)
 VIEWS = {cls: part for part, classes in VIEW_CLASSES.items() for cls in classes}
 
 
-class IteratorTracker(VariableTracker):
+class IteratorTracker(VariableTracker, references=("parts",)):
     """A builtin iterator, named by `kind`; `parts` are its operands, `position` how far it is.
 
     Kinds: "sequence" (list, tuple), "deque", "getitem" (by items alone), each also backwards ("reversed", "deque
@@ -65,6 +65,20 @@ class IteratorTracker(VariableTracker):
     def index(self) -> int:
         """The place of the next item in what is gone through by places, backwards as well."""
         return int(self.parts[1]) - 1 - self.position if "reversed" in self.kind else self.position
+
+    @property
+    def steps_to_null(self) -> bool:  # type: ignore[override]
+        return self.kind not in ("map", "filter")
+
+    def iter(self, t: Any) -> Any:
+        return self
+
+    def next(self, t: Any) -> Any:
+        return t.step(self)
+
+    def traverse(self) -> list[Any]:
+        is_released = self.exhausted and not self.kind.startswith("deque")
+        return [] if is_released else super().traverse()
 
     def rebuild(self, e: Emitter) -> str:
         write = _itertools.write if self.kind == "application" else rebuild
@@ -243,9 +257,9 @@ def _is_over_changed(e: Any, vt: Any) -> bool:
     """Whether effects, which come later, change the existing container below in a way that the iterator notices."""
     if vt.kind == "existing":
         return is_over_changed(e.t, vt)
-    if isinstance(of := vt.parts[0], DictTracker) and of.source is not None:
+    if is_a(of := vt.parts[0], DictTracker) and of.source is not None:
         return bool(_dictionary.deletions(of)) or len(of.entries) != dict.__len__(of.real)
-    return any(id(part) in e.t.changed for part in vt.parts if isinstance(part, VariableTracker))
+    return any(id(part) in e.t.changed for part in vt.parts if is_a(part, VariableTracker))
 
 
 def _over_changed(e: Any, vt: Any) -> str:
@@ -384,14 +398,14 @@ def _steps(vt: Any) -> int:
 
 def _has_ended(vt: Any) -> bool:
     """An enumerate and a zip have no end of their own."""
-    if isinstance(vt, IteratorTracker) and vt.kind in ("enumerate", "zip"):
+    if is_a(vt, IteratorTracker) and vt.kind in ("enumerate", "zip"):
         return any(map(_has_ended, vt.parts[0] if vt.kind == "zip" else vt.parts[:1]))
     return bool(getattr(vt, "exhausted", False))
 
 
 def _in_step(vt: Any, steps: int, ended: bool, below: set[int]) -> bool:
     """Whether an iterator is where so many steps of what goes through it bring it; `below` gets those that move."""
-    if not isinstance(vt, IteratorTracker):
+    if not is_a(vt, IteratorTracker):
         return False
     below.add(id(vt))
     if vt.kind == "zip":

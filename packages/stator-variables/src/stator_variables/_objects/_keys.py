@@ -1,6 +1,6 @@
 """Keys as dicts and sets hash them while tracing, and what the trackers of both have in common."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import Any
 
 import attrs
@@ -40,7 +40,7 @@ def asks(hashed: Any) -> bool:
 
 
 @attrs.define(eq=False, repr=False, slots=False)
-class HashedTracker(VariableTracker):
+class HashedTracker(VariableTracker, references=("known", "undecided")):
     """A dict or a set. What was written to an existing one under keys that nobody has looked at yet is `undecided`; who
     asks for the entries makes `decide` put it there, which relies on the keys."""
 
@@ -48,6 +48,10 @@ class HashedTracker(VariableTracker):
     known: dict[Any, Any] = attrs.field(factory=dict)
     undecided: list[tuple[Any, ...]] = attrs.field(factory=list, kw_only=True)
     decide: Callable[[], None] = attrs.field(default=lambda: None, kw_only=True)
+
+    def contents(self, t: Any) -> Sized:
+        """Return what is counted as the length."""
+        return self.entries
 
     def settle(self) -> None:
         if self.undecided:

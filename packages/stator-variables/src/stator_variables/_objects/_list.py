@@ -25,13 +25,13 @@ from stator_variables._objects._raising import complain, throw
 from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._objects._wrapping import read_items, with_namespace
 from stator_variables._space import Space, source_of
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 builders = BuilderTable()
 methods = MethodTable("list method")
 
 
-class ListTracker(SequenceTracker):
+class ListTracker(SequenceTracker, references=("added",)):
     """A list.
 
     An existing one is `unread` until somebody asks for its items: `added` has those that were put at its end, `taken`
@@ -110,7 +110,7 @@ def unread_list(t: Space, tracker: ListTracker, real: Any, source: Source) -> Li
 # length. What is relied on is that there are as many items as were looked at.
 def is_open(vt: Any) -> bool:
     """Return True if its items are those of C, none of them read, and no number of them falls out."""
-    is_unread = isinstance(vt, ListTracker) and vt.unread is not None
+    is_unread = is_a(vt, ListTracker) and vt.unread is not None
     return is_unread and vt.cls is vt.base and vt.maxlen is None
 
 
@@ -128,7 +128,7 @@ def _relies(t: Space, vt: ListTracker, length: int) -> bool:
 
 def at_end(t: Space, vt: ListTracker, key: Any) -> Any:
     """The item at a negative constant index, or at the front of a deque; MISSING where more has to be read."""
-    if key.cls is not int or not isinstance(key, k.ConstantTracker) or not is_open(vt):
+    if key.cls is not int or not is_a(key, k.ConstantTracker) or not is_open(vt):
         return MISSING
     if key.value >= (vt.base is not list):
         return MISSING

@@ -1,6 +1,7 @@
 """Methods bound to an object: of Python functions and of C's."""
 
 import types
+from collections.abc import Sequence
 from typing import Any
 
 import stator_guards as guards
@@ -17,13 +18,19 @@ from stator_variables._tracker import VariableTracker
 builders = BuilderTable()
 
 
-class MethodTracker(VariableTracker):
+class MethodTracker(VariableTracker, references=("function", "receiver")):
     """A bound method: of a Python function, or of a C function (then `cls` is that of the C method object)."""
 
     def __init__(self, function: Any, receiver: Any, cls: type = types.MethodType) -> None:
         self.function = function
         self.receiver = receiver
         self.cls = cls
+
+    def call(self, t: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        return t.call(self.function, [self.receiver, *args], kwargs)
+
+    def get_attribute(self, t: Any, name: str) -> Any:
+        return t.read_method(self, name)
 
     def rebuild(self, e: Emitter) -> str:
         if self.cls is not types.MethodType:

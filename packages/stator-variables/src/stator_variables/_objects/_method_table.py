@@ -19,7 +19,7 @@ from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._arity import Args, Arity, Kwargs, signature_arity
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 Method = Callable[..., Any]
 """Gets the tracing, the receiver and the arguments in their places: `pop(t, vt, index=None)`."""
@@ -84,7 +84,7 @@ def _checked(
             raise t.unsupported(
                 "foreign-object", f"{target.__qualname__} of an existing {args[0].cls.__name__}"
             )
-        if isinstance(args[0], k.ConstantTracker) and not _symbolic_numbers.has_texts(
+        if is_a(args[0], k.ConstantTracker) and not _symbolic_numbers.has_texts(
             [*args, *kwargs.values()]
         ):
             folded = t.fold(target, args, kwargs)
@@ -100,7 +100,7 @@ def _checked(
 
 def opened(vt: Any) -> Any:
     """A constant tuple (a torch.Size) as a tracker with items."""
-    if isinstance(vt, k.ConstantTracker) and issubclass(vt.cls, tuple):
+    if is_a(vt, k.ConstantTracker) and issubclass(vt.cls, tuple):
         return TupleTracker([k.ConstantTracker(item) for item in vt.value], vt.cls)
     return vt
 

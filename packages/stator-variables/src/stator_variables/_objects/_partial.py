@@ -1,6 +1,7 @@
 """`functools.partial`."""
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import stator_guards as guards
@@ -14,7 +15,7 @@ from stator_variables._tracker import VariableTracker
 builders = BuilderTable()
 
 
-class PartialTracker(VariableTracker):
+class PartialTracker(VariableTracker, references=("function", "args", "args_tuple", "kwargs")):
     """functools.partial."""
 
     def __init__(self, cls: type, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
@@ -23,6 +24,9 @@ class PartialTracker(VariableTracker):
         self.args = args
         self.args_tuple: Any = None  # the tuple that stands for them, once somebody asked
         self.kwargs = kwargs
+
+    def call(self, t: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        return t.call(self.function, [*self.args, *args], {**self.kwargs, **kwargs})
 
     def rebuild(self, e: Emitter) -> str:
         if self.args_tuple is not None:  # the program may have kept it, and the new one has another

@@ -15,7 +15,7 @@ from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._wrapping import new_namespace
 from stator_variables._runtime._contents import may_answer
 from stator_variables._space import Space
-from stator_variables._tracker import VariableTracker
+from stator_variables._tracker import VariableTracker, is_a
 
 Naming = Callable[[Space, type], str]
 
@@ -23,7 +23,7 @@ Naming = Callable[[Space, type], str]
 def error(kind: type[BaseException], *args: object) -> ExceptionTracker:
     """A new exception; arguments are constants or trackers."""
     return new_exception(
-        kind, [arg if isinstance(arg, VariableTracker) else k.ConstantTracker(arg) for arg in args]
+        kind, [arg if is_a(arg, VariableTracker) else k.ConstantTracker(arg) for arg in args]
     )
 
 
@@ -72,9 +72,9 @@ def attempt(
 
 def absent(t: Space, vt: Any, name: str) -> NoReturn:
     """The AttributeError of C for an attribute that a class, a module or another object does not have."""
-    if isinstance(vt, k.ClassTracker):
+    if is_a(vt, k.ClassTracker):
         complain(t, AttributeError, "type object '", vt.value, f"' has no attribute '{name}'")
-    if isinstance(vt, k.BuiltinTracker) and issubclass(vt.cls, types.ModuleType):
+    if is_a(vt, k.BuiltinTracker) and issubclass(vt.cls, types.ModuleType):
         own_name = vars(types.ModuleType)["__dict__"].__get__(vt.value).get("__name__")
         throw(
             AttributeError,
@@ -85,9 +85,9 @@ def absent(t: Space, vt: Any, name: str) -> NoReturn:
 
 def function_text(vt: Any) -> str:
     """How errors of calls name a function (`_PyObject_FunctionStr`)."""
-    while isinstance(vt, MethodTracker):
+    while is_a(vt, MethodTracker):
         vt = vt.function
-    if isinstance(vt, k.FunctionTracker):
+    if is_a(vt, k.FunctionTracker):
         qualname, module = vt.qualname, vt.globals.real.get("__name__")
     else:
         qualname, module = vt.describe(), getattr(getattr(vt, "value", None), "__module__", None)

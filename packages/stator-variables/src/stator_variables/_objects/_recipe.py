@@ -20,13 +20,16 @@ KEY_WRAPPER: Any = type(functools.cmp_to_key(lambda a, b: 0))
 """The class of what `functools.cmp_to_key` gives, and of what that gives."""
 
 
-class RecipeTracker(VariableTracker):
+class RecipeTracker(VariableTracker, references=("args", "kwargs")):
     """An immutable object of a C class that says all by the arguments it was made with: `operator.itemgetter("x")`."""
 
     def __init__(self, cls: type, args: list[Any], kwargs: dict[str, Any]) -> None:
         self.cls = cls
         self.args = args
         self.kwargs = kwargs
+
+    def get_attribute(self, t: Any, name: str) -> Any:
+        return t.read_recipe(self, name)
 
     def make(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if self.cls is KEY_WRAPPER:

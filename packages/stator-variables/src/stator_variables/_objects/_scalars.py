@@ -25,7 +25,7 @@ from stator_variables._objects._number_builders import (
 )
 from stator_variables._pure import NUMBERS, NUMPY, TRUTHS, is_number_of_numpy
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 LONGEST = 30
 """The most operations that the entry computes one after the other: after them it is a constant."""
@@ -33,7 +33,7 @@ LONGEST = 30
 
 def number_of(t: Space, vt: Any) -> Any:
     """Return the number of Python that torch takes a number of NumPy for; anything else as it is."""
-    if not isinstance(vt, k.ScalarTracker):
+    if not is_a(vt, k.ScalarTracker):
         return vt
     source, real = CallSource(NUMPY.generic.item, vt.source), vt.real.item()
     if not t.policy.number_is_symbolic(source, real, True):
@@ -56,9 +56,9 @@ def computed(t: Space, function: Callable[..., Any], args: Sequence[Any]) -> Any
     MISSING, where that is no number, or raises or warns: for others the number is a constant, and
     the guards depend on its value.
     """
-    if not any(isinstance(vt, k.ScalarTracker) for vt in args):
+    if not any(is_a(vt, k.ScalarTracker) for vt in args):
         return MISSING
-    steps = 1 + max(vt.steps for vt in args if isinstance(vt, k.ScalarTracker))
+    steps = 1 + max(vt.steps for vt in args if is_a(vt, k.ScalarTracker))
     operands = [_operand(t, vt) for vt in args]
     if steps > LONGEST or MISSING in [source for source, _ in operands]:
         return MISSING
@@ -107,7 +107,7 @@ def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def field_of(t: Space, vt: Any, name: str) -> Any:
     """Return an attribute of such a number; MISSING where it depends on the whole number."""
-    if not isinstance(vt, k.ScalarTracker):
+    if not is_a(vt, k.ScalarTracker):
         return MISSING
     if name in PARTS:
         return computed(t, PARTS[name], [vt])
@@ -121,13 +121,13 @@ OF_CLASS = frozenset({"dtype", "itemsize", "nbytes", "ndim", "size"})
 
 def _operand(t: Space, vt: Any) -> tuple[Source | Any, Any]:
     """Return the source of an operand, and its value now."""
-    if isinstance(vt, k.ScalarTracker):
+    if is_a(vt, k.ScalarTracker):
         return vt.source, vt.real
-    if isinstance(vt, k.NumberTracker):
+    if is_a(vt, k.NumberTracker):
         source = vt.source or t.graph.source_of(vt.traced, computed=True)
         hint = vt.example.node.hint
         return (MISSING, MISSING) if source is None or hint is None else (source, vt.cls(hint))
-    if isinstance(vt, k.ClassTracker):
+    if is_a(vt, k.ClassTracker):
         return CapturedSource(vt.value.__name__, vt.value), vt.value
     value = vt.constant()
     if type(value) in (bool, int, float, str, type(None)):

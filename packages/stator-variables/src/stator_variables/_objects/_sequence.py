@@ -19,6 +19,7 @@ from stator_variables._objects._raising import complain, throw
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._pure import NUMPY
 from stator_variables._space import Space
+from stator_variables._tracker import is_a
 
 methods = MethodTable("sequence method")
 
@@ -55,7 +56,7 @@ def sequence_iterator(vt: Any) -> IteratorTracker:
 
 def is_plain_sequence(t: Space, vt: SequenceTracker) -> bool:
     """Return True for a list or tuple that C goes through by its items, whatever is done meanwhile."""
-    if not isinstance(vt, SequenceTracker) or vt.base is deque:
+    if not is_a(vt, SequenceTracker) or vt.base is deque:
         return False
     return not any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__"))
 
@@ -125,7 +126,7 @@ def count(t: Space, vt: SequenceTracker, item: Any) -> Any:
 @methods.handles(list.__add__, tuple.__add__)
 def add(t: Space, left: Any, right: Any) -> Any:
     right = opened(right)
-    if not isinstance(right, SequenceTracker) or right.base is not left.base:
+    if not is_a(right, SequenceTracker) or right.base is not left.base:
         if left.cls is torch.Size:  # which says it in its own words
             raise t.unsupported("bad-arguments", f"torch.Size + {right.cls.__name__}")
         name = left.base.__name__
@@ -182,7 +183,7 @@ for _symbol, (_name, *_) in COMPARISONS.items():
 
 
 def compare(t: Space, left: Any, right: Any, symbol: str) -> Any:
-    if not isinstance(right, SequenceTracker) or right.base is not left.base:
+    if not is_a(right, SequenceTracker) or right.base is not left.base:
         return k.NOT_IMPLEMENTED
     if left.base is deque:
         refuse_asked(t, left, "__iter__")
@@ -196,7 +197,7 @@ def compare(t: Space, left: Any, right: Any, symbol: str) -> Any:
 def _are_silent(items: list[Any]) -> bool:
     """Whether nobody notices that these are compared: C compares tuples of different lengths item by item as well."""
     return all(
-        isinstance(vt, k.NumberTracker | k.ConstantTracker) and not issubclass(vt.cls, enum.Enum)
+        is_a(vt, k.NumberTracker | k.ConstantTracker) and not issubclass(vt.cls, enum.Enum)
         for vt in items
     )
 

@@ -19,7 +19,7 @@ from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._keys import HashedTracker, Identity, asks
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_pending
+from stator_variables._tracker import MISSING, is_a, is_pending
 
 CREATING = frozenset({"copy", "union", "intersection", "difference", "symmetric_difference"})
 """Steps that make the set, from all of their operands; the others change it."""
@@ -27,7 +27,7 @@ _ATOMS = (int, bool, float, str, bytes)
 
 
 @attrs.define(eq=False, repr=False, slots=False)
-class SetTracker(HashedTracker):
+class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
     """A set or frozenset: hashed key to item tracker. The order is that of insertion; who asks for it gets a break.
 
     One from outside is not read before somebody asks for all of it: until then `known` is what was added to it.
@@ -35,6 +35,7 @@ class SetTracker(HashedTracker):
     known.
     """
 
+    base = set
     steps_taken: list[tuple[str, Any]] | None = attrs.field(factory=list)
     unread: Any = None  # the call that reads it
     before: dict[Any, Any] = attrs.field(factory=dict)  # what was read
@@ -119,14 +120,10 @@ def derived(cls: type, entries: dict[Any, Any], method: str, *operands: Any) -> 
 
 def as_operand(vt: Any) -> Any:
     """What stands for a set or a sequence as it is now in the steps of another set; None where its order is unknown."""
-    if isinstance(vt, TupleTracker | DictTracker):
+    if is_a(vt, TupleTracker | DictTracker):
         return vt
-    if not isinstance(vt, SetTracker) or issubclass(vt.cls, frozenset):
-        return (
-            vt
-            if isinstance(vt, SetTracker) or isinstance(vt.constant(), frozenset | tuple)
-            else None
-        )
+    if not is_a(vt, SetTracker) or issubclass(vt.cls, frozenset):
+        return vt if is_a(vt, SetTracker) or isinstance(vt.constant(), frozenset | tuple) else None
     if vt.steps is None:
         return None
     steps = [("copy", (vt,)), *vt.steps] if vt.source is not None else list(vt.steps)
@@ -142,7 +139,7 @@ def dict_of(entries: dict[Any, Any]) -> Any:
 
 def original_of(operand: Any) -> Any:
     """The existing set that an operand is a copy of, or the operand itself, which may be what nobody looked at."""
-    is_made = not is_pending(operand) and isinstance(operand, SetTracker) and operand.source is None
+    is_made = not is_pending(operand) and is_a(operand, SetTracker) and operand.source is None
     steps = operand.steps if is_made else None
     if steps and len(steps) == 1 and steps[0][0] == "copy" and steps[0][1][0].source is not None:
         return steps[0][1][0]
@@ -196,14 +193,12 @@ def _real(operand: Any, existing: Sequence[Any]) -> Any:
 def recipe_of(t: Space, vt: Any, existing: list[Any]) -> Any:
     """An operand for real; None where not all steps and elements are known. Sets from outside are appended."""
     vt = original_of(vt)
-    if isinstance(vt, k.ConstantTracker):
+    if is_a(vt, k.ConstantTracker):
         return vt.value
-    if isinstance(vt, TupleTracker | DictTracker):
-        keys = (
-            [*vt.entries] if isinstance(vt, DictTracker) else [t.key_of(item) for item in vt.items]
-        )
+    if is_a(vt, TupleTracker | DictTracker):
+        keys = [*vt.entries] if is_a(vt, DictTracker) else [t.key_of(item) for item in vt.items]
         known = all(type(key) in _ATOMS for key in keys)
-        return (dict.fromkeys(keys) if isinstance(vt, DictTracker) else keys) if known else None
+        return (dict.fromkeys(keys) if is_a(vt, DictTracker) else keys) if known else None
     if vt.source is not None:
         existing.append(vt)
         return Existing(len(existing) - 1)

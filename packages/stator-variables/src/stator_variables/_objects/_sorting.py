@@ -14,7 +14,7 @@ from stator_variables import _kinds as k
 from stator_variables._objects._raising import as_program_error
 from stator_variables._pure import answers_in_python
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 LONGEST = 63
 SortSteps = Generator[Any, Any, Any]
@@ -30,7 +30,7 @@ def sort(t: Space, items: list[Any], key: Any, reverse: Any, order: list[int]) -
             keys.append((yield from settle(t.call(key, [item], {}))))
     values = [vt.constant() for vt in keys]
     if any(value is MISSING or answers_in_python(value) for value in values) or any(
-        isinstance(vt, k.ClassTracker) for vt in keys
+        is_a(vt, k.ClassTracker) for vt in keys
     ):
         yield from _by_comparisons(t, keys, backwards, order)
         return

@@ -19,7 +19,7 @@ from stator_variables._objects._wrapping import ATOMS, attributes_of
 from stator_variables._runtime._contents import has_member, plain_lookup
 from stator_variables._runtime._support import base_of_c
 from stator_variables._space import Space, real_of, source_of
-from stator_variables._tracker import DELETED, MISSING
+from stator_variables._tracker import DELETED, MISSING, is_a
 
 
 class Standing:
@@ -39,26 +39,26 @@ def stand_in(t: Space, vt: Any) -> Any:
     if (known := t.shared.get(("stand-in", id(vt)))) is None:
         known = (vt, _made_stand_in(t, vt))  # the tracker is kept: its identity is the key
         t.shared["stand-in", id(vt)] = known
-        if not isinstance(vt, k.ConstantTracker):
+        if not is_a(vt, k.ConstantTracker):
             t.heap[id(known[1])] = vt
     return known[1]
 
 
 def _made_stand_in(t: Space, vt: Any) -> Any:
-    if isinstance(vt, k.ConstantTracker):
+    if is_a(vt, k.ConstantTracker):
         return vt.value
-    if isinstance(vt, SequenceTracker) and vt.cls in (list, tuple):
+    if is_a(vt, SequenceTracker) and vt.cls in (list, tuple):
         return vt.cls([stand_in(t, item) for item in vt.items])
-    if isinstance(vt, SetTracker) and vt.cls in (set, frozenset):
-        if all(isinstance(item, k.ConstantTracker) for item in vt.entries.values()):
+    if is_a(vt, SetTracker) and vt.cls in (set, frozenset):
+        if all(is_a(item, k.ConstantTracker) for item in vt.entries.values()):
             return made_again(t, vt)  # in its order
         return vt.cls([stand_in(t, item) for item in vt.entries.values()])
-    if isinstance(vt, DictTracker) and vt.cls is dict:
+    if is_a(vt, DictTracker) and vt.cls is dict:
         return {stand_in(t, key): stand_in(t, value) for key, value in t.items(vt)}
-    if isinstance(vt, RecipeTracker):
+    if is_a(vt, RecipeTracker):
         named = {name: stand_in(t, value) for name, value in vt.kwargs.items()}
         return vt.make([stand_in(t, value) for value in vt.args], named)
-    if isinstance(vt, k.FunctionTracker):
+    if is_a(vt, k.FunctionTracker):
         return _function(t, vt)
     if type(vt) is k.ObjectTracker and plain_lookup(vt.cls, "__new__") is object.__new__:
         return _object(t, vt)
@@ -66,7 +66,7 @@ def _made_stand_in(t: Space, vt: Any) -> Any:
         raise t.unsupported(
             "class-definition", f"a {vt.cls.__qualname__}, which is a property, in a class"
         )
-    if isinstance(vt, SequenceTracker | SetTracker | DictTracker):  # of another class
+    if is_a(vt, SequenceTracker | SetTracker | DictTracker):  # of another class
         cls: Any = vt.cls
         make: Any = base_of_c(cls).__new__
         if has_member(cls, "n_sequence_fields"):  # made by C code that takes the items
@@ -84,7 +84,7 @@ def _function(t: Space, vt: Any) -> Any:
     made = types.FunctionType(vt.code, vt.globals.real, vt.name, None, closure)
     made.__qualname__ = vt.qualname
     for name, value in (*vt.fields.items(), *attributes_of(vt).items()):
-        if isinstance(value, k.ConstantTracker):  # `__isabstractmethod__`
+        if is_a(value, k.ConstantTracker):  # `__isabstractmethod__`
             setattr(made, name, value.value)
         elif name == "__isabstractmethod__":  # C asks for its truth
             raise t.unsupported(
@@ -134,16 +134,16 @@ def known_value(t: Space, vt: Any) -> Any:
 def _made(t: Space, vt: Any) -> Any:
     if vt.constant() is not MISSING:
         return vt.constant()
-    if isinstance(vt, PartialTracker):
+    if is_a(vt, PartialTracker):
         named = {name: known_value(t, value) for name, value in vt.kwargs.items()}
         return vt.cls(
             known_value(t, vt.function), *(known_value(t, arg) for arg in vt.args), **named
         )
-    if isinstance(vt, SequenceTracker) and vt.cls in (list, tuple):
+    if is_a(vt, SequenceTracker) and vt.cls in (list, tuple):
         return vt.cls([known_value(t, item) for item in vt.items])
-    if isinstance(vt, k.BuiltinTracker | k.ClassTracker):
+    if is_a(vt, k.BuiltinTracker | k.ClassTracker):
         return vt.value
-    if isinstance(vt, k.FunctionTracker) and not vt.fields:
+    if is_a(vt, k.FunctionTracker) and not vt.fields:
         return _new_function(t, vt)
     raise t.unsupported(
         "graph-argument", f"a {vt.cls.__qualname__} that is made here, where the object is needed"

@@ -12,7 +12,7 @@ from stator_variables._tracker import VariableTracker
 builders = BuilderTable()
 
 
-class SuperTracker(VariableTracker):
+class SuperTracker(VariableTracker, references=("start", "receiver")):
     """`super(cls, receiver)`."""
 
     cls = super
@@ -20,6 +20,9 @@ class SuperTracker(VariableTracker):
     def __init__(self, start: Any, receiver: Any) -> None:
         self.start = start
         self.receiver = receiver
+
+    def get_attribute(self, t: Any, name: str) -> Any:
+        return t.super_attribute(self, name)
 
     def rebuild(self, e: Emitter) -> str:
         return e.bind(self, f"super({e.expr(self.start)}, {e.expr(self.receiver)})")

@@ -7,6 +7,7 @@ from typing import Any
 from stator_variables import _kinds as k
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
+from stator_variables._tracker import is_a
 
 
 def specialised(t: Space, vt: Any) -> Any:
@@ -47,8 +48,8 @@ def _meaning(t: Space, reason: str, detail: str) -> Iterator[None]:
 def has_numbers(vts: Sequence[Any], kind: Any = k.NumberTracker) -> bool:
     """Return True if a symbolic number, or a tracker of another kind, is among these or in a tuple among them."""
     return any(
-        isinstance(vt, kind)
-        or (isinstance(vt, TupleTracker | k.SliceTracker) and has_numbers(_parts(vt), kind))
+        is_a(vt, kind)
+        or (is_a(vt, TupleTracker | k.SliceTracker) and has_numbers(_parts(vt), kind))
         for vt in vts
     )
 
@@ -59,16 +60,17 @@ def has_texts(vts: Sequence[Any]) -> bool:
 
 
 def _parts(vt: Any) -> Sequence[Any]:
-    return vt.parts if isinstance(vt, k.SliceTracker) else vt.items
+    found: Sequence[Any] = vt.parts if is_a(vt, k.SliceTracker) else vt.items
+    return found
 
 
 def as_constant(t: Space, vt: Any) -> Any:
     """Return the value with constants for symbolic numbers; `ShapeEnv` guards each, for its line."""
-    if isinstance(vt, k.NumberTracker):
+    if is_a(vt, k.NumberTracker):
         return k.ConstantTracker(specialised(t, vt))
-    if isinstance(vt, TupleTracker) and has_numbers(vt.items):
+    if is_a(vt, TupleTracker) and has_numbers(vt.items):
         return TupleTracker([as_constant(t, item) for item in vt.items], vt.cls)
-    if isinstance(vt, k.SliceTracker) and has_numbers(vt.parts):
+    if is_a(vt, k.SliceTracker) and has_numbers(vt.parts):
         start, stop, step = (as_constant(t, part) for part in vt.parts)
         return k.SliceTracker((start, stop, step))
     return vt

@@ -3,7 +3,7 @@
 `_sequence` has their methods.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from typing import Any
 
 import torch
@@ -15,21 +15,24 @@ from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._wrapping import read_items, with_namespace
 from stator_variables._runtime._contents import has_member
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker, is_pending
+from stator_variables._tracker import MISSING, VariableTracker, is_a, is_pending
 
 builders = BuilderTable()
 
 
-class SequenceTracker(VariableTracker):
+class SequenceTracker(VariableTracker, references=("items",)):
     """The items of a list, tuple or deque, or of an instance of a subclass; `base` is the builtin class."""
 
-    base: type
     items: list[Any]
     structure = 0  # counts what an iterator over a deque objects to
 
     def __init__(self, items: Iterable[Any], cls: type) -> None:
         self.items = list(items)
         self.cls = cls
+
+    def contents(self, t: Any) -> Sized:
+        """Return what is counted as the length."""
+        return self.items
 
 
 class TupleTracker(SequenceTracker):
@@ -47,7 +50,7 @@ class TupleTracker(SequenceTracker):
         items = ", ".join(e.expr(item) for item in self.items)
         text = f"({items},)" if self.items else "()"
         if self.items and all(
-            not is_pending(item) and isinstance(item, ConstantTracker) for item in self.items
+            not is_pending(item) and is_a(item, ConstantTracker) for item in self.items
         ):
             text = f"tuple([{items}])"  # the compiler would make one object of all that are equal
         if self.cls is not tuple:

@@ -14,13 +14,13 @@ from stator_variables import _kinds as k
 from stator_variables._objects._keys import HashedTracker
 from stator_variables._objects._wrapping import ATOMS
 from stator_variables._space import Space, real_of, source_of
-from stator_variables._tracker import is_pending
+from stator_variables._tracker import is_a, is_pending
 
 
 def is_undecided(t: Space, key: Any) -> bool:
     """Whether the value of the key is not known yet, and need not be. Guards its class if so."""
     if not is_pending(key):
-        return isinstance(key, k.NumberTracker | k.TextTracker)
+        return is_a(key, k.NumberTracker | k.TextTracker)
     if (kind := type(real_of(key))) not in ATOMS:
         return False
     t.guard(source_of(key), TypeIs(kind))

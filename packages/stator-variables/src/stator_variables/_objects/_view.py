@@ -17,8 +17,14 @@ from stator_variables._tracker import VariableTracker
 builders = BuilderTable()
 
 
-class ViewTracker(VariableTracker):
+DICT_VIEW: type = type({}.keys())
+"""The class of the keys of a dict; views of its values and items have the same representation in C."""
+
+
+class ViewTracker(VariableTracker, references=("mapping",)):
     """dict.keys(), .values() or .items() of a dict tracker; `part` is "keys", "values" or "items"."""
+
+    base = DICT_VIEW
 
     def __init__(self, cls: type, part: str, mapping: Any) -> None:
         self.cls = cls
@@ -36,7 +42,7 @@ VIEW_CLASSES: dict[str, tuple[Any, Any]] = {
 """The classes of the views of a dict, and of an OrderedDict."""
 
 
-class ProxyTracker(VariableTracker):
+class ProxyTracker(VariableTracker, references=("mapping",)):
     """A mappingproxy of a dict tracker; `owner` is the class whose `__dict__` it is."""
 
     cls = types.MappingProxyType

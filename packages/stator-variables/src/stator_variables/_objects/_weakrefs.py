@@ -19,7 +19,7 @@ from stator_variables._objects._dict import DictTracker
 from stator_variables._runtime._finalizers import may_hold_real
 from stator_variables._runtime._support import living
 from stator_variables._space import Space, real_of, source_of
-from stator_variables._tracker import VariableTracker
+from stator_variables._tracker import VariableTracker, is_a
 
 builders = BuilderTable()
 
@@ -58,7 +58,7 @@ def make(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @handlers.handles(weakref.ref.__call__)
 def call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if not isinstance(args[0], WeakrefTracker):
+    if not is_a(args[0], WeakrefTracker):
         raise t.unsupported("builtin", f"a call of a {args[0].cls.__qualname__}")
     if may_be_gone(t, args[0].target):
         raise t.unsupported(
@@ -85,7 +85,7 @@ def may_be_gone(t: Space, target: Any) -> bool:
 
 def _keeps(vt: Any, source: Source) -> bool:
     """Return True for a dict of which other keys changed than the one a value was found under."""
-    if not isinstance(source, DictItemSource) or not isinstance(vt, DictTracker):
+    if not isinstance(source, DictItemSource) or not is_a(vt, DictTracker):
         return False
     return vt.source == source.whole and all(hashed != source.key for _, hashed, *_ in vt.log)
 
@@ -98,7 +98,7 @@ def holds(value: Any, target: Any) -> bool:
     return value is target or (type(value) is CellTracker and value.content is target)
 
 
-class WeakrefTracker(VariableTracker):
+class WeakrefTracker(VariableTracker, references=("callback",), weak_references=("target",)):
     """weakref.ref: `target` is what it refers to; `callback` is what a new one is to call when that dies."""
 
     cls = weakref.ref

@@ -13,23 +13,19 @@ from stator_guards import AttrSource, Source
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _classes, _dictionary, _exceptions, _lookup
-from stator_variables._objects._cell import CellTracker
-from stator_variables._objects._dict import DictTracker
-from stator_variables._objects._exception import ExceptionTracker
 from stator_variables._objects._raising import complain, throw
 from stator_variables._protocols import _attributes
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes
-from stator_variables._tracker import DELETED, MISSING
+from stator_variables._tracker import DELETED, MISSING, is_a
 
 
 def set_attribute(t: Space, vt: Any, name: str, value: Any) -> Any:
     """`value` MISSING deletes."""
     method = "__delattr__" if value is MISSING else "__setattr__"
-    if _attributes.is_hook(_lookup.guarded_lookup(t, vt.cls, method), method) and not isinstance(
-        vt, k.TensorTracker
-    ):
+    hook = _lookup.guarded_lookup(t, vt.cls, method)
+    if _attributes.is_hook(hook, method) and vt.base is not torch.Tensor:
         given = [k.ConstantTracker(name), *([] if value is MISSING else [value])]
         return t.call(t.special(vt, method), given, {})
     return generic_set(t, vt, name, value)
@@ -38,30 +34,28 @@ def set_attribute(t: Space, vt: Any, name: str, value: Any) -> Any:
 def generic_set(t: Space, vt: Any, name: str, value: Any) -> Any:
     """`object.__setattr__`; `value` MISSING deletes."""
     _attributes.refuse_proxy(t, vt, name)
-    if isinstance(vt, k.TensorTracker) and hasattr(torch.Tensor, name) and t.overrides.modes:
-        raise t.unsupported(
-            "mode-value", f"setting {name} of a tensor under a mode for functions of torch"
-        )
-    if isinstance(vt, k.TensorTracker):
+    if vt.base is torch.Tensor:
+        if t.overrides.modes and hasattr(torch.Tensor, name):
+            raise t.unsupported(
+                "mode-value", f"setting {name} of a tensor under a mode for functions of torch"
+            )
         return _tensor_attributes.write(t, vt, name, value)
     if name == "__dict__" and issubclass(vt.cls, threading.local):  # local_setattro
         complain(t, AttributeError, "'", vt.cls, "' object attribute '__dict__' is read-only")
-    if isinstance(vt, k.ClassTracker) and not _is_python_descriptor(
-        _lookup.guarded_lookup(t, vt.cls, name)
-    ):
+    if vt.base is type and not _is_python_descriptor(_lookup.guarded_lookup(t, vt.cls, name)):
         return _classes.set_attribute(t, vt, name, value)
     if vt.real is builtins and name not in REPLACEABLE:
         raise t.unsupported(
             "replaced-builtin", f"setting builtins.{name}, which tracing itself calls"
         )
-    if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
+    if vt.base is type or is_a(vt, k.BuiltinTracker):
         raise t.unsupported(
             "global-attribute-write",
             f"setting {name} on {vt.describe()}",
             "set it outside the region",
         )
     if (
-        isinstance(vt, k.FunctionTracker)
+        vt.base is types.FunctionType
         and vt.source is None
         and value is not MISSING
         and name in k.WRITTEN_FIELDS
@@ -70,7 +64,7 @@ def generic_set(t: Space, vt: Any, name: str, value: Any) -> Any:
     raw, source = _lookup.type_lookup(t, vt.cls, name)
     if source is not None and _lookup.is_data_descriptor(t, raw):
         return _set_through(t, raw, source, vt, name, value)
-    if isinstance(vt, k.FunctionTracker) and name in _attributes.FUNCTION_FIELDS:
+    if vt.base is types.FunctionType and name in _attributes.FUNCTION_FIELDS:
         raise t.unsupported("function-attribute-write", f"setting {name} of a function")
     if vt.namespace is None and source is not None:
         complain(t, AttributeError, "'", vt.cls, f"' object attribute '{name}' is read-only")
@@ -127,16 +121,16 @@ def _set_through(t: Space, raw: Any, source: Source, vt: Any, name: str, value: 
         return _set_exception_field(t, vt, name, value)
     if name == "__dict__" and _may_be_namespace(vt, value):
         return _set_namespace(t, vt, value)
-    if isinstance(vt, CellTracker) and name == "cell_contents":
+    if vt.cls is types.CellType and name == "cell_contents":
         return t.write(vt, content=NULL if value is MISSING else value)
     raise t.unsupported("c-attribute-write", f"setting {name} of {vt.cls.__qualname__}")
 
 
 def _may_be_namespace(vt: Any, value: Any) -> bool:
     """Return True for a new object that gets a new dict of names, which nothing else is the `__dict__` of."""
-    if not isinstance(vt, k.ObjectTracker) or vt.source is not None or vt.namespace is None:
+    if not hasattr(vt, "members") or vt.source is not None or vt.namespace is None:
         return False
-    if not isinstance(value, DictTracker) or value.source is not None or value.cls is not dict:
+    if value is MISSING or value.source is not None or value.cls is not dict:
         return False
     return value.owner is None and all(type(hashed) is str for hashed in value.entries)
 
@@ -179,9 +173,7 @@ def _set_exception_field(t: Space, vt: Any, name: str, value: Any) -> None:
     if name == "__traceback__":
         _exceptions.set_traceback(t, vt, value)
         return
-    is_exception = isinstance(value, ExceptionTracker) or (
-        value is not MISSING and k.is_none(value)
-    )
+    is_exception = value is not MISSING and issubclass(value.cls, BaseException | types.NoneType)
     if vt.source is not None or not is_exception:
         raise t.unsupported("exception-attribute-write", f"setting {name} of an exception")
     t.journal.assign(vt, **{name.strip("_"): None if k.is_none(value) else value})

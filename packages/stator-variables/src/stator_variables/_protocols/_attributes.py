@@ -30,7 +30,6 @@ from stator_variables._applevel import _methods as app
 from stator_variables._objects import (
     _class_dicts,
     _classes,
-    _functions,
     _lookup,
     _new_values,
     _scalars,
@@ -40,15 +39,12 @@ from stator_variables._objects import (
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._raising import absent, attempt, complain, name_in_slots, throw
-from stator_variables._objects._recipe import RecipeTracker
-from stator_variables._objects._super import SuperTracker
-from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrapping import captured_dict, instance_dict, wrap_present
 from stator_variables._pure import CYTHON_FUNCTION
 from stator_variables._runtime._contents import has_member, may_answer, plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _subclasses, _symbolic, _tensor_attributes
-from stator_variables._tracker import DELETED, MISSING
+from stator_variables._tracker import DELETED, MISSING, is_a
 
 FUNCTION_FIELDS = {"__name__": "name", "__qualname__": "qualname"}
 
@@ -77,7 +73,7 @@ def get_attribute(t: Space, vt: Any, name: str) -> Any:
 def get_method(t: Space, vt: Any, name: str) -> Any:
     """The same for a call (`_PyObject_GetMethod`), which notes nothing where C has the look-up done by `object`."""
     found = get_attribute(t, vt, name)
-    if type(found) is not Invoke or isinstance(vt, k.ClassTracker | k.BuiltinTracker):
+    if type(found) is not Invoke or issubclass(vt.cls, type | types.ModuleType):
         return found
     return (
         found
@@ -88,18 +84,7 @@ def get_method(t: Space, vt: Any, name: str) -> Any:
 
 def _found(t: Space, vt: Any, name: str) -> Any:
     refuse_proxy(t, vt, name)
-    if isinstance(vt, SuperTracker):
-        return super_attribute(t, vt, name)
-    if isinstance(vt, k.TensorTracker) and not t.overrides.modes:
-        found = _tensor_attributes.read(t, vt, name)
-        if found is not MISSING:
-            return found
-    if (
-        isinstance(vt, MethodTracker)
-        and (found := _functions.of_method(t, vt, name)) is not MISSING
-    ):
-        return found
-    if isinstance(vt, RecipeTracker) and (found := _stand_ins.field_of(t, vt, name)) is not MISSING:
+    if (found := vt.get_attribute(t, name)) is not MISSING:
         return found
     return _read_by_hooks(t, vt, name) if has_hook(t, vt) else _or_fall_back(t, vt, name)
 
@@ -146,9 +131,9 @@ def _read_by_hooks(t: Space, vt: Any, name: str) -> Any:
 
 def own_attribute(t: Space, vt: Any, name: str) -> Any:
     """What `__getattribute__` of C gives: a Result, or MISSING."""
-    if isinstance(vt, k.ClassTracker):
+    if vt.base is type:
         return _class_attribute(t, vt, name)
-    if isinstance(vt, k.BuiltinTracker) and issubclass(vt.cls, types.ModuleType):
+    if issubclass(vt.cls, types.ModuleType):
         return _module_attribute(t, vt, name)
     if issubclass(vt.cls, types.GenericAlias) and name not in _OF_ALIASES:
         return get_attribute(t, generic_get(t, vt, "__origin__"), name)
@@ -186,7 +171,7 @@ def generic_get(t: Space, vt: Any, name: str) -> Any:
     if source is not None and _comes_first(t, raw):
         return bind(t, raw, source, vt, name)
     own = MISSING
-    if isinstance(vt, k.TensorTracker):
+    if vt.base is torch.Tensor:
         own = _tensor_attributes.own(t, vt, name)
     elif vt.namespace is not None:
         own = t.lookup(vt.namespace, name)
@@ -314,9 +299,7 @@ def refuse_access(t: Space, raw: property, source: Source, ask: Any, vt: Any, *v
 
 
 def _get_c_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
-    has_say = isinstance(vt, k.SubclassTracker) or (
-        isinstance(vt, k.TensorTracker) and t.overrides.modes
-    )
+    has_say = is_a(vt, k.SubclassTracker) or (vt.base is torch.Tensor and t.overrides.modes)
     if has_say and raw.__objclass__ is torch._C.TensorBase:
         return _subclasses.get_field(t, raw, vt, name)
     handler = t.handlers.get(raw)
@@ -341,13 +324,13 @@ def _get_c_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
         return found
     if (constant := vt.constant()) is not MISSING:
         return _new_values.fresh(t, raw.__get__(constant))
-    if isinstance(vt, k.NumberTracker):
+    if vt.is_symbolic:
         if vt.cls is int:
             return (
                 vt if _symbolic.FIELDS[name] is None else k.ConstantTracker(_symbolic.FIELDS[name])
             )
         return k.ConstantTracker(raw.__get__(_symbolic_numbers.specialised(t, vt)))
-    if isinstance(vt, TupleTracker) and has_member(vt.cls, "n_sequence_fields"):
+    if vt.base is tuple and has_member(vt.cls, "n_sequence_fields"):
         # A named tuple made in C (Objects/structseq.c), whose members do not say which item they are
         index = _place_in(vt.cls, raw)
         if index < len(vt.items):
@@ -437,7 +420,7 @@ def _get_meta(t: Space, raw: Any, source: Source, vt: Any, name: str) -> Any:
     if isinstance(raw, types.GetSetDescriptorType | types.MemberDescriptorType):
         if name == "__class__":
             return class_of(t, vt)
-        if name == "__dict__" and not isinstance(vt, k.MadeClass):
+        if name == "__dict__" and id(vt.value) not in t.made:
             return _class_dicts.view_of(t, vt.value)
         if name == "__annotations__" and name not in vt.value.__dict__ and may_answer(vt.value):
             return _new_annotations(t, vt)
@@ -455,7 +438,7 @@ def _get_meta(t: Space, raw: Any, source: Source, vt: Any, name: str) -> Any:
 
 def _new_annotations(t: Space, vt: Any) -> Any:
     """A class without annotations gets a dict for them when it is asked (`type_get_annotations`)."""
-    if not isinstance(vt, k.MadeClass):
+    if id(vt.value) not in t.made:
         raise t.unsupported(
             "class-dict", f"the annotations of class {vt.value.__qualname__}, made when asked for"
         )
@@ -497,7 +480,7 @@ def _after(mro: tuple[type, ...], start: type) -> tuple[type, ...] | None:
 def super_attribute(t: Space, vt: Any, name: str) -> Any:
     """`super(start, receiver).name`: the MRO of the receiver's class after `start` (super_getattro)."""
     receiver = vt.receiver
-    is_class = isinstance(receiver, k.ClassTracker)
+    is_class = receiver.base is type
     after = _after(_lookup.mro_of(t, receiver.value if is_class else receiver.cls), vt.start.value)
     if is_class and after is None:
         is_class, after = False, _after(_lookup.mro_of(t, receiver.cls), vt.start.value)

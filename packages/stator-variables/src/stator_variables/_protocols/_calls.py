@@ -14,11 +14,8 @@ from stator_variables import _kinds as k
 from stator_variables._objects import _exception, _inlining, _new_values
 from stator_variables._objects._deque import DequeTracker
 from stator_variables._objects._dict import DictTracker
-from stator_variables._objects._exception import ExceptionTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import guarded_lookup, is_subtype, type_lookup
-from stator_variables._objects._method import MethodTracker
-from stator_variables._objects._partial import PartialTracker
 from stator_variables._objects._raising import complain, name_of, throw
 from stator_variables._objects._set import SetTracker
 from stator_variables._objects._tuple import TupleTracker
@@ -27,30 +24,16 @@ from stator_variables._protocols import _folding
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _subclasses, _torch_calls, _torch_functions
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 REFUSED_FLAGS = {0x80: "a coroutine function", 0x200: "an asynchronous generator function"}
 
 
 def call(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """`function(*args, **kwargs)`: a Result."""
-    if isinstance(function, k.FunctionTracker):
-        return call_function(t, function, args, kwargs)
-    if isinstance(function, MethodTracker):
-        return call(t, function.function, [function.receiver, *args], kwargs)
-    if isinstance(function, k.BuiltinTracker):
-        return call_builtin(t, function, args, kwargs)
-    if isinstance(function, k.ClassTracker):
-        return construct(t, function, list(args), kwargs)
-    if isinstance(function, PartialTracker):
-        return call(t, function.function, [*function.args, *args], {**function.kwargs, **kwargs})
-    if isinstance(function, k.GraphFunction):
-        return function.handler(t, list(args), kwargs)
-    if bytecode.is_suspended(function):
-        return bytecode.after(
-            function, lambda given: call(t, given, args, kwargs)
-        )  # by a descriptor of the program
-    return call_slot(t, function, "__call__", args, "'{}' object is not callable", kwargs)
+    if bytecode.is_suspended(function):  # by a descriptor of the program
+        return bytecode.after(function, lambda given: given.call(t, args, kwargs))
+    return function.call(t, args, kwargs)
 
 
 def call_slot(
@@ -253,7 +236,7 @@ def initialise(t: Space, obj: Any, args: list[Any], kwargs: dict[str, Any]) -> A
         if (args or kwargs) and plain_lookup(obj.cls, "__new__") is object.__new__:
             complain(t, TypeError, obj.cls, "() takes no arguments")
         return obj
-    if isinstance(obj, ExceptionTracker) and isinstance(raw, types.WrapperDescriptorType):
+    if issubclass(obj.cls, BaseException) and isinstance(raw, types.WrapperDescriptorType):
         return _initialise_exception(t, obj, args, kwargs)
     result = call(t, t.bind(raw, source, obj, "__init__"), args, kwargs)
     return t.completed(result, bytecode.Then("instance", (obj,)))
@@ -334,11 +317,7 @@ def _storage(t: Space, cls: type, new: Any, args: list[Any], kwargs: dict[str, A
         return ListTracker([], cls)
     if new is collections.deque.__new__:
         return DequeTracker([], cls)
-    if (
-        new is _NEW_TENSOR
-        and not kwargs
-        and not any(isinstance(vt, k.SubclassTracker) for vt in args)
-    ):
+    if new is _NEW_TENSOR and not kwargs and not any(is_a(vt, k.SubclassTracker) for vt in args):
         return _subclasses.around(t, _torch_functions.construct(t, args, {}, of=None), cls)
     if new is set.__new__:
         return SetTracker(cls)
@@ -369,6 +348,6 @@ def _set_part(t: Space, function: k.FunctionTracker, part: str, value: Any) -> N
     elif part == "kwdefaults":
         function.kwdefaults = {key.constant(): item for key, item in t.items(value)}
     elif part == "closure":
-        function.closure = tuple(value.items) if isinstance(value, TupleTracker) else tuple(value)
+        function.closure = value if type(value) is tuple else tuple(value.items)
     else:
         function.annotations = value

@@ -10,6 +10,7 @@ import sys
 import types
 from typing import Any
 
+import torch
 from stator_bytecode import NULL, Raised, after, operation, settle
 from stator_guards import CallSource, CapturedSource, Truth
 
@@ -32,7 +33,7 @@ from stator_variables._objects._undecided import is_undecided, put_undecided
 from stator_variables._protocols import _folding, _iteration
 from stator_variables._runtime._contents import members_of, plain_lookup, set_base
 from stator_variables._space import Space, source_of
-from stator_variables._tensors import _arrays, _torch_calls
+from stator_variables._tensors import _torch_calls
 from stator_variables._tracker import MISSING
 
 
@@ -115,10 +116,10 @@ def _is_in_existing(t: Space, vt: Any, hashed: Any, thing: Any) -> bool:
 def set_update(t: Space, vt: Any, iterable: Any) -> Any:
     if iterable is vt:
         return k.NONE
-    if isinstance(iterable, SetTracker):
+    if iterable.base is set:
         _merge(t, vt, iterable.entries, iterable)
         return k.NONE
-    if isinstance(iterable, DictTracker) and iterable.cls is dict:
+    if iterable.cls is dict:
         keys = {t.key_of(key): key for key, _ in t.items(iterable)}
         _merge(t, vt, keys, dict_of(keys))
         return k.NONE
@@ -171,7 +172,7 @@ def add_mapping(
 def _is_plain_dict(t: Space, vt: Any, mapping: Any) -> bool:
     """Whether C reads it, instead of asking for its keys and items. With an ordered dict on either side it always asks;
     of what the builtin classes answer that makes no difference."""
-    if not isinstance(mapping, DictTracker) or overrides(t, mapping.cls, "__iter__"):
+    if mapping.base is not dict or overrides(t, mapping.cls, "__iter__"):
         return False
     ordered = any(issubclass(side, collections.OrderedDict) for side in (vt.cls, mapping.cls))
     return not (
@@ -267,17 +268,20 @@ def dict_merge(t: Space, vt: Any, mapping: Any, function: Any) -> Any:
 # -- any container ----------------------------------------------------------------------------------------------------
 def length(t: Space, vt: Any) -> Any:
     """`len(vt)`: a Result."""
-    if isinstance(vt, k.TensorTracker) and not t.overrides.modes:
-        if vt.example.dim() == 0:
-            throw(TypeError, "len() of a 0-d tensor")
-        return _torch_calls.metadata_value(
-            t, vt.example.shape[0], "size", [vt, k.ConstantTracker(0)], {}
-        )
-    constant = isinstance(vt, k.ConstantTracker) and not _is_user_class(vt.cls)
+    if (found := vt.length(t)) is not MISSING:
+        return found
+    constant = vt.is_known and not _is_user_class(vt.cls)
     if constant and (folded := t.fold(len, [vt], {})) is not MISSING:
         return folded
     result = t.call_slot(vt, "__len__", [], "object of type '{}' has no len()")
     return after(result, functools.partial(checked_length, t)) if _is_user_class(vt.cls) else result
+
+
+def length_of_tensor(t: Space, vt: Any) -> Any:
+    if vt.example.dim() == 0:
+        throw(TypeError, "len() of a 0-d tensor")
+    size = vt.example.shape[0]
+    return _torch_calls.metadata_value(t, size, "size", [vt, k.ConstantTracker(0)], {})
 
 
 def _is_user_class(cls: type) -> bool:
@@ -300,10 +304,8 @@ def _checked_size(found: Any) -> Any:
 
 
 def set_item(t: Space, container: Any, key: Any, new: Any) -> Any:
-    if isinstance(container, k.TensorTracker) and not t.overrides.modes:
-        return _torch_calls.record(t, operator.setitem, [container, key, new], {})
-    if isinstance(container, k.ArrayTracker):
-        return _arrays.operate(t, operator.setitem, container, key, new)
+    if (found := container.set_item(t, key, new)) is not MISSING:
+        return found
     complaint = "'{}' object does not support item assignment"
     return _written(t, container, ("__setitem__", "__delitem__"), [key, new], complaint)
 
@@ -324,7 +326,7 @@ def _written(
 
 def as_index(t: Space, vt: Any) -> Any:
     """`operator.index`: an int of any kind as it is, else what `__index__` gives."""
-    if isinstance(vt, k.NumberTracker) and vt.cls is int:
+    if vt.is_symbolic and vt.cls is int:
         return vt
     if (found := _folding.fold_numbers(t, operator.index, [vt], {})) is not MISSING:
         return found
@@ -346,9 +348,9 @@ def _checked_index(t: Space, found: Any) -> Any:
 
 def index_of(t: Space, key: Any) -> int | None:
     """What `operator.index` gives for a tracker: an int; None when it is no integer."""
-    if isinstance(key, k.NumberTracker):
+    if key.is_symbolic:
         return int(_symbolic_numbers.specialised(t, key)) if key.cls is not float else None
-    if isinstance(key, k.TensorTracker) and not (
+    if key.base is torch.Tensor and not (
         key.example.is_floating_point() or key.example.is_complex()
     ):
         return index_of(t, _torch_calls.record(t, "item", [key], {}))

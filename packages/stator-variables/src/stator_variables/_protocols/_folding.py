@@ -1,11 +1,11 @@
 """Pure functions on constants, called while tracing."""
 
+import enum
 from collections.abc import Sequence
 from typing import Any
 
 import stator_bytecode as bytecode
 
-from stator_variables import _kinds as k
 from stator_variables import _pure
 from stator_variables._objects import _new_values, _scalars, _symbolic_numbers
 from stator_variables._objects._lookup import rely_on_method
@@ -34,15 +34,23 @@ def fold(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> 
 
 def as_given(result: Any, *operands: Any) -> Any:
     """A result that is one of the operands, such as that of `max`: then it stays the object that it is."""
-    if isinstance(result, k.ConstantTracker):
+    if result.is_known:
         for vt in operands:
-            if (
-                isinstance(vt, k.ConstantTracker)
-                and vt.source is not None
-                and vt.value is result.value
-            ):
+            if vt.is_known and vt.source is not None and vt.value is result.value:
                 return vt
     return result
+
+
+def operate(t: Space, function: Any, *operands: Any) -> Any:
+    """Compute an operator of constants; MISSING where one is none, or of a class whose operators may be Python code."""
+    if not are_plain(*operands):
+        return MISSING
+    return as_given(folded(t, function, *(vt.value for vt in operands)), *operands)
+
+
+def are_plain(*vts: Any) -> bool:
+    """Return True for constants, except those of user classes (enum members)."""
+    return all(vt.is_known and not issubclass(vt.cls, enum.Enum) for vt in vts)
 
 
 def folding(table: bytecode.HandlerTable[Any, Any]) -> bytecode.HandlerTable[Any, Any]:

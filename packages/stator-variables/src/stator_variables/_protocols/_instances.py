@@ -15,11 +15,9 @@ from stator_variables import _kinds as k
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines, guarded_lookup, is_subtype, mro_of, overrides
-from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import as_constant
 from stator_variables._objects._raising import attempt, throw
 from stator_variables._objects._super import SuperTracker
-from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _attributes, _calls
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes
@@ -56,7 +54,7 @@ def is_instance(t: Space, vt: Any, classes: Any) -> Any:
 
 def _claims_a_class(t: Space, vt: Any) -> bool:
     """Whether `vt.__class__` may be another than `type(vt)`."""
-    if isinstance(vt, k.TensorTracker | k.ClassTracker):
+    if vt.base in (torch.Tensor, type):
         return False
     own = overrides(t, vt.cls, "__getattribute__") or _attributes.is_proxy(vt)
     return own or guarded_lookup(t, vt.cls, "__class__") is not vars(object)["__class__"]
@@ -66,12 +64,12 @@ def _claimed(t: Space, vt: Any) -> Any:
     if not _claims_a_class(t, vt):
         return vt.cls
     found = yield from attempt(t, AttributeError, MISSING, t.get_attribute, vt, "__class__")
-    return found.value if isinstance(found, k.ClassTracker) else vt.cls
+    return found.value if found is not MISSING and found.base is type else vt.cls
 
 
 def _is_asked(t: Space, vt: Any, name: str) -> bool:
     """An object that is no class, and says of itself what its instances are (an alias of `typing`)."""
-    return not isinstance(vt, k.ClassTracker) and overrides(t, vt.cls, name)
+    return vt.base is not type and overrides(t, vt.cls, name)
 
 
 def _ask(t: Space, asked: Any, name: str, about: Any) -> Any:
@@ -146,7 +144,7 @@ def _is_tensor_of(cls: Any) -> Callable[[Space, Any], bool]:
     wanted = (cls.dtype, cls.layout, "cuda" if cls.is_cuda else "cpu")
 
     def check(t: Space, vt: Any) -> bool:
-        found = vt.example if isinstance(vt, k.TensorTracker) else None
+        found = vt.example if vt.base is torch.Tensor else None
         return found is not None and (found.dtype, found.layout, found.device.type) == wanted
 
     return check
@@ -156,7 +154,7 @@ def _is_marked(cls: type, mark: str) -> Callable[[Space, Any], bool]:
     """Also of another class, with an attribute that says so."""
 
     def check(t: Space, vt: Any) -> bool:
-        if issubclass(vt.cls, cls) or not isinstance(vt, k.TensorTracker | k.SubclassTracker):
+        if issubclass(vt.cls, cls) or not issubclass(vt.cls, torch.Tensor):
             return issubclass(vt.cls, cls)
         marked = _tensor_attributes.own(t, vt, mark)
         return marked is not MISSING and bool(marked.constant())
@@ -179,9 +177,9 @@ _KNOWN_CHECKS: dict[int, Callable[[Space, Any], bool]] = {
 
 def class_list(t: Space, classes: Any) -> list[type]:
     """The classes named by the second argument of isinstance: a class, a union, or nested tuples of them."""
-    if isinstance(classes, k.ClassTracker):
+    if classes.base is type:
         return [classes.value]
-    if isinstance(classes, TupleTracker):
+    if classes.base is tuple:
         return [cls for item in classes.items for cls in class_list(t, item)]
     parts = classes.real.__args__ if isinstance(classes.real, types.UnionType) else ()
     if parts and all(
@@ -193,7 +191,7 @@ def class_list(t: Space, classes: Any) -> list[type]:
 
 @handlers.handles(issubclass)
 def handle_issubclass(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    if not isinstance(args[0], k.ClassTracker):
+    if args[0].base is not type:
         raise t.unsupported("bad-arguments", f"issubclass() of a {args[0].cls.__name__}")
     if _is_asked(t, args[1], "__subclasscheck__"):
         return as_constant(_ask(t, args[1], "__subclasscheck__", args[0]))
@@ -234,9 +232,7 @@ def _are_these(known: list[Any], classes: list[type]) -> bool:
 
 @handlers.handles(callable)
 def handle_callable(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    if isinstance(vt := args[0], k.FunctionTracker | k.ClassTracker | MethodTracker):
-        return k.ConstantTracker(True)
-    return k.ConstantTracker(defines(t, vt.cls, "__call__"))
+    return k.ConstantTracker(defines(t, args[0].cls, "__call__"))
 
 
 @handlers.handles(super)
@@ -260,10 +256,8 @@ def make_super(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 def _super(t: Space, start: Any, receiver: Any) -> Any:
     """As `supercheck` allows it; its errors are C's own."""
-    below = (receiver.cls, *([receiver.value] if isinstance(receiver, k.ClassTracker) else []))
-    if not isinstance(start, k.ClassTracker) or not any(
-        is_subtype(cls, start.value) for cls in below
-    ):
+    below = (receiver.cls, *([receiver.value] if receiver.base is type else []))
+    if start.base is not type or not any(is_subtype(cls, start.value) for cls in below):
         raise t.unsupported(
             "bad-arguments", "super() of an object that is no instance of the class"
         )

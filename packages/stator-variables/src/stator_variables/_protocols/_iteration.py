@@ -11,10 +11,8 @@ from typing import Any
 from stator_bytecode import (
     NULL,
     VALUE,
-    GeneratorStatus,
     Invoke,
     Raised,
-    Resume,
     Then,
     after,
     operation,
@@ -24,7 +22,6 @@ from stator_guards import CallSource, ItemSource, Length, Source, Truth
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _new_values
-from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._iterator import AHEAD, IteratorTracker, is_over_changed
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import (
@@ -35,31 +32,33 @@ from stator_variables._objects._lookup import (
     type_lookup,
 )
 from stator_variables._objects._raising import attempt, complain, throw
-from stator_variables._objects._sequence import is_plain_sequence, sequence_iterator
-from stator_variables._objects._set import SetTracker, in_order
-from stator_variables._objects._tuple import SequenceTracker, TupleTracker
-from stator_variables._objects._view import ViewTracker
+from stator_variables._objects._sequence import is_plain_sequence
+from stator_variables._objects._set import in_order
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _attributes
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._runtime._finalizers import exhausts_unobserved
 from stator_variables._runtime._support import exhausted_by_items
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 _TUPLE_ITERATOR = type(iter(()))
 _SET_ITERATOR: type = type(iter(set()))
 _ITEM_ITERATOR = type(exhausted_by_items())
+_SEQUENCES = (list, tuple, collections.deque)
 
 
 def get_iterator(t: Space, vt: Any) -> Any:
     """`iter(vt)`: a Result."""
-    if (native := _native_iterator(t, vt)) is not MISSING:
+    if (native := vt.iter(t)) is not MISSING:
         return native
     raw, source = type_lookup(t, vt.cls, "__iter__")
     if source is not None and raw is not None:
         if _attributes.may_refuse(t, raw):
             return _iterator_if_bound(t, raw, source, vt)
+        if type(raw) is types.WrapperDescriptorType and raw in t.handlers:
+            return t.handlers[raw](t, [vt], {})
         given = t.call(t.bind(raw, source, vt, "__iter__"), [], {})
         return t.completed(given, Then("iter"))
     return _iterator_by_items(t, vt, raw)
@@ -80,7 +79,7 @@ def _iterator_by_items(t: Space, vt: Any, raw: Any) -> Any:
 
 def is_sequence(t: Space, vt: Any) -> bool:
     """`PySequence_Check`: of a class of C, `__getitem__` may be that of a mapping, and nothing tells."""
-    if isinstance(vt, SequenceTracker):
+    if vt.base in _SEQUENCES:
         return True
     if isinstance(guarded_lookup(t, vt.cls, "__getitem__"), types.WrapperDescriptorType):
         raise t.unsupported(
@@ -96,29 +95,18 @@ def iterator_of_call(t: Space, found: Any) -> Any:
     return found
 
 
-def _native_iterator(t: Space, vt: Any) -> Any:
-    if isinstance(vt, IteratorTracker | k.GeneratorTracker):
-        return vt
-    if isinstance(vt, k.TensorTracker) and not t.overrides.modes:
-        if vt.example.dim() == 0:
-            throw(TypeError, "iteration over a 0-d tensor")
-        parts = _torch_calls.record(t, "unbind", [vt, k.ConstantTracker(0)], {})
-        return IteratorTracker(_TUPLE_ITERATOR, "sequence", [parts])
-    if isinstance(vt, k.ArrayTracker) and vt.tensor.example.dim():
-        return IteratorTracker(_ITEM_ITERATOR, "getitem", [vt])
-    if overrides(t, vt.cls, "__iter__"):
-        return MISSING
-    if isinstance(vt, SequenceTracker):
-        return sequence_iterator(vt)
-    if isinstance(vt, DictTracker):
-        return dict_iterator(t, vt, "keys")
-    if isinstance(vt, ViewTracker):
-        return dict_iterator(t, vt.mapping, vt.part)
-    if isinstance(vt, SetTracker):
-        return set_iterator(t, vt)
-    if isinstance(vt, k.ConstantTracker) and hasattr(vt.value, "__iter__"):
-        return IteratorTracker(type(iter(vt.value)), "constant", [indexed(vt.value), vt])
-    return MISSING
+def iterate_tensor(t: Space, vt: Any) -> Any:
+    """`iter(vt)`: of its parts, which the graph computes at once."""
+    if vt.example.dim() == 0:
+        throw(TypeError, "iteration over a 0-d tensor")
+    parts = _torch_calls.record(t, "unbind", [vt, k.ConstantTracker(0)], {})
+    return IteratorTracker(_TUPLE_ITERATOR, "sequence", [parts])
+
+
+def iterate_array(t: Space, vt: Any) -> Any:
+    """`iter(vt)`, or MISSING for an array without dimensions."""
+    is_row = vt.tensor.example.dim() > 0
+    return IteratorTracker(_ITEM_ITERATOR, "getitem", [vt]) if is_row else MISSING
 
 
 def dict_iterator(t: Space, d: Any, part: str, backwards: bool = False) -> Any:
@@ -144,24 +132,17 @@ def set_iterator(t: Space, vt: Any) -> Any:
 
 def next_value(t: Space, it: Any) -> Any:
     """The next item; NULL when exhausted; a Resume for a generator; a Pending where items need calls."""
-    if isinstance(it, k.GeneratorTracker):
-        if (
-            it.state.frame.hidden and it.state.status is GeneratorStatus.RUNNING
-        ):  # in C's place: C may be entered again
-            raise t.unsupported("running-generator", "an iterator of C that is asked while it asks")
-        return Resume(it.state, then=Then("next"))
-    if isinstance(it, IteratorTracker) and it.kind not in _CALLING:
-        return _STEPS[it.kind](t, it)
-    return _user_next(t, it)
+    return it.next(t) if it.steps_to_null else _user_next(t, it)
 
 
 def next_or_raise(t: Space, it: Any) -> Any:
     """The same, with the StopIteration that an iterator of the program's raises: it may have a value."""
-    if isinstance(it, k.GeneratorTracker):
-        return next_value(t, it)
-    if isinstance(it, IteratorTracker):
-        return _STEPS[it.kind](t, it)
-    return t.call_slot(it, "__next__", [], "'{}' object is not an iterator")
+    return it.next(t)
+
+
+def step(t: Space, it: Any) -> Any:
+    """Give the next item of a builtin iterator; NULL at the end, but for a function that raises StopIteration."""
+    return _STEPS[it.kind](t, it)
 
 
 def _user_next(t: Space, it: Any) -> Any:
@@ -348,7 +329,7 @@ def _next_filter(t: Space, it: Any) -> Any:
 
 def _is_replayed(it: Any) -> bool:
     """Whether the steps of an existing iterator can be done again, without running code of the program twice."""
-    if not isinstance(it, IteratorTracker) or it.kind in ("map", "filter"):
+    if not is_a(it, IteratorTracker) or it.kind in ("map", "filter"):
         return False
     return all(map(_is_replayed, {"zip": it.parts[0], "enumerate": it.parts[:1]}.get(it.kind, ())))
 
@@ -363,9 +344,7 @@ def _next_enumerate(t: Space, it: Any) -> Any:
     if (value := (yield from settle(next_value(t, source)))) is NULL:
         return NULL
     index = t.binary("+", start, k.ConstantTracker(it.position))
-    if it.source is None and not isinstance(
-        start, k.ConstantTracker
-    ):  # a value that goes on over a break
+    if it.source is None and not start.is_known:  # a value that goes on over a break
         t.write(it, parts=[source, t.binary("+", index, k.ConstantTracker(1))], position=0)
     else:
         advance(t, it)
@@ -396,7 +375,6 @@ def _next_callable(t: Space, it: Any) -> Any:
     return value
 
 
-_CALLING = frozenset({"map", "filter"})
 """What these call may raise StopIteration, which ends them as it ends an iterator of the program's."""
 
 _STEPS = {
@@ -454,7 +432,7 @@ ROOM = 1 << 20
 
 def _ask_length(t: Space, vt: Any) -> Any:
     """`PyObject_LengthHint`: a class of the program's may say how long it is, and sees that it is asked."""
-    if isinstance(vt, IteratorTracker) and vt.kind == "reversed getitem":
+    if is_a(vt, IteratorTracker) and vt.kind == "reversed getitem":
         vt = vt.parts[0]
     if not any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__")):
         return

@@ -5,7 +5,6 @@ from typing import Any
 from stator_bytecode import operation, settle
 
 from stator_variables import _kinds as k
-from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._lookup import overrides
 from stator_variables._objects._raising import attempt, throw
 from stator_variables._objects._tuple import TupleTracker
@@ -31,7 +30,7 @@ def match_mapping(subject: Any) -> Any:
 
 
 def match_keys(t: Space, subject: Any, keys: Any) -> Any:
-    if not isinstance(subject, DictTracker) or overrides(t, subject.cls, "get"):
+    if subject.base is not dict or overrides(t, subject.cls, "get"):
         raise t.unsupported("match-mapping", f"a mapping pattern over a {subject.cls.__name__}")
     hashed = [t.key_of(key) for key in keys.items]
     if len(set(hashed)) < len(hashed):
@@ -42,7 +41,7 @@ def match_keys(t: Space, subject: Any, keys: Any) -> Any:
 
 @operation
 def match_class(t: Space, subject: Any, cls: Any, count: int, names: Any) -> Any:
-    if not isinstance(cls, k.ClassTracker):
+    if cls.base is not type:
         throw(TypeError, "called match pattern must be a class")
     if not (yield from settle(_instances.is_instance(t, subject, cls))):
         return k.NONE
@@ -73,7 +72,7 @@ def _positional_names(t: Space, cls: Any, count: int) -> Any:
         if count == 1 and issubclass(cls.value, _SELF_MATCHING):
             return None
         args = TupleTracker([], tuple)
-    is_tuple = args.cls is tuple and isinstance(args, TupleTracker)
+    is_tuple = args.cls is tuple and args.base is tuple
     names = [item.constant() for item in args.items] if is_tuple else [None]
     if not all(type(name) is str for name in names[:count]):
         raise t.unsupported(

@@ -4,15 +4,24 @@
 """
 
 import collections
-import enum
 import functools
 import numbers
 import operator
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
-from stator_bytecode import OPERATOR_NAMES, Then, Unsupported, after, operation, settle
+import torch
+from stator_bytecode import (
+    OPERATOR_NAMES,
+    Then,
+    Unsupported,
+    after,
+    is_suspended,
+    operation,
+    settle,
+)
 from stator_guards import (
     AttrSource,
     CallSource,
@@ -25,8 +34,6 @@ from stator_guards import (
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _list, _scalars, _symbolic_numbers
-from stator_variables._objects._dict import DictTracker
-from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import (
     defines,
     guarded_lookup,
@@ -36,15 +43,13 @@ from stator_variables._objects._lookup import (
 )
 from stator_variables._objects._method_table import COMPARISONS
 from stator_variables._objects._raising import attempt, complain
-from stator_variables._objects._set import SetTracker
-from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._objects._weakrefs import WeakrefTracker
 from stator_variables._protocols import _attributes, _containers, _folding, _iteration
 from stator_variables._pure import NUMBERS, PATHS, is_number_of_numpy
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
-from stator_variables._tensors import _arrays, _assertion, _symbolic, _torch_calls
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tensors import _assertion, _symbolic
+from stator_variables._tracker import MISSING, is_a
 
 ARITHMETIC = {
     symbol: (name, getattr(operator, f"__{name}__"), getattr(operator, f"__i{name}__"))
@@ -61,16 +66,12 @@ def unary(t: Space, symbol: str, vt: Any) -> Any:
     name, function = UNARY[symbol]
     if (found := _scalars.computed(t, function, [vt])) is not MISSING:
         return found
-    if isinstance(vt, k.NumberTracker) and (vt.cls is bool or (vt.cls is float and symbol == "~")):
+    if vt.cls is bool or (vt.cls is float and symbol == "~"):
         vt = _symbolic_numbers.as_constant(t, vt)
-    if symbol == "~" and isinstance(vt, k.NumberTracker):
+    if symbol == "~" and vt.is_symbolic:
         return binary(t, "-", unary(t, "-", vt), k.ConstantTracker(1))
-    if _torch_calls.is_in_graph(t, vt):
-        return _torch_calls.record(t, function, [vt], {})
-    if isinstance(vt, k.ArrayTracker):
-        return _arrays.operate(t, function, vt)
-    if isinstance(vt, k.ConstantTracker) and not _is_user_value(vt):
-        return _folding.as_given(_folding.folded(t, function, vt.value), vt)
+    if (found := vt.operate(t, function, vt)) is not MISSING:
+        return found
     return t.call_slot(vt, name, [], f"bad operand type for unary {symbol}: '{{}}'")
 
 
@@ -89,24 +90,19 @@ def binary(t: Space, symbol: str, left: Any, right: Any) -> Any:
         left, right = _symbolic.as_words(t, name, left, right)
     if name in ("and", "or", "xor") and _symbolic.is_masked(left, right):
         return _of_bits(t, symbol, left, right)
-    constants = isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker)
     makes_text = (
         left.cls is str and symbol[0] in "+%" and _symbolic_numbers.has_texts((left, right))
     )
-    if constants and not makes_text and not _is_user_value(left, right):
-        return _folding.as_given(
-            _folding.folded(t, augmented if in_place else plain, left.value, right.value),
-            left,
-            right,
-        )
-    if _torch_calls.is_in_graph(t, left, right):
-        writes = in_place and isinstance(left, k.TensorTracker)
-        found = _torch_calls.record_operator(t, augmented if writes else plain, left, right)
-        if found is not MISSING:
-            return found
-    if isinstance(left, k.ArrayTracker) or isinstance(right, k.ArrayTracker):
-        return _arrays.operate(t, augmented if in_place else plain, left, right)
+    function = augmented if in_place else plain
+    if not makes_text and (found := _operated(t, function, left, right)) is not MISSING:
+        return found
     return slots(t, name, symbol, left, right, in_place=in_place)
+
+
+def _operated(t: Space, function: Any, left: Any, right: Any) -> Any:
+    """Return what the slots for operators of the one side give, or of the other."""
+    found = left.operate(t, function, left, right)
+    return right.operate(t, function, left, right) if found is MISSING else found
 
 
 def _of_bits(t: Space, symbol: str, left: Any, right: Any) -> Any:
@@ -149,7 +145,7 @@ def _computable(t: Space, symbol: str, left: Any, right: Any) -> tuple[Any, Any]
     know two operators, and bools alone: then they are made constants. A bool beside a symbolic number is the int that
     it is."""
     for number, other in ((left, right), (right, left)):
-        if not isinstance(number, k.NumberTracker) or isinstance(other, k.TensorTracker):
+        if not number.is_symbolic or other.base is torch.Tensor:
             continue
         of_bools = number.cls is not bool or (other.cls is bool and symbol in _OF_BOOLS)
         of_one = symbol in _REMAINDERS and _symbolic.is_taken_for_zero(left, right)
@@ -159,17 +155,12 @@ def _computable(t: Space, symbol: str, left: Any, right: Any) -> tuple[Any, Any]
 
 
 def _beside(vt: Any, other: Any) -> Any:
-    numbers = isinstance(other, k.NumberTracker) and other.cls is not bool
+    numbers = other.is_symbolic and other.cls is not bool
     return (
         k.ConstantTracker(int(vt.value))
         if numbers and type(vt) is k.ConstantTracker and vt.cls is bool
         else vt
     )
-
-
-def _is_user_value(*vts: Any) -> bool:
-    """Constants of user classes (enum members) whose operators may be Python code."""
-    return any(issubclass(vt.cls, enum.Enum) for vt in vts)
 
 
 def _ordered(t: Space, first: Any, second: Any) -> list[Any]:
@@ -221,7 +212,7 @@ def _compared_if_bound(
 def _is_foreign_to_tensors(t: Space, receiver: Any, argument: Any) -> bool:
     """Objects that are no numbers, and that do not ask to hear of functions of torch, speak for themselves."""
     if (
-        not isinstance(receiver, k.TensorTracker)
+        receiver.base is not torch.Tensor
         or type(argument) is not k.ObjectTracker
         or t.overrides.modes
     ):
@@ -242,9 +233,7 @@ def _inverted_eq(t: Space, receiver: Any, argument: Any) -> Any:
 
 
 def _may_decline(result: Any) -> bool:
-    if isinstance(result, VariableTracker):
-        return isinstance(result, k.ConstantTracker) and result.cls is types.NotImplementedType
-    return True
+    return is_suspended(result) or result.cls is types.NotImplementedType
 
 
 @operation
@@ -324,18 +313,8 @@ def compare(t: Space, symbol: str, left: Any, right: Any) -> Any:
     if (found := _scalars.computed(t, function, [left, right])) is not MISSING:
         return found
     left, right = _computable(t, symbol, left, right)
-    if (
-        isinstance(left, k.ConstantTracker)
-        and isinstance(right, k.ConstantTracker)
-        and not _is_user_value(left, right)
-    ):
-        return _folding.folded(t, function, left.value, right.value)
-    if _torch_calls.is_in_graph(t, left, right):
-        found = _torch_calls.record_operator(t, function, left, right)
-        if found is not MISSING:
-            return found
-    if isinstance(left, k.ArrayTracker) or isinstance(right, k.ArrayTracker):
-        return _arrays.operate(t, function, left, right)
+    if (found := _operated(t, function, left, right)) is not MISSING:
+        return found
     attempts = _ordered_comparison(t, (left, name, right), (right, reflected, left))
     known = [a for a in attempts if _compares(t, a[0], a[1])]
     return _try_slots(t, known, lambda: _no_comparison(t, symbol, left, right))
@@ -394,24 +373,16 @@ def same_object(t: Space, left: Any, right: Any) -> bool:
         left.cls is tuple and right.cls is tuple and not (left.items or right.items)
     ):  # of these there is one
         return True
-    if isinstance(left, k.NumberTracker) or isinstance(right, k.NumberTracker):
+    if left.is_symbolic or right.is_symbolic:
         if left.cls is not right.cls or left.cls is float:
             return False
         left, right = (
             _symbolic_numbers.as_constant(t, left),
             _symbolic_numbers.as_constant(t, right),
         )
-    if isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker):
+    if left.is_known and right.is_known:
         return left.cls is right.cls and (left.value is right.value or _same_atom(left, right))
-    if (
-        bool in (left.cls, right.cls) and left.cls is right.cls
-    ):  # two objects only: identity is equality
-        sides = [
-            _symbolic_numbers.decide(t, vt) if isinstance(vt, k.NumberTracker) else vt.value
-            for vt in (left, right)
-        ]
-        return sides[0] is sides[1]
-    if isinstance(left, WeakrefTracker) and all(_is_only_reference(t, vt) for vt in (left, right)):
+    if issubclass(left.cls, weakref.ref) and all(_is_only_reference(t, vt) for vt in (left, right)):
         return same_object(t, left.target, right.target)
     if left.real is not MISSING and right.real is not MISSING:
         if left.real is right.real:
@@ -435,8 +406,8 @@ _NUMBERS = (int, float, complex, str, bytes, *NUMBERS, *PATHS)
 
 def _is_only_reference(t: Space, vt: Any) -> bool:
     """An object that is alive has one weak reference without a callback, whoever asks for it."""
-    if not isinstance(vt, WeakrefTracker) or vt.source is None:
-        return isinstance(vt, WeakrefTracker)
+    if not is_a(vt, WeakrefTracker) or vt.source is None:
+        return is_a(vt, WeakrefTracker)
     alone = vt.real.__callback__ is None
     t.guard(AttrSource(vt.source, "__callback__"), IsNone() if alone else IsNotNone())
     return alone and not k.is_none(vt.target)
@@ -452,17 +423,17 @@ def truth(t: Space, vt: Any) -> Any:
     """A Python bool, or a suspended Result that ends in one."""
     if (found := _scalars.computed(t, bool, [vt])) is not MISSING:
         vt = found
-    if isinstance(vt, k.ConstantTracker) and not _is_user_value(vt):
-        if isinstance(vt, k.TextTracker):  # a number is never written as nothing
+    if _folding.are_plain(vt):
+        if _symbolic_numbers.has_texts([vt]):  # a number is never written as nothing
             return True
         if vt.value is NotImplemented:
             raise t.unsupported("warning", "the truth of NotImplemented, of which Python warns")
         return bool(vt.value)
-    if isinstance(vt, SequenceTracker | SetTracker | DictTracker) and not _says_itself(t, vt.cls):
-        return bool(_content(t, vt))
-    if isinstance(vt, k.NumberTracker):
+    if vt.base in _CONTAINERS and not _says_itself(t, vt.cls):
+        return bool(_list.has_more(t, vt) or vt.contents(t))
+    if vt.is_symbolic:
         return _truth_of_number(t, vt)
-    if isinstance(vt, k.TensorTracker) and not t.overrides.modes:
+    if vt.base is torch.Tensor and not t.overrides.modes:
         expected = _assertion.expected_truth(t)
         if expected is not None and _assertion.check(t, vt, expected):
             return expected
@@ -474,12 +445,7 @@ def truth(t: Space, vt: Any) -> Any:
     return True
 
 
-def _content(t: Space, vt: Any) -> Any:
-    if isinstance(vt, ListTracker) and _list.has_more(t, vt):
-        return [vt]
-    if isinstance(vt, DictTracker):
-        return t.items(vt)
-    return vt.items if isinstance(vt, SequenceTracker) else vt.entries
+_CONTAINERS = (list, tuple, collections.deque, set, dict)
 
 
 def _says_itself(t: Space, cls: type) -> bool:
@@ -511,8 +477,7 @@ def truth_of_result(t: Space, value: Any, kind: str) -> Any:
 
 def contains(t: Space, container: Any, item: Any, invert: bool) -> Any:
     """`item in container`."""
-    constant = isinstance(container, k.ConstantTracker) and isinstance(item, k.ConstantTracker)
-    if constant and not _is_user_value(container, item):
+    if _folding.are_plain(container, item):
         return _folding.folded(t, lambda c, i: (i in c) is not invert, container.value, item.value)
     raw, source = type_lookup(t, container.cls, "__contains__")
     if raw is None:
@@ -525,24 +490,20 @@ def contains(t: Space, container: Any, item: Any, invert: bool) -> Any:
 
 
 def _contained(t: Space, value: Any, invert: bool) -> Any:
-    if isinstance(value, k.TensorTracker) and not invert:
+    if value.base is torch.Tensor and not invert:
         return value
     return after(truth(t, value), lambda held: k.ConstantTracker(held is not invert))
 
 
 def get_item(t: Space, container: Any, key: Any) -> Any:
     """`container[key]`: a Result."""
-    if isinstance(container, k.TensorTracker) and not t.overrides.modes:
-        return _torch_calls.record_item(t, container, key)
-    if isinstance(container, k.ArrayTracker):
-        return _arrays.operate(t, operator.getitem, container, key)
-    if isinstance(container, k.ClassTracker):
-        return _class_item(t, container, key)
+    if (found := container.get_item(t, key)) is not MISSING:
+        return found
     return t.call_slot(container, "__getitem__", [key], "'{}' object is not subscriptable")
 
 
 @operation
-def _class_item(t: Space, cls_vt: Any, key: Any) -> Any:
+def get_class_item(t: Space, cls_vt: Any, key: Any) -> Any:
     if (getter := t.special(cls_vt, "__getitem__")) is MISSING:
         getter = yield from attempt(
             t, AttributeError, None, t.get_attribute, cls_vt, "__class_getitem__"
@@ -557,9 +518,7 @@ def _class_item(t: Space, cls_vt: Any, key: Any) -> Any:
 
 def equal(t: Space, left: Any, right: Any) -> Any:
     """Identity, then `==`, as a Python bool: what containers use (PyObject_RichCompareBool)."""
-    numbers = isinstance(left, k.NumberTracker) or isinstance(
-        right, k.NumberTracker
-    )  # whose values do as well
+    numbers = left.is_symbolic or right.is_symbolic  # whose values do as well
     if left is right or (not numbers and same_object(t, left, right)):
         return True
     return after(compare(t, "==", left, right), functools.partial(truth, t))

@@ -25,7 +25,7 @@ from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes, _torch_calls
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 
 class _Layer:
@@ -84,7 +84,7 @@ def compute(
     except Unsupported:
         raise
     except IndexError as error:
-        if function is operator.getitem and isinstance(
+        if function is operator.getitem and is_a(
             args[1], k.ConstantTracker
         ):  # so loops over arrays end
             for size in args[0].tensor.example.shape:
@@ -110,7 +110,7 @@ def _is_elementwise(function: Any) -> bool:
 def _as_array(t: Space, vt: Any) -> Any:
     """A number of NumPy as one that the graph computes, where the graph can take it."""
     number = _scalars.number_of(t, vt)
-    if not isinstance(number, k.NumberTracker) or vt.real.dtype not in DTYPES:
+    if not is_a(number, k.NumberTracker) or vt.real.dtype not in DTYPES:
         return vt
     dtype = {"dtype": k.ConstantTracker(DTYPES[vt.real.dtype])}
     return k.ArrayTracker(_torch_calls.record(t, torch.scalar_tensor, [number], dtype), vt.cls)
@@ -171,14 +171,14 @@ class _Step(TorchFunctionMode):
     def _plain(self, vt: Any, array: Callable[[Any], Any], value: Callable[[Any], Any]) -> Any:
         """The argument that a tracker stands for, with arrays by `array` and constants by `value`."""
         vt = _symbolic_numbers.as_constant(self.t, vt)
-        if isinstance(vt, k.ArrayTracker):
+        if is_a(vt, k.ArrayTracker):
             return array(vt)
-        if isinstance(vt, TupleTracker | ListTracker) and vt.cls in (tuple, list, torch.Size):
+        if is_a(vt, TupleTracker | ListTracker) and vt.cls in (tuple, list, torch.Size):
             parts = [self._plain(item, array, value) for item in vt.items]
             return parts if vt.cls is list else tuple(parts)
-        if isinstance(vt, k.SliceTracker):
+        if is_a(vt, k.SliceTracker):
             return slice(*(self._plain(part, array, value) for part in vt.parts))
-        if isinstance(vt, k.ConstantTracker | k.ClassTracker):
+        if is_a(vt, k.ConstantTracker | k.ClassTracker):
             return value(vt)
         raise self.t.unsupported(
             "numpy", f"a {vt.cls.__qualname__} as an argument of a function of NumPy"
@@ -200,7 +200,7 @@ class _Step(TorchFunctionMode):
             return
         operands = args[: ufunc.nin]
         if kwargs.keys() - {"out"} or not all(
-            isinstance(vt, k.ArrayTracker | k.ConstantTracker) for vt in operands
+            is_a(vt, k.ArrayTracker | k.ConstantTracker) for vt in operands
         ):
             raise self.t.unsupported(
                 "numpy", f"{_name(function)} with arguments that decide how it computes"
@@ -209,7 +209,7 @@ class _Step(TorchFunctionMode):
         for vt, dtype in zip(
             operands, ufunc.resolve_dtypes((*given, *[None] * ufunc.nout)), strict=False
         ):
-            if isinstance(vt, k.ConstantTracker):
+            if is_a(vt, k.ConstantTracker):
                 dtype.type(
                     vt.value
                 )  # raises for an int that such a dtype has not, which some functions know better
@@ -410,14 +410,14 @@ def _bare(value: Any) -> Any:
 
 def _given(vt: Any) -> Any:
     """A dtype, or the class of a number of Python, which has none of its own."""
-    if isinstance(vt, k.ArrayTracker):
+    if is_a(vt, k.ArrayTracker):
         return NAMES[vt.tensor.example.dtype]
     cls = type(vt.value)
     return cls if cls in (int, float, complex) else NUMPY.dtype(cls)
 
 
 def _is_integral(vt: Any) -> bool:
-    return isinstance(vt, k.ArrayTracker) and NAMES[vt.tensor.example.dtype].kind in "iu"
+    return is_a(vt, k.ArrayTracker) and NAMES[vt.tensor.example.dtype].kind in "iu"
 
 
 def _witness_of(example: Any) -> Any:
@@ -459,7 +459,7 @@ def array_of(t: Space, vt: Any) -> Any:
 
 @handlers.handles(torch.Tensor.numpy)
 def _to_array(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if len(args) != 1 or kwargs or not isinstance(args[0], k.TensorTracker):
+    if len(args) != 1 or kwargs or not is_a(args[0], k.TensorTracker):
         raise t.unsupported("numpy", "numpy() with arguments")
     return array_of(t, args[0])
 
@@ -469,7 +469,7 @@ def _to_array(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 )
 def from_array(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """A tensor made of an array: what is no array is for torch alone."""
-    if not (args and isinstance(args[0], k.ArrayTracker)):
+    if not (args and is_a(args[0], k.ArrayTracker)):
         return _torch_calls.call_recorded(t, of, args, _with_dtype(t, of, args, kwargs))
     array, *more = args
     kwargs = {name: vt for name, vt in kwargs.items() if not k.is_none(vt)}
@@ -496,7 +496,7 @@ def from_array(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> An
 @handlers.handles(torch.Tensor.new_tensor)
 def _like_a_tensor(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`x.new_tensor(array)`, of the dtype of `x` and where `x` is."""
-    if len(args) != 2 or not isinstance(args[1], k.ArrayTracker):
+    if len(args) != 2 or not is_a(args[1], k.ArrayTracker):
         return _torch_calls.call_recorded(t, torch.Tensor.new_tensor, args, kwargs)
     like = {name: k.ConstantTracker(getattr(args[0].example, name)) for name in ("dtype", "device")}
     given = {name: vt for name, vt in kwargs.items() if not k.is_none(vt)}
@@ -518,20 +518,20 @@ def _with_dtype(t: Space, of: Any, args: list[Any], kwargs: dict[str, Any]) -> d
 
 
 def _holds_number_of_numpy(vt: Any) -> bool:
-    if isinstance(vt, SequenceTracker):
+    if is_a(vt, SequenceTracker):
         return any(map(_holds_number_of_numpy, vt.items))
-    return isinstance(vt, k.ConstantTracker) and is_number_of_numpy(vt.cls)
+    return is_a(vt, k.ConstantTracker) and is_number_of_numpy(vt.cls)
 
 
 def _stand_in(vt: Any) -> Any:
     """Of the same dtypes and sizes, with any numbers in the place of those that are not known."""
-    if isinstance(vt, SequenceTracker):
+    if is_a(vt, SequenceTracker):
         return list(map(_stand_in, vt.items))
-    if isinstance(vt, k.TensorTracker):
+    if is_a(vt, k.TensorTracker):
         return torch.empty((), dtype=vt.example.dtype)
-    if isinstance(vt, k.ScalarTracker):
+    if is_a(vt, k.ScalarTracker):
         return vt.real
-    return vt.cls() if isinstance(vt, k.NumberTracker) else vt.constant()
+    return vt.cls() if is_a(vt, k.NumberTracker) else vt.constant()
 
 
 def operate(t: Space, function: Callable[..., Any], *operands: Any) -> Any:
@@ -570,10 +570,8 @@ _SLICES = (k.ConstantTracker, k.SliceTracker)
 
 def _forward(key: Any) -> Any:
     """A key with `:` for each `::-1`, None where it has none."""
-    parts = key.items if isinstance(key, TupleTracker) else [key]
-    turned = [
-        isinstance(part, _SLICES) and part.constant() == slice(None, None, -1) for part in parts
-    ]
+    parts = key.items if is_a(key, TupleTracker) else [key]
+    turned = [is_a(part, _SLICES) and part.constant() == slice(None, None, -1) for part in parts]
     if not any(turned):
         return None
     forward = [

@@ -17,7 +17,7 @@ from stator_variables import _kinds as k
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("assertion")
 FAILED = "Expected Tensor with single nonzero value, but got zero"
@@ -61,7 +61,7 @@ _ELSEWHERE = frozenset({"RETURN_VALUE", "YIELD_VALUE", "RERAISE", "JUMP", "SEND"
 
 def check(t: Space, vt: Any, expected: bool) -> bool:
     """Record that the truth of a tensor or a symbolic number is `expected`. False when the graph cannot check it."""
-    if isinstance(vt, k.TensorTracker):
+    if is_a(vt, k.TensorTracker):
         if (
             vt.example.device.type != "cpu"
         ):  # a check that fails on a device takes the whole process with it
@@ -89,9 +89,9 @@ def check(t: Space, vt: Any, expected: bool) -> bool:
 def check_condition(t: Space, args: Args, kwargs: Kwargs) -> None:
     """The message is for the program's own run, and so is a check that fails already."""
     condition = args[0] if args else kwargs.get("cond")
-    if isinstance(condition, k.NumberTracker):
+    if is_a(condition, k.NumberTracker):
         check(t, condition, True)
-    elif not isinstance(condition, k.ConstantTracker) or condition.value is not True:
+    elif not is_a(condition, k.ConstantTracker) or condition.value is not True:
         raise t.unsupported("operator-error", "a check that fails, or that torch refuses")
 
 
@@ -106,7 +106,7 @@ def check_is_size(t: Space, args: Args, kwargs: Kwargs) -> Any:
     number = args[0] if args else kwargs.get("i", MISSING)
     if number is MISSING:
         return MISSING
-    if not isinstance(number, k.NumberTracker):
+    if not is_a(number, k.NumberTracker):
         check_condition(t, [t.fold(operator.ge, [number, k.ConstantTracker(0)], {})], {})
     limit = {"max": kwargs["max"]} if "max" in kwargs else {}
     return _torch_calls.record(t, torch._check_is_size, [number], limit)
@@ -117,7 +117,7 @@ def check_tensor(t: Space, args: Args, kwargs: Kwargs) -> Any:
     condition = args[0] if args else kwargs.get("cond", kwargs.get("condition"))
     if t.overrides.modes:  # which are asked by its own code
         return MISSING
-    if not isinstance(condition, k.TensorTracker):
+    if not is_a(condition, k.TensorTracker):
         return check_condition(t, [condition], {})
     if not check(t, _torch_calls.record(t, "all", [condition], {}), True):
         raise t.unsupported(

@@ -20,7 +20,7 @@ from stator_variables._objects._method_table import app_level
 from stator_variables._objects._wrapping import new_namespace, with_namespace
 from stator_variables._space import Space
 from stator_variables._tensors import _storages, _torch_calls
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("deep copy")
 _NATIVE: Any = torch.Tensor.__deepcopy__
@@ -35,7 +35,7 @@ def deep_copy(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def _can_be_cloned(t: Space, tensor: Any, memo: Any) -> bool:
-    if not isinstance(tensor, k.TensorTracker) or not isinstance(memo, DictTracker):
+    if not is_a(tensor, k.TensorTracker) or not is_a(memo, DictTracker):
         return False
     if tensor.cls is not torch.Tensor or memo.cls is not dict or t.overrides.modes:
         return False
@@ -93,7 +93,7 @@ def _storage(tensor: Any) -> int:
 
 def _may_be_in(copied: Any, tensor: Any) -> bool:
     """Return whether the storage of a tensor may be one of those that were copied."""
-    if not isinstance(copied, DictTracker) or copied.source is not None:
+    if not is_a(copied, DictTracker) or copied.source is not None:
         return True
     for key, _ in copied.entries.values():
         if type(key) is not k.AddressTracker or _storage(key.thing.tensor) == _storage(tensor):

@@ -16,7 +16,7 @@ from stator_variables import _kinds as k
 from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("differentiation")
 
@@ -43,12 +43,10 @@ def ask_inside(t: Space, asked: Any) -> None:
 
 def _is_inside(t: Space, asked: Any) -> bool:
     """Whether this is a tensor, or holds one, that this graph made and went on from."""
-    if isinstance(asked, SequenceTracker):
+    if is_a(asked, SequenceTracker):
         return any(_is_inside(t, item) for item in asked.items)
     return (
-        isinstance(asked, k.TensorTracker)
-        and asked.source is None
-        and t.graph.may_be_kept(asked.shown)
+        is_a(asked, k.TensorTracker) and asked.source is None and t.graph.may_be_kept(asked.shown)
     )
 
 

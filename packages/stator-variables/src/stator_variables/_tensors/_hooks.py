@@ -23,7 +23,7 @@ from torch.nn.modules._functions import BackwardHookFunction
 from torch.utils.hooks import BackwardHook, RemovableHandle
 
 from stator_variables import _kinds as k
-from stator_variables._emitter import Emitter, StaysInGraph, filled, refers_to
+from stator_variables._emitter import Emitter, StaysInGraph, filled
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
@@ -35,7 +35,7 @@ from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._differentiation import ask_inside
 from stator_variables._tensors._history import history_of
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("hook")
 _REGISTER = torch.Tensor.register_hook
@@ -84,7 +84,7 @@ class HandleTracker(k.ObjectTracker):
         return e.bind(self, "")
 
 
-class HandleFieldTracker(VariableTracker):
+class HandleFieldTracker(VariableTracker, references=("handle",)):
     """A field of such a handle."""
 
     def __init__(self, handle: Any, name: str, cls: type) -> None:
@@ -96,7 +96,7 @@ class HandleFieldTracker(VariableTracker):
         return f"{e.expr(self.handle)}.{self.name}"
 
 
-class NodeTracker(VariableTracker):
+class NodeTracker(VariableTracker, references=("tensor",)):
     """The autograd node of a tensor that has passed `BackwardHookFunction`."""
 
     def __init__(self, tensor: Any) -> None:
@@ -107,7 +107,7 @@ class NodeTracker(VariableTracker):
         return f"{e.expr(self.tensor)}.grad_fn"
 
 
-class PassedTracker(k.TensorTracker):
+class PassedTracker(k.TensorTracker, references=("passing",)):
     """A tensor that passes `BackwardHookFunction` after a compiled graph: nothing in the graph can use it."""
 
     def __init__(self, example: torch.Tensor, index: int, passing: Any) -> None:
@@ -132,7 +132,7 @@ class PassedTracker(k.TensorTracker):
         return filled(e, self, e.bind(self, f"{e.expr(self.passing)}[{self.index}]"))
 
 
-class PassingTracker(VariableTracker):
+class PassingTracker(VariableTracker, references=("operands",)):
     """What that function gives: a tuple of all the tensors, `operands` before. `begun` is ahead of the call that it is
     part of."""
 
@@ -150,7 +150,7 @@ class PassingTracker(VariableTracker):
 # -- tensors ----------------------------------------------------------------------------------------------------------
 @handlers.handles(_REGISTER)
 def register_hook(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    if not args or not isinstance(args[0], k.TensorTracker):
+    if not args or not is_a(args[0], k.TensorTracker):
         return MISSING
     return _registered(t, _REGISTER, args, kwargs)
 
@@ -158,7 +158,7 @@ def register_hook(t: Space, args: Args, kwargs: Kwargs) -> Any:
 @handlers.handles(_ACCUMULATED)
 def register_post_accumulate_grad_hook(t: Space, args: Args, kwargs: Kwargs) -> Any:
     vt = args[0] if args else None
-    if not isinstance(vt, k.TensorTracker) or vt.source is None or not vt.before.example.is_leaf:
+    if not is_a(vt, k.TensorTracker) or vt.source is None or not vt.before.example.is_leaf:
         return MISSING
     return _registered(t, _ACCUMULATED, args, kwargs)
 
@@ -187,14 +187,14 @@ def retain_grad(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 def _may_wait(t: Space, vt: Any) -> bool:
     """Return True if it makes no difference for the tensor that the call is made after the graph."""
-    if not isinstance(vt, k.TensorTracker) or vt.cls not in _PLAIN or not _is_recordable(t):
+    if not is_a(vt, k.TensorTracker) or vt.cls not in _PLAIN or not _is_recordable(t):
         return False
     example = vt.before.example
     if example.is_inference() or not example.requires_grad:
         return False
     if vt.source is not None:
         return vt.data is MISSING and history_of(example) is vt.history
-    if isinstance(vt, PassedTracker) or t.policy.runs_in_order:
+    if is_a(vt, PassedTracker) or t.policy.runs_in_order:
         return True
     return not t.graph.may_be_kept(vt.before)
 
@@ -235,10 +235,10 @@ def _new_handle(references: Any = None, more: Any = None) -> HandleTracker:
 def make_handle(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """A handle for the hooks of a module. It is made natively, as its number is another one in each call."""
     extra = kwargs.get("extra_dict", k.NONE)
-    dicts = extra.items if isinstance(extra, ListTracker) else [extra]
-    more = [WeakrefTracker(each) for each in dicts if isinstance(each, DictTracker)]
+    dicts = extra.items if is_a(extra, ListTracker) else [extra]
+    more = [WeakrefTracker(each) for each in dicts if is_a(each, DictTracker)]
     are_known = len(more) == len(dicts) or k.is_none(extra)
-    if len(args) != 1 or not isinstance(args[0], DictTracker) or not are_known or t.touched:
+    if len(args) != 1 or not is_a(args[0], DictTracker) or not are_known or t.touched:
         return MISSING
     handle = _new_handle(WeakrefTracker(args[0]), TupleTracker(more, tuple))
     return _recorded(t, RemovableHandle, args, handle, None, **kwargs)
@@ -247,7 +247,7 @@ def make_handle(t: Space, args: Args, kwargs: Kwargs) -> Any:
 @handlers.handles(RemovableHandle.remove)
 def remove(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """For the hooks of a tensor; other handles look into their dictionaries."""
-    is_of_tensor = isinstance(args[0], HandleTracker) and args[0].is_of_tensor
+    is_of_tensor = is_a(args[0], HandleTracker) and args[0].is_of_tensor
     if not is_of_tensor or t.touched:
         return MISSING
     _recorded(t, RemovableHandle.remove, args, None, None)
@@ -269,7 +269,7 @@ def passes_hooks(cls: Any) -> bool:
 
 def pass_hooks(t: Space, args: Args) -> Any:
     """`BackwardHookFunction.apply(*args)`: the same tensors, behind an autograd node that is theirs."""
-    operands_fit = all(isinstance(vt, k.TensorTracker) and vt.cls in _PLAIN for vt in args)
+    operands_fit = all(is_a(vt, k.TensorTracker) and vt.cls in _PLAIN for vt in args)
     with t.caller_modes():
         is_wanted_later = torch.is_grad_enabled()
     if not (operands_fit and is_wanted_later and _is_recordable(t)):
@@ -298,14 +298,14 @@ def pass_backward_hooks(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 @handlers.handles(_NODE["name"])
 def name_of_node(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    if not isinstance(args[0], NodeTracker):
+    if not is_a(args[0], NodeTracker):
         return MISSING
     return k.ConstantTracker(f"{BackwardHookFunction.__name__}Backward")
 
 
 @handlers.handles_each(_NODE[name] for name in ("register_hook", "register_prehook"))
 def register_on_node(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
-    if len(args) != 2 or kwargs or not isinstance(args[0], NodeTracker) or not _is_recordable(t):
+    if len(args) != 2 or kwargs or not is_a(args[0], NodeTracker) or not _is_recordable(t):
         return MISSING
     return _recorded(t, of, args, _new_handle(), args[0].tensor)
 
@@ -330,15 +330,11 @@ def _write(e: Emitter, call: Any) -> None:
         detail = "a tensor with a hook that gets another history behind"
         raise StaysInGraph(call.begun, e.t.unsupported("tensor-hook", detail))
     start = len(e.lines)
-    name = "" if call.result is None else e.reserve(call.result)
+    if call.result is not None:
+        e.reserve(call.result)
     args = ", ".join([*(e.expr(arg) for arg in call.args), *e.keywords(call.kwargs)])
     text = f"{e.capture(call.function)}({args})"
-    if not name:
+    if call.result is None:
         e.lines.append(text)
-        return
-
-    waiting = e.take_lines(start, name)
-    targets = [line.partition(" = ")[0] for line in waiting]
-    if any(target.isidentifier() and refers_to(text, target) for target in targets):
-        raise e.refuse(call.result)
-    e.lines += [f"{name} = {text}", *waiting]
+    else:
+        e.bind_ahead(call.result, text, start)

@@ -22,7 +22,7 @@ from stator_variables import _kinds as k
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._history import history_of
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("jagged tensor")
 _make_of_offsets: Any = nested_tensor.nested_view_from_values_offsets
@@ -129,7 +129,7 @@ def _bound(t: Space, read: Any, real: Any, source: Source) -> Any:
 def make(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """A jagged tensor that the program puts together: its offsets are the ones that were given."""
     for part in (*args, *kwargs.values()):
-        if isinstance(part, k.TensorTracker):
+        if is_a(part, k.TensorTracker):
             t.journal.put(t.parts, id(part.example), part)
     return _torch_calls.record_unheard(t, of, args, kwargs)
 

@@ -11,6 +11,7 @@ from stator_variables._applevel import _statistics as app
 from stator_variables._objects._method_table import app_level
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
+from stator_variables._tracker import is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("statistics of tensors")
 _COV = inspect.signature(lambda input, *, correction=1: None)
@@ -25,12 +26,12 @@ def _bound(signature: inspect.Signature, args: list[Any], kwargs: dict[str, Any]
     except TypeError:
         return None
     tensor, *rest = given.values()
-    known = all(isinstance(vt, k.ConstantTracker) and type(vt.value) in (int, bool) for vt in rest)
+    known = all(is_a(vt, k.ConstantTracker) and type(vt.value) in (int, bool) for vt in rest)
     return given if known and _is_plain(tensor) else None
 
 
 def _is_plain(vt: Any) -> bool:
-    is_tensor = isinstance(vt, k.TensorTracker) and vt.cls in _PLAIN
+    is_tensor = is_a(vt, k.TensorTracker) and vt.cls in _PLAIN
     return is_tensor and vt.example.layout is torch.strided
 
 

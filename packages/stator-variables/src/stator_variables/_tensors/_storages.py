@@ -15,7 +15,7 @@ from stator_guards import CallSource, DistinctStorages, Truth
 from stator_variables import _kinds as k
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("storage")
 _TENSOR: Any = torch._C.TensorBase
@@ -56,14 +56,14 @@ def untyped_storage(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 def _tell_apart(t: Space, known: Any) -> None:
     """Guard that an input has another storage than those whose storages were read."""
-    others = [vt.known for vt in t.shared.values() if isinstance(vt, k.StorageTracker)]
+    others = [vt.known for vt in t.shared.values() if is_a(vt, k.StorageTracker)]
     sources: list[Any] = [vt.source for vt in others if vt is not None]
     if sources:
         t.guard(known.source, DistinctStorages(tuple(sources), known.source))
 
 
 def _plain_tensor(t: Space, vt: Any) -> Any:
-    if not isinstance(vt, k.TensorTracker) or vt.data is not MISSING:
+    if not is_a(vt, k.TensorTracker) or vt.data is not MISSING:
         raise t.unsupported("tensor-attribute", "the storage of a tensor whose data was replaced")
     if vt.example.layout is not torch.strided:
         raise t.unsupported("tensor-attribute", "the storage of a tensor that is not strided")
@@ -141,8 +141,8 @@ def data_ptr(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     tensor = _plain_tensor(t, args[0])
     start = _number(t, tensor, address_of_storage)
     offset = _torch_calls.read_metadata(t, torch.Tensor.storage_offset, [tensor], {})
-    if isinstance(offset, k.ConstantTracker):
-        if offset.value == 0 or not isinstance(start, k.NumberTracker):
+    if is_a(offset, k.ConstantTracker):
+        if offset.value == 0 or not is_a(start, k.NumberTracker):
             return start
         offset = k.ConstantTracker(offset.value * tensor.example.itemsize)
     else:

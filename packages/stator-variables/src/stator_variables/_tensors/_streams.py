@@ -30,7 +30,7 @@ from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._trace._drawn import DrawnSource, Early, Literal, Step, is_drawn
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 TORCH: Any = "torch's own generators"
 NEW: Any = "a stream that the step makes"
@@ -101,9 +101,9 @@ def _reads(part: Early, drawn: set[Any]) -> bool:
 
 def early(t: Space, vt: Any) -> Early:
     """An argument of a step. Raises Unsupported for what the graph computes, and for what is made in the region."""
-    if not isinstance(vt, TupleTracker | ListTracker | k.NumberTracker):
+    if not is_a(vt, TupleTracker | ListTracker | k.NumberTracker):
         return _early_value(t, vt)
-    if isinstance(vt, k.NumberTracker):
+    if is_a(vt, k.NumberTracker):
         source = vt.source or t.graph.source_of(vt.traced, computed=True)
         return _refused(t, vt) if source is None else source
     if vt.cls not in (tuple, list, torch.Size):
@@ -115,11 +115,11 @@ def early(t: Space, vt: Any) -> Early:
 def _early_value(t: Space, vt: Any) -> Early:
     if (value := vt.constant()) is not MISSING:
         return Literal(value)
-    if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
+    if is_a(vt, k.ClassTracker | k.BuiltinTracker):
         return Literal(vt.value)
     if vt.source is None or id(vt) in t.changed:
         return _refused(t, vt)
-    if isinstance(vt, k.TensorTracker) and not _is_as_it_was(t, vt):
+    if is_a(vt, k.TensorTracker) and not _is_as_it_was(t, vt):
         return _refused(t, vt)
     return vt.source
 
@@ -133,12 +133,12 @@ def _is_as_it_was(t: Space, vt: Any) -> bool:
 
 def example_of(vt: Any) -> Any:
     """Return a value like that of an argument, to try a step with."""
-    if isinstance(vt, k.NumberTracker):
+    if is_a(vt, k.NumberTracker):
         hint = vt.example.node.hint
         return vt.cls(1) if hint is None else vt.cls(hint)
-    if isinstance(vt, TupleTracker | ListTracker):
+    if is_a(vt, TupleTracker | ListTracker):
         return vt.cls([example_of(item) for item in vt.items])
-    if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
+    if is_a(vt, k.ClassTracker | k.BuiltinTracker):
         return vt.value
     return vt.constant()
 

@@ -29,7 +29,7 @@ from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._objects._wrapping import new_namespace
 from stator_variables._space import Space
 from stator_variables._tensors import _new_leaves, _tensor_attributes, _torch_calls
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("tensor subclass")
 _C: Any = torch._C
@@ -85,15 +85,15 @@ def _is_of_torch(target: Any) -> bool:
 
 def among(vts: Sequence[Any]) -> list[Any]:
     """The subclasses among arguments, also in lists, in order."""
-    return [vt for vt in _tensors(vts) if isinstance(vt, k.SubclassTracker)]
+    return [vt for vt in _tensors(vts) if is_a(vt, k.SubclassTracker)]
 
 
 def _tensors(vts: Sequence[Any]) -> list[Any]:
     found = []
     for vt in vts:
-        if isinstance(vt, k.SubclassTracker | k.TensorTracker):
+        if is_a(vt, k.SubclassTracker | k.TensorTracker):
             found.append(vt)
-        elif isinstance(vt, SequenceTracker):
+        elif is_a(vt, SequenceTracker):
             found += _tensors(vt.items)
     return found
 
@@ -145,9 +145,9 @@ def _look(vt: Any) -> Any:
 
 
 def _plain(vt: Any) -> Any:
-    if isinstance(vt, k.SubclassTracker):
+    if is_a(vt, k.SubclassTracker):
         return vt.tensor
-    if isinstance(vt, SequenceTracker) and among(vt.items):
+    if is_a(vt, SequenceTracker) and among(vt.items):
         return type(vt)([_plain(item) for item in vt.items], vt.cls)
     return vt
 
@@ -169,7 +169,7 @@ def get(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`torch.Tensor.shape.__get__(x)`"""
     raw = args[0].real
     if kwargs or not (
-        isinstance(args[1], k.TensorTracker | k.SubclassTracker) and raw.__objclass__ is _BASE
+        is_a(args[1], k.TensorTracker | k.SubclassTracker) and raw.__objclass__ is _BASE
     ):
         raise t.unsupported("bad-arguments", "a call of __get__ that it does not accept")
     return t.get_attribute(args[1], raw.__name__)
@@ -216,21 +216,21 @@ def _as_tracker(t: Space, function: Any) -> Any:
 
 def _dummy(t: Space, vt: Any) -> Any:
     """What parses as the argument does."""
-    if isinstance(vt, k.SubclassTracker | k.TensorTracker):
+    if is_a(vt, k.SubclassTracker | k.TensorTracker):
         made = torch.empty(0)
         return (
             made.as_subclass(_Probe)
-            if isinstance(vt, k.SubclassTracker) and overloaded(t, [vt])
+            if is_a(vt, k.SubclassTracker) and overloaded(t, [vt])
             else made
         )
-    if isinstance(vt, SequenceTracker):
+    if is_a(vt, SequenceTracker):
         items = [_dummy(t, item) for item in vt.items]
         return items if issubclass(vt.cls, list) else tuple(items)
-    if isinstance(vt, k.NumberTracker):
+    if is_a(vt, k.NumberTracker):
         return vt.cls(1)
-    if isinstance(vt, k.SliceTracker):
+    if is_a(vt, k.SliceTracker):
         return slice(None)
-    return vt.value if isinstance(vt, k.ClassTracker) else vt.constant()
+    return vt.value if is_a(vt, k.ClassTracker) else vt.constant()
 
 
 def _with(t: Space, call: Callable[[], Any], **state: Any) -> Any:
@@ -263,7 +263,7 @@ def dispatch(
     given = [public, classes, TupleTracker(args, tuple), *named]
     modes = t.overrides.modes
     for vt in (*modes[-1:], *asked):
-        if modes and isinstance(vt, k.TensorTracker):
+        if modes and is_a(vt, k.TensorTracker):
             raise t.unsupported(
                 "operator-error", "a function of torch that asks a mode again and again"
             )
@@ -275,7 +275,7 @@ def dispatch(
             asking=t.overrides.asking + 1,
             modes=active,
         )
-        if not (isinstance(result, k.ConstantTracker) and result.value is NotImplemented):
+        if not (is_a(result, k.ConstantTracker) and result.value is NotImplemented):
             return result
     raise t.unsupported(
         "operator-error", "a function of torch that no class among its arguments implements"
@@ -286,7 +286,7 @@ def dispatch(
 def hand_on(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """What functions of torch in Python call, if they found that a class has a say."""
     public, relevant, *rest = args
-    given = [vt for vt in relevant.items if isinstance(vt, k.SubclassTracker | k.TensorTracker)]
+    given = [vt for vt in relevant.items if is_a(vt, k.SubclassTracker | k.TensorTracker)]
     return dispatch(t, public, [] if t.overrides.off else overloaded(t, given), rest, kwargs)
 
 
@@ -327,9 +327,7 @@ def default(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`torch.Tensor.__torch_function__`: the function on plain tensors; those that it gives become of the class."""
     given = {**dict(zip(("cls", "func", "types", "args", "kwargs"), args, strict=False)), **kwargs}
     of, asked = given.get("cls"), given.get("types")
-    if not (
-        isinstance(of, k.ClassTracker) and isinstance(asked, SequenceTracker) and "func" in given
-    ):
+    if not (is_a(of, k.ClassTracker) and is_a(asked, SequenceTracker) and "func" in given):
         raise t.unsupported("bad-arguments", "a call of __torch_function__ that it does not accept")
     cls, asked = of.value, asked.items
     if not all(is_subtype(cls, each.value) for each in asked):
@@ -342,14 +340,12 @@ def _converted(t: Space, public: Any, cls: type, args: Any = None, kwargs: Any =
     result = yield from settle(
         disabled(t, [public, None, *([] if args is None else [args]), kwargs], {})
     )
-    is_kept = (
-        isinstance(public, MethodTracker) and getattr(public.receiver.real, "__name__", "") in _KEPT
-    )
+    is_kept = is_a(public, MethodTracker) and getattr(public.receiver.real, "__name__", "") in _KEPT
     known = [] if args is None else _tensors((*args.items, *_keywords(t, kwargs).values()))
     return (
         result
         if is_kept
-        else _of_class(t, result, cls, None if isinstance(public, k.FunctionTracker) else known)
+        else _of_class(t, result, cls, None if is_a(public, k.FunctionTracker) else known)
     )
 
 
@@ -403,14 +399,14 @@ def _keywords(t: Space, named: Any) -> dict[str, Any]:
 
 def _of_class(t: Space, result: Any, cls: type, known: Sequence[Any] | None) -> Any:
     """`known` are the tensors that a function of C was given: what else it gives, nobody holds."""
-    if isinstance(result, k.TensorTracker | k.SubclassTracker) and not is_subtype(result.cls, cls):
+    if is_a(result, k.TensorTracker | k.SubclassTracker) and not is_subtype(result.cls, cls):
         is_new = (
             known is not None
             and type(result) is k.TensorTracker
             and all(result is not vt for vt in known)
         )
         return around(t, result, cls) if is_new else as_class(t, result, cls)
-    if isinstance(result, SequenceTracker):
+    if is_a(result, SequenceTracker):
         return type(result)([_of_class(t, item, cls, known) for item in result.items], result.cls)
     return result
 
@@ -442,12 +438,7 @@ def around(t: Space, plain: Any, cls: type) -> Any:
 
 @handlers.handles(_BASE.as_subclass)
 def as_subclass(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if (
-        kwargs
-        or len(args) != 2
-        or not isinstance(args[1], k.ClassTracker)
-        or isinstance(args[1], k.MadeClass)
-    ):
+    if kwargs or len(args) != 2 or not is_a(args[1], k.ClassTracker) or is_a(args[1], k.MadeClass):
         raise t.unsupported(
             "bad-arguments", "as_subclass() of no class, or of one that is made here"
         )
@@ -459,12 +450,12 @@ def make_subclass(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Return the same without a history. With gradients it is a leaf, as a `Parameter` may be."""
     cls = args[0].value
     requires_grad = args[2].constant() if len(args) > 2 else False
-    is_parameter = cls is torch.nn.Parameter and isinstance(args[1], k.TensorTracker)
+    is_parameter = cls is torch.nn.Parameter and is_a(args[1], k.TensorTracker)
     if (
         kwargs
         or len(args) > 3
         or (requires_grad is not False and not is_parameter)
-        or isinstance(args[0], k.MadeClass)
+        or is_a(args[0], k.MadeClass)
         or (issubclass(cls, torch.nn.Parameter) and not is_parameter)
     ):
         raise t.unsupported(
@@ -480,8 +471,4 @@ def make_subclass(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def _fixed_size(t: Space, data: Any, dim: int) -> Any:
     """A size as a constant: those of parameters seldom vary."""
     size = _torch_calls.read_metadata(t, torch.Tensor.size, [data, k.ConstantTracker(dim)], {})
-    return (
-        size.value
-        if isinstance(size, k.ConstantTracker)
-        else _symbolic_numbers.specialised(t, size)
-    )
+    return size.value if is_a(size, k.ConstantTracker) else _symbolic_numbers.specialised(t, size)

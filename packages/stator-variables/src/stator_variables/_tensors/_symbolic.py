@@ -11,7 +11,7 @@ from stator_variables import _kinds as k
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 _NAMES = ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2")
 IN_GRAPH: dict[Any, Any] = {getattr(math, name): getattr(torch, f"_sym_{name}") for name in _NAMES}
@@ -44,7 +44,7 @@ FIELDS = {"real": None, "numerator": None, "imag": 0, "denominator": 1}
 
 def apply(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """The result, when it is known or can be computed in the graph; else MISSING."""
-    if not args or kwargs or not isinstance(args[0], k.NumberTracker):
+    if not args or kwargs or not is_a(args[0], k.NumberTracker):
         return MISSING
     if len(args) == 1 and args[0].cls is int and target in OF_INT:
         return args[0]
@@ -55,7 +55,7 @@ def apply(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
             t, operator.eq, [args[0], _torch_calls.record(t, math.floor, args, {})], {}
         )
     recorded = None if args[0].cls is bool else IN_GRAPH.get(target)
-    constants = all(isinstance(arg, k.ConstantTracker) for arg in args[1:])
+    constants = all(is_a(arg, k.ConstantTracker) for arg in args[1:])
     return (
         MISSING if recorded is None or not constants else _torch_calls.record(t, recorded, args, {})
     )
@@ -63,19 +63,15 @@ def apply(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
 
 def is_by_constant(left: Any, right: Any) -> bool:
     """Whether a shift is by a constant: a product with 1 << constant, or a quotient, which torch computes exactly."""
-    by = None if isinstance(right, k.NumberTracker) else _known(right)
-    return isinstance(left, k.NumberTracker) and left.cls is int and by in range(_LONGEST)
+    by = None if is_a(right, k.NumberTracker) else _known(right)
+    return is_a(left, k.NumberTracker) and left.cls is int and by in range(_LONGEST)
 
 
 def as_words(t: Space, name: str, left: Any, right: Any) -> tuple[Any, Any]:
     """The operands of a power or a shift: constants where the result fits no machine word, which torch takes for
     infinity. A power of a symbol, by a constant, has no end."""
     known, by = _known(left), _known(right)
-    if (
-        name == "pow"
-        and isinstance(left, k.NumberTracker)
-        and not isinstance(right, k.NumberTracker)
-    ):
+    if name == "pow" and is_a(left, k.NumberTracker) and not is_a(right, k.NumberTracker):
         return (
             _symbolic_numbers.as_constant(t, left) if left.example.node.expr.is_number else left
         ), right
@@ -90,8 +86,7 @@ def is_masked(left: Any, right: Any) -> bool:
     """Whether `&`, `|` or `^` works on the bits of a symbolic int: torch knows too little of the result to compare it,
     and takes `&` of two negative numbers to be none."""
     if not all(
-        vt.cls is int and isinstance(vt, k.NumberTracker | k.ConstantTracker)
-        for vt in (left, right)
+        vt.cls is int and is_a(vt, k.NumberTracker | k.ConstantTracker) for vt in (left, right)
     ):
         return False
     return _symbolic_numbers.has_numbers((left, right))
@@ -100,8 +95,8 @@ def is_masked(left: Any, right: Any) -> bool:
 def low_bits(left: Any, right: Any) -> tuple[Any, int | None, bool]:
     """The number, and the power of two below which the other operand has all bits and no others, or (the flag) no bits
     and all others; None if it is no such mask."""
-    number, mask = (right, left) if isinstance(right, k.NumberTracker) else (left, right)
-    if isinstance(mask, k.NumberTracker):
+    number, mask = (right, left) if is_a(right, k.NumberTracker) else (left, right)
+    if is_a(mask, k.NumberTracker):
         return number, None, False
     size = mask.value + 1 if mask.value >= 0 else -mask.value
     return number, size if size & (size - 1) == 0 else None, mask.value < 0
@@ -122,6 +117,6 @@ def is_taken_for_zero(left: Any, right: Any) -> bool:
 
 
 def _known(vt: Any) -> Any:
-    if isinstance(vt, k.NumberTracker):
+    if is_a(vt, k.NumberTracker):
         return vt.example.node.hint
     return vt.value if type(vt) is k.ConstantTracker and vt.cls in (int, bool) else None

@@ -14,7 +14,7 @@ from stator_variables._objects._wrapping import new_namespace, with_namespace
 from stator_variables._space import Space
 from stator_variables._tensors import _jagged, _torch_calls, _wrappers
 from stator_variables._tensors._history import LEAF, NO_LEAF, is_behind, keeps_flag
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 _NAMES = (
     "shape dtype device layout ndim requires_grad is_leaf is_cuda is_cpu is_mps is_xpu is_meta is_sparse is_quantized "
@@ -110,7 +110,7 @@ def _of_example(t: Space, vt: Any, name: str) -> Any:
 def _nbytes(t: Space, vt: Any) -> Any:
     """Not asked of the fake, which cannot tell where sizes are symbolic."""
     count = _torch_calls.read_metadata(t, torch.Tensor.numel, [vt], {})
-    if isinstance(count, k.ConstantTracker):
+    if is_a(count, k.ConstantTracker):
         return k.ConstantTracker(count.value * vt.example.itemsize)
     return _torch_calls.record(t, operator.mul, [count, k.ConstantTracker(vt.example.itemsize)], {})
 
@@ -200,7 +200,7 @@ def _may_be_gradient(vt: Any, value: Any) -> bool:
     """Whether `vt.grad = value` of an existing tensor is right (THPVariable_set_grad); the error is raised natively."""
     if vt.source is None or value is MISSING or k.is_none(value):
         return vt.source is not None and value is not MISSING
-    if not isinstance(value, k.TensorTracker) or value is vt:
+    if not is_a(value, k.TensorTracker) or value is vt:
         return False
     ours, theirs = vt.example, value.example
     same = (ours.dtype, ours.device, ours.layout) == (theirs.dtype, theirs.device, theirs.layout)
@@ -210,9 +210,7 @@ def _may_be_gradient(vt: Any, value: Any) -> bool:
 def _may_be_data(t: Space, vt: Any, value: Any) -> bool:
     """Whether `vt.data = value` can wait for the end of the graph, which goes on with the new data. Not where autograd
     may have kept the tensor itself, which then sees them at once."""
-    if not isinstance(value, k.TensorTracker) or (
-        vt.source is None and vt.before.example.requires_grad
-    ):
+    if not is_a(value, k.TensorTracker) or (vt.source is None and vt.before.example.requires_grad):
         return False
     ours, theirs = vt.before.example, value.example
     same = (ours.device, ours.layout, ours.is_inference()) == (

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from stator_bytecode import Unsupported
+from stator_bytecode import OPERATOR_NAMES, Unsupported
 from stator_guards import Equals, SizeSource
 
 from stator_variables import _kinds as k
@@ -23,7 +23,7 @@ from stator_variables._runtime._contents import has_member
 from stator_variables._space import Space
 from stator_variables._tensors import _new_leaves, _wrappers
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 METADATA = frozenset(
     "size dim ndimension numel nelement stride is_contiguous is_floating_point is_complex element_size storage_offset "
@@ -106,11 +106,7 @@ def is_recorded(target: Any) -> bool:
 
 
 def call_recorded(t: Space, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if (
-        getattr(target, "__name__", "") in METADATA
-        and args
-        and isinstance(args[0], k.TensorTracker)
-    ):
+    if getattr(target, "__name__", "") in METADATA and args and is_a(args[0], k.TensorTracker):
         return read_metadata(t, target, args, kwargs)
     return record(t, node_target(target), args, kwargs)
 
@@ -161,18 +157,18 @@ _SET: Any = (float, complex, *(() if NUMPY is None else (NUMPY.integer,)))
 
 def _without_arrays(key: Any) -> Any:
     """A subscript with the tensors over the memory of arrays: what has one position, or is a mask, is told apart."""
-    if isinstance(key, TupleTracker):
+    if is_a(key, TupleTracker):
         return (
             TupleTracker(list(map(_without_arrays, key.items)), tuple) if key.cls is tuple else key
         )
-    is_index = isinstance(key, k.ArrayTracker) and not key.flipped and key.tensor.example.dim()
+    is_index = is_a(key, k.ArrayTracker) and not key.flipped and key.tensor.example.dim()
     return key.tensor if is_index and key.tensor.example.dtype in (torch.int64, torch.bool) else key
 
 
 def is_in_graph(t: Space, *vts: Any) -> bool:
     """Whether what is done with them is a node: not if a mode for functions of torch hears of it, as of all tensors."""
-    heard = t.overrides.modes and any(isinstance(vt, k.TensorTracker) for vt in vts)
-    return not heard and any(isinstance(vt, k.TensorTracker | k.NumberTracker) for vt in vts)
+    heard = t.overrides.modes and any(is_a(vt, k.TensorTracker) for vt in vts)
+    return not heard and any(is_a(vt, k.TensorTracker | k.NumberTracker) for vt in vts)
 
 
 def record_unheard(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -204,7 +200,7 @@ def record_unheard(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str,
 
 def _is_undecided(vt: Any) -> bool:
     """A symbolic bool; most operators want a real one (`is_causal=n > 1`)."""
-    return isinstance(vt, k.NumberTracker) and vt.cls is bool
+    return is_a(vt, k.NumberTracker) and vt.cls is bool
 
 
 def decided(t: Space, vts: Iterable[Any]) -> list[Any]:
@@ -217,9 +213,9 @@ def decided(t: Space, vts: Iterable[Any]) -> list[Any]:
 
 def _symbolic_content(vt: Any) -> bool:
     """Whether it is a symbolic number, or a nested list with one inside."""
-    if isinstance(vt, SequenceTracker):
+    if is_a(vt, SequenceTracker):
         return any(map(_symbolic_content, vt.items))
-    return isinstance(vt, k.NumberTracker | k.ScalarTracker) and vt.cls is not bool
+    return is_a(vt, k.NumberTracker | k.ScalarTracker) and vt.cls is not bool
 
 
 _OPERANDS = (
@@ -235,9 +231,9 @@ _OPERANDS = (
 def is_operand(vt: Any) -> bool:
     """Whether the node of a function in Python may take it. Given something else, a module say, or a number of NumPy,
     which it may tell from one of Python, the function is interpreted."""
-    parts = vt.items if isinstance(vt, SequenceTracker) else [vt]
+    parts = vt.items if is_a(vt, SequenceTracker) else [vt]
     is_told_apart = any(is_number_of_numpy(part.cls) for part in parts)
-    return isinstance(vt, (*_OPERANDS, k.ClassTracker, k.BuiltinTracker)) and not is_told_apart
+    return is_a(vt, (*_OPERANDS, k.ClassTracker, k.BuiltinTracker)) and not is_told_apart
 
 
 def operator_error(t: Space, error: Exception) -> Unsupported:
@@ -250,27 +246,25 @@ def operator_error(t: Space, error: Exception) -> Unsupported:
 
 def argument(t: Space, vt: Any) -> Any:
     """What the graph takes for a tracker: nested GraphValues and constants."""
-    if isinstance(vt, k.ScalarTracker) and isinstance(
-        number := _scalars.number_of(t, vt), k.NumberTracker
-    ):
+    if is_a(vt, k.ScalarTracker) and is_a(number := _scalars.number_of(t, vt), k.NumberTracker):
         return number.traced
-    if isinstance(vt, k.TensorTracker) and vt.is_new:
+    if is_a(vt, k.TensorTracker) and vt.is_new:
         return _new_leaves.connected(t, vt)
-    if isinstance(vt, k.TensorTracker | k.NumberTracker):
+    if is_a(vt, k.TensorTracker | k.NumberTracker):
         return vt.traced
-    if isinstance(vt, k.ConstantTracker):
+    if is_a(vt, k.ConstantTracker):
         return _number_of_numpy(t, vt.value) if is_number_of_numpy(type(vt.value)) else vt.value
-    if isinstance(vt, SequenceTracker):
+    if is_a(vt, SequenceTracker):
         _refuse_own_items(t, vt)
-    if isinstance(vt, TupleTracker):
+    if is_a(vt, TupleTracker):
         return _rebuilt(vt.cls, tuple(argument(t, item) for item in vt.items))
-    if isinstance(vt, ListTracker):
+    if is_a(vt, ListTracker):
         return [argument(t, item) for item in vt.items]
-    if isinstance(vt, k.SliceTracker):
+    if is_a(vt, k.SliceTracker):
         return slice(*(argument(t, _as_number(t, part)) for part in vt.parts))
-    if isinstance(vt, DictTracker) and vt.cls is dict:
+    if is_a(vt, DictTracker) and vt.cls is dict:
         return {key.constant(): argument(t, value) for key, value in t.items(vt)}
-    if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
+    if is_a(vt, k.ClassTracker | k.BuiltinTracker):
         return vt.value
     raise t.unsupported(
         "graph-argument", f"a {vt.cls.__qualname__} as an argument of a tensor operation"
@@ -294,7 +288,7 @@ def _number_of_numpy(t: Space, value: Any) -> Any:
 
 def _as_number(t: Space, part: Any) -> Any:
     """A bound of a slice that is a tensor: its number, so that a symbol made up for it is one of the graph."""
-    return record(t, "item", [part], {}) if isinstance(part, k.TensorTracker) else part
+    return record(t, "item", [part], {}) if is_a(part, k.TensorTracker) else part
 
 
 def _rebuilt(cls: type, items: tuple[Any, ...]) -> Any:
@@ -305,8 +299,8 @@ def from_traced(t: Space, traced: GraphValue, operands: Sequence[Any] = ()) -> A
     """The tracker of a node's value. An operation that returned its operand gives the operand's own tracker."""
     if isinstance(example := traced.example, torch.Tensor):
         for operand in operands:
-            for vt in operand.items if isinstance(operand, SequenceTracker) else [operand]:
-                if isinstance(vt, k.TensorTracker) and _is_example(vt, example):
+            for vt in operand.items if is_a(operand, SequenceTracker) else [operand]:
+                if is_a(vt, k.TensorTracker) and _is_example(vt, example):
                     return vt
         return k.TensorTracker(traced, _wrappers.class_of(t, example))
     if isinstance(example, torch.SymInt | torch.SymFloat | torch.SymBool):
@@ -349,9 +343,9 @@ MEASURED, DEEP, LARGE = 8, 40, 200
 
 def _of_moderate_size(t: Space, vt: Any, operands: Sequence[Any]) -> Any:
     """A number whose expression grew too large is a constant from here on."""
-    if isinstance(vt, k.NumberTracker):
+    if is_a(vt, k.NumberTracker):
         vt.steps = 1 + max(
-            (each.steps for each in operands if isinstance(each, k.NumberTracker)), default=0
+            (each.steps for each in operands if is_a(each, k.NumberTracker)), default=0
         )
         if vt.steps > MEASURED:
             depth, size = _measured(vt.example.node.expr, {})
@@ -425,17 +419,15 @@ def metadata_value(t: Space, value: Any, name: str, args: list[Any], kwargs: dic
 
 
 def _example(t: Space, vt: Any) -> Any:
-    value = vt.shown if isinstance(vt, k.TensorTracker) else argument(t, vt)
+    value = vt.shown if is_a(vt, k.TensorTracker) else argument(t, vt)
     return value.example if isinstance(value, GraphValue) else value
 
 
 def record_item(t: Space, vt: Any, key: Any) -> Any:
     """`tensor[key]`. Under the mode for functions of positions, a number is an index like any other tensor."""
     key = _scalars.number_of(t, key)
-    keys = key.items if isinstance(key, TupleTracker) else [key]
-    if depth_of_indexing() and all(
-        isinstance(part, k.TensorTracker) or _is_int(part) for part in keys
-    ):
+    keys = key.items if is_a(key, TupleTracker) else [key]
+    if depth_of_indexing() and all(is_a(part, k.TensorTracker) or _is_int(part) for part in keys):
         where = {
             "dtype": k.ConstantTracker(torch.int64),
             "device": k.ConstantTracker(vt.example.device),
@@ -444,13 +436,13 @@ def record_item(t: Space, vt: Any, key: Any) -> Any:
             record(t, torch.tensor, [part], where) if _is_int(part) else part for part in keys
         ]
         return record(t, torch.ops.aten.index, [vt, ListTracker(indices, list)], {})
-    if isinstance(key, k.NumberTracker) and key.cls is int:
+    if is_a(key, k.NumberTracker) and key.cls is int:
         return record(t, torch.select, [vt, k.ConstantTracker(0), key], {})
     return record(t, operator.getitem, [vt, key], {})
 
 
 def _is_int(vt: Any) -> bool:
-    return isinstance(vt, k.ConstantTracker | k.NumberTracker) and issubclass(vt.cls, int)
+    return is_a(vt, k.ConstantTracker | k.NumberTracker) and issubclass(vt.cls, int)
 
 
 def depth_of_indexing() -> int:
@@ -467,23 +459,39 @@ def indexing_mode() -> Any:
     )
 
 
+def operate(t: Space, function: Any, *operands: Any) -> Any:
+    """Record an operator with tensors or symbolic numbers; MISSING when another operand has its own say, or a mode."""
+    if not is_in_graph(t, *operands):
+        return MISSING
+    if len(operands) != 2:
+        return record(t, function, list(operands), {})
+    in_place = function in _PLAIN_OF and not is_a(operands[0], k.TensorTracker)
+    return record_operator(t, _PLAIN_OF[function] if in_place else function, *operands)
+
+
+_PLAIN_OF = {
+    getattr(operator, f"__i{name}__"): getattr(operator, f"__{name}__")
+    for name in OPERATOR_NAMES.values()
+}
+
+
 def record_operator(t: Space, function: Any, left: Any, right: Any) -> Any:
     """An operator with a tensor or a symbolic number on one side; MISSING when the other side has its own say."""
     if not (_is_operand(left) and _is_operand(right)):
         return MISSING
     if function is operator.ne and any(
-        isinstance(vt, k.NumberTracker) and vt.cls is bool for vt in (left, right)
+        is_a(vt, k.NumberTracker) and vt.cls is bool for vt in (left, right)
     ):
         equal = record(t, operator.eq, [left, right], {})  # a SymBool has no `__ne__` of its own
-        if isinstance(equal, k.ConstantTracker):
+        if is_a(equal, k.ConstantTracker):
             return k.ConstantTracker(not equal.value)
         return record(t, torch.sym_not, [equal], {})
     return record(t, function, [left, right], {})
 
 
 def _is_operand(vt: Any) -> bool:
-    if isinstance(vt, k.ConstantTracker):
+    if is_a(vt, k.ConstantTracker):
         return issubclass(vt.cls, (int, float, complex, *NUMBERS)) and not issubclass(
             vt.cls, enum.Enum
         )
-    return isinstance(vt, k.TensorTracker | k.NumberTracker)
+    return is_a(vt, k.TensorTracker | k.NumberTracker)

@@ -17,7 +17,7 @@ from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _arrays, _torch_calls
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("older constructor")
 _KINDS = "BFloat16 Bool Byte Char Double Float Half Int Long Short".split()
@@ -35,11 +35,11 @@ def construct(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any
         raise t.unsupported(
             "construction", "a constructor of tensors with options, or not on the CPU"
         )
-    if len(args) == 1 and of is None and isinstance(first, k.TensorTracker):
+    if len(args) == 1 and of is None and is_a(first, k.TensorTracker):
         return _torch_calls.record_unheard(t, torch.ops.aten.alias.default, [first], {})
-    if len(args) == 1 and isinstance(first, SequenceTracker) and first.cls in (list, tuple):
+    if len(args) == 1 and is_a(first, SequenceTracker) and first.cls in (list, tuple):
         return _torch_calls.record(t, torch.tensor, [first], named)
-    if len(args) == 1 and isinstance(first, k.ArrayTracker) and first.tensor.example.dim():
+    if len(args) == 1 and is_a(first, k.ArrayTracker) and first.tensor.example.dim():
         return _arrays.from_array(t, args, named, torch.as_tensor)
     sizes = first.items if len(args) == 1 and getattr(first, "cls", None) is torch.Size else args
     if any(vt.cls is not int for vt in sizes):
@@ -63,7 +63,7 @@ _KEY_SET: Any = torch._C.DispatchKeySet
 def dispatch_keys(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Return the dispatch keys of an input, which its guard compares."""
     vt = args[0]
-    if not isinstance(vt, k.TensorTracker) or vt.source is None or vt.data is not MISSING:
+    if not is_a(vt, k.TensorTracker) or vt.source is None or vt.data is not MISSING:
         raise t.unsupported("tensor-attribute", "the dispatch keys of a tensor that is made here")
     return k.ConstantTracker(torch._C._dispatch_keys(vt.real))
 
@@ -86,13 +86,11 @@ def group_by_device_and_dtype(t: Space, args: list[Any], kwargs: dict[str, Any])
         args[0],
         kwargs.get("with_indices", args[1] if len(args) > 1 else k.ConstantTracker(False)),
     )
-    if not isinstance(lists, ListTracker) or not all(
-        isinstance(item, ListTracker) for item in lists.items
-    ):
+    if not is_a(lists, ListTracker) or not all(is_a(item, ListTracker) for item in lists.items):
         raise t.unsupported("foreach-groups", "lists of tensors that are no lists")
     tensors = lists.items[0].items
     found = {
-        (vt.example.device, vt.example.dtype) if isinstance(vt, k.TensorTracker) else None
+        (vt.example.device, vt.example.dtype) if is_a(vt, k.TensorTracker) else None
         for vt in tensors
     }
     key = found.pop() if len(found) == 1 else None
@@ -135,12 +133,12 @@ def module_getattr(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 def _found_in(t: Space, own: Any, name: str) -> Any:
     """The first of the tables that has `name` gives it."""
-    if not isinstance(own, DictTracker):
+    if not is_a(own, DictTracker):
         return MISSING
     for table_name in _TABLES:
         if (table := t.lookup(own, table_name)) is MISSING:
             continue
-        if not isinstance(table, DictTracker) or table.cls is not dict:
+        if not is_a(table, DictTracker) or table.cls is not dict:
             return MISSING
         if (found := t.lookup(table, name)) is not MISSING:
             return found
@@ -213,13 +211,11 @@ def answer_by_name(t: Space, function: Any, args: Sequence[Any]) -> Any:
     if function.__name__ == "is_compiling" and str(function.__module__).startswith("torch._dynamo"):
         return is_compiling(t, [], {})
     if function.__module__ == "torch.fx.experimental.symbolic_shapes" and len(args) == 1:
-        if function.__name__ == "is_nested_int" and isinstance(
+        if function.__name__ == "is_nested_int" and is_a(
             args[0], k.ConstantTracker | k.NumberTracker
         ):
             vt = args[0]
-            return k.ConstantTracker(
-                isinstance(vt, k.NumberTracker) and vt.example.node.is_nested_int()
-            )
+            return k.ConstantTracker(is_a(vt, k.NumberTracker) and vt.example.node.is_nested_int())
         return (
             args[0]
             if function.__name__ in ("guard_or_false", "guard_or_true") and args[0].cls is bool
