@@ -11,6 +11,7 @@ import torch
 from torch._ops import OperatorBase, OpOverloadPacket
 
 from stator._control import REGIONS, call_name, is_disabled, python_call
+from stator._interoperation import show_callable_to_dynamo
 from stator._module import CompiledModule, InPlace, compiled_module, put_in_place
 from stator._options import Options
 from stator._oracle import Oracle
@@ -29,7 +30,7 @@ def compiled(subject: Any, options: Options) -> Any:
         if isinstance(subject, kind):
             return make(subject, options)
     if (call := python_call(type(subject))) is not None:
-        return types.MethodType(compiled_function(call, options), subject)
+        return _bound(compiled_function(call, options), subject, subject)
     return compiled_function(_caller(subject), options)
 
 
@@ -119,7 +120,15 @@ def _class(cls: type, options: Options) -> type:
 
 
 def _method(method: types.MethodType, options: Options) -> Any:
-    return types.MethodType(compiled(method.__func__, options), method.__self__)
+    return _bound(compiled(method.__func__, options), method.__self__, method)
+
+
+def _bound(function: Any, owner: Any, original: Any) -> types.MethodType:
+    """Bind a compiled function that nothing else uses."""
+    made = types.MethodType(function, owner)
+    if original_of(function) is not None:
+        show_callable_to_dynamo(made, function, original)
+    return made
 
 
 def _partial(partial: functools.partial[Any], options: Options) -> Any:

@@ -32,6 +32,7 @@ from stator_bytecode import PASSED_OVER, Goto
 from stator_guards import Entry, load_source
 
 from stator._fallback import Plainly
+from stator._interoperation import show_to_dynamo
 from stator._region import Region
 from stator._target import parameters_of
 from stator._traceback import WRAPPERS, hide
@@ -90,6 +91,7 @@ def make_wrapper(fn: FunctionType, runner: Runner, region: Region | None = None)
     made.__defaults__ = (Unset,) * len(fn.__defaults__ or ())
     made.__kwdefaults__ = dict.fromkeys(fn.__kwdefaults__ or (), Unset)
     functools.update_wrapper(made, fn)
+    show_to_dynamo(made, fn)
     if not hasattr(fn, "__wrapped__") and not hasattr(
         fn, "__signature__"
     ):  # then that is what is asked
