@@ -13,7 +13,7 @@ from stator._dynamic import (
     maybe_mark_dynamic,
 )
 from stator._load import load
-from stator._options import Options, Stack
+from stator._options import Options, Stack, set_default_backend
 from stator._report import Report
 from stator.errors import (
     BackendFailed,
@@ -30,6 +30,7 @@ from stator.errors import (
 
 __all__ = ["Options", "Report", "Stack", "compile", "compile_in_place", "dump", "load", "reset"]
 __all__ += ["disable", "graph_break", "is_compiling", "list_backends", "register_backend"]
+__all__ += ["set_default_backend"]
 __all__ += [
     "mark_dynamic",
     "mark_static",

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, overload
 
 import torch
 
+from stator._entry_pool import forget_pools, release_pools_in_child
 from stator._module import put_in_place
 from stator.errors import InvalidUse
 
@@ -111,6 +112,7 @@ REGIONS: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def _release_in_child() -> None:
+    release_pools_in_child()
     for region in list(REGIONS):
         region.release_in_child()
 
@@ -121,5 +123,6 @@ if hasattr(os, "register_at_fork"):
 
 def reset() -> None:
     """Forget everything that was compiled; compiled functions compile again on their next call."""
+    forget_pools()
     for region in list(REGIONS):
         region.reset()

@@ -4,7 +4,8 @@ import difflib
 import functools
 import os
 import sys
-from collections.abc import Callable, Mapping
+import types
+from collections.abc import Callable, Hashable, Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -45,6 +46,26 @@ def installed_operators() -> Mapping[Any, Any]:
             tell_later(UserWarning(text))
 
     return OPERATORS.merged_with(*tables)
+
+
+_default: list[str | Callable[..., Any]] = []
+
+
+def set_default_backend(backend: str | Callable[..., Any] | None) -> None:
+    """Set the backend of compilations that name none. None: that of `torch.compiler.set_default_backend`."""
+    if backend is not None:
+        with backend_boundary():
+            lookup(backend)
+    _default[:] = () if backend is None else (backend,)
+
+
+def default_backend() -> str | Callable[..., Any]:
+    """Return the backend of compilations that name none."""
+    if _default:
+        return _default[0]
+    registry = sys.modules.get("torch._dynamo.backends.registry")
+    get = getattr(registry, "get_default_backend", None)
+    return "inductor" if get is None else get()
 
 
 def disabled_by_environment() -> bool:
@@ -118,6 +139,11 @@ class Options:
     key: int = attrs.field(init=False, eq=False, repr=False)
     """The identity of the backend, which may be one that cannot be hashed; the options keep it alive."""
 
+    name: str = attrs.field(default="", kw_only=True)
+    """The name in reports and warnings, in place of that of the function."""
+    sharing: Hashable = attrs.field(default=None, kw_only=True, eq=False, repr=False)
+    """A key that is equal for options with which entries may be shared; None: not with any other compilation."""
+
     @opcodes.default
     def _opcodes(self) -> Mapping[str, OpcodeHandler]:
         return stressed(self.break_everywhere) if self.break_everywhere else DEFAULT
@@ -132,15 +158,21 @@ class Options:
 
 
 def make_options(  # `compile` hands on what it was given, in its own order
-    backend: str | Callable[..., Any],
+    backend: str | Callable[..., Any] | None,
     fullgraph: bool,
     dynamic: bool | None,
     mode: str | None,
     options: Mapping[str, Any] | None,
     stack: Stack | None,
     recompile_limit: int | None,
+    isolate_recompiles: bool,
+    shapes_spec: None,
+    name: str | None,
 ) -> Options:
     """Sort ours from the backend's. Raises UnknownBackend, InvalidUse."""
+    if shapes_spec is not None:
+        raise InvalidUse("shapes_spec is not supported", "mark dimensions with stator.mark_dynamic")
+    backend = default_backend() if backend is None else backend
     given = dict(options or {})
     ours = {name: given.pop(name) for name in OURS if name in given}
     ours.setdefault("oracle", os.environ.get("STATOR_ORACLE") == "1")
@@ -156,7 +188,31 @@ def make_options(  # `compile` hands on what it was given, in its own order
         found = lookup(backend)
         _check_unknown(given)
         configured = configure(found, mode, given or None, dynamic)
-    return Options(configured, fullgraph, dynamic, stack or Stack(), **ours)
+    facts = fullgraph, dynamic, id(stack), mode, _typed(given), _typed(ours)
+    sharing = None if isolate_recompiles else _hashable((_identity(found), *facts))
+    return Options(
+        configured, fullgraph, dynamic, stack or Stack(), **ours, name=name or "", sharing=sharing
+    )
+
+
+def _identity(backend: Any) -> Hashable:
+    """Return a key of a backend, which the options keep alive; a bound method is a new object each time."""
+    if isinstance(backend, types.MethodType):
+        return id(backend.__self__), id(backend.__func__)
+    return id(backend)
+
+
+def _typed(given: Mapping[str, Any]) -> tuple[Hashable, ...]:
+    return tuple((name, type(value), value) for name, value in sorted(given.items()))
+
+
+def _hashable(key: Hashable) -> Hashable:
+    """Return None in place of a key with values that cannot be compared."""
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
 
 
 def _check_unknown(given: Mapping[str, Any]) -> None:

@@ -98,6 +98,11 @@ class Oracle:
     def finish(self) -> Any:
         return self.region.finish
 
+    @property
+    def _function(self) -> tuple[Any, ...]:
+        """The part of a state before the arguments."""
+        return (self.fn,) if self.region.pool.root.fn is None else ()
+
     def run(self, state: tuple[Any, ...]) -> Any:
         if (
             beside := self._beside(state)
@@ -121,7 +126,7 @@ class Oracle:
         """What the plain function did in a copied world; None, with a warning, where there is no faithful copy.
         `run` is passed over: the warning is about its caller."""
         try:
-            world = CopiedWorld(self.fn, state)
+            world = CopiedWorld(self.fn, state[len(self._function) :])
             return world, self._plain(world)
         except CannotCopy as reason:
             _leave_out(reason, 3)
@@ -130,16 +135,16 @@ class Oracle:
     def _plain(self, world: CopiedWorld) -> Outcome:
         with _unheard(), _process_kept(), world.installed():
             try:
-                return Outcome(
-                    contextvars.copy_context().run(self.region.root.target.plain(), *world.state)
-                )
+                plain = self.region.root.target.plain()
+                context = contextvars.copy_context()
+                return Outcome(context.run(plain, *self._function, *world.state))
             except Exception as error:  # whatever the program raises is its outcome
                 if world.cuts_history:
                     raise CannotCopy(_ANOTHER_HISTORY.format(error)) from error
                 return Outcome(error=error)
 
     def _compare(self, expected: Outcome, found: Outcome, world: CopiedWorld) -> None:
-        names = self.region.root.target.parameters
+        names = self.region.root.target.parameters[len(self._function) :]
         parts = [
             ("the exception", _described(expected.error), _described(found.error)),
             ("the result", expected.result, found.result),

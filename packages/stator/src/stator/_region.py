@@ -1,9 +1,8 @@
-"""A Region: one compiled function with its entries, sites and continuations. Everything cached belongs to it."""
+"""A Region: one compiled object with its caches, whose entries may be those of other objects (`_entry_pool.py`)."""
 
 from __future__ import annotations
 
 import builtins
-import math
 import threading
 from collections.abc import Hashable
 from types import SimpleNamespace
@@ -12,24 +11,24 @@ from typing import Any
 import attrs
 import torch
 from stator_backends import AmbientState, ordinary_signal_handlers
-from stator_bytecode import CallSite, Goto, Point, Rest, Site, drive, passed_over
+from stator_bytecode import CallSite, Goto, Point, Rest, drive, passed_over
 from stator_guards import Cache, Entry
 from stator_variables import REPLACEABLE, can_be_taken, give_back, taken
 from torch.autograd import forward_ad
 
-from stator._call_history import CallEvidence, CallHistory, FirstRuns, visible_calls
-from stator._dynamic import Shapes, recorded
+from stator._call_history import CallEvidence, FirstRuns, visible_calls
+from stator._dynamic import recorded
 from stator._entry import FloatsNeeded, finishing_entry, make_entry
+from stator._entry_pool import EntryPool, PooledPlace, pool_of, renewed
 from stator._fallback import Plainly, Remainder
 from stator._known_graph import KnownGraph
 from stator._lazy import make_parameters
 from stator._local_ends import observed_ends
 from stator._making import is_making, making
 from stator._options import Options
-from stator._raising import RaisingSite
 from stator._release import without_frames
 from stator._retrace import Retrace
-from stator._target import Continuation, Root, Target
+from stator._target import Root, Target
 from stator._telling import RUNNERS, tell, tell_later, untold
 from stator._trace import trace
 from stator._traceback import OWN_CODES
@@ -40,21 +39,14 @@ NOTHING_AFTER = "replaced-builtin"
 LAZY, LAZY_CALLS = "uninitialized-parameter", 4
 """The reason of a break at the first call of a lazy module, and how many such calls run eagerly as a
 whole: an entry for one is of no use to the next, which finds other classes and parameters."""
-PATIENCE = 20_000
-"""Instructions without a graph operation after which a loop runs natively, unless one graph was asked for."""
 
 
 @attrs.define(eq=False)
 class Place:
-    """A target with its cache and what is known about its inputs' shapes."""
+    """The entries of one compiled object for one target."""
 
-    target: Target
+    shared: PooledPlace
     cache: Cache
-    shapes: Shapes
-    refused: list[Unsupported] = attrs.field(factory=list)
-    ending: tuple[
-        int, ...
-    ] = ()  # where in a state the locals are whose end a trace took for unobservable
     newest: dict[Hashable, Entry] = attrs.field(factory=dict)  # for each key the entry used last
     under_modes: list[Place] = attrs.field(
         factory=list
@@ -62,6 +54,10 @@ class Place:
     recent: Entry | None = None  # the entry used last
     passed: set[SourceSpan] = attrs.field(factory=set)  # breaks that were to come only once
     lazy_calls: int = 0  # calls that ran eagerly because they initialize lazy modules
+
+    @property
+    def target(self) -> Target:
+        return self.shared.target
 
 
 _NEVER: Any = SimpleNamespace(check=lambda *state: False)
@@ -73,25 +69,25 @@ NOTHING = Entry(_NEVER, run=lambda *state: None)
 class Region:
     """`run(state)` is the compiled function; the wrapper tries the entry in `newest` before, without a call of ours."""
 
+    pool: EntryPool
     root: Place
-    options: Options
     newest: list[Entry] = attrs.field(
         factory=lambda: [NOTHING]
     )  # one item: the entry of `root` used last
     places: dict[Point, Place] = attrs.field(factory=dict)
-    sites: dict[tuple[Point, str], Site] = attrs.field(
-        factory=dict
-    )  # and what the program raises there
     graphs: dict[Hashable, KnownGraph] = attrs.field(factory=dict)  # those that were compiled
-    missed: list[Unsupported] = attrs.field(
-        factory=list
-    )  # exceptions that were expected and did not come
-    history: CallHistory = attrs.field(factory=CallHistory)
     _lock: Any = attrs.field(factory=threading.Lock)
 
     @classmethod
-    def of(cls, target: Root, options: Options) -> Region:
-        return cls(_place(target, options), options)
+    def of(cls, target: Root, options: Options, owner: type | None = None) -> Region:
+        pool = pool_of(target, options, owner)
+        made = cls(pool, _place(pool, None))
+        pool.users.add(made)
+        return made
+
+    @property
+    def options(self) -> Options:
+        return self.pool.options
 
     # -- running ------------------------------------------------------------------------------------------------------
     def run(self, state: tuple[Any, ...]) -> Any:
@@ -115,7 +111,7 @@ class Region:
         state.clear()
         place = self.places.get(point) or self.place_of(point)
         key: Hashable = self.options.key
-        if place.ending and (ending := observed_ends(values, place.ending)):
+        if place.shared.ending and (ending := observed_ends(values, place.shared.ending)):
             key = (key, ending)
         entry = place.newest.get(key, NOTHING)
         if entry.guards.check(*values):
@@ -148,7 +144,9 @@ class Region:
     def _under_modes(self, place: Place) -> Place:
         with self._lock:
             if not place.under_modes:
-                place.under_modes.append(_place(place.target, self.options))
+                target = place.target
+                point = None if isinstance(target, Root) else target.point
+                place.under_modes.append(_place(self.pool, point, under_modes=True))
             return place.under_modes[0]
 
     def _entered(
@@ -160,10 +158,10 @@ class Region:
     ) -> Any:
         key = key or self._key(place, state)
         entry = place.cache.lookup(key, state, failed)
-        if entry is None and not place.cache.is_full(key) and not _must_not_compile(place):
+        if entry is None and not place.cache.is_full(key) and not _must_not_compile(place, state):
             if place is self.root:
                 make_parameters(place.target, state)
-            entry = place.cache.get_or_make(key, state, lambda: self._make(place, state, key))
+            entry = place.cache.get_or_make(key, state, lambda: self._pooled(place, state, key))
             if entry is not None and not entry.data.made_calls and not entry.guards.check(*state):
                 entry = None  # while it was made, another thread or the collector changed what it stands on
         if entry is None:
@@ -196,10 +194,20 @@ class Region:
             self.newest[0] = NOTHING
 
     def _key(self, place: Place, state: tuple[Any, ...]) -> Hashable:
-        ending = observed_ends(state, place.ending) if place.ending else ()
+        ending = observed_ends(state, place.shared.ending) if place.shared.ending else ()
         return (self.options.key, ending) if ending else self.options.key
 
     # -- making -------------------------------------------------------------------------------------------------------
+    def _pooled(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
+        """Take the entry of another compiled object, or make one that others may take."""
+        shared = place.shared
+        with self.pool.lock:
+            if (found := shared.lookup(key, state)) is not None:
+                return found
+            if (made := self._make(place, state, key)) is not None:
+                shared.add(made)
+            return made
+
     def _make(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
         with making(), ordinary_signal_handlers():
             if (entry := self._finishing(place, state, key)) is not None:
@@ -207,14 +215,14 @@ class Region:
             try:
                 return self._made(place, state, key)
             except FloatsNeeded:
-                place.shapes.static_floats = True
+                place.shared.shapes.static_floats = True
                 return self._made(place, state, key)
 
     def _made(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
         ambient = AmbientState.capture()
         named = dict(zip(place.target.parameters, state, strict=True))
-        shapes = place.shapes.policy(named)
-        policy, again = recorded(attrs.evolve(shapes, native_calls=self.history.native))
+        shapes = place.shared.shapes.policy(named)
+        policy, again = recorded(attrs.evolve(shapes, native_calls=self.pool.history.native))
         try:
             traced = trace(place.target, state, self.options, policy)
             try:
@@ -225,8 +233,10 @@ class Region:
                 ):
                     raise traced.reason
                 expected = traced.raises if traced.leaves else ""
-                site = None if traced.point is None else self.site_of(traced.point, expected)
-                place.ending = tuple(sorted({*place.ending, *traced.emitter.t.ended_locals}))
+                site = None if traced.point is None else self.pool.site_of(traced.point, expected)
+                place.shared.ending = tuple(
+                    sorted({*place.shared.ending, *traced.emitter.t.ended_locals})
+                )
                 retrace = Retrace(place.target, self.options, again)
                 entry = make_entry(traced, retrace, site, ambient, key, self.graphs)
                 self._count_calls(traced.calls, entry)
@@ -239,25 +249,21 @@ class Region:
                 return None
             if self._refuses(place):
                 raise
-            place.refused.append(without_frames(reason))
+            place.shared.refused.append(without_frames(reason))
         except BackendFailed as failure:
             if not self.options.fallback:
                 raise
-            place.refused.append(Unsupported("backend-failed", str(failure)))
+            place.shared.refused.append(Unsupported("backend-failed", str(failure)))
         finally:
             named.clear()  # the policy asks it while tracing; what was traced may outlive this call, the state must not
         return None
 
     def _count_calls(self, calls: CallEvidence, entry: Entry) -> None:
-        self.history.record(calls)
-        if suspected := self.history.suspected(calls.finished):
-            entry.run = FirstRuns(entry, entry.run, suspected, self._count_end)
+        self.pool.history.record(calls)
+        if suspected := self.pool.history.suspected(calls.finished):
+            entry.run = FirstRuns(entry, entry.run, suspected, self.pool.count_end)
 
-    def _count_end(self, site: CallSite) -> None:
-        if self.history.count_end(site):
-            self._forget_call(site)
-
-    def _forget_call(self, site: CallSite) -> None:
+    def forget_call(self, site: CallSite) -> None:
         """Drop the continuations inside of a call that is native from now on."""
         with self._lock:
             for point in [*self.places]:
@@ -266,13 +272,13 @@ class Region:
 
     def _finishing(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
         """The entry that leaves a native call to Python; None outside of such calls."""
-        target, known = place.target, self.history.native
+        target, known = place.target, self.pool.history.native
         if isinstance(target, Root):
             return None
-        if (first := self.history.first_native(target.point, state)) is None:
+        if (first := self.pool.history.first_native(target.point, state)) is None:
             return None
-        for site in self.history.native - known:
-            self._forget_call(site)
+        for site in self.pool.history.native - known:
+            self.pool.forget_call(site)
         try:
             remainder = Remainder(Rest(target.point, first))
         except Unsupported:
@@ -289,17 +295,7 @@ class Region:
     def place_of(self, point: Point) -> Place:
         if (found := self.places.get(point)) is None:
             with self._lock:
-                found = self.places.setdefault(point, _place(Continuation(point), self.options))
-        return found
-
-    def site_of(self, point: Point, raises: str = "") -> Site:
-        if (found := self.sites.get((point, raises))) is None:
-            made = (
-                RaisingSite(point, raises, self.missed, fullgraph=self.options.fullgraph)
-                if raises
-                else Site(point)
-            )
-            found = self.sites.setdefault((point, raises), made)
+                found = self.places.setdefault(point, _place(self.pool, point))
         return found
 
     def all_places(self) -> list[Place]:
@@ -308,19 +304,18 @@ class Region:
 
     def release_in_child(self) -> None:
         """Release locks that another thread held when this process was forked: it does not exist here."""
-        self._lock = threading.Lock()
+        self._lock, self.pool.lock = threading.Lock(), threading.RLock()
         for place in self.all_places():
             place.cache.release_in_child()
 
     def reset(self) -> None:
-        """Forget everything compiled."""
-        self.root = _place(self.root.target, self.options)
+        """Forget everything compiled; other objects keep what they have."""
+        self.pool = renewed(self.pool)
+        self.pool.users.add(self)
+        self.root = _place(self.pool, None)
         self.newest[0] = NOTHING
         self.places.clear()
-        self.sites.clear()
         self.graphs.clear()
-        self.missed.clear()
-        self.history = CallHistory()
 
 
 def _first_run(entry: Entry, state: tuple[Any, ...]) -> Any:
@@ -332,19 +327,10 @@ def _first_run(entry: Entry, state: tuple[Any, ...]) -> Any:
     return result
 
 
-def _place(target: Target, options: Options) -> Place:
-    patience = math.inf if options.fullgraph else PATIENCE
-    shapes = Shapes(
-        options.dynamic,
-        options.captures_data,
-        options.fullgraph,
-        patience,
-    )
-    return Place(
-        target,
-        Cache(target.name, options.recompile_limit, warn=None if options.fullgraph else tell_later),
-        shapes,
-    )
+def _place(pool: EntryPool, point: Point | None, *, under_modes: bool = False) -> Place:
+    options, shared = pool.options, pool.place_of(point, under_modes=under_modes)
+    warn = None if options.fullgraph else tell_later
+    return Place(shared, Cache(shared.target.name, options.recompile_limit, warn=warn))
 
 
 def _initializes(reason: Unsupported | None, place: Place) -> bool:
@@ -355,10 +341,14 @@ def _initializes(reason: Unsupported | None, place: Place) -> bool:
     return True
 
 
-def _must_not_compile(place: Place) -> bool:
+def _must_not_compile(place: Place, state: tuple[Any, ...]) -> bool:
     """Return whether a call that no entry accepts runs eagerly."""
     return bool(
-        place.refused or place.target.is_stale or is_making() or is_foreign_call() or has_others()
+        place.shared.refused
+        or place.target.is_stale(state)
+        or is_making()
+        or is_foreign_call()
+        or has_others()
     )
 
 

@@ -60,8 +60,12 @@ def _is_of_torch_compile(subject: Any) -> bool:
     return made_in.startswith("torch._dynamo") and not is_disabled(subject)
 
 
-def compiled_function(fn: types.FunctionType, options: Options, name: str = "") -> Any:
+def compiled_function(
+    fn: types.FunctionType, options: Options, name: str = "", owner: type | None = None
+) -> Any:
     """Make the wrapper of a Python function; `name` replaces the function's own in reports.
+
+    Objects of one `owner`, the class of a module, share entries.
 
     Generator and coroutine functions run without being compiled; a warning says so once.
     """
@@ -72,9 +76,10 @@ def compiled_function(fn: types.FunctionType, options: Options, name: str = "") 
         text = f"{fn.__qualname__} is a {kind} function: it runs without being compiled"
         warnings.warn(text, stacklevel=depth_of_the_user())
         return fn
-    region = Region.of(Root.of(fn, name), options)
+    region = Region.of(Root.of(fn, options.name or name), options, owner)
     REGIONS.add(region)
-    wrapper = make_wrapper(fn, Oracle(region, fn) if options.oracle else region, region)
+    runner = Oracle(region, fn) if options.oracle else region
+    wrapper = make_wrapper(fn, runner, region.pool.root, region)
     wrapper.report = LiveReport(region)  # type: ignore[attr-defined]
     return wrapper
 
@@ -107,7 +112,8 @@ def _compiled_call(cls: type, options: Options) -> Any:
     """Make the wrapper of a class's call. `Module._call_impl` is reported as the `forward` it runs."""
     attribute = call_name(cls) or "_call_impl"
     called = "forward" if attribute == "_call_impl" else attribute
-    return compiled_function(getattr(cls, attribute), options, f"{cls.__qualname__}.{called}")
+    name = f"{cls.__qualname__}.{called}"
+    return compiled_function(getattr(cls, attribute), options, name, cls)
 
 
 def _class(cls: type, options: Options) -> type:
@@ -160,16 +166,22 @@ _KINDS: tuple[tuple[type, Callable[[Any, Options], Any]], ...] = (
 )
 
 
-def region_in(subject: Any) -> Region:
-    """The region of anything that `compiled` or `in_place` gave. Raises InvalidUse for anything else."""
+def wrapper_in(subject: Any) -> types.FunctionType:
+    """Return the wrapper in anything that `compiled` or `in_place` gave. Raises InvalidUse for anything else."""
     seen = subject
     while seen is not None:
-        if (region := region_of(seen)) is not None:
-            return region
+        if region_of(seen) is not None:
+            return seen  # type: ignore[no-any-return]
         seen = _next_inside(seen)
     raise InvalidUse(
         f"{subject!r} was not compiled by stator", "pass what stator.compile gave back"
     )
+
+
+def region_in(subject: Any) -> Region:
+    """Return the region of anything that `compiled` or `in_place` gave."""
+    region: Any = region_of(wrapper_in(subject))
+    return region  # type: ignore[no-any-return]
 
 
 def _next_inside(subject: Any) -> Any:
