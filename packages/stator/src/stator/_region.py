@@ -46,6 +46,7 @@ class Place:
     """The entries of one compiled object for one target."""
 
     shared: PooledPlace
+    target: Target
     cache: Cache
     newest: dict[Hashable, Entry] = attrs.field(factory=dict)  # for each key the entry used last
     under_modes: list[Place] = attrs.field(
@@ -54,10 +55,6 @@ class Place:
     recent: Entry | None = None  # the entry used last
     passed: set[SourceSpan] = attrs.field(factory=set)  # breaks that were to come only once
     lazy_calls: int = 0  # calls that ran eagerly because they initialize lazy modules
-
-    @property
-    def target(self) -> Target:
-        return self.shared.target
 
 
 _NEVER: Any = SimpleNamespace(check=lambda *state: False)
@@ -70,6 +67,7 @@ class Region:
     """`run(state)` is the compiled function; the wrapper tries the entry in `newest` before, without a call of ours."""
 
     pool: EntryPool
+    options: Options
     root: Place
     newest: list[Entry] = attrs.field(
         factory=lambda: [NOTHING]
@@ -81,13 +79,9 @@ class Region:
     @classmethod
     def of(cls, target: Root, options: Options, owner: type | None = None) -> Region:
         pool = pool_of(target, options, owner)
-        made = cls(pool, _place(pool, None))
+        made = cls(pool, pool.options, _place(pool, None))
         pool.users.add(made)
         return made
-
-    @property
-    def options(self) -> Options:
-        return self.pool.options
 
     # -- running ------------------------------------------------------------------------------------------------------
     def run(self, state: tuple[Any, ...]) -> Any:
@@ -330,7 +324,8 @@ def _first_run(entry: Entry, state: tuple[Any, ...]) -> Any:
 def _place(pool: EntryPool, point: Point | None, *, under_modes: bool = False) -> Place:
     options, shared = pool.options, pool.place_of(point, under_modes=under_modes)
     warn = None if options.fullgraph else tell_later
-    return Place(shared, Cache(shared.target.name, options.recompile_limit, warn=warn))
+    cache = Cache(shared.target.name, options.recompile_limit, warn=warn)
+    return Place(shared, shared.target, cache)
 
 
 def _initializes(reason: Unsupported | None, place: Place) -> bool:
