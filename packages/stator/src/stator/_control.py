@@ -4,7 +4,6 @@ import functools
 import inspect
 import os
 import types
-import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
@@ -12,6 +11,7 @@ import torch
 
 from stator._entry_pool import forget_pools, release_pools_in_child
 from stator._module import put_in_place
+from stator._stance import REGIONS
 from stator.errors import InvalidUse
 
 T = TypeVar("T")
@@ -106,9 +106,6 @@ def is_disabled(fn: Any) -> bool:
 def is_compiling() -> bool:
     """Whether this code is being captured, by stator or by torch.compile. False when it runs plainly."""
     return bool(torch.compiler.is_compiling())
-
-
-REGIONS: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def _release_in_child() -> None:

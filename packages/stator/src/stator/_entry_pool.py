@@ -53,11 +53,14 @@ class PooledPlace:
     ending: tuple[int, ...] = ()
     """The positions in a state of locals whose end a trace took for unobservable."""
     entries: tuple[ReferenceType[Entry], ...] = ()
+    ran_eagerly: bool = False
+    """A first call has run eagerly, as the stance `eager_then_compile` wants it."""
 
     @classmethod
     def of(cls, target: Target, options: Options) -> PooledPlace:
         patience = float("inf") if options.fullgraph else PATIENCE
-        shapes = Shapes(options.dynamic, options.captures_data, options.fullgraph, patience)
+        facts = options.dynamic, options.captures_data, options.fullgraph, patience
+        shapes = Shapes(*facts, static_types=options.static_types)
         return cls(target, shapes, deque(maxlen=options.recompile_limit))
 
     def lookup(self, key: Hashable, state: Sequence[object]) -> Entry | None:

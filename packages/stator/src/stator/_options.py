@@ -18,6 +18,7 @@ from stator_variables import DEFAULT_HANDLERS, Space, SymbolicDomain
 from stator import _module
 from stator._stress import MODES, is_mode, stressed
 from stator._telling import tell_later
+from stator._torch_settings import dynamic_by_settings, setting, warn_of_settings
 from stator.errors import InvalidOption, InvalidUse, backend_boundary
 
 
@@ -114,6 +115,9 @@ OURS = (
 )
 
 
+TOTAL_LIMIT = 64
+
+
 @attrs.frozen
 class Options:
     """One compilation's settings. `backend` is configured already."""
@@ -139,6 +143,10 @@ class Options:
     key: int = attrs.field(init=False, eq=False, repr=False)
     """The identity of the backend, which may be one that cannot be hashed; the options keep it alive."""
 
+    total_limit: int = attrs.field(default=TOTAL_LIMIT, kw_only=True)
+    """Entries that are made for one object at one place, those that were dropped included."""
+    static_types: frozenset[type] = attrs.field(default=frozenset(), kw_only=True)
+    """Types of numbers that are constants, whether they change or not."""
     name: str = attrs.field(default="", kw_only=True)
     """The name in reports and warnings, in place of that of the function."""
     sharing: Hashable = attrs.field(default=None, kw_only=True, eq=False, repr=False)
@@ -179,6 +187,9 @@ def make_options(  # `compile` hands on what it was given, in its own order
     ours.setdefault("check", os.environ.get("STATOR_CHECK") == "1")
     if recompile_limit is not None:
         ours["recompile_limit"] = recompile_limit
+    ours = {**_from_settings_of_torch(), **ours}
+    dynamic = dynamic_by_settings() if dynamic is None else dynamic
+    warn_of_settings()
     _check_types(fullgraph, dynamic, ours)
     if not isinstance(backend, str) and not callable(backend):
         raise InvalidUse(
@@ -193,6 +204,28 @@ def make_options(  # `compile` hands on what it was given, in its own order
     return Options(
         configured, fullgraph, dynamic, stack or Stack(), **ours, name=name or "", sharing=sharing
     )
+
+
+def with_backend(options: Options, backend: str | Callable[..., Any]) -> Options:
+    """Return the same options with another backend, in its default mode."""
+    with backend_boundary():
+        found = lookup(backend)
+    sharing = None if options.sharing is None else (_identity(found), options.sharing)
+    return attrs.evolve(options, backend=found, sharing=sharing)
+
+
+def _from_settings_of_torch() -> dict[str, Any]:
+    """Return options for the settings of `torch._dynamo.config` that the program has changed."""
+    captures = setting("capture_scalar_outputs") or setting("capture_dynamic_output_shape_ops")
+    static = [cls for cls in (int, float) if setting(f"specialize_{cls.__name__}")]
+    found = {
+        "recompile_limit": setting("recompile_limit"),
+        "total_limit": setting("accumulated_recompile_limit"),
+        "fallback": setting("suppress_errors") or None,
+        "capture_data": captures or None,
+        "static_types": frozenset(static) or None,
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _identity(backend: Any) -> Hashable:
@@ -227,7 +260,7 @@ def _check_types(fullgraph: Any, dynamic: Any, ours: Mapping[str, Any]) -> None:
     flags = {
         "recompile_limit": 1,
         "break_everywhere": False,
-        **ours,
+        **{name: value for name, value in ours.items() if name in OURS},
         "fullgraph": fullgraph,
         "dynamic": dynamic,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import threading
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,14 +25,16 @@ from stator._known_graph import KnownGraph
 from stator._lazy import make_parameters
 from stator._local_ends import observed_ends
 from stator._making import is_making, making
-from stator._options import Options
+from stator._options import Options, with_backend
 from stator._release import without_frames
 from stator._retrace import Retrace
+from stator._stance import DEFAULT_STANCE, stance
 from stator._target import Root, Target
 from stator._telling import RUNNERS, tell, tell_later, untold
+from stator._torch_settings import setting
 from stator._trace import trace
 from stator._traceback import OWN_CODES
-from stator.errors import BackendFailed, SourceSpan, Unsupported
+from stator.errors import BackendFailed, InvalidUse, SourceSpan, Unsupported
 
 NOTHING_AFTER = "replaced-builtin"
 """The reason of a break after which no code of ours could run: the whole runs plainly."""
@@ -73,6 +75,7 @@ class Region:
         factory=lambda: [NOTHING]
     )  # one item: the entry of `root` used last
     places: dict[Point, Place] = attrs.field(factory=dict)
+    forced: dict[int, Region] = attrs.field(factory=dict)  # for backends that a stance forced
     graphs: dict[Hashable, KnownGraph] = attrs.field(factory=dict)  # those that were compiled
     _lock: Any = attrs.field(factory=threading.Lock)
 
@@ -86,7 +89,24 @@ class Region:
     # -- running ------------------------------------------------------------------------------------------------------
     def run(self, state: tuple[Any, ...]) -> Any:
         """Call the compiled function: no entry was found by the fast way."""
+        now = stance()
+        if now.backend is not None:
+            other = self._with_backend(now.backend)
+            return other.finish(other.enter(other.root, state))
+        if now.name == "force_eager":
+            return Plainly(self.root.target, state).run()
         return self.finish(self.enter(self.root, state))
+
+    def _with_backend(self, backend: str | Callable[..., Any]) -> Region:
+        """Return the region that takes the place of this one while a stance forces a backend."""
+        options = with_backend(self.options, backend)
+        if options.key not in self.forced:
+            self.forced[options.key] = Region.of(self.pool.root, options)
+        return self.forced[options.key]
+
+    def forget_newest(self) -> None:
+        """Let each call come here until an entry is remembered again."""
+        self.newest[0] = NOTHING
 
     def finish(self, result: Any) -> Any:
         """Drive what an entry gave to the end."""
@@ -152,14 +172,15 @@ class Region:
     ) -> Any:
         key = key or self._key(place, state)
         entry = place.cache.lookup(key, state, failed)
-        if entry is None and not place.cache.is_full(key) and not _must_not_compile(place, state):
+        if entry is None and not place.cache.is_full(key) and self._may_compile(place, state, key):
             if place is self.root:
                 make_parameters(place.target, state)
             entry = place.cache.get_or_make(key, state, lambda: self._pooled(place, state, key))
             if entry is not None and not entry.data.made_calls and not entry.guards.check(*state):
                 entry = None  # while it was made, another thread or the collector changed what it stands on
         if entry is None:
-            if self._refuses(place) and place.cache.is_full(key):
+            raises = self._refuses(place) or setting("fail_on_recompile_limit_hit")
+            if raises and place.cache.is_full(key):
                 raise _past_limit(place.cache, key, state)
             return Plainly(place.target, state)
         if self._breaks_once(place, entry):
@@ -169,6 +190,22 @@ class Region:
         if place is self.root:
             self._remember(place, key, entry)
         return _first_run(entry, state) if entry.data.made_calls else entry.run(*state)
+
+    def _may_compile(self, place: Place, state: tuple[Any, ...], key: Hashable) -> bool:
+        """Return whether a call that no entry accepts is compiled. Raises InvalidUse where that is an error."""
+        if _must_not_compile(place, state):
+            return False
+        name = stance().name
+        is_recompile = bool(place.cache.entries(key)) and setting("error_on_recompile")
+        if name == "fail_on_recompile" or is_recompile:
+            raise _recompiled(place.cache, key, state)
+        delays = name.endswith("eager_then_compile") and place is self.root
+        if delays and not place.shared.ran_eagerly:
+            place.shared.ran_eagerly = True
+            named = zip(place.target.parameters, state, strict=True)
+            place.shared.shapes.observe(dict(named))
+            return False
+        return name != "eager_on_recompile"
 
     def _breaks_once(self, place: Place, entry: Entry) -> bool:
         """Return True if the cause of the break at the end of an entry is gone when it has run: the next call traces
@@ -183,7 +220,7 @@ class Region:
         """Let the wrapper try the entry first, unless calls alternate among several: then the cache finds it sooner."""
         repeated = place.recent is entry or len(place.cache.entries(key)) <= 2
         place.recent = entry
-        self.newest[0] = entry if repeated else NOTHING
+        self.newest[0] = entry if repeated and stance() is DEFAULT_STANCE else NOTHING
         if place is not self.root:  # reset meanwhile by another thread
             self.newest[0] = NOTHING
 
@@ -310,6 +347,7 @@ class Region:
         self.newest[0] = NOTHING
         self.places.clear()
         self.graphs.clear()
+        self.forced.clear()
 
 
 def _first_run(entry: Entry, state: tuple[Any, ...]) -> Any:
@@ -323,8 +361,10 @@ def _first_run(entry: Entry, state: tuple[Any, ...]) -> Any:
 
 def _place(pool: EntryPool, point: Point | None, *, under_modes: bool = False) -> Place:
     options, shared = pool.options, pool.place_of(point, under_modes=under_modes)
-    warn = None if options.fullgraph else tell_later
-    cache = Cache(shared.target.name, options.recompile_limit, warn=warn)
+    raises = options.fullgraph or setting("fail_on_recompile_limit_hit")
+    warn = None if raises else tell_later
+    limits = options.recompile_limit, options.total_limit
+    cache = Cache(shared.target.name, *limits, warn=warn)
     return Place(shared, shared.target, cache)
 
 
@@ -351,6 +391,14 @@ _RUNNING = (Region.run, Region.enter, Region._entered, Region.finish, Region.dis
 OWN_CODES.update(passed_over(*_RUNNING, Plainly.run, make_parameters))
 passed_over(Region._enter_under_modes, _first_run)
 RUNNERS.add(Region.finish.__code__)
+
+
+def _recompiled(cache: Cache, key: Hashable, state: tuple[Any, ...]) -> InvalidUse:
+    """The error of a call that is to be compiled while the stance or a setting of torch forbids it."""
+    reasons = [str(reason) for reason in cache.reasons(state, key)]
+    text = f"{cache.name} has no entry for this call, and must not be compiled again"
+    hint = "call it with the same kinds of arguments before, or change the stance"
+    return InvalidUse("\n".join([text, *reasons]), hint)
 
 
 def _past_limit(cache: Cache, key: Hashable, state: tuple[Any, ...]) -> Unsupported:

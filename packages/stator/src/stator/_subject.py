@@ -10,13 +10,14 @@ from typing import Any
 import torch
 from torch._ops import OperatorBase, OpOverloadPacket
 
-from stator._control import REGIONS, call_name, is_disabled, python_call
+from stator._control import call_name, is_disabled, python_call
 from stator._interoperation import show_callable_to_dynamo
 from stator._module import CompiledModule, InPlace, compiled_module, put_in_place
 from stator._options import Options
 from stator._oracle import Oracle
 from stator._region import Region
 from stator._report import LiveReport
+from stator._stance import REGIONS
 from stator._target import Root
 from stator._telling import depth_of_the_user
 from stator._wrapper import make_wrapper, original_of, region_of
