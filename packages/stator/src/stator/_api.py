@@ -1,4 +1,5 @@
-"""`stator.compile` and `stator.compile_in_place`: what to compile comes first, how is said by keywords."""
+"""`stator.compile` and `stator.compile_in_place`: the subject first, everything else as
+keywords."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, TypeVar, Unpack, overload
@@ -96,10 +97,11 @@ def compile_in_place(
     shapes_spec: None = None,
     stack: Stack | None = None,
 ) -> M:
-    """Compile a module without making another object, as `torch.nn.Module.compile` does: `module(...)` runs compiled.
+    """Compile a module without making another object, as `torch.nn.Module.compile` does:
+    `module(...)` runs compiled.
 
-    Gives the module back. Copies of it, pickled or not, run plainly. Compiled code that calls it goes on inside it.
-    Compiling in place again replaces what was compiled before.
+    Gives the module back. Copies of it, pickled or not, run plainly. Compiled code that calls it
+    goes on inside it. Compiling in place again replaces what was compiled before.
     """
     if not isinstance(module, torch.nn.Module):
         raise InvalidUse(

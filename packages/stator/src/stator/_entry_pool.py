@@ -29,7 +29,7 @@ from stator_guards import Entry
 from stator._call_history import CallHistory
 from stator._dynamic import Shapes
 from stator._options import Options
-from stator._raising import RaisingSite
+from stator._raising_site import RaisingSite
 from stator._target import Continuation, Root, Target
 from stator.errors import Unsupported
 
@@ -98,7 +98,7 @@ class EntryPool:
     """The key by which others find the pool; None: nobody does."""
     places: dict[tuple[Point | None, bool], PooledPlace] = attrs.field(factory=dict)
     sites: dict[tuple[Point, str], Site] = attrs.field(factory=dict)
-    """By Point and what the program raises there."""
+    """Sites by their Point and the exception that the program raises there."""
     missed: list[Unsupported] = attrs.field(factory=list)
     """Exceptions that were expected and did not come."""
     history: CallHistory = attrs.field(factory=CallHistory)

@@ -11,26 +11,31 @@ from typing import Any
 import attrs
 import torch
 from stator_backends import AmbientState, ordinary_signal_handlers
-from stator_bytecode import CallSite, Goto, Point, Rest, drive, passed_over
+from stator_bytecode import CallSite, Goto, InnermostFrames, Point, drive, passed_over
 from stator_guards import Cache, Entry
 from stator_variables import REPLACEABLE, can_be_taken, give_back, taken
 from torch.autograd import forward_ad
 
 from stator._call_history import CallEvidence, FirstRuns, visible_calls
+from stator._compilation_flag import compiling, is_compiling
+from stator._deferred_warning import (
+    RUNNERS,
+    defer_warning,
+    deferred_warnings,
+    show_deferred_warnings,
+)
 from stator._dynamic import recorded
 from stator._entry import FloatsNeeded, finishing_entry, make_entry
 from stator._entry_pool import EntryPool, PooledPlace, pool_of, renewed
-from stator._fallback import Plainly, Remainder
+from stator._fallback import EagerFallback, Remainder
 from stator._known_graph import KnownGraph
 from stator._lazy import make_parameters
 from stator._local_ends import observed_ends
-from stator._making import is_making, making
 from stator._options import Options, with_backend
 from stator._release import without_frames
 from stator._retrace import Retrace
 from stator._stance import DEFAULT_STANCE, stance
 from stator._target import Root, Target
-from stator._telling import RUNNERS, tell, tell_later, untold
 from stator._torch_settings import setting
 from stator._trace import trace
 from stator._traceback import OWN_CODES
@@ -44,16 +49,15 @@ whole: an entry for one is of no use to the next, which finds other classes and 
 
 
 @attrs.define(eq=False)
-class Place:
+class CompiledTarget:
     """The entries of one compiled object for one target."""
 
     shared: PooledPlace
     target: Target
     cache: Cache
     newest: dict[Hashable, Entry] = attrs.field(factory=dict)  # for each key the entry used last
-    under_modes: list[Place] = attrs.field(
-        factory=list
-    )  # at most one: the same, for calls under function modes
+    # at most one: the same, for calls under function modes
+    under_modes: list[CompiledTarget] = attrs.field(factory=list)
     recent: Entry | None = None  # the entry used last
     passed: set[SourceSpan] = attrs.field(factory=set)  # breaks that were to come only once
     lazy_calls: int = 0  # calls that ran eagerly because they initialize lazy modules
@@ -66,15 +70,15 @@ NOTHING = Entry(_NEVER, run=lambda *state: None)
 
 @attrs.define(eq=False)
 class Region:
-    """`run(state)` is the compiled function; the wrapper tries the entry in `newest` before, without a call of ours."""
+    """`run(state)` is the compiled function; the wrapper tries the entry in `newest` before,
+    without a call of ours."""
 
     pool: EntryPool
     options: Options
-    root: Place
-    newest: list[Entry] = attrs.field(
-        factory=lambda: [NOTHING]
-    )  # one item: the entry of `root` used last
-    places: dict[Point, Place] = attrs.field(factory=dict)
+    root: CompiledTarget
+    # one item: the entry of `root` used last
+    newest: list[Entry] = attrs.field(factory=lambda: [NOTHING])
+    places: dict[Point, CompiledTarget] = attrs.field(factory=dict)
     forced: dict[int, Region] = attrs.field(factory=dict)  # for backends that a stance forced
     graphs: dict[Hashable, KnownGraph] = attrs.field(factory=dict)  # those that were compiled
     _lock: Any = attrs.field(factory=threading.Lock)
@@ -86,7 +90,7 @@ class Region:
         pool.users.add(made)
         return made
 
-    # -- running ------------------------------------------------------------------------------------------------------
+    # -- running -----------------------------------------------------------------------------------
     def run(self, state: tuple[Any, ...]) -> Any:
         """Call the compiled function: no entry was found by the fast way."""
         now = stance()
@@ -94,7 +98,7 @@ class Region:
             other = self._with_backend(now.backend)
             return other.finish(other.enter(other.root, state))
         if now.name == "force_eager":
-            return Plainly(self.root.target, state).run()
+            return EagerFallback(self.root.target, state).run()
         return self.finish(self.enter(self.root, state))
 
     def _with_backend(self, backend: str | Callable[..., Any]) -> Region:
@@ -112,15 +116,16 @@ class Region:
         """Drive what an entry gave to the end."""
         if type(result) is Goto:
             result = drive(result.site, result.take(), self.dispatch)
-        elif type(result) is Plainly:
+        elif type(result) is EagerFallback:
             result = result.run()
-        if untold.waiting:
-            tell()
+        if deferred_warnings.waiting:
+            show_deferred_warnings()
         return result
 
     def dispatch(self, point: Point, state: list[Any]) -> Any:
-        """The continuation at `point`: a value, or the next Goto. Tries the entry used there last before all else, as
-        the wrapper does for the root: its guards do not hold under modes and in other tracers."""
+        """The continuation at `point`: a value, or the next Goto. Tries the entry used there last
+        before all else, as the wrapper does for the root: its guards do not hold under modes and in
+        other tracers."""
         values = tuple(state)
         state.clear()
         place = self.places.get(point) or self.place_of(point)
@@ -133,29 +138,31 @@ class Region:
         else:
             result = self.enter(place, values, key, entry)
         del values
-        return result.run() if type(result) is Plainly else result
+        return result.run() if type(result) is EagerFallback else result
 
     def enter(
         self,
-        place: Place,
+        place: CompiledTarget,
         state: tuple[Any, ...],
         key: Hashable = None,
         failed: Entry = NOTHING,
     ) -> Any:
-        """Run the entry for a state: `key` if that is known already, and not `failed`, whose guards do not hold."""
+        """Run the entry for a state: `key` if that is known already, and not `failed`, whose guards
+        do not hold."""
         if _len_function_stack() and can_be_taken() and not is_foreign_below():
             return self._enter_under_modes(place, state)
         return self._entered(place, state, key, failed)
 
-    def _enter_under_modes(self, place: Place, state: tuple[Any, ...]) -> Any:
-        """An entry puts modes back itself, those that are then entered; what runs plainly finds them as they were."""
+    def _enter_under_modes(self, place: CompiledTarget, state: tuple[Any, ...]) -> Any:
+        """An entry puts modes back itself, those that are then entered; what runs plainly finds
+        them as they were."""
         with taken() as modes:
             result = self._entered(self._under_modes(place), state)
-            if type(result) is Plainly:
+            if type(result) is EagerFallback:
                 give_back(modes)
             return result
 
-    def _under_modes(self, place: Place) -> Place:
+    def _under_modes(self, place: CompiledTarget) -> CompiledTarget:
         with self._lock:
             if not place.under_modes:
                 target = place.target
@@ -165,7 +172,7 @@ class Region:
 
     def _entered(
         self,
-        place: Place,
+        place: CompiledTarget,
         state: tuple[Any, ...],
         key: Hashable = None,
         failed: Entry = NOTHING,
@@ -177,12 +184,13 @@ class Region:
                 make_parameters(place.target, state)
             entry = place.cache.get_or_make(key, state, lambda: self._pooled(place, state, key))
             if entry is not None and not entry.data.made_calls and not entry.guards.check(*state):
-                entry = None  # while it was made, another thread or the collector changed what it stands on
+                # while it was made, another thread or the collector changed what it stands on
+                entry = None
         if entry is None:
             raises = self._refuses(place) or setting("fail_on_recompile_limit_hit")
             if raises and place.cache.is_full(key):
                 raise _past_limit(place.cache, key, state)
-            return Plainly(place.target, state)
+            return EagerFallback(place.target, state)
         if self._breaks_once(place, entry):
             place.cache.remove(entry)
             return entry.run(*state)
@@ -191,7 +199,7 @@ class Region:
             self._remember(place, key, entry)
         return _first_run(entry, state) if entry.data.made_calls else entry.run(*state)
 
-    def _may_compile(self, place: Place, state: tuple[Any, ...], key: Hashable) -> bool:
+    def _may_compile(self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable) -> bool:
         """Return whether a call that no entry accepts is compiled. Raises InvalidUse where that is an error."""
         if _must_not_compile(place, state):
             return False
@@ -207,7 +215,7 @@ class Region:
             return False
         return name != "eager_on_recompile"
 
-    def _breaks_once(self, place: Place, entry: Entry) -> bool:
+    def _breaks_once(self, place: CompiledTarget, entry: Entry) -> bool:
         """Return True if the cause of the break at the end of an entry is gone when it has run: the next call traces
         again, once for each such break, since the cause may return (a cache that is cleared)."""
         reason = entry.data.reason
@@ -216,20 +224,21 @@ class Region:
         place.passed.add(reason.where)
         return True
 
-    def _remember(self, place: Place, key: Hashable, entry: Entry) -> None:
-        """Let the wrapper try the entry first, unless calls alternate among several: then the cache finds it sooner."""
+    def _remember(self, place: CompiledTarget, key: Hashable, entry: Entry) -> None:
+        """Let the wrapper try the entry first, unless calls alternate among several: then the cache
+        finds it sooner."""
         repeated = place.recent is entry or len(place.cache.entries(key)) <= 2
         place.recent = entry
         self.newest[0] = entry if repeated and stance() is DEFAULT_STANCE else NOTHING
         if place is not self.root:  # reset meanwhile by another thread
             self.newest[0] = NOTHING
 
-    def _key(self, place: Place, state: tuple[Any, ...]) -> Hashable:
+    def _key(self, place: CompiledTarget, state: tuple[Any, ...]) -> Hashable:
         ending = observed_ends(state, place.shared.ending) if place.shared.ending else ()
         return (self.options.key, ending) if ending else self.options.key
 
     # -- making -------------------------------------------------------------------------------------------------------
-    def _pooled(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
+    def _pooled(self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable) -> Entry | None:
         """Take the entry of another compiled object, or make one that others may take."""
         shared = place.shared
         with self.pool.lock:
@@ -239,8 +248,8 @@ class Region:
                 shared.add(made)
             return made
 
-    def _make(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
-        with making(), ordinary_signal_handlers():
+    def _make(self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable) -> Entry | None:
+        with compiling(), ordinary_signal_handlers():
             if (entry := self._finishing(place, state, key)) is not None:
                 return entry
             try:
@@ -249,7 +258,7 @@ class Region:
                 place.shared.shapes.static_floats = True
                 return self._made(place, state, key)
 
-    def _made(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
+    def _made(self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable) -> Entry | None:
         ambient = AmbientState.capture()
         named = dict(zip(place.target.parameters, state, strict=True))
         shapes = place.shared.shapes.policy(named)
@@ -265,9 +274,8 @@ class Region:
                     raise traced.reason
                 expected = traced.raises if traced.leaves else ""
                 site = None if traced.point is None else self.pool.site_of(traced.point, expected)
-                place.shared.ending = tuple(
-                    sorted({*place.shared.ending, *traced.emitter.t.ended_locals})
-                )
+                ended = {*place.shared.ending, *traced.emitter.t.ended_locals}
+                place.shared.ending = tuple(sorted(ended))
                 retrace = Retrace(place.target, self.options, again)
                 entry = make_entry(traced, retrace, site, ambient, key, self.graphs)
                 self._count_calls(traced.calls, entry)
@@ -286,7 +294,9 @@ class Region:
                 raise
             place.shared.refused.append(Unsupported("backend-failed", str(failure)))
         finally:
-            named.clear()  # the policy asks it while tracing; what was traced may outlive this call, the state must not
+            # read by the policy while tracing; the result of the trace may outlive this call, the
+            # state must not
+            named.clear()
         return None
 
     def _count_calls(self, calls: CallEvidence, entry: Entry) -> None:
@@ -301,7 +311,9 @@ class Region:
                 if any(site == other for _, other in visible_calls(point.frames)):
                     self.places.pop(point, None)
 
-    def _finishing(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
+    def _finishing(
+        self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable
+    ) -> Entry | None:
         """The entry that leaves a native call to Python; None outside of such calls."""
         target, known = place.target, self.pool.history.native
         if isinstance(target, Root):
@@ -311,7 +323,7 @@ class Region:
         for site in self.pool.history.native - known:
             self.pool.forget_call(site)
         try:
-            remainder = Remainder(Rest(target.point, first))
+            remainder = Remainder(InnermostFrames(target.point, first))
         except Unsupported:
             return None  # a generator, say: this round of it is traced
         layout = target.point.frames[first]
@@ -319,17 +331,18 @@ class Region:
         reason = Unsupported("native-call", detail, "", layout.code.span(layout.pc))
         return finishing_entry(target, remainder, self.options, key, reason)
 
-    def _refuses(self, place: Place) -> bool:
-        """`fullgraph` promises one graph or an error. What comes after lets out an exception: the effects are done."""
+    def _refuses(self, place: CompiledTarget) -> bool:
+        """`fullgraph` promises one graph or an error. What comes after lets out an exception: the
+        effects are done."""
         return self.options.fullgraph and isinstance(place.target, Root)
 
-    def place_of(self, point: Point) -> Place:
+    def place_of(self, point: Point) -> CompiledTarget:
         if (found := self.places.get(point)) is None:
             with self._lock:
                 found = self.places.setdefault(point, _place(self.pool, point))
         return found
 
-    def all_places(self) -> list[Place]:
+    def all_places(self) -> list[CompiledTarget]:
         places = [self.root, *self.places.values()]
         return [each for place in places for each in (place, *place.under_modes)]
 
@@ -351,44 +364,45 @@ class Region:
 
 
 def _first_run(entry: Entry, state: tuple[Any, ...]) -> Any:
-    """Run an entry whose trace made calls of cached functions. Its guards hold only then; to check them once plans how
-    they are watched, which the second call would have to do."""
+    """Run an entry whose trace made calls of cached functions. Its guards hold only then; to check
+    them once plans how they are watched, which the second call would have to do."""
     entry.data.made_calls = False
     result = entry.run(*state)
     entry.guards.check(*state)
     return result
 
 
-def _place(pool: EntryPool, point: Point | None, *, under_modes: bool = False) -> Place:
+def _place(pool: EntryPool, point: Point | None, *, under_modes: bool = False) -> CompiledTarget:
     options, shared = pool.options, pool.place_of(point, under_modes=under_modes)
     raises = options.fullgraph or setting("fail_on_recompile_limit_hit")
-    warn = None if raises else tell_later
+    warn = None if raises else defer_warning
     limits = options.recompile_limit, options.total_limit
     cache = Cache(shared.target.name, *limits, warn=warn)
-    return Place(shared, shared.target, cache)
+    return CompiledTarget(shared, shared.target, cache)
 
 
-def _initializes(reason: Unsupported | None, place: Place) -> bool:
-    """Return True if the trace ended where a lazy module makes its parameters, and count the call."""
+def _initializes(reason: Unsupported | None, place: CompiledTarget) -> bool:
+    """Return True if the trace ended where a lazy module makes its parameters, and count the
+    call."""
     if reason is None or reason.reason != LAZY or place.lazy_calls >= LAZY_CALLS:
         return False
     place.lazy_calls += 1
     return True
 
 
-def _must_not_compile(place: Place, state: tuple[Any, ...]) -> bool:
+def _must_not_compile(place: CompiledTarget, state: tuple[Any, ...]) -> bool:
     """Return whether a call that no entry accepts runs eagerly."""
     return bool(
         place.shared.refused
         or place.target.is_stale(state)
-        or is_making()
+        or is_compiling()
         or is_foreign_call()
         or has_others()
     )
 
 
 _RUNNING = (Region.run, Region.enter, Region._entered, Region.finish, Region.dispatch)
-OWN_CODES.update(passed_over(*_RUNNING, Plainly.run, make_parameters))
+OWN_CODES.update(passed_over(*_RUNNING, EagerFallback.run, make_parameters))
 passed_over(Region._enter_under_modes, _first_run)
 RUNNERS.add(Region.finish.__code__)
 
@@ -415,15 +429,16 @@ def _past_limit(cache: Cache, key: Hashable, state: tuple[Any, ...]) -> Unsuppor
     )
 
 
-# Calls from inside another tracer or mode: those are run plainly, so that the other one sees every operation; so are
-# those under forward-mode derivatives, which what a compiler makes of a graph does not have.
+# Calls from inside another tracer or mode: those are run plainly, so that the other one sees every
+# operation; so are those under forward-mode derivatives, which what a compiler makes of a graph
+# does not have.
 
 _len_function_stack: Any = torch._C._len_torch_function_stack
 
 
 def is_foreign_call() -> bool:
-    """Whether a torch function or dispatch mode, a functorch transform, a dual level or torch.jit's tracer is at work
-    here."""
+    """Return True inside a torch function or dispatch mode, a functorch transform, a dual level, or
+    torch.jit's tracer."""
     return _len_function_stack() > 0 or is_foreign_below()
 
 
@@ -435,7 +450,7 @@ _OWN = {
 
 
 def has_others() -> bool:
-    """Whether somebody has replaced builtins that tracing calls, `sum` say."""
+    """Return True if a builtin that tracing calls, such as `sum`, has been replaced."""
     return not _OWN.items() <= vars(builtins).items()
 
 

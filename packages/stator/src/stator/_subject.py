@@ -1,4 +1,5 @@
-"""What can be compiled, each kind in its way: functions, methods, modules, classes, partials and other callables."""
+"""The subjects of a compilation: functions, methods, modules, classes, partials and other
+callables."""
 
 import functools
 import inspect
@@ -11,6 +12,7 @@ import torch
 from torch._ops import OperatorBase, OpOverloadPacket
 
 from stator._control import call_name, is_disabled, python_call
+from stator._deferred_warning import depth_of_the_user
 from stator._interoperation import show_callable_to_dynamo
 from stator._module import CompiledModule, InPlace, compiled_module, put_in_place
 from stator._options import Options
@@ -19,7 +21,6 @@ from stator._region import Region
 from stator._report import LiveReport
 from stator._stance import REGIONS
 from stator._target import Root
-from stator._telling import depth_of_the_user
 from stator._wrapper import make_wrapper, original_of, region_of
 from stator.errors import InvalidUse
 
@@ -102,7 +103,8 @@ def _module(module: torch.nn.Module, options: Options) -> Any:
 def in_place(module: torch.nn.Module, options: Options) -> None:
     """Compile a module without making another one."""
     if type(module).__call__ is not torch.nn.Module.__call__:
-        problem = f"{type(module).__qualname__} has a __call__ of its own, which would not look for compiled code"
+        name = type(module).__qualname__
+        problem = f"{name} has a __call__ of its own, which would not run the compiled code"
         raise InvalidUse(
             f"cannot compile in place: {problem}", "use stator.compile, and call what it gives"
         )
@@ -110,7 +112,8 @@ def in_place(module: torch.nn.Module, options: Options) -> None:
 
 
 def _compiled_call(cls: type, options: Options) -> Any:
-    """Make the wrapper of a class's call. `Module._call_impl` is reported as the `forward` it runs."""
+    """Make the wrapper of a class's call. `Module._call_impl` is reported as the `forward` it
+    runs."""
     attribute = call_name(cls) or "_call_impl"
     called = "forward" if attribute == "_call_impl" else attribute
     name = f"{cls.__qualname__}.{called}"
@@ -186,7 +189,7 @@ def region_in(subject: Any) -> Region:
 
 
 def _next_inside(subject: Any) -> Any:
-    """What `subject` runs: one step towards the wrapper."""
+    """Return the object that `subject` runs: one step towards the wrapper."""
     if isinstance(subject, CompiledModule):
         return subject._stator_call
     if isinstance(subject, torch.nn.Module):

@@ -1,4 +1,5 @@
-"""What is compiled: a function from its start, or a continuation from the Point where a break left it."""
+"""The target of a compilation: a function from its start, or a continuation from the Point of a
+break."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ class Root:
 
     @property
     def identity(self) -> tuple[int, int]:
-        """What is equal for functions that share entries, while this root exists."""
+        """A key that is equal for functions which share entries, while this root exists."""
         return (id(self.code) if self.fn is None else id(self.fn)), id(self.namespace)
 
     def is_stale(self, state: tuple[Any, ...]) -> bool:
@@ -151,7 +152,8 @@ class Continuation:
         )
 
     def plain(self) -> Callable[..., Any]:
-        """Made once: past the recompile limit every call wants it."""
+        """Return the native continuation. It is made once, as every call past the recompile limit
+        needs it."""
         if not self._plain:
             self._plain.append(plain(self.point))
         return self._plain[0]
@@ -172,7 +174,8 @@ _OWN_NAMES = re.compile(r"g|before|error|torch|v\d+|r\d+_\d+|\w*_\d+")
 
 
 def entry_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Parameters of an entry, named after the program's, none of them a name that the entry's text uses itself."""
+    """Parameters of an entry, named after the program's, none of them a name that the entry's text
+    uses itself."""
     found: list[str] = []
     for index, name in enumerate(names):
         free = name if name.isidentifier() else f"argument{index}"
@@ -193,7 +196,8 @@ def wrap_state(
     state: tuple[Any, ...],
     descriptions: Callable[[], tuple[str, ...]],
 ) -> list[Any]:
-    """Return trackers of the flat state; messages have the descriptions, which are made on demand."""
+    """Return trackers of the flat state; messages have the descriptions, which are made on
+    demand."""
     trackers = []
     for index, (name, value) in enumerate(zip(parameters, state, strict=True)):
         source = ParameterSource(name, shown=partial(_item_of, descriptions, index))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from stator._telling import tell_later
+from stator._deferred_warning import defer_warning
 
 MODULE = "torch._dynamo.config"
 
@@ -26,7 +26,7 @@ TAKING_EFFECT = {
     "error_on_recompile": "the stance `fail_on_recompile`, once an object has an entry",
     "fail_on_recompile_limit_hit": "a call past the limit raises",
 }
-"""What each does here."""
+"""The effect of each in stator."""
 
 WITHOUT_EFFECT = frozenset(
     """
@@ -77,4 +77,4 @@ def warn_of_settings() -> None:
     if found:
         _warned.update(found)
         names = ", ".join(f"{MODULE}.{name}" for name in found)
-        tell_later(UserWarning(f"stator does not follow these settings: {names}"))
+        defer_warning(UserWarning(f"stator does not follow these settings: {names}"))

@@ -1,4 +1,5 @@
-"""The function a user gets back: the signature of the original, the guards of the newest entry, then that entry.
+"""The function a user gets back: the signature of the original, the guards of the newest entry,
+then that entry.
 
 For `def f(x, y=1)` the text is
 
@@ -9,7 +10,7 @@ For `def f(x, y=1)` the text is
             if not entry.guards.check(x, y):
                 return run((x, y,))
             result = entry.run(x, y)
-            if type(result) is Goto or type(result) is Plainly:
+            if type(result) is Goto or type(result) is EagerFallback:
                 return finish(result)
             return result
         except BaseException as error:
@@ -32,18 +33,29 @@ from typing import Any, Protocol
 from stator_bytecode import PASSED_OVER, Goto
 from stator_guards import Entry, load_source
 
-from stator._fallback import Plainly
+from stator._fallback import EagerFallback
 from stator._interoperation import show_to_dynamo
 from stator._region import Region
 from stator._target import Root, parameters_of
 from stator._traceback import WRAPPERS, hide
 
 ORIGINAL = "__stator_original__"
-"""In the globals of a wrapper, the function it was made for. `functools.wraps` copies attributes, but no globals."""
+"""The key, in the globals of a wrapper, of the function it was made for. `functools.wraps` copies
+attributes, not globals."""
 
 REGION = "__stator_region__"
 
-_GLOBALS = ("Unset", "default", "original", "newest", "run", "Goto", "Plainly", "finish", "hide")
+_GLOBALS = (
+    "Unset",
+    "default",
+    "original",
+    "newest",
+    "run",
+    "Goto",
+    "EagerFallback",
+    "finish",
+    "hide",
+)
 _LOCALS = ("entry", "result", "error")
 _BUILTINS = {"type": type, "BaseException": BaseException}
 
@@ -55,7 +67,7 @@ def {function}({signature}):
         if not {entry}.guards.check({arguments}):
             return {run}(({state}))
         {result} = {entry}.run({arguments})
-        if {type}({result}) is {Goto} or {type}({result}) is {Plainly}:
+        if {type}({result}) is {Goto} or {type}({result}) is {EagerFallback}:
             return {finish}({result})
         return {result}
     except {BaseException} as {error}:
@@ -65,7 +77,8 @@ def {function}({signature}):
 
 
 class _Unset:
-    """What a parameter of a wrapper holds when its default is meant."""
+    """The default of a wrapper's parameter, replaced by the current default of the original on each
+    call."""
 
     def __repr__(self) -> str:
         return "<the default of the original>"
@@ -75,7 +88,7 @@ Unset = _Unset()
 
 
 class Runner(Protocol):
-    """What a wrapper calls: a region, or something around one."""
+    """The callee of a wrapper: a region, or an object around one."""
 
     @property
     def newest(self) -> list[Entry]: ...
@@ -98,15 +111,14 @@ def make_wrapper(
     made.__kwdefaults__ = dict.fromkeys(fn.__kwdefaults__ or (), Unset)
     functools.update_wrapper(made, fn)
     show_to_dynamo(made, fn)
-    if not hasattr(fn, "__wrapped__") and not hasattr(
-        fn, "__signature__"
-    ):  # then that is what is asked
+    # `inspect.signature` reads these first
+    if not hasattr(fn, "__wrapped__") and not hasattr(fn, "__signature__"):
         setattr(made, "__signature__", SignatureOf(fn))
     return made
 
 
 class SignatureOf(inspect.Signature):
-    """That of a function as it is now: its defaults may change."""
+    """The signature of a function, computed on each access, since its defaults may change."""
 
     __slots__ = ("_fn",)
 
@@ -141,7 +153,17 @@ def region_of(fn: Any) -> Region | None:
 
 
 def _load(fn: FunctionType, runner: Runner, root: Root, region: Region | None) -> FunctionType:
-    values = (Unset, default_of, fn, runner.newest, runner.run, Goto, Plainly, runner.finish, hide)
+    values = (
+        Unset,
+        default_of,
+        fn,
+        runner.newest,
+        runner.run,
+        Goto,
+        EagerFallback,
+        runner.finish,
+        hide,
+    )
     names = _unlike(parameters_of(fn.__code__), (*_GLOBALS, *_LOCALS, *_BUILTINS))
     code = _code(fn, names, root, runner if region is None else region.pool)
 
@@ -181,7 +203,7 @@ def _text(fn: FunctionType, name: str, root: Root, names: dict[str, str]) -> str
 
 
 def _unlike(taken: Iterable[str], wanted: Iterable[str]) -> dict[str, str]:
-    """Each wanted name, longer by underscores where it is taken."""
+    """Return each wanted name, with underscores appended while it is taken."""
     seen = set(taken)
     names = {}
     for name in wanted:
@@ -207,7 +229,8 @@ def _default_lines(fn: FunctionType, names: dict[str, str]) -> list[str]:
 
 
 def default_of(fn: FunctionType, name: str) -> Any:
-    """The default that `fn` has for a parameter now. Raises TypeError, as a call would, when it has none any more."""
+    """The default that `fn` has for a parameter now. Raises TypeError, as a call would, when it has
+    none any more."""
     code = fn.__code__
     if name in code.co_varnames[: code.co_argcount]:
         defaults = fn.__defaults__ or ()
@@ -220,10 +243,10 @@ def default_of(fn: FunctionType, name: str) -> Any:
 
 
 def _signature(fn: FunctionType) -> str:
-    """The parameter list, each default a placeholder: the real ones are set on the function object."""
-    bare = FunctionType(
-        fn.__code__, {}, None, fn.__defaults__, fn.__closure__
-    )  # without what says something else
+    """The parameter list, each default a placeholder: the real ones are set on the function
+    object."""
+    # without `__wrapped__` and `__signature__`, which may differ
+    bare = FunctionType(fn.__code__, {}, None, fn.__defaults__, fn.__closure__)
     bare.__kwdefaults__ = fn.__kwdefaults__
     parameters = inspect.signature(bare).parameters.values()
     written = [
