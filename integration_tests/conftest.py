@@ -5,8 +5,18 @@ from __future__ import annotations
 import gc
 import os
 
+import pytest
+
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("STATOR_CHECK", "1")  # every graph of every test is looked at for faults
+
+
+@pytest.fixture(autouse=True)
+def _without_shared_entries() -> None:
+    """Let no test take an entry of an earlier one."""
+    from stator._entry_pool import forget_pools
+
+    forget_pools()
 
 
 def pytest_configure(config: object) -> None:

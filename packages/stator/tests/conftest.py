@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import stator
 import torch
+from stator._entry_pool import forget_pools
 
 os.environ.setdefault("STATOR_CHECK", "1")  # every graph of every test is looked at for faults
 
@@ -19,6 +20,12 @@ def warm() -> None:
     compiled = stator.compile(lambda x: x + 1, backend="eager")
     for size in (2, 3, 4):
         compiled(torch.ones(size))
+
+
+@pytest.fixture(autouse=True)
+def no_shared_entries() -> None:
+    """Let no test take an entry of an earlier one."""
+    forget_pools()
 
 
 @pytest.fixture

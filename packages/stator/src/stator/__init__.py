@@ -14,8 +14,9 @@ from stator._dynamic import (
     maybe_mark_dynamic,
 )
 from stator._load import load
-from stator._options import Options, Stack
+from stator._options import Options, Stack, set_default_backend
 from stator._report import Report
+from stator._stance import set_stance
 from stator.errors import (
     BackendFailed,
     InternalError,
@@ -31,6 +32,7 @@ from stator.errors import (
 
 __all__ = ["Options", "Report", "Stack", "compile", "compile_in_place", "dump", "load", "reset"]
 __all__ += ["disable", "graph_break", "is_compiling", "list_backends", "register_backend"]
+__all__ += ["set_default_backend", "set_stance"]
 __all__ += [
     "mark_dynamic",
     "mark_static",

@@ -10,8 +10,8 @@ import sys
 import stator_backends
 import torch
 
-from stator._control import REGIONS
 from stator._report import Report
+from stator._stance import REGIONS
 
 __all__ = ["DISTRIBUTIONS", "main", "reports", "versions"]
 

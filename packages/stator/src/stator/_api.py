@@ -18,13 +18,16 @@ M = TypeVar("M", bound=torch.nn.Module)
 class Settings(TypedDict, total=False):
     """The keywords of `compile`."""
 
-    backend: str | Callable[..., Any]
+    backend: str | Callable[..., Any] | None
     fullgraph: bool
     dynamic: bool | None
     mode: str | None
     options: Mapping[str, Any] | None
+    name: str | None
     disable: bool
     recompile_limit: int | None
+    isolate_recompiles: bool
+    shapes_spec: None
     stack: Stack | None
 
 
@@ -39,25 +42,34 @@ def compile(model: Any, **settings: Unpack[Settings]) -> Any: ...
 def compile(
     model: Any = None,
     *,
-    backend: str | Callable[..., Any] = "inductor",
+    backend: str | Callable[..., Any] | None = None,
     fullgraph: bool = False,
     dynamic: bool | None = None,
     mode: str | None = None,
     options: Mapping[str, Any] | None = None,
+    name: str | None = None,
     disable: bool = False,
     recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
+    shapes_spec: None = None,
     stack: Stack | None = None,
 ) -> Any:
     """Compile a function, a method, a module or another callable; without one, a decorator.
 
-    The parameters mean what they mean to `torch.compile`. `options` may hold `recompile_limit`,
-    `fallback`, `oracle` and `break_everywhere` of ours; the rest is the backend's. `stack` replaces
-    layers. A class is changed in place: calls of its instances are compiled. Generator and
-    coroutine functions run plainly, and so do disabled ones; with `TORCH_COMPILE_DISABLE=1` in the
-    environment every function does. Raises InvalidUse, UnknownBackend, InvalidOption; Unsupported
-    on a call under `fullgraph`; BackendFailed when the backend raises.
+    The parameters mean what they mean to `torch.compile`. `backend=None` is the default one, see
+    `set_default_backend`; `name` is the name in reports. `options` may hold `recompile_limit`, `fallback`,
+    `oracle` and `break_everywhere` of ours; the rest is the backend's. `stack` replaces layers.
+
+    Compilations of one function, and of modules of one class, share what they compile where their settings are
+    equal; `isolate_recompiles=True` prevents that. A class is changed in place: calls of its instances are
+    compiled. Generator and coroutine functions run plainly, and so do disabled ones; with
+    `TORCH_COMPILE_DISABLE=1` in the environment every function does.
+
+    Raises InvalidUse, UnknownBackend, InvalidOption; Unsupported on a call under `fullgraph`; BackendFailed when
+    the backend raises.
     """
-    made = make_options(backend, fullgraph, dynamic, mode, options, stack, recompile_limit)
+    facts = stack, recompile_limit, isolate_recompiles, shapes_spec, name
+    made = make_options(backend, fullgraph, dynamic, mode, options, *facts)
     if model is None:
         return lambda subject: _compiled(subject, made, disable)
     return _compiled(model, made, disable)
@@ -73,12 +85,16 @@ def _compiled(subject: Any, options: Options, disable: bool) -> Any:
 def compile_in_place(
     module: M,
     *,
-    backend: str | Callable[..., Any] = "inductor",
+    backend: str | Callable[..., Any] | None = None,
     fullgraph: bool = False,
     dynamic: bool | None = None,
     mode: str | None = None,
     options: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    disable: bool = False,
     recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
+    shapes_spec: None = None,
     stack: Stack | None = None,
 ) -> M:
     """Compile a module without making another object, as `torch.nn.Module.compile` does:
@@ -92,7 +108,8 @@ def compile_in_place(
             f"cannot compile {module!r} in place: it is no torch.nn.Module", "use stator.compile"
         )
     refuse(module)
-    made = make_options(backend, fullgraph, dynamic, mode, options, stack, recompile_limit)
-    if not disabled_by_environment():
+    facts = stack, recompile_limit, isolate_recompiles, shapes_spec, name
+    made = make_options(backend, fullgraph, dynamic, mode, options, *facts)
+    if not disable and not disabled_by_environment():
         in_place(module, made)
     return module

@@ -4,13 +4,14 @@ import functools
 import inspect
 import os
 import types
-import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 import torch
 
+from stator._entry_pool import forget_pools, release_pools_in_child
 from stator._module import put_in_place
+from stator._stance import REGIONS
 from stator.errors import InvalidUse
 
 T = TypeVar("T")
@@ -111,10 +112,8 @@ def is_compiling() -> bool:
     return bool(torch.compiler.is_compiling())
 
 
-REGIONS: weakref.WeakSet[Any] = weakref.WeakSet()
-
-
 def _release_in_child() -> None:
+    release_pools_in_child()
     for region in list(REGIONS):
         region.release_in_child()
 
@@ -125,5 +124,6 @@ if hasattr(os, "register_at_fork"):
 
 def reset() -> None:
     """Forget everything that was compiled; compiled functions compile again on their next call."""
+    forget_pools()
     for region in list(REGIONS):
         region.reset()

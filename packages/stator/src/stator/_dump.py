@@ -24,8 +24,9 @@ from stator_guards import Guard, Is
 from stator._entry import EntryData
 from stator._portable import dumps
 from stator._report import Report
-from stator._subject import region_in
+from stator._subject import region_in, wrapper_in
 from stator._target import Continuation, Root
+from stator._wrapper import original_of
 from stator.errors import InvalidUse
 
 RUN = '''"""{name}, compiled by stator: `from run import compiled`, to be called as the original."""
@@ -59,7 +60,8 @@ def dump(compiled: Any, folder: str | Path) -> Path:
     Raises InvalidUse when something that the entries refer to can be written neither as source nor
     as a pickle.
     """
-    region, path = region_in(compiled), Path(folder)
+    wrapper, path = wrapper_in(compiled), Path(folder)
+    region, fn = region_in(wrapper), original_of(wrapper)
     path.mkdir(parents=True, exist_ok=True)
     report = Report.of(region)
     entries = [entry for place in region.all_places() for entry in place.cache.all_entries()]
@@ -69,7 +71,7 @@ def dump(compiled: Any, folder: str | Path) -> Path:
         portable.append(_portable(entry))
     (path / "report.txt").write_text(report.text(guards=True) + "\n")
     (path / "run.py").write_text(RUN.format(name=region.root.target.name))
-    (path / "constants.pkl").write_bytes(dumps((region.root.target, portable)))
+    (path / "constants.pkl").write_bytes(dumps((fn, region.root.target, portable)))
     return path
 
 

@@ -30,6 +30,7 @@ class Shapes:
     patience: float = math.inf
     hides_floats: bool = False
     static_floats: bool = False
+    static_types: frozenset[type] = frozenset()
     sizes: dict[guards.Source, Sizes] = attrs.field(factory=dict)
     strides: dict[guards.Source, Sizes] = attrs.field(factory=dict)
     # CHANGED once two values were seen
@@ -38,7 +39,8 @@ class Shapes:
     def policy(self, state: Mapping[str, Any]) -> Policy:
         def number_is_symbolic(source: guards.Source, value: Any, at_once: bool) -> bool:
             varies = self._has_changed(source, value)
-            if self.dynamic is False or not self._can_be_symbol(value):
+            static = self.dynamic is False or type(value) in self.static_types
+            if static or not self._can_be_symbol(value):
                 return False
             if varies or (type(value) is int and _follows(source, value, state)):
                 return True
@@ -54,7 +56,16 @@ class Shapes:
             hides_floats=self.hides_floats,
         )
 
-    # -- tensors -----------------------------------------------------------------------------------
+    def observe(self, state: Mapping[str, Any]) -> None:
+        """Note the sizes and numbers that a call passes in, as a trace of it would."""
+        for name, value in state.items():
+            source = guards.ParameterSource(name)
+            if isinstance(value, torch.Tensor):
+                self.dims(source, value, state)
+            elif type(value) in (int, float):
+                self._has_changed(source, value)
+
+    # -- tensors ----------------------------------------------------------------------------------------------------
     def dims(
         self, source: guards.Source, tensor: torch.Tensor, state: Mapping[str, Any]
     ) -> list[Dim]:
@@ -249,12 +260,11 @@ def mark_static_address(tensor: torch.Tensor, guard: bool = False) -> None:
 def _indices(tensor: torch.Tensor, index: Index) -> list[int]:
     found = [index] if isinstance(index, int) else list(index)
     for dim in found:
-        if not 0 <= dim < tensor.dim():
-            raise InvalidUse(
-                f"a tensor of {tensor.dim()} dimensions has no dimension {dim}", "count from 0"
-            )
+        if not -tensor.dim() <= dim < tensor.dim():
+            problem = f"a tensor of {tensor.dim()} dimensions has no dimension {dim}"
+            raise InvalidUse(problem, "count from 0, or from -1 backwards")
     tensor._has_dynamo_dim_marking = True  # type: ignore[attr-defined]
-    return found
+    return [dim % tensor.dim() for dim in found]
 
 
 def _attribute(tensor: torch.Tensor, name: str, empty: Any) -> Any:

@@ -57,13 +57,13 @@ def load(folder: str | Path) -> Any:
     path = Path(folder)
     if not (path / "constants.pkl").exists():
         raise InvalidUse(f"{str(path)!r} holds no dump", "pass the folder that stator.dump wrote")
-    root, portables = loads((path / "constants.pkl").read_bytes())
+    fn, root, portables = loads((path / "constants.pkl").read_bytes())
     loaded = Loaded(root)
     for number, portable in enumerate(portables):
         point = portable.target.point if isinstance(portable.target, Continuation) else None
         pair = _check(portable), _entry(path, number, portable)
         loaded.entries.setdefault(point, []).append(pair)
-    return make_wrapper(root.fn, loaded)
+    return make_wrapper(fn, loaded, root)
 
 
 def _check(portable: Portable) -> Check:

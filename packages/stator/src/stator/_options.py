@@ -4,7 +4,8 @@ import difflib
 import functools
 import os
 import sys
-from collections.abc import Callable, Mapping
+import types
+from collections.abc import Callable, Hashable, Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -17,6 +18,7 @@ from stator_variables import DEFAULT_HANDLERS, Space, SymbolicDomain
 from stator import _module
 from stator._deferred_warning import defer_warning
 from stator._stress import MODES, is_mode, stressed
+from stator._torch_settings import dynamic_by_settings, setting, warn_of_settings
 from stator.errors import InvalidOption, InvalidUse, backend_boundary
 
 
@@ -46,6 +48,26 @@ def installed_operators() -> Mapping[Any, Any]:
             defer_warning(UserWarning(text))
 
     return OPERATORS.merged_with(*tables)
+
+
+_default: list[str | Callable[..., Any]] = []
+
+
+def set_default_backend(backend: str | Callable[..., Any] | None) -> None:
+    """Set the backend of compilations that name none. None: that of `torch.compiler.set_default_backend`."""
+    if backend is not None:
+        with backend_boundary():
+            lookup(backend)
+    _default[:] = () if backend is None else (backend,)
+
+
+def default_backend() -> str | Callable[..., Any]:
+    """Return the backend of compilations that name none."""
+    if _default:
+        return _default[0]
+    registry = sys.modules.get("torch._dynamo.backends.registry")
+    get = getattr(registry, "get_default_backend", None)
+    return "inductor" if get is None else get()
 
 
 def disabled_by_environment() -> bool:
@@ -96,6 +118,9 @@ OURS = (
 )
 
 
+TOTAL_LIMIT = 64
+
+
 @attrs.frozen
 class Options:
     """One compilation's settings. `backend` is configured already."""
@@ -119,6 +144,15 @@ class Options:
     """The identity of the backend, which may be one that cannot be hashed; the options keep it
     alive."""
 
+    total_limit: int = attrs.field(default=TOTAL_LIMIT, kw_only=True)
+    """Entries that are made for one object at one place, those that were dropped included."""
+    static_types: frozenset[type] = attrs.field(default=frozenset(), kw_only=True)
+    """Types of numbers that are constants, whether they change or not."""
+    name: str = attrs.field(default="", kw_only=True)
+    """The name in reports and warnings, in place of that of the function."""
+    sharing: Hashable = attrs.field(default=None, kw_only=True, eq=False, repr=False)
+    """A key that is equal for options with which entries may be shared; None: not with any other compilation."""
+
     @opcodes.default
     def _opcodes(self) -> Mapping[str, OpcodeHandler]:
         return stressed(self.break_everywhere) if self.break_everywhere else DEFAULT
@@ -133,21 +167,30 @@ class Options:
 
 
 def make_options(  # `compile` hands on what it was given, in its own order
-    backend: str | Callable[..., Any],
+    backend: str | Callable[..., Any] | None,
     fullgraph: bool,
     dynamic: bool | None,
     mode: str | None,
     options: Mapping[str, Any] | None,
     stack: Stack | None,
     recompile_limit: int | None,
+    isolate_recompiles: bool,
+    shapes_spec: None,
+    name: str | None,
 ) -> Options:
     """Sort ours from the backend's. Raises UnknownBackend, InvalidUse."""
+    if shapes_spec is not None:
+        raise InvalidUse("shapes_spec is not supported", "mark dimensions with stator.mark_dynamic")
+    backend = default_backend() if backend is None else backend
     given = dict(options or {})
     ours = {name: given.pop(name) for name in OURS if name in given}
     ours.setdefault("oracle", os.environ.get("STATOR_ORACLE") == "1")
     ours.setdefault("check", os.environ.get("STATOR_CHECK") == "1")
     if recompile_limit is not None:
         ours["recompile_limit"] = recompile_limit
+    ours = {**_from_settings_of_torch(), **ours}
+    dynamic = dynamic_by_settings() if dynamic is None else dynamic
+    warn_of_settings()
     _check_types(fullgraph, dynamic, ours)
     if not isinstance(backend, str) and not callable(backend):
         raise InvalidUse(
@@ -157,7 +200,53 @@ def make_options(  # `compile` hands on what it was given, in its own order
         found = lookup(backend)
         _check_unknown(given)
         configured = configure(found, mode, given or None, dynamic)
-    return Options(configured, fullgraph, dynamic, stack or Stack(), **ours)
+    facts = fullgraph, dynamic, id(stack), mode, _typed(given), _typed(ours)
+    sharing = None if isolate_recompiles else _hashable((_identity(found), *facts))
+    return Options(
+        configured, fullgraph, dynamic, stack or Stack(), **ours, name=name or "", sharing=sharing
+    )
+
+
+def with_backend(options: Options, backend: str | Callable[..., Any]) -> Options:
+    """Return the same options with another backend, in its default mode."""
+    with backend_boundary():
+        found = lookup(backend)
+    sharing = None if options.sharing is None else (_identity(found), options.sharing)
+    return attrs.evolve(options, backend=found, sharing=sharing)
+
+
+def _from_settings_of_torch() -> dict[str, Any]:
+    """Return options for the settings of `torch._dynamo.config` that the program has changed."""
+    captures = setting("capture_scalar_outputs") or setting("capture_dynamic_output_shape_ops")
+    static = [cls for cls in (int, float) if setting(f"specialize_{cls.__name__}")]
+    found = {
+        "recompile_limit": setting("recompile_limit"),
+        "total_limit": setting("accumulated_recompile_limit"),
+        "fallback": setting("suppress_errors") or None,
+        "capture_data": captures or None,
+        "static_types": frozenset(static) or None,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _identity(backend: Any) -> Hashable:
+    """Return a key of a backend, which the options keep alive; a bound method is a new object each time."""
+    if isinstance(backend, types.MethodType):
+        return id(backend.__self__), id(backend.__func__)
+    return id(backend)
+
+
+def _typed(given: Mapping[str, Any]) -> tuple[Hashable, ...]:
+    return tuple((name, type(value), value) for name, value in sorted(given.items()))
+
+
+def _hashable(key: Hashable) -> Hashable:
+    """Return None in place of a key with values that cannot be compared."""
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
 
 
 def _check_unknown(given: Mapping[str, Any]) -> None:
@@ -172,7 +261,7 @@ def _check_types(fullgraph: Any, dynamic: Any, ours: Mapping[str, Any]) -> None:
     flags = {
         "recompile_limit": 1,
         "break_everywhere": False,
-        **ours,
+        **{name: value for name, value in ours.items() if name in OURS},
         "fullgraph": fullgraph,
         "dynamic": dynamic,
     }

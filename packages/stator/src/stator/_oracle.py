@@ -100,6 +100,11 @@ class Oracle:
     def finish(self) -> Any:
         return self.region.finish
 
+    @property
+    def _function(self) -> tuple[Any, ...]:
+        """The part of a state before the arguments."""
+        return (self.fn,) if self.region.pool.root.fn is None else ()
+
     def run(self, state: tuple[Any, ...]) -> Any:
         # no exception of ours is being handled while the program runs
         if (beside := self._beside(state)) is None:
@@ -125,7 +130,7 @@ class Oracle:
         Frames of `run` are skipped: the warning concerns its caller.
         """
         try:
-            world = CopiedWorld(self.fn, state)
+            world = CopiedWorld(self.fn, state[len(self._function) :])
             return world, self._plain(world)
         except CannotCopy as reason:
             _leave_out(reason, 3)
@@ -134,16 +139,16 @@ class Oracle:
     def _plain(self, world: CopiedWorld) -> RunOutcome:
         with _muted(), _process_kept(), world.installed():
             try:
-                return RunOutcome(
-                    contextvars.copy_context().run(self.region.root.target.plain(), *world.state)
-                )
+                plain = self.region.root.target.plain()
+                context = contextvars.copy_context()
+                return RunOutcome(context.run(plain, *self._function, *world.state))
             except Exception as error:  # whatever the program raises is its outcome
                 if world.cuts_history:
                     raise CannotCopy(_ANOTHER_HISTORY.format(error)) from error
                 return RunOutcome(error=error)
 
     def _compare(self, expected: RunOutcome, found: RunOutcome, world: CopiedWorld) -> None:
-        names = self.region.root.target.parameters
+        names = self.region.root.target.parameters[len(self._function) :]
         parts = [
             ("the exception", _described(expected.error), _described(found.error)),
             ("the result", expected.result, found.result),

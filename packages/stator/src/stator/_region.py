@@ -1,24 +1,22 @@
-"""A Region: one compiled function with its entries, sites and continuations. Everything cached
-belongs to it."""
+"""A Region: one compiled object with its caches, whose entries may be those of other objects (`_entry_pool.py`)."""
 
 from __future__ import annotations
 
 import builtins
-import math
 import threading
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from types import SimpleNamespace
 from typing import Any
 
 import attrs
 import torch
 from stator_backends import AmbientState, ordinary_signal_handlers
-from stator_bytecode import CallSite, Goto, InnermostFrames, Point, Site, drive, passed_over
+from stator_bytecode import CallSite, Goto, InnermostFrames, Point, drive, passed_over
 from stator_guards import Cache, Entry
 from stator_variables import REPLACEABLE, can_be_taken, give_back, taken
 from torch.autograd import forward_ad
 
-from stator._call_history import CallEvidence, CallHistory, FirstRuns, visible_calls
+from stator._call_history import CallEvidence, FirstRuns, visible_calls
 from stator._compilation_flag import compiling, is_compiling
 from stator._deferred_warning import (
     RUNNERS,
@@ -26,41 +24,37 @@ from stator._deferred_warning import (
     deferred_warnings,
     show_deferred_warnings,
 )
-from stator._dynamic import Shapes, recorded
+from stator._dynamic import recorded
 from stator._entry import FloatsNeeded, finishing_entry, make_entry
+from stator._entry_pool import EntryPool, PooledPlace, pool_of, renewed
 from stator._fallback import EagerFallback, Remainder
 from stator._known_graph import KnownGraph
 from stator._lazy import make_parameters
 from stator._local_ends import observed_ends
-from stator._options import Options
-from stator._raising_site import RaisingSite
+from stator._options import Options, with_backend
 from stator._release import without_frames
 from stator._retrace import Retrace
-from stator._target import Continuation, Root, Target
+from stator._stance import DEFAULT_STANCE, stance
+from stator._target import Root, Target
+from stator._torch_settings import setting
 from stator._trace import trace
 from stator._traceback import OWN_CODES
-from stator.errors import BackendFailed, SourceSpan, Unsupported
+from stator.errors import BackendFailed, InvalidUse, SourceSpan, Unsupported
 
 NOTHING_AFTER = "replaced-builtin"
 """The reason of a break after which no code of ours could run: the whole runs plainly."""
 LAZY, LAZY_CALLS = "uninitialized-parameter", 4
-"""The reason of a break at the first call of a lazy module, and how many such calls run eagerly as
-a whole: an entry for one is of no use to the next, which finds other classes and parameters."""
-PATIENCE = 20_000
-"""The number of instructions without a graph operation after which a loop runs natively, unless
-`fullgraph` was requested."""
+"""The reason of a break at the first call of a lazy module, and how many such calls run eagerly as a
+whole: an entry for one is of no use to the next, which finds other classes and parameters."""
 
 
 @attrs.define(eq=False)
 class CompiledTarget:
-    """A target with its cache and what is known about its inputs' shapes."""
+    """The entries of one compiled object for one target."""
 
+    shared: PooledPlace
     target: Target
     cache: Cache
-    shapes: Shapes
-    refused: list[Unsupported] = attrs.field(factory=list)
-    # where in a state the locals are whose end a trace took for unobservable
-    ending: tuple[int, ...] = ()
     # for each key the entry used last; for two entries the one that followed them
     newest: dict[Hashable, Entry] = attrs.field(factory=dict)
     # the two used last, where several take turns, as in loops
@@ -82,27 +76,44 @@ class Region:
     """`run(state)` is the compiled function; the wrapper tries the entry in `newest` before,
     without a call of ours."""
 
-    root: CompiledTarget
+    pool: EntryPool
     options: Options
+    root: CompiledTarget
     # one item: the entry of `root` used last
     newest: list[Entry] = attrs.field(factory=lambda: [NOTHING])
     places: dict[Point, CompiledTarget] = attrs.field(factory=dict)
-    # and what the program raises there
-    sites: dict[tuple[Point, str], Site] = attrs.field(factory=dict)
+    forced: dict[int, Region] = attrs.field(factory=dict)  # for backends that a stance forced
     graphs: dict[Hashable, KnownGraph] = attrs.field(factory=dict)  # those that were compiled
-    # exceptions that were expected and did not come
-    missed: list[Unsupported] = attrs.field(factory=list)
-    history: CallHistory = attrs.field(factory=CallHistory)
     _lock: Any = attrs.field(factory=threading.Lock)
 
     @classmethod
-    def of(cls, target: Root, options: Options) -> Region:
-        return cls(_place(target, options), options)
+    def of(cls, target: Root, options: Options, owner: type | None = None) -> Region:
+        pool = pool_of(target, options, owner)
+        made = cls(pool, pool.options, _place(pool, None))
+        pool.users.add(made)
+        return made
 
     # -- running -----------------------------------------------------------------------------------
     def run(self, state: tuple[Any, ...]) -> Any:
         """Call the compiled function: no entry was found by the fast way."""
+        now = stance()
+        if now.backend is not None:
+            other = self._with_backend(now.backend)
+            return other.finish(other.enter(other.root, state))
+        if now.name == "force_eager":
+            return EagerFallback(self.root.target, state).run()
         return self.finish(self.enter(self.root, state))
+
+    def _with_backend(self, backend: str | Callable[..., Any]) -> Region:
+        """Return the region that takes the place of this one while a stance forces a backend."""
+        options = with_backend(self.options, backend)
+        if options.key not in self.forced:
+            self.forced[options.key] = Region.of(self.pool.root, options)
+        return self.forced[options.key]
+
+    def forget_newest(self) -> None:
+        """Let each call come here until an entry is remembered again."""
+        self.newest[0] = NOTHING
 
     def finish(self, result: Any) -> Any:
         """Drive what an entry gave to the end."""
@@ -157,7 +168,9 @@ class Region:
     def _under_modes(self, place: CompiledTarget) -> CompiledTarget:
         with self._lock:
             if not place.under_modes:
-                place.under_modes.append(_place(place.target, self.options))
+                target = place.target
+                point = None if isinstance(target, Root) else target.point
+                place.under_modes.append(_place(self.pool, point, under_modes=True))
             return place.under_modes[0]
 
     def _entered(
@@ -168,16 +181,17 @@ class Region:
     ) -> Any:
         key = self._key(place, state)
         entry = place.cache.lookup(key, state, failed)
-        if entry is None and not place.cache.is_full(key) and not _must_not_compile(place):
+        if entry is None and not place.cache.is_full(key) and self._may_compile(place, state, key):
             if place is self.root:
                 make_parameters(place.target, state)
             place.newest, place.last = {}, ()  # some may be dropped now
-            entry = place.cache.get_or_make(key, state, lambda: self._make(place, state, key))
+            entry = place.cache.get_or_make(key, state, lambda: self._pooled(place, state, key))
             if entry is not None and not entry.data.made_calls and not entry.guards.check(*state):
                 # while it was made, another thread or the collector changed what it stands on
                 entry = None
         if entry is None:
-            if self._refuses(place) and place.cache.is_full(key):
+            raises = self._refuses(place) or setting("fail_on_recompile_limit_hit")
+            if raises and place.cache.is_full(key):
                 raise _past_limit(place.cache, key, state)
             return EagerFallback(place.target, state)
         if self._breaks_once(place, entry):
@@ -191,10 +205,25 @@ class Region:
         place.newest[key] = entry
         return _first_run(entry, state) if entry.data.made_calls else entry.run(*state)
 
+    def _may_compile(self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable) -> bool:
+        """Return whether a call that no entry accepts is compiled. Raises InvalidUse where that is an error."""
+        if _must_not_compile(place, state):
+            return False
+        name = stance().name
+        is_recompile = bool(place.cache.entries(key)) and setting("error_on_recompile")
+        if name == "fail_on_recompile" or is_recompile:
+            raise _recompiled(place.cache, key, state)
+        delays = name.endswith("eager_then_compile") and place is self.root
+        if delays and not place.shared.ran_eagerly:
+            place.shared.ran_eagerly = True
+            named = zip(place.target.parameters, state, strict=True)
+            place.shared.shapes.observe(dict(named))
+            return False
+        return name != "eager_on_recompile"
+
     def _breaks_once(self, place: CompiledTarget, entry: Entry) -> bool:
-        """Return True if the cause of the break at the end of an entry is gone when it has run: the
-        next call traces again, once for each such break, since the cause may return (a cache that
-        is cleared)."""
+        """Return True if the cause of the break at the end of an entry is gone when it has run: the next call traces
+        again, once for each such break, since the cause may return (a cache that is cleared)."""
         reason = entry.data.reason
         if reason is None or not reason.once or reason.where in place.passed:
             return False
@@ -206,15 +235,25 @@ class Region:
         finds it sooner."""
         repeated = place.recent is entry or len(place.cache.entries(key)) <= 2
         place.recent = entry
-        self.newest[0] = entry if repeated else NOTHING
+        self.newest[0] = entry if repeated and stance() is DEFAULT_STANCE else NOTHING
         if place is not self.root:  # reset meanwhile by another thread
             self.newest[0] = NOTHING
 
     def _key(self, place: CompiledTarget, state: tuple[Any, ...]) -> Hashable:
-        ending = observed_ends(state, place.ending) if place.ending else ()
+        ending = observed_ends(state, place.shared.ending) if place.shared.ending else ()
         return (self.options.key, ending) if ending else self.options.key
 
-    # -- compiling ---------------------------------------------------------------------------------
+    # -- making -------------------------------------------------------------------------------------------------------
+    def _pooled(self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable) -> Entry | None:
+        """Take the entry of another compiled object, or make one that others may take."""
+        shared = place.shared
+        with self.pool.lock:
+            if (found := shared.lookup(key, state)) is not None:
+                return found
+            if (made := self._make(place, state, key)) is not None:
+                shared.add(made)
+            return made
+
     def _make(self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable) -> Entry | None:
         with compiling(), ordinary_signal_handlers():
             if (entry := self._finishing(place, state, key)) is not None:
@@ -223,13 +262,13 @@ class Region:
                 try:
                     return self._made(place, state, key)
                 except FloatsNeeded:
-                    place.shapes.need_floats()
+                    place.shared.shapes.need_floats()
 
     def _made(self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable) -> Entry | None:
         ambient = AmbientState.capture()
         named = dict(zip(place.target.parameters, state, strict=True))
-        shapes = place.shapes.policy(named)
-        policy, again = recorded(attrs.evolve(shapes, native_calls=self.history.native))
+        shapes = place.shared.shapes.policy(named)
+        policy, again = recorded(attrs.evolve(shapes, native_calls=self.pool.history.native))
         try:
             traced = trace(place.target, state, self.options, policy)
             try:
@@ -240,8 +279,9 @@ class Region:
                 ):
                     raise traced.reason
                 expected = traced.raises if traced.leaves else ""
-                site = None if traced.point is None else self.site_of(traced.point, expected)
-                place.ending = tuple(sorted({*place.ending, *traced.emitter.t.ended_locals}))
+                site = None if traced.point is None else self.pool.site_of(traced.point, expected)
+                ended = {*place.shared.ending, *traced.emitter.t.ended_locals}
+                place.shared.ending = tuple(sorted(ended))
                 retrace = Retrace(place.target, self.options, again)
                 entry = make_entry(traced, retrace, site, ambient, key, self.graphs)
                 self._count_calls(traced.calls, entry)
@@ -254,11 +294,11 @@ class Region:
                 return None
             if self._refuses(place):
                 raise
-            place.refused.append(without_frames(reason))
+            place.shared.refused.append(without_frames(reason))
         except BackendFailed as failure:
             if not self.options.fallback:
                 raise
-            place.refused.append(Unsupported("backend-failed", str(failure)))
+            place.shared.refused.append(Unsupported("backend-failed", str(failure)))
         finally:
             # read by the policy while tracing; the result of the trace may outlive this call, the
             # state must not
@@ -266,15 +306,11 @@ class Region:
         return None
 
     def _count_calls(self, calls: CallEvidence, entry: Entry) -> None:
-        self.history.record(calls)
-        if suspected := self.history.suspected(calls.finished):
-            entry.run = FirstRuns(entry, entry.run, suspected, self._count_end)
+        self.pool.history.record(calls)
+        if suspected := self.pool.history.suspected(calls.finished):
+            entry.run = FirstRuns(entry, entry.run, suspected, self.pool.count_end)
 
-    def _count_end(self, site: CallSite) -> None:
-        if self.history.count_end(site):
-            self._forget_call(site)
-
-    def _forget_call(self, site: CallSite) -> None:
+    def forget_call(self, site: CallSite) -> None:
         """Drop the continuations inside of a call that is native from now on."""
         with self._lock:
             for point in [*self.places]:
@@ -285,13 +321,13 @@ class Region:
         self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable
     ) -> Entry | None:
         """The entry that leaves a native call to Python; None outside of such calls."""
-        target, known = place.target, self.history.native
+        target, known = place.target, self.pool.history.native
         if isinstance(target, Root):
             return None
-        if (first := self.history.first_native(target.point, state)) is None:
+        if (first := self.pool.history.first_native(target.point, state)) is None:
             return None
-        for site in self.history.native - known:
-            self._forget_call(site)
+        for site in self.pool.history.native - known:
+            self.pool.forget_call(site)
         try:
             remainder = Remainder(InnermostFrames(target.point, first))
         except Unsupported:
@@ -309,17 +345,7 @@ class Region:
     def place_of(self, point: Point) -> CompiledTarget:
         if (found := self.places.get(point)) is None:
             with self._lock:
-                found = self.places.setdefault(point, _place(Continuation(point), self.options))
-        return found
-
-    def site_of(self, point: Point, raises: str = "") -> Site:
-        if (found := self.sites.get((point, raises))) is None:
-            made = (
-                RaisingSite(point, raises, self.missed, fullgraph=self.options.fullgraph)
-                if raises
-                else Site(point)
-            )
-            found = self.sites.setdefault((point, raises), made)
+                found = self.places.setdefault(point, _place(self.pool, point))
         return found
 
     def all_places(self) -> list[CompiledTarget]:
@@ -327,21 +353,20 @@ class Region:
         return [each for place in places for each in (place, *place.under_modes)]
 
     def release_in_child(self) -> None:
-        """Release locks that another thread held when this process was forked: it does not exist
-        here."""
-        self._lock = threading.Lock()
+        """Release locks that another thread held when this process was forked: it does not exist here."""
+        self._lock, self.pool.lock = threading.Lock(), threading.RLock()
         for place in self.all_places():
             place.cache.release_in_child()
 
     def reset(self) -> None:
-        """Forget everything compiled."""
-        self.root = _place(self.root.target, self.options)
+        """Forget everything compiled; other objects keep what they have."""
+        self.pool = renewed(self.pool)
+        self.pool.users.add(self)
+        self.root = _place(self.pool, None)
         self.newest[0] = NOTHING
         self.places.clear()
-        self.sites.clear()
         self.graphs.clear()
-        self.missed.clear()
-        self.history = CallHistory()
+        self.forced.clear()
 
 
 def _first_run(entry: Entry, state: tuple[Any, ...]) -> Any:
@@ -353,21 +378,13 @@ def _first_run(entry: Entry, state: tuple[Any, ...]) -> Any:
     return result
 
 
-def _place(target: Target, options: Options) -> CompiledTarget:
-    patience = math.inf if options.fullgraph else PATIENCE
-    shapes = Shapes(
-        options.dynamic,
-        options.captures_data,
-        options.fullgraph,
-        patience,
-    )
-    return CompiledTarget(
-        target,
-        Cache(
-            target.name, options.recompile_limit, warn=None if options.fullgraph else defer_warning
-        ),
-        shapes,
-    )
+def _place(pool: EntryPool, point: Point | None, *, under_modes: bool = False) -> CompiledTarget:
+    options, shared = pool.options, pool.place_of(point, under_modes=under_modes)
+    raises = options.fullgraph or setting("fail_on_recompile_limit_hit")
+    warn = None if raises else defer_warning
+    limits = options.recompile_limit, options.total_limit
+    cache = Cache(shared.target.name, *limits, warn=warn)
+    return CompiledTarget(shared, shared.target, cache)
 
 
 def _initializes(reason: Unsupported | None, place: CompiledTarget) -> bool:
@@ -379,11 +396,11 @@ def _initializes(reason: Unsupported | None, place: CompiledTarget) -> bool:
     return True
 
 
-def _must_not_compile(place: CompiledTarget) -> bool:
+def _must_not_compile(place: CompiledTarget, state: tuple[Any, ...]) -> bool:
     """Return whether a call that no entry accepts runs eagerly."""
     return bool(
-        place.refused
-        or place.target.is_stale
+        place.shared.refused
+        or place.target.is_stale(state)
         or is_compiling()
         or is_foreign_call()
         or has_others()
@@ -394,6 +411,14 @@ _RUNNING = (Region.run, Region.enter, Region._entered, Region.finish, Region.dis
 OWN_CODES.update(passed_over(*_RUNNING, EagerFallback.run, make_parameters))
 passed_over(Region._enter_under_modes, _first_run)
 RUNNERS.add(Region.finish.__code__)
+
+
+def _recompiled(cache: Cache, key: Hashable, state: tuple[Any, ...]) -> InvalidUse:
+    """The error of a call that is to be compiled while the stance or a setting of torch forbids it."""
+    reasons = [str(reason) for reason in cache.reasons(state, key)]
+    text = f"{cache.name} has no entry for this call, and must not be compiled again"
+    hint = "call it with the same kinds of arguments before, or change the stance"
+    return InvalidUse("\n".join([text, *reasons]), hint)
 
 
 def _past_limit(cache: Cache, key: Hashable, state: tuple[Any, ...]) -> Unsupported:

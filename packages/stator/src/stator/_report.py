@@ -72,10 +72,10 @@ class Report:
     def of(cls, region: Region) -> Report:
         entries, recompiles, refused = [], [], []
         for place in region.all_places():
-            refused += place.refused
+            refused += place.shared.refused
             recompiles += [reason for reasons in place.cache.history for reason in reasons]
             entries += [_entry_report(entry) for entry in reversed(place.cache.all_entries())]
-        return cls(tuple(entries), tuple(recompiles), tuple(refused), tuple(region.missed))
+        return cls(tuple(entries), tuple(recompiles), tuple(refused), tuple(region.pool.missed))
 
     @property
     def graphs(self) -> list[Any]:

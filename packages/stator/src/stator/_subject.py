@@ -11,13 +11,15 @@ from typing import Any
 import torch
 from torch._ops import OperatorBase, OpOverloadPacket
 
-from stator._control import REGIONS, call_name, is_disabled, python_call
+from stator._control import call_name, is_disabled, python_call
 from stator._deferred_warning import depth_of_the_user
+from stator._interoperation import show_callable_to_dynamo
 from stator._module import CompiledModule, InPlace, compiled_module, put_in_place
 from stator._options import Options
 from stator._oracle import Oracle
 from stator._region import Region
 from stator._report import LiveReport
+from stator._stance import REGIONS
 from stator._target import Root
 from stator._wrapper import make_wrapper, original_of, region_of
 from stator.errors import InvalidUse
@@ -30,7 +32,7 @@ def compiled(subject: Any, options: Options) -> Any:
         if isinstance(subject, kind):
             return make(subject, options)
     if (call := python_call(type(subject))) is not None:
-        return types.MethodType(compiled_function(call, options), subject)
+        return _bound(compiled_function(call, options), subject, subject)
     return compiled_function(_caller(subject), options)
 
 
@@ -60,10 +62,14 @@ def _is_of_torch_compile(subject: Any) -> bool:
     return made_in.startswith("torch._dynamo") and not is_disabled(subject)
 
 
-def compiled_function(fn: types.FunctionType, options: Options, name: str = "") -> Any:
+def compiled_function(
+    fn: types.FunctionType, options: Options, name: str = "", owner: type | None = None
+) -> Any:
     """Make the wrapper of a Python function; `name` replaces the function's own in reports.
 
-    Generator and coroutine functions run without being compiled, with one warning.
+    Objects of one `owner`, the class of a module, share entries.
+
+    Generator and coroutine functions run without being compiled; a warning says so once.
     """
     fn = original_of(fn) or fn
     if is_disabled(fn):
@@ -72,9 +78,10 @@ def compiled_function(fn: types.FunctionType, options: Options, name: str = "") 
         text = f"{fn.__qualname__} is a {kind} function: it runs without being compiled"
         warnings.warn(text, stacklevel=depth_of_the_user())
         return fn
-    region = Region.of(Root.of(fn, name), options)
+    region = Region.of(Root.of(fn, options.name or name), options, owner)
     REGIONS.add(region)
-    wrapper = make_wrapper(fn, Oracle(region, fn) if options.oracle else region, region)
+    runner = Oracle(region, fn) if options.oracle else region
+    wrapper = make_wrapper(fn, runner, region.pool.root, region)
     wrapper.report = LiveReport(region)  # type: ignore[attr-defined]
     return wrapper
 
@@ -109,7 +116,8 @@ def _compiled_call(cls: type, options: Options) -> Any:
     runs."""
     attribute = call_name(cls) or "_call_impl"
     called = "forward" if attribute == "_call_impl" else attribute
-    return compiled_function(getattr(cls, attribute), options, f"{cls.__qualname__}.{called}")
+    name = f"{cls.__qualname__}.{called}"
+    return compiled_function(getattr(cls, attribute), options, name, cls)
 
 
 def _class(cls: type, options: Options) -> type:
@@ -122,7 +130,15 @@ def _class(cls: type, options: Options) -> type:
 
 
 def _method(method: types.MethodType, options: Options) -> Any:
-    return types.MethodType(compiled(method.__func__, options), method.__self__)
+    return _bound(compiled(method.__func__, options), method.__self__, method)
+
+
+def _bound(function: Any, owner: Any, original: Any) -> types.MethodType:
+    """Bind a compiled function that nothing else uses."""
+    made = types.MethodType(function, owner)
+    if original_of(function) is not None:
+        show_callable_to_dynamo(made, function, original)
+    return made
 
 
 def _partial(partial: functools.partial[Any], options: Options) -> Any:
@@ -154,17 +170,22 @@ _KINDS: tuple[tuple[type, Callable[[Any, Options], Any]], ...] = (
 )
 
 
-def region_in(subject: Any) -> Region:
-    """The region of anything that `compiled` or `in_place` gave. Raises InvalidUse for anything
-    else."""
+def wrapper_in(subject: Any) -> types.FunctionType:
+    """Return the wrapper in anything that `compiled` or `in_place` gave. Raises InvalidUse for anything else."""
     seen = subject
     while seen is not None:
-        if (region := region_of(seen)) is not None:
-            return region
+        if region_of(seen) is not None:
+            return seen  # type: ignore[no-any-return]
         seen = _next_inside(seen)
     raise InvalidUse(
         f"{subject!r} was not compiled by stator", "pass what stator.compile gave back"
     )
+
+
+def region_in(subject: Any) -> Region:
+    """Return the region of anything that `compiled` or `in_place` gave."""
+    region: Any = region_of(wrapper_in(subject))
+    return region  # type: ignore[no-any-return]
 
 
 def _next_inside(subject: Any) -> Any:

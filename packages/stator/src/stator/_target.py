@@ -30,57 +30,74 @@ from stator.errors import SourceSpan
 
 @attrs.frozen(eq=False)
 class Root:
-    """A function from its first instruction; its state are its parameters, `*args` and `**kwargs`
-    as they are bound."""
+    """A function from its first instruction; its state are its parameters, `*args` and `**kwargs` as they are bound.
 
-    fn: FunctionType
+    `fn` is None where functions with the same code share entries: the state begins with the function.
+    """
+
+    fn: FunctionType | None
     parameters: tuple[str, ...]
     code: CodeType
+    namespace: dict[str, Any]
+    """The globals of the function."""
     name: str
     """The name in reports and warnings: of a module, that of its class and `forward`."""
 
     @classmethod
     def of(cls, fn: FunctionType, name: str = "") -> Root:
-        return cls(
-            fn, entry_names(parameters_of(fn.__code__)), fn.__code__, name or fn.__qualname__
-        )
+        code, name = fn.__code__, name or fn.__qualname__
+        if "<" in code.co_qualname:  # of a function or a lambda, which makes new ones
+            names = (FUNCTION, *parameters_of(code))
+            return cls(None, entry_names(names), code, fn.__globals__, name)
+        return cls(fn, entry_names(parameters_of(code)), code, fn.__globals__, name)
 
     @property
-    def is_stale(self) -> bool:
-        """Return True if the function was given code with another signature, since state is bound
-        by the old one."""
-        return self.fn.__code__ is not self.code and _signature(self.fn.__code__) != _signature(
-            self.code
-        )
+    def identity(self) -> tuple[int, int]:
+        """A key that is equal for functions which share entries, while this root exists."""
+        return (id(self.code) if self.fn is None else id(self.fn)), id(self.namespace)
+
+    def is_stale(self, state: tuple[Any, ...]) -> bool:
+        """Return True if the function was given code with another signature: state is bound as it was before."""
+        code = (self.fn or state[0]).__code__
+        return code is not self.code and _signature(code) != _signature(self.code)
 
     def frames(self, tracing: Space, domain: SymbolicDomain, state: tuple[Any, ...]) -> list[Frame]:
-        function = wrap(tracing, self.fn, CapturedSource(self.fn.__name__, self.fn))
         names = parameters_of(self.code)
+        if self.fn is None:
+            names = (FUNCTION, *names)
         trackers = wrap_state(tracing, self.parameters, state, lambda: names)
+        if self.fn is None:
+            function, *trackers = trackers
+        else:
+            function = wrap(tracing, self.fn, CapturedSource(self.fn.__name__, self.fn))
         frame = function_frame(tracing, function, trackers)
-        # made of a module's code: its names are its globals
-        if not self.fn.__code__.co_flags & inspect.CO_OPTIMIZED:
+        if (
+            not frame.code.raw.co_flags & inspect.CO_OPTIMIZED
+        ):  # made of a module's code: its names are its globals
             frame.names = frame.globals
         return [frame]
 
     def plain(self) -> Callable[..., Any]:
         """The function itself, called with the flat state."""
-        code, fn = self.code, self.fn
-        positional, count = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
-        names = code.co_varnames[positional:count]
-        has_args, has_kwargs = (
-            code.co_flags & inspect.CO_VARARGS,
-            code.co_flags & inspect.CO_VARKEYWORDS,
-        )
+        given: tuple[Any, ...] = () if self.fn is None else (self.fn,)
+        return partial(_run, self.code, *given)
 
-        def run(*state: Any) -> Any:
-            rest = state[count:]
-            named = dict(zip(names, state[positional:], strict=False))
-            more = rest[0] if has_args else ()
-            extra = rest[-1] if has_kwargs else {}
-            return fn(*state[:positional], *more, **named, **extra)
 
-        return run
+FUNCTION = "function"
+"""The parameter of an entry for the function that runs, where several share the entry."""
+
+
+def _run(code: CodeType, fn: FunctionType, /, *state: Any) -> Any:
+    positional, count = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    has_args, has_kwargs = (
+        code.co_flags & inspect.CO_VARARGS,
+        code.co_flags & inspect.CO_VARKEYWORDS,
+    )
+    rest = state[count:]
+    named = dict(zip(code.co_varnames[positional:count], state[positional:], strict=False))
+    more = rest[0] if has_args else ()
+    extra = rest[-1] if has_kwargs else {}
+    return fn(*state[:positional], *more, **named, **extra)
 
 
 _HAS_MORE = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
@@ -100,7 +117,6 @@ def _signature(code: CodeType) -> tuple[Any, ...]:
 class Continuation:
     """The whole frame stack after a break."""
 
-    is_stale = False
     point: Point
     parameters: tuple[str, ...] = attrs.field(init=False)
     _plain: list[Callable[..., Any]] = attrs.field(factory=list, init=False)
@@ -114,6 +130,9 @@ class Continuation:
         frame = self.point.frames[-1]
         line = frame.instruction.positions[0]
         return f"{frame.code.raw.co_qualname} from line {line}"
+
+    def is_stale(self, state: tuple[Any, ...]) -> bool:
+        return False
 
     def frames(self, tracing: Space, domain: SymbolicDomain, state: tuple[Any, ...]) -> list[Frame]:
         ending = observed_ends(state, range(len(state)), WHILE_TRACED)
@@ -146,7 +165,7 @@ Target = Root | Continuation
 def start_of(target: Target) -> SourceSpan:
     """The first line of a function; of a continuation, that of its innermost frame's."""
     return SourceSpan.of(
-        target.fn.__code__ if isinstance(target, Root) else target.point.frames[-1].code.raw
+        target.code if isinstance(target, Root) else target.point.frames[-1].code.raw
     )
 
 

@@ -17,24 +17,26 @@ For `def f(x, y=1)` the text is
             hide(error)
             raise
 
-A hit costs two calls: the guards and the entry. Defaults are looked up on the original, so that
-changing them there works. Names that a parameter has already get underscores.
+A hit costs two calls: the guards and the entry, which are given `original` too where it shares entries with
+others made of the same code. Defaults are looked up on the original, so that changing them there
+works. Names that a parameter has already get underscores.
 """
 
 import functools
 import inspect
 import keyword
 import types
-from collections.abc import Callable, Iterable
-from types import FunctionType
+from collections.abc import Callable, Hashable, Iterable
+from types import CodeType, FunctionType
 from typing import Any, Protocol
 
 from stator_bytecode import PASSED_OVER, Goto
 from stator_guards import Entry, load_source
 
 from stator._fallback import EagerFallback
+from stator._interoperation import show_to_dynamo
 from stator._region import Region
-from stator._target import parameters_of
+from stator._target import Root, parameters_of
 from stator._traceback import WRAPPERS, hide
 
 ORIGINAL = "__stator_original__"
@@ -97,12 +99,18 @@ class Runner(Protocol):
     def run(self, state: tuple[Any, ...]) -> Any: ...
 
 
-def make_wrapper(fn: FunctionType, runner: Runner, region: Region | None = None) -> FunctionType:
-    """A function with the signature, name and documentation of `fn` that runs `runner`."""
-    made = _load(fn, runner, region)
+def make_wrapper(
+    fn: FunctionType, runner: Runner, root: Root, region: Region | None = None
+) -> FunctionType:
+    """Make a function with the signature, name and documentation of `fn` that runs `runner`.
+
+    Those of one pool have one code, since a function may be decorated on every call of another.
+    """
+    made = _load(fn, runner, root, region)
     made.__defaults__ = (Unset,) * len(fn.__defaults__ or ())
     made.__kwdefaults__ = dict.fromkeys(fn.__kwdefaults__ or (), Unset)
     functools.update_wrapper(made, fn)
+    show_to_dynamo(made, fn)
     # `inspect.signature` reads these first
     if not hasattr(fn, "__wrapped__") and not hasattr(fn, "__signature__"):
         setattr(made, "__signature__", SignatureOf(fn))
@@ -144,7 +152,7 @@ def region_of(fn: Any) -> Region | None:
     return found
 
 
-def _load(fn: FunctionType, runner: Runner, region: Region | None) -> FunctionType:
+def _load(fn: FunctionType, runner: Runner, root: Root, region: Region | None) -> FunctionType:
     values = (
         Unset,
         default_of,
@@ -156,31 +164,40 @@ def _load(fn: FunctionType, runner: Runner, region: Region | None) -> FunctionTy
         runner.finish,
         hide,
     )
-    parameters = parameters_of(fn.__code__)
-    names = _unlike(parameters, (*_GLOBALS, *_LOCALS, *_BUILTINS))
-    name = (
-        fn.__name__
-        if fn.__name__.isidentifier() and not keyword.iskeyword(fn.__name__)
-        else "compiled"
-    )
-    text = _text(fn, name, parameters, names)
-    filename = f"{WRAPPERS}{fn.__qualname__} {id(runner):#x}>{PASSED_OVER}"
+    names = _unlike(parameters_of(fn.__code__), (*_GLOBALS, *_LOCALS, *_BUILTINS))
+    code = _code(fn, names, root, runner if region is None else region.pool)
+
     namespace: dict[str, Any] = {
         names[key]: value for key, value in zip(_GLOBALS, values, strict=True)
     }
     namespace |= {names[key]: value for key, value in _BUILTINS.items()}
     namespace |= {REGION: region, ORIGINAL: fn, "__name__": fn.__module__}
-    made: FunctionType = load_source(text, filename, namespace, runner)[name]
-    return made
+    return FunctionType(code, namespace)
 
 
-def _text(fn: FunctionType, name: str, parameters: tuple[str, ...], names: dict[str, str]) -> str:
+def _code(fn: FunctionType, names: dict[str, str], root: Root, owner: Any) -> CodeType:
+    """Return the code of a wrapper; its text is shown as long as `owner` lives, which keeps it."""
+    known: dict[Hashable, CodeType] = getattr(owner, "wrappers", {})
+    key = fn.__name__, tuple(_with_default(fn))
+    if key not in known:
+        is_name = fn.__name__.isidentifier() and not keyword.iskeyword(fn.__name__)
+        name = fn.__name__ if is_name else "compiled"
+        filename = f"{WRAPPERS}{fn.__qualname__} {id(owner):#x} {len(known)}>{PASSED_OVER}"
+        made = load_source(_text(fn, name, root, names), filename, {}, owner)[name]
+        known[key] = made.__code__
+    return known[key]
+
+
+def _text(fn: FunctionType, name: str, root: Root, names: dict[str, str]) -> str:
+    given = parameters_of(fn.__code__)
+    if root.fn is None:
+        given = (names["original"], *given)
     return TEMPLATE.format(
         function=name,
         signature=_signature(fn),
         defaults="".join(_default_lines(fn, names)),
-        arguments=", ".join(parameters),
-        state="".join(f"{parameter}, " for parameter in parameters),
+        arguments=", ".join(given),
+        state="".join(f"{value}, " for value in given),
         **names,
     )
 

@@ -1,0 +1,135 @@
+"""Settings of `torch._dynamo.config`: each takes effect, or is named in a warning."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import stator
+import torch
+import torch._dynamo.config as settings_module
+from stator import _torch_settings
+
+from integration_tests.support.counting import Counting
+
+X = torch.linspace(-1.0, 2.0, 6)
+config: Any = settings_module
+
+
+@pytest.fixture(autouse=True)
+def unchanged_settings() -> Iterator[None]:
+    _torch_settings._warned.clear()
+    named = _torch_settings.TAKING_EFFECT.keys() | _torch_settings.WITHOUT_EFFECT
+    before = {name: getattr(config, name) for name in named}
+    yield
+    for name, value in before.items():
+        setattr(config, name, value)
+
+
+def plus(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() + 1
+
+
+def scaled(x: torch.Tensor, k: Any) -> torch.Tensor:
+    y: torch.Tensor = x * k
+    return y
+
+
+def graphs(fn: Any, *calls: Any) -> int:
+    """Return how many graphs are compiled for calls, whose results are compared."""
+    counting = Counting()
+    compiled = stator.compile(fn, backend=counting)
+    for args in calls:
+        assert torch.equal(compiled(*args), fn(*args))
+    return counting.count
+
+
+SIZES = [(torch.ones(size),) for size in (3, 4, 5, 6)]
+
+
+def test_automatic_dynamic_shapes() -> None:
+    assert graphs(plus, *SIZES) == 2
+    config.automatic_dynamic_shapes = False
+    assert graphs(plus, *SIZES) == 4
+
+
+def test_assume_static_by_default() -> None:
+    config.assume_static_by_default = False
+    assert graphs(plus, *SIZES) == 1
+
+
+@pytest.mark.parametrize("numbers", [(2, 3, 4, 5), (0.5, 1.5, 2.5, 3.5)])
+def test_numbers_that_are_specialized(numbers: tuple[Any, ...]) -> None:
+    calls = [(X, number) for number in numbers]
+    assert graphs(scaled, *calls) == 2
+    config.specialize_int = config.specialize_float = True
+    assert graphs(scaled, *calls) == 4
+
+
+@pytest.mark.parametrize("name", ["recompile_limit", "cache_size_limit"])
+def test_limit_of_recompilations(name: str) -> None:
+    setattr(config, name, 2)
+    compiled = stator.compile(lambda x, name: x * len(name), backend="eager")
+    compiled(X, "a")
+    compiled(X, "bb")
+    with pytest.warns(UserWarning, match="was compiled 2 times"):
+        compiled(X, "ccc")
+
+
+def test_limit_of_recompilations_that_raises() -> None:
+    config.recompile_limit, config.fail_on_recompile_limit_hit = 1, True
+    compiled = stator.compile(lambda x, name: x * len(name), backend="eager")
+    compiled(X, "a")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(stator.Unsupported, match="another version"):
+            compiled(X, "bb")
+
+
+def test_error_on_recompile() -> None:
+    compiled = stator.compile(plus, backend="eager")
+    config.error_on_recompile = True
+    assert torch.equal(compiled(X), plus(X))
+    with pytest.raises(stator.InvalidUse, match="must not be compiled again"):
+        compiled(X.double())
+
+
+def test_suppressed_errors() -> None:
+    def failing(graph: Any, inputs: Any) -> Any:
+        raise ValueError("of the backend")
+
+    with pytest.raises(stator.BackendFailed):
+        stator.compile(plus, backend=failing)(X)
+    config.suppress_errors = True
+    assert torch.equal(stator.compile(plus, backend=failing)(X), plus(X))
+
+
+@pytest.mark.parametrize("name", ["capture_scalar_outputs", "capture_dynamic_output_shape_ops"])
+def test_captured_data(name: str) -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return x[: int(x.argmax().item())].sum() + x[x > 0].sum()
+
+    assert graphs(fn, (X,)) > 1
+    setattr(config, name, True)
+    assert graphs(fn, (X,)) == 1
+
+
+def test_disabled_compilation() -> None:
+    config.disable = True
+    assert stator.compile(plus) is plus
+
+
+def test_settings_without_effect_are_named_once() -> None:
+    config.verbose, config.repro_after = True, "aot"
+    compiled = stator.compile(plus, backend="eager")
+    with pytest.warns(UserWarning, match=r"config\.repro_after, torch\._dynamo\.config\.verbose"):
+        compiled(X)
+    stator.compile(plus, backend="eager")(X)
+
+
+def test_every_setting_that_is_named_exists() -> None:
+    """Renamed ones would be ignored silently."""
+    known = config.get_config_copy().keys()
+    assert known >= _torch_settings.TAKING_EFFECT.keys() | _torch_settings.WITHOUT_EFFECT
