@@ -263,9 +263,9 @@ def _classes_of(keys: Sequence[object]) -> tuple[type, ...] | None:
     if not classes:
         return ()
     for key in keys:
-        if type(key).__hash__ is not object.__hash__ and hash(key) != id(key):
-            if type(key) not in _SAFE_KEYS:
-                return None
+        is_known = type(key) in _SAFE_KEYS or type(key).__hash__ is object.__hash__
+        if not is_known and hash(key) != id(key):
+            return None
     return tuple(classes)
 
 

@@ -24,7 +24,7 @@ from stator_guards._loads import Loads
 from stator_guards._memory import Layout, reader
 from stator_guards._part import AttrSource, DictItemSource, InstanceDictSource
 from stator_guards._plan import WORTH_A_GROUP, Group, Plan, Situation, loosen, make_plan, replace
-from stator_guards._source import ParameterSource, Source, State
+from stator_guards._source import Source, State
 from stator_guards._walk import Walk
 
 CHANGES_TO_BE_LOOSE = 3

@@ -69,10 +69,10 @@ def _tensors_as_numbers(
     target: Target, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> dict[int | str, Traced]:
     """Find tensors where an operator takes a number, by position or name: it reads them itself when it runs."""
-    given = {**dict(enumerate(args)), **kwargs}
+    given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
     return {
         key: value
-        for key, value in given.items()
+        for key, value in given
         if type(value) is Traced
         and isinstance(value.example, torch.Tensor)
         and takes_number(target, key)

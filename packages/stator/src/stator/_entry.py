@@ -187,7 +187,7 @@ def _lowered(
     kernels = add_fake_kernels if needs_fake_kernels(captured.module) else None
     symbols = getattr(fake_mode.shape_env, "backed_var_to_val", ())
     has_floats = _are_floats(symbols)  # also what a rollback left
-    hides_floats = traced.emitter.t.policy.hides_floats
+    hides = traced.emitter.t.policy.hides_floats
     try:
         with backend_boundary():
             lowered = lower(
@@ -198,7 +198,7 @@ def _lowered(
                 keeps_history=captured.keeps_history,
                 as_it_is=as_it_is,
                 add_fake_kernels=kernels,
-                hides_floats=hides_floats,
+                hides_floats=hides,
             )
     except BackendFailed:
         drawn = any(item.kind != "tensor" and is_drawn(item.source) for item in captured.inputs)
@@ -209,9 +209,7 @@ def _lowered(
         # A compiler that ran the graph has left them as the graph does.
         for setting, start in traced.emitter.t.modes.items():
             setting.set(start)
-    refused = lowered.refused.startswith(_SPECIALIZED) and not hides_floats
-    guarded = any(_are_floats(guard.expr.free_symbols) for guard in lowered.shape_guards)
-    if has_floats and (refused or guarded):
+    if has_floats and _is_specialized(lowered, hides):
         raise FloatsNeeded
     return attrs.evolve(lowered, callable=calls.around(lowered.callable)) if calls else lowered
 
@@ -231,7 +229,13 @@ def _keep_for_handlers(module: Any) -> None:
     keep_for_handlers(module)
 
 
-_SPECIALIZED = "TensorifyScalarRestartAnalysis"
+def _is_specialized(lowered: Lowered, hides_floats: bool) -> bool:
+    """Return True if the compiler needs the value of a float, or refused one that could be hidden from it."""
+    if lowered.refused.startswith("TensorifyScalarRestartAnalysis") and not hides_floats:
+        return True
+    return any(_are_floats(guard.expr.free_symbols) for guard in lowered.shape_guards)
+
+
 CATCHES_FOREIGN = "an operator of another library in a `try` of the program"
 
 

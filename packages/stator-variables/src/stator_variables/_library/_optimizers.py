@@ -9,9 +9,9 @@ torch.optim branches on `torch.compiler.is_compiling()` in many places. Two thin
 from collections.abc import Sequence
 from typing import Any
 
+from stator_bytecode import Invoke
 from torch.optim.adam import adam
 from torch.optim.optimizer import Optimizer
-from stator_bytecode import Invoke
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _inlining
@@ -20,8 +20,7 @@ from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 _FUNCTIONAL_CODE = adam.__code__
-"""The wrapper that the functional form of each optimizer has; under `is_compiling()` it requires `capturable` of tensors
-on accelerators."""
+"""The wrapper around the functional form of each optimizer: a compiler takes no others than capturable ones there."""
 
 
 def functional(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -37,5 +36,5 @@ def separation(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, A
     """Ignore the breaks of torch.optim around a step, which are there for the benefit of AOTAutograd."""
     if not _inlining.is_graph_break(function.real):
         return MISSING
-    caller = t.frame.globals.real.get("__name__")
+    caller = None if t.frame is None else t.frame.globals.real.get("__name__")
     return k.NONE if caller == Optimizer.__module__ else MISSING
