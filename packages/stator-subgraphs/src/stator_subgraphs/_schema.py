@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from stator_bytecode.errors import Unsupported
 
-from stator_subgraphs._mutation import Target, called, overloads_of
+from stator_subgraphs._mutation import NodeTarget, called, overloads_of
 
 
 def without_keywords(
-    target: Target, args: Sequence[Any], kwargs: dict[str, Any]
+    target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     """Return the arguments with those by position whose names are keywords of Python: `uniform_(**{"from": 0})`."""
     unwritable = [name for name in kwargs if keyword.iskeyword(name)]
@@ -31,7 +31,7 @@ def without_keywords(
     raise Unsupported("operator-error", f"{called(target)} with an argument named {unwritable[0]}")
 
 
-def schemas_of(target: Target) -> list[Any]:
+def schemas_of(target: NodeTarget) -> list[Any]:
     """The schemas of an operator; those of the one of the same name for a function of torch or a method of tensors."""
     if isinstance(target, torch._ops.OpOverload):
         return [target._schema]
@@ -40,7 +40,7 @@ def schemas_of(target: Target) -> list[Any]:
     return [] if packet is None else [each._schema for each in overloads_of(packet)]
 
 
-def takes_number(target: Target, key: int | str) -> bool:
+def takes_number(target: NodeTarget, key: int | str) -> bool:
     """Return True if an operator takes nothing but a number as an argument, given its position or name."""
     found = [
         argument
