@@ -69,11 +69,10 @@ def _tensors_as_numbers(
     target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> dict[int | str, GraphValue]:
     """Find tensors where an operator takes a number, by position or name: it reads them itself when it runs."""
-    given: dict[int | str, Any] = dict(enumerate(args))
-    given.update(kwargs)
+    given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
     return {
         key: value
-        for key, value in given.items()
+        for key, value in given
         if type(value) is GraphValue
         and isinstance(value.example, torch.Tensor)
         and takes_number(target, key)

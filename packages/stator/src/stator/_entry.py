@@ -234,9 +234,7 @@ def _lowered(
         for setting, start in space.modes.items():
             setting.set(start)
 
-    refused = lowered.refused.startswith(_SPECIALIZED) and not space.policy.hides_floats
-    guarded = any(_are_floats(guard.expr.free_symbols) for guard in lowered.shape_guards)
-    if has_floats and (refused or guarded):
+    if has_floats and _is_specialized(lowered, space.policy.hides_floats):
         raise FloatsNeeded
     return attrs.evolve(lowered, callable=calls.around(lowered.callable)) if calls else lowered
 
@@ -277,7 +275,13 @@ def _keep_for_handlers(module: Any) -> None:
     keep_for_handlers(module)
 
 
-_SPECIALIZED = "TensorifyScalarRestartAnalysis"
+def _is_specialized(lowered: Lowered, hides_floats: bool) -> bool:
+    """Return True if the compiler needs the value of a float, or refused one that could be hidden from it."""
+    if lowered.refused.startswith("TensorifyScalarRestartAnalysis") and not hides_floats:
+        return True
+    return any(_are_floats(guard.expr.free_symbols) for guard in lowered.shape_guards)
+
+
 CATCHES_FOREIGN = "an operator of another library in a `try` of the program"
 
 

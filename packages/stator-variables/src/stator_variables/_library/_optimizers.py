@@ -37,5 +37,5 @@ def separation(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, A
     """Ignore the breaks of torch.optim around a step, which are there for the benefit of AOTAutograd."""
     if not _inlining.is_graph_break(function.real):
         return MISSING
-    caller = MISSING if t.frame is None else t.frame.globals.real.get("__name__")
+    caller = None if t.frame is None else t.frame.globals.real.get("__name__")
     return k.NONE if caller == Optimizer.__module__ else MISSING

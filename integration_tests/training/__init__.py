@@ -1,0 +1,1 @@
+"""Training: steps of optimizers, schedules of learning rates, clipping, whole steps."""

@@ -1,0 +1,236 @@
+"""A compiled step of an optimizer does what the step does: parameters, state, graphs.
+
+The first step makes the state, a later one finds it; in between the state is loaded, a group is
+added, parameters are frozen.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+import stator
+import torch
+from torch import nn, optim
+from torch.nn.utils import clip_grad_norm_, clip_grad_value_
+from torch.optim import Optimizer
+
+from .optimizer_pair import OptimizerPair, assert_equal, small_model, step, unchanged
+
+FORMS: dict[str, dict[str, Any]] = {
+    "Adadelta": {"maximize": True, "weight_decay": 0.1},
+    "Adafactor": {},
+    "Adagrad": {"lr_decay": 0.1, "weight_decay": 0.1},
+    "Adam": {"amsgrad": True, "maximize": True, "weight_decay": 0.1},
+    "AdamW": {"amsgrad": True, "betas": (0.8, 0.9)},
+    "Adamax": {"weight_decay": 0.1, "maximize": True},
+    "ASGD": {"lambd": 0.1, "t0": 2, "weight_decay": 0.1},
+    "NAdam": {"decoupled_weight_decay": True, "weight_decay": 0.1},
+    "RAdam": {"decoupled_weight_decay": True, "weight_decay": 0.1},
+    "RMSprop": {"centered": True, "momentum": 0.1, "weight_decay": 0.1},
+    "Rprop": {"etas": (0.4, 1.3)},
+    "SGD": {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1},
+}
+"""A form with many of the branches of each optimizer; its plain form is the other one."""
+
+
+def make(name: str, options: dict[str, Any], model: nn.Module) -> Optimizer:
+    made: Optimizer = getattr(optim, name)(model.parameters(), **copy.deepcopy(options))
+    return made
+
+
+def in_two_groups(name: str, options: dict[str, Any], model: nn.Module) -> Optimizer:
+    first, *others = model.parameters()
+    groups = [{"params": [first], "lr": 0.002}, {"params": others, "weight_decay": 0.05}]
+    made: Optimizer = getattr(optim, name)(groups, **options)
+    return made
+
+
+# -- the matrix: optimizer x option x (first step, later step, loaded state, new group) ------------
+def load_and_add(model: nn.Module, optimizer: Optimizer, number: int) -> None:
+    """Load the state before step 2, and add a group before step 3."""
+    if number == 2:
+        optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    if number == 3:
+        added = nn.Linear(2, 2)
+        for parameter in added.parameters():
+            nn.init.constant_(parameter, 0.5)
+            parameter.grad = torch.ones_like(parameter)
+        optimizer.add_param_group({"params": [*added.parameters()], "lr": 0.005})
+
+
+CASES = [
+    pytest.param(name, options, id=f"{name}-{label}", marks=marks)
+    for name, form in FORMS.items()
+    if name != "Adafactor"
+    for label, options, marks in (
+        ("plain", {}, [pytest.mark.slow]),
+        ("form", form, []),
+        ("form-foreach", {**form, "foreach": True}, [pytest.mark.slow]),
+        ("form-capturable", {**form, "capturable": True}, [pytest.mark.slow]),
+        ("lr-tensor", {**form, "lr": torch.tensor(0.01)}, [pytest.mark.slow]),
+    )
+    if label != "form-capturable" or name not in ("Adagrad", "SGD")
+]
+
+
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_step_loaded_state_and_new_group(name: str, options: dict[str, Any]) -> None:
+    pair = OptimizerPair(partial(make, name, options))
+    graphs = pair.run(5, load_and_add)
+    assert graphs[0] == 1
+    assert graphs[1] == graphs[2] <= 2  # the state is made once, and loaded without a new graph
+    assert graphs[4] <= 4  # of the new group it is made, and then there
+    assert not pair.reasons
+
+
+@pytest.mark.parametrize("name", ["Adam", "SGD", "RMSprop"])
+def test_options_of_each_group(name: str) -> None:
+    pair = OptimizerPair(partial(in_two_groups, name, FORMS[name]))
+    assert pair.run(3) == [1, 2, 2]
+
+
+def test_fused_form() -> None:
+    pair = OptimizerPair(partial(make, "AdamW", {"fused": True}))
+    assert pair.run(3) == [1, 2, 2]
+
+
+def test_adafactor_breaks_where_it_reads_numbers() -> None:
+    pair = OptimizerPair(partial(make, "Adafactor", {"weight_decay": 0.1}))
+    pair.run(3)
+    assert pair.reasons == {"data-dependent-output"}
+
+
+def test_sparse_gradients() -> None:
+    def make_sparse(model: nn.Module) -> Optimizer:
+        return optim.SparseAdam([*model.parameters()])
+
+    OptimizerPair(make_sparse, layout=torch.sparse_coo, model=lambda: nn.Linear(3, 2)).run(3)
+
+
+def test_lbfgs_with_its_closure() -> None:
+    def closure(model: nn.Module, optimizer: Optimizer) -> object:
+        def loss() -> Any:
+            optimizer.zero_grad()
+            result = model(torch.ones(2, 4)).pow(2).sum()
+            result.backward()
+            return result
+
+        return optimizer.step(loss)
+
+    pair = OptimizerPair(lambda model: optim.LBFGS(model.parameters(), lr=0.1, max_iter=3), closure)
+    pair.run(3)
+
+
+# -- around a step ---------------------------------------------------------------------------------
+def clip_norm(model: nn.Module, optimizer: Optimizer) -> object:
+    norm = clip_grad_norm_(model.parameters(), 0.5)
+    optimizer.step()
+    return norm
+
+
+def clip_value(model: nn.Module, optimizer: Optimizer) -> None:
+    clip_grad_value_(model.parameters(), 0.1)
+    optimizer.step()
+
+
+def clear(model: nn.Module, optimizer: Optimizer) -> None:
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def clear_to_zeros(model: nn.Module, optimizer: Optimizer) -> None:
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=False)
+
+
+@pytest.mark.parametrize("do", [clip_norm, clip_value, clear, clear_to_zeros])
+def test_what_is_done_around_a_step(do: Callable[..., Any]) -> None:
+    pair = OptimizerPair(partial(make, "Adam", {}), do)
+    assert pair.run(3) == [1, 2, 2]
+    assert not pair.reasons
+
+
+def test_hooks_run_around_each_step() -> None:
+    seen: list[str] = []
+
+    def with_hooks(model: nn.Module) -> Optimizer:
+        made = optim.SGD(model.parameters(), lr=0.1)
+        made.register_step_pre_hook(lambda *given: seen.append("before"))
+        made.register_step_post_hook(lambda *given: seen.append("after"))
+        return made
+
+    assert OptimizerPair(with_hooks).run(3)[-1] == 1
+    assert seen == ["before", "after"] * 6
+
+
+# -- between steps ---------------------------------------------------------------------------------
+def freeze(model: nn.Module, optimizer: Optimizer, number: int) -> None:
+    if number == 2:
+        next(model.parameters()).requires_grad_(False).grad = None
+
+
+def drop_gradient(model: nn.Module, optimizer: Optimizer, number: int) -> None:
+    if number % 2:
+        next(model.parameters()).grad = None
+
+
+@pytest.mark.parametrize("change", [freeze, drop_gradient])
+def test_parameters_without_gradients(change: Callable[..., Any]) -> None:
+    pair = OptimizerPair(partial(make, "Adam", {}))
+    graphs = pair.run(5, change)
+    assert graphs[-1] <= 4
+    assert graphs[-2:] == graphs[-1:] * 2
+
+
+def test_optimizer_that_is_replaced() -> None:
+    model = small_model()
+    compiled = stator.compile(lambda made: made.step(), backend="eager")
+    for _ in range(3):
+        other = copy.deepcopy(model)
+        mine, its = optim.SGD(model.parameters(), lr=0.1), optim.SGD(other.parameters(), lr=0.1)
+        for one, two in zip(model.parameters(), other.parameters(), strict=True):
+            one.grad = two.grad = torch.ones_like(one)
+        mine.step()
+        compiled(its)
+        assert_equal([*model.parameters()], [*other.parameters()])
+
+
+def test_gradients_that_share_memory_with_a_parameter() -> None:
+    """An entry for separate tensors does not serve a gradient over the memory of a parameter."""
+    model, other = nn.Linear(2, 2), nn.Linear(2, 2)
+    other.load_state_dict(model.state_dict())
+    mine, its = optim.SGD(model.parameters(), lr=0.1), optim.SGD(other.parameters(), lr=0.1)
+    compiled = stator.compile(its.step, backend="eager")
+    for shared in (False, True):
+        for layer in (model, other):
+            for parameter in layer.parameters():
+                apart = torch.ones_like(parameter)
+                parameter.grad = parameter.detach() if shared else apart
+        mine.step()
+        compiled()
+        assert_equal([*model.parameters()], [*other.parameters()])
+
+
+def test_twenty_steps_need_two_graphs() -> None:
+    pair = OptimizerPair(partial(make, "AdamW", {}))
+    assert pair.run(20, unchanged)[-1] == 2
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_backends_that_compile(backend: str) -> None:
+    model, other = small_model(), small_model()
+    mine, its = optim.RMSprop(model.parameters()), optim.RMSprop(other.parameters())
+    compiled = stator.compile(lambda: step(other, its), backend=backend)
+    for number in itertools.repeat(0, 3):
+        for one, two in zip(model.parameters(), other.parameters(), strict=True):
+            one.grad = torch.full_like(one, 0.1 + number)
+            two.grad = one.grad.clone()
+        mine.step()
+        compiled()
+    torch.testing.assert_close([*model.parameters()], [*other.parameters()])
+    assert not [entry.uncompiled for entry in compiled.report.entries if entry.uncompiled]
