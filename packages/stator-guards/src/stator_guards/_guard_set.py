@@ -119,12 +119,17 @@ class Unexplained(Kind):
 
 
 def compile_guards(
-    guards: Iterable[Guard], parameters: Sequence[str], *, watch: bool = True
+    guards: Iterable[Guard],
+    parameters: Sequence[str],
+    *,
+    watch: bool = True,
+    is_lasting: Callable[[object], bool] = lambda value: True,
 ) -> GuardSet:
     """Compile guards over an entry's parameters into a predicate with readable source.
 
     With `watch`, guards on what rarely changes are verified by memory words where the interpreter
-    has them.
+    has them; those on a root object that the next call is likely to replace, one that is not
+    `is_lasting`, are tested unless there are many.
     """
     _check_parameters(parameters)
     given = ordered(guards)
@@ -135,7 +140,7 @@ def compile_guards(
     walk.on_written = partial(_install, weakref.ref(guard_set))
     known = layout()
     if watch and known is not None and is_worth_watching(given):
-        _watch(guard_set, given, names, known)
+        _watch(guard_set, given, names, known, is_lasting)
     return guard_set
 
 
@@ -149,7 +154,13 @@ def _install(owner: Callable[[], GuardSet | None], written: Predicate) -> None:
         guard_set.check = written
 
 
-def _watch(guard_set: GuardSet, guards: list[Guard], names: Names, known: ObjectLayout) -> None:
+def _watch(
+    guard_set: GuardSet,
+    guards: list[Guard],
+    names: Names,
+    known: ObjectLayout,
+    is_lasting: Callable[[object], bool],
+) -> None:
     walk, filename, parameters = (
         guard_set.walk,
         f"{guard_set.filename[:-1]}, watched>",
@@ -170,7 +181,7 @@ def _watch(guard_set: GuardSet, guards: list[Guard], names: Names, known: Object
         target.watched = function("watched_check", parameters, lines, own)
         target.check = load_source(target.watched, filename, own.objects, target)["watched_check"]
 
-    guard_set.watching = Watching(walk, guards, known, install)
+    guard_set.watching = Watching(walk, guards, known, install, is_lasting)
     guard_set.check = guard_set.watching.first
 
 

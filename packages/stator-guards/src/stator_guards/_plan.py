@@ -14,7 +14,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -33,6 +33,10 @@ ROOT_WORDS, ROOT_GUARDS, FLAT_ROOT_GUARDS = 12, 32, 128
 """A root is worth its words when much hangs off it. Testing what is small costs little more, and
 nothing at all when the next call passes a new object: plain objects and containers with many
 attributes often are."""
+PASSING_ROOT_GUARDS = 500
+"""The same of an object that the next call is likely to replace, a cache or a batch. Beyond it,
+guards on objects that were replaced are evaluated: compiling them would take longer than many
+calls."""
 
 
 @attrs.define(eq=False)
@@ -114,6 +118,8 @@ class Situation:
     loose: frozenset[Source | None]
     """Sources that change too often to be watched, or come out of one that does; None: captured
     objects."""
+    is_lasting: Callable[[object], bool]
+    """Return whether the next calls are likely to be given an object again."""
 
 
 def make_plan(guards: Sequence[Guard], situation: Situation) -> tuple[Plan, dict[Group, Cells]]:
@@ -257,11 +263,9 @@ class _Planner:
             self._captured = self._captured or self._new_group(None)
             self._join(self._captured, source)
             return
-        if (
-            self._below[source] >= ROOT_GUARDS
-            and source not in self._now.loose
-            and can_be_root(self._values[source])
-        ):
+        value = self._values[source]
+        least = ROOT_GUARDS if self._now.is_lasting(value) else PASSING_ROOT_GUARDS
+        if self._below[source] >= least and source not in self._now.loose and can_be_root(value):
             self.group_of[source] = self._new_group(source)
 
     def _stays_in(self, group: Group, source: PartSource) -> bool:

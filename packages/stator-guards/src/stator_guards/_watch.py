@@ -25,8 +25,17 @@ from stator_guards._guard import CANNOT_READ, Guard
 from stator_guards._loads import Loads
 from stator_guards._memory import ObjectLayout, reader
 from stator_guards._part_source import AttrSource, DictItemSource, InstanceDictSource
-from stator_guards._plan import WORTH_A_GROUP, Group, Plan, Situation, loosen, make_plan, replace
-from stator_guards._source import Source, State
+from stator_guards._plan import (
+    PASSING_ROOT_GUARDS,
+    WORTH_A_GROUP,
+    Group,
+    Plan,
+    Situation,
+    loosen,
+    make_plan,
+    replace,
+)
+from stator_guards._source import ParameterSource, Source, State
 from stator_guards._walk import Walk
 
 CHANGES_TO_BE_LOOSE = 3
@@ -36,9 +45,6 @@ for short-lived ones."""
 LIVING_ROOTS_TO_BE_LOOSE = 100
 """The same, if none of them dies: many objects may share an entry, as the equal blocks of a model
 do."""
-MOST_GUARDS_OF_A_LOOSE_ROOT = 500
-"""Beyond it, the guards on passing root objects are evaluated: compiling them would take longer
-than many calls."""
 SOON = 1.0
 MOST_PLANS = 12
 
@@ -67,6 +73,7 @@ class Watching:
     layout: ObjectLayout
     install: Callable[[Watching, Plan | None], None]
     """Called with a new plan; None when nothing is watched."""
+    is_lasting: Callable[[object], bool]
     loads: list[Loads] = attrs.field(factory=list)
     plan: Plan | None = None
     watches: dict[Group, Watch] = attrs.field(factory=dict)
@@ -101,7 +108,7 @@ class Watching:
     def _make_plan(self, state: State, values: dict[Source, Any]) -> None:
         if self.plan is None:
             self.plans += 1
-            situation = Situation(state, values, self.layout, self.loose)
+            situation = Situation(state, values, self.layout, self.loose, self.is_lasting)
             if self.plans < MOST_PLANS:
                 self._follow(*make_plan(self.guards, situation), values)
             else:  # reading what guards relate fails in between
@@ -168,7 +175,7 @@ class Watching:
             source for source in changed if self._is_churning(source, CHANGES_TO_BE_LOOSE)
         }
         if not changed and group.root is not None and self._is_passing(watch):
-            if len(group.covered) <= MOST_GUARDS_OF_A_LOOSE_ROOT:
+            if len(group.covered) <= PASSING_ROOT_GUARDS:
                 loose.add(group.root)
             else:
                 watch.passing = True
@@ -212,5 +219,5 @@ class Watching:
     def _replace(self, plan: Plan, group: Group, state: State) -> None:
         values = group.values(state, None if group.root is None else group.root.evaluate(state))
         if values is not None:
-            situation = Situation(state, values, self.layout, self.loose)
+            situation = Situation(state, values, self.layout, self.loose, self.is_lasting)
             self._follow(*replace(plan, group, self.guards, situation), values)

@@ -40,8 +40,8 @@ statement."""
 def observed_ends(
     state: tuple[object, ...], places: Sequence[int], holders: int = 1
 ) -> tuple[int, ...]:
-    """Return those of `places` in the state of a continuation where an object is whose end is observable, and that
-    nothing but the state refers to, which does so `holders` times."""
+    """Return those of `places` in the state of a continuation where an object is whose end is
+    observable, and that nothing but the state refers to, which does so `holders` times."""
     if not places or are_plain_or_method(state, places):
         return ()
     others = _others(len(state), tuple(places))

@@ -10,6 +10,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 import attrs
+import torch
 from stator_backends import Backend, configure, lookup
 from stator_bytecode import DEFAULT, HandlerTable, OpcodeHandler
 from stator_guards import Guard, GuardSet, compile_guards
@@ -84,6 +85,15 @@ def disabled_by_environment() -> bool:
     return config is None and os.environ.get("TORCH_COMPILE_DISABLE") == "1"
 
 
+def guard_set(guards: list[Guard], parameters: tuple[str, ...]) -> GuardSet:
+    """The default guard layer: of root objects, a module is likely to be given to the next calls again."""
+    return compile_guards(guards, parameters, is_lasting=is_module)
+
+
+def is_module(value: object) -> bool:
+    return issubclass(type(value), torch.nn.Module)
+
+
 @attrs.frozen
 class Stack:
     """The layers a compilation runs through; a fork passes one with its own parts.
@@ -91,7 +101,7 @@ class Stack:
     `operators` are handlers as well, made by the first trace: their keys need all of torch.
     """
 
-    guards: Callable[[list[Guard], tuple[str, ...]], GuardSet] = compile_guards
+    guards: Callable[[list[Guard], tuple[str, ...]], GuardSet] = guard_set
     graph: Callable[..., Any] = output_graph
     domain: Callable[[Space], Any] = SymbolicDomain
     handlers: Mapping[Any, Any] = DEFAULT_HANDLERS.merged_with(_module.handlers)
