@@ -1,0 +1,49 @@
+"""A captured backward: its graph, and that graph as a function of a list that it empties."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+import attrs
+import torch
+from torch import Tensor
+from torch.fx import Graph, GraphModule
+from torch.fx.graph import _BoxedCodeGen
+
+from stator_subgraphs._compiled_autograd._operator import runs_user_code
+
+
+@attrs.frozen(eq=False)
+class CapturedBackward:
+    """The graph of every backward with one structure; `counts` has the inputs of each kind.
+
+    `user_code` names the calls that run code of the program.
+    """
+
+    graph: Graph
+    counts: Mapping[str, int]
+    function: Callable[[list[Any]], Sequence[Tensor | None]]
+    user_code: tuple[str, ...]
+
+    @classmethod
+    def of(cls, graph: Graph, counts: Mapping[str, int]) -> "CapturedBackward":
+        graph.set_codegen(_BoxedCodeGen())
+        module = GraphModule(torch.nn.Module(), graph, "backward")
+        called = [node.name for node in graph.nodes if runs_user_code(node)]
+        return cls(graph, counts, module.forward, tuple(called))
+
+    @property
+    def code(self) -> str:
+        """The text of the function, for readers."""
+        return self.graph.python_code("self").src
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for captured backwards that do the same."""
+        return self.code, tuple(node.target for node in self.graph.nodes)
+
+    def arguments(self, saved: list[Any], *others: Sequence[Any]) -> list[Any]:
+        """Return the arguments of the function as one list, and empty the list of saved tensors."""
+        groups = zip((saved, *others), self.counts.values(), strict=True)
+        arguments = [value for values, count in groups for value in values[:count]]
+        saved.clear()
+        return arguments
