@@ -50,8 +50,7 @@ def final_callbacks() -> Iterator[None]:
 def checking_nan(captured: CapturedBackward, arguments: list[Any]) -> Sequence[Tensor | None]:
     """Run node by node; raise the error of anomaly mode for the first that gives nan."""
     module = GraphModule(torch.nn.Module(), captured.graph, "backward")
-    results: Sequence[Tensor | None] = _NanCheck(module).boxed_run(arguments)
-    return results
+    return [*_NanCheck(module).boxed_run(arguments)]
 
 
 class _NanCheck(Interpreter):

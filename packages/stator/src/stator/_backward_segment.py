@@ -43,13 +43,16 @@ class _Specialization:
     """The segment compiled for some sizes, and the guards over its arguments."""
 
     guards: GuardSet
-    positions: tuple[int, ...]
-    """Positions of the arguments that the compiled function takes; the others are constant."""
+    taken: tuple[tuple[int, int | None], ...]
+    """Position of each argument that the compiled function takes, or of a tensor and a dimension."""
 
     function: Callable[[list[Any]], Sequence[Any]]
 
     def run(self, arguments: list[Any]) -> Sequence[Any]:
-        taken = [arguments[position] for position in self.positions]
+        taken = [
+            arguments[position] if dim is None else arguments[position].shape[dim]
+            for position, dim in self.taken
+        ]
         arguments.clear()
         return self.function(taken)
 
@@ -126,21 +129,31 @@ class _Argument(Source):
         return GuardSource.LOCAL
 
 
+@attrs.frozen(eq=False)
+class _Input:
+    """An input of the compiled function: an argument, or the size of one in a dimension."""
+
+    position: int
+    dim: int | None
+    source: _Argument
+    value: Any
+    fake: Any
+    context: StatefulSymbolicContext | None = None
+
+
 @attrs.define(eq=False)
 class _Lowering:
-    """The inputs of a specialization while they are collected: each becomes fake, or constant."""
+    """The arguments of a specialization while they are sorted: each becomes an input, or constant."""
 
     env: ShapeEnv
     mode: FakeTensorMode
     graph: Graph = attrs.field(factory=Graph)
     parameters: list[str] = attrs.field(factory=list)
     guards: list[Guard] = attrs.field(factory=list)
-    positions: list[int] = attrs.field(factory=list)
-    values: list[Any] = attrs.field(factory=list)
-    fakes: list[Any] = attrs.field(factory=list)
-    contexts: list[StatefulSymbolicContext | None] = attrs.field(factory=list)
+    inputs: list[_Input] = attrs.field(factory=list)
     _copies: dict[Node, Any] = attrs.field(factory=dict)
     _first: dict[int, Node] = attrs.field(factory=dict)  # by identity, the tensors so far
+    _bound: set[Any] = attrs.field(factory=set)  # symbols that an input binds
 
     @classmethod
     def of(cls, graph: Graph, arguments: Sequence[Any], seen: Sequence[Any]) -> _Lowering:
@@ -150,70 +163,67 @@ class _Lowering:
         made = cls(env, FakeTensorMode(shape_env=env))
         nodes = list(graph.nodes)
         for position, value in enumerate(arguments):
-            made._add(nodes[position], position, value, seen[position])
+            made._copies[nodes[position]] = made._sort(nodes[position], position, value, seen)
         for node in nodes[len(arguments) :]:
             made._copies[node] = made.graph.node_copy(node, made._copies.__getitem__)
         return made
 
-    def _add(self, node: Node, position: int, value: Any, seen: Any) -> None:
+    def _sort(self, node: Node, position: int, value: Any, seen: Sequence[Any]) -> Any:
+        """Return the placeholder of an argument, or what stands for it: a constant, an equal one."""
         source = ParameterSource(node.name)
         self.parameters.append(node.name)
         if isinstance(value, Tensor):
-            if (first := self._first.get(id(value))) is not None:
+            if (first := self._first.setdefault(id(value), node)) is not node:
                 self.guards.append(Guard(source, SameObject(ParameterSource(first.name))))
-                self._copies[node] = self._copies[first]
-                return
-            self._first[id(value)] = node
-            self._add_tensor(node, position, value, seen)
-        elif type(value) is int and seen is None:
-            self._add_input(node, position, value, self._symbol(node, value), None)
-        else:
-            self.guards.append(Guard(source, IsNone() if value is None else Equals(value)))
-            self._copies[node] = value
+                return self._copies[first]
+            return self._tensor(node.name, position, value, seen[position])
+        if type(value) is int and seen[position] is None:
+            return self._number(node.name, position, None, value)
+        self.guards.append(Guard(source, IsNone() if value is None else Equals(value)))
+        return value
 
-    def _symbol(self, node: Node, value: int) -> Any:
+    def _number(self, name: str, position: int, dim: int | None, value: Any) -> Node:
         from torch.fx.experimental.symbolic_shapes import DimDynamic
 
-        source = _Argument(node.name)
-        return self.env.create_unspecified_symint_and_symbol(value, source, DimDynamic.DYNAMIC)
+        source = _Argument(name)
+        fake = value
+        if dim is None:
+            fake = self.env.create_unspecified_symint_and_symbol(value, source, DimDynamic.DYNAMIC)
+        return self._input(_Input(position, dim, source, value, fake))
 
-    def _add_tensor(self, node: Node, position: int, value: Tensor, seen: Any) -> None:
-        changing = {i for i, size in enumerate(value.shape) if seen[i] is None and size > 1}
+    def _tensor(self, name: str, position: int, value: Tensor, sizes: Sequence[Any]) -> Node:
+        changing = {i for i, size in enumerate(value.shape) if sizes[i] is None and size > 1}
         kind = TensorMatch(value, frozenset(changing))
-        self.guards.append(Guard(ParameterSource(node.name), kind))
-        context = _context_of(value, changing, _Argument(node.name))
+        self.guards.append(Guard(ParameterSource(name), kind))
+        source = _Argument(name)
+        context = _context_of(value, changing, source)
         detached = value.detach()
         with torch._C.DisableTorchFunctionSubclass():
-            fake = self.mode.from_tensor(
-                detached, source=context.tensor_source, symbolic_context=context
-            )
-        self._add_input(node, position, detached, fake, context)
+            fake = self.mode.from_tensor(detached, source=source, symbolic_context=context)
+        for dim in sorted(changing):  # a symbol has to be an input before a tensor has it
+            size: Any = fake.shape[dim]
+            if size.node.expr not in self._bound:
+                self._bound.add(size.node.expr)
+                self._number(f"{name}.size()[{dim}]", position, dim, size)
+        return self._input(_Input(position, None, source, detached, fake, context))
 
-    def _add_input(
-        self,
-        node: Node,
-        position: int,
-        value: Any,
-        fake: Any,
-        context: StatefulSymbolicContext | None,
-    ) -> None:
-        copied = self._copies[node] = self.graph.placeholder(node.name)
-        copied._dynamo_source = _Argument(node.name)
-        self.positions.append(position)
-        self.values.append(value)
-        self.fakes.append(fake)
-        self.contexts.append(context)
+    def _input(self, given: _Input) -> Node:
+        node = self.graph.placeholder(re.sub(r"\W+", "_", given.source.parameter))
+        setattr(node, "_dynamo_source", given.source)  # where a compiler looks for it
+        self.inputs.append(given)
+        return node
 
     def finish(self, backend: Backend) -> _Specialization:
         module = GraphModule(torch.nn.Module(), self.graph, "segment")
         with self.mode, AmbientState.capture().restored():
-            _Examples(module).run(*self.fakes)
-        pairs = zip(self.values, self.contexts, strict=True)
-        contexts: Any = {value: context for value, context in pairs if context is not None}
+            _Examples(module).run(*[each.fake for each in self.inputs])
+        values = [each.value for each in self.inputs]
+        contexts: Any = {each.value: each.context for each in self.inputs if each.context}
         with backend_boundary():
-            lowered = lower(module, self.values, backend, fake_mode=self.mode, contexts=contexts)
+            lowered = lower(module, values, backend, fake_mode=self.mode, contexts=contexts)
         guards = compile_guards([*self.guards, *self._shape_guards()], self.parameters)
-        return _Specialization(guards, tuple(self.positions), boxed(lowered.callable))
+        taken = [(each.position, each.dim) for each in self.inputs]
+        return _Specialization(guards, tuple(taken), boxed(lowered.callable))
 
     def _shape_guards(self) -> list[Guard]:
         """Return what the compiled segment relies on about sizes, after the backend has run."""
@@ -221,10 +231,10 @@ class _Lowering:
 
         if not self.env.backed_var_to_val:
             return []
-        contexts: Any = self.contexts
+        contexts: Any = [each.context for each in self.inputs]
         texts: Any = self.env.produce_guards_verbose(
-            self.fakes,
-            [_Argument(node.name) for node in self.graph.find_nodes(op="placeholder")],
+            [each.fake for each in self.inputs],
+            [each.source for each in self.inputs],
             lambda source: source.name,
             input_contexts=contexts,
             ignore_static=True,

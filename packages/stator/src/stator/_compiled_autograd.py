@@ -154,7 +154,7 @@ class _Runner:
         before = _native.set_autograd_compiler(None, False)  # a hook may start a backward itself
         try:
             program = self.captured if settings is None else self._program(settings)
-            arguments = program.arguments(saved, *inputs)
+            arguments = self.captured.arguments(saved, *inputs)
             if torch.is_anomaly_enabled() and torch.is_anomaly_check_nan_enabled():
                 return checking_nan(self.captured, arguments)
             if not program.user_code:

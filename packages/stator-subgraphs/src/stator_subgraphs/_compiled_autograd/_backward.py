@@ -14,22 +14,22 @@ from stator_subgraphs._compiled_autograd._operator import runs_user_code
 
 @attrs.frozen(eq=False)
 class CapturedBackward:
-    """The graph of every backward with one structure; `counts` has the inputs of each kind.
+    """The graph of every backward with one structure; `used` has the inputs of each kind it takes.
 
     `user_code` names the calls that run code of the program.
     """
 
     graph: Graph
-    counts: Mapping[str, int]
+    used: Mapping[str, Sequence[int]]
     function: Callable[[list[Any]], Sequence[Tensor | None]]
     user_code: tuple[str, ...]
 
     @classmethod
-    def of(cls, graph: Graph, counts: Mapping[str, int]) -> "CapturedBackward":
+    def of(cls, graph: Graph, used: Mapping[str, Sequence[int]]) -> "CapturedBackward":
         graph.set_codegen(_BoxedCodeGen())
         module = GraphModule(torch.nn.Module(), graph, "backward")
         called = [node.name for node in graph.nodes if runs_user_code(node)]
-        return cls(graph, counts, module.forward, tuple(called))
+        return cls(graph, used, module.forward, tuple(called))
 
     @property
     def code(self) -> str:
@@ -43,7 +43,7 @@ class CapturedBackward:
 
     def arguments(self, saved: list[Any], *others: Sequence[Any]) -> list[Any]:
         """Return the arguments of the function as one list, and empty the list of saved tensors."""
-        groups = zip((saved, *others), self.counts.values(), strict=True)
-        arguments = [value for values, count in groups for value in values[:count]]
+        groups = zip((saved, *others), self.used.values(), strict=True)
+        arguments = [values[i] for values, used in groups for i in used]
         saved.clear()
         return arguments

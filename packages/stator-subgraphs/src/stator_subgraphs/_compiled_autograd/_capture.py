@@ -4,7 +4,6 @@ Tensors that C++ is given meanwhile are empty: each only stands for a node of th
 computed and no hook is called. See `torch._C._dynamo.compiled_autograd`.
 """
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -68,7 +67,6 @@ class BackwardCapture:
     _visit: int = 0
     _last: _Applied | None = None
     _accumulated: Node | None = None
-    _functions: dict[Any, NodeFunction] = attrs.field(factory=dict)
 
     def begin_capture(
         self,
@@ -221,14 +219,12 @@ class BackwardCapture:
     def _shared(self, function: NodeFunction) -> NodeFunction:
         """Return one object for equal functions, so that the graph has one name for them."""
         key = function.__name__, function.function, function.metadata
-        return self._functions.setdefault(key, function)
+        return _functions.setdefault(key, function)
 
     def accumulate_grad(
         self, variable: Tensor, current: Tensor | None, gradient: Tensor | None, hooked: bool
     ) -> Tensor:
         """Add to `variable.grad`, which the graph reads itself: a hook may have assigned another."""
-        leaf = self._argument(variable)
-        leaf._rename(leaf.name.replace("saved", "leaf"))
         self._accumulated = self._call(
             _operator.accumulate_grad, variable, gradient, hooked, name="happened"
         )
@@ -255,11 +251,10 @@ class BackwardCapture:
         node = self._graph.call_function(
             function, (self._placeholder("hook", backward_index), *lists, variables)
         )
-        results = self._bind_all(node, len(metadata))
+        results = self._bind_all(node, sum(variables))
         self._last = _Applied(node, function, results)
-        return tuple(
-            result if one else None for result, one in zip(results, variables, strict=True)
-        )
+        parts = iter(results)
+        return tuple(next(parts) if variable else None for variable in variables)
 
     def call_copy_slices_prologue(
         self, gradients: Sequence[Tensor], *geometry: Any
@@ -325,9 +320,23 @@ class BackwardCapture:
         self._graph.inserting_after()
         self._graph.output(outputs)
         self._graph.eliminate_dead_code(_is_needed)
-        captured = CapturedBackward.of(self._graph, {k: len(v) for k, v in self._given.items()})
+        used = {kind: self._keep_used(kind, nodes) for kind, nodes in self._given.items()}
+        captured = CapturedBackward.of(self._graph, used)
         return self.finish(captured), captured.function
 
+    def _keep_used(self, kind: str, nodes: Sequence[Node]) -> list[int]:
+        """Return which inputs are used, and number those: equal graphs get equal names."""
+        used = [i for i, node in enumerate(nodes) if node.users]
+        for i, node in enumerate(nodes):
+            if i in used:
+                node.target = node.name = f"{kind}{used.index(i)}"
+            else:
+                self._graph.erase_node(node)
+        return used
+
+
+_functions: dict[Any, NodeFunction] = {}
+"""The functions of all captures, so that equal graphs have the same ones."""
 
 KINDS = ("saved", "size", "number", "hook", "packed")
 """The kinds of inputs of a backward, in the order in which its function takes them."""
@@ -338,6 +347,5 @@ def _end() -> None:
 
 
 def _is_needed(node: Node) -> bool:
-    """Return True for everything but arithmetic on sizes: a result that nothing uses is released."""
-    is_arithmetic = getattr(node.target, "__module__", "") == "_operator"
-    return not is_arithmetic or node.target is operator.getitem
+    """Return True for everything but parts of results and arithmetic on sizes."""
+    return node.op != "call_function" or getattr(node.target, "__module__", "") != "_operator"

@@ -52,6 +52,10 @@ def share_bound() -> None:
             theirs.ops.add(name, each.function, False, True)
 
 
+_TRACING = "[Compiled Autograd Tracing:]"
+"""Begins the messages of C++ where those of eager autograd name the function."""
+
+
 class NodeFunction:
     """A kind of autograd node as a function: gradients and saved values in, gradients out.
 
@@ -89,7 +93,11 @@ class NodeFunction:
     def _validated(self, results: Sequence[Gradient], sizes: Sequence[Any]) -> Sequence[Gradient]:
         pairs = zip(self.metadata, sizes, strict=True)
         metadata = [one and (one[0], [*size], one[1], one[2]) for one, size in pairs]
-        validated: Sequence[Gradient] = bound("validate_outputs").function([*results], metadata)
+        try:
+            validated: Sequence[Gradient] = bound("validate_outputs").function([*results], metadata)
+        except RuntimeError as error:
+            begin = f"Function {self.__name__} returned an "
+            raise RuntimeError(str(error).replace(_TRACING, begin)) from None
         self._accepted = [each if each is None else (each.dtype, each.device) for each in validated]
         return validated
 
@@ -212,7 +220,7 @@ def unpack(hook: Callable[[Any], Tensor], packed: Any) -> Tensor:
     value = hook(packed)
     if not isinstance(value, Tensor):
         raise TypeError(
-            f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(value)}"
+            f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(value).__name__}"
         )
     return value
 
@@ -241,9 +249,9 @@ class FunctionContext:
 def call_backward(
     context: Any, saved: list[Gradient], gradients: list[Gradient], variables: Sequence[bool]
 ) -> Sequence[Gradient]:
-    """Call the backward of a function; `variables` has which of its inputs were tensors.
+    """Return the gradients of those inputs of a function that are `variables`.
 
-    Both lists are emptied: what a compiled backward has used up is released while it runs.
+    Both lists are emptied: a compiled backward releases each tensor after its last use.
     """
     backward = context._get_user_fn()
     given = FunctionContext(context, saved)
@@ -264,7 +272,7 @@ def call_backward(
             f" (expected {count}, got {len(results)})"
         )
     _check_gradients(name, results, variables)
-    return results
+    return [result for result, variable in zip(results, variables, strict=True) if variable]
 
 
 def _check_gradients(name: str, results: Iterable[Any], variables: Iterable[bool]) -> None:
@@ -273,11 +281,11 @@ def _check_gradients(name: str, results: Iterable[Any], variables: Iterable[bool
             continue
         if not variable:
             raise RuntimeError(
-                f"function {name} returned a gradient different from None at position {position},"
+                f"function {name} returned a gradient different than None at position {position},"
                 " but the corresponding forward input was not a Variable"
             )
         if not isinstance(result, Tensor):
-            raise TypeError(f"expected Variable or None (got {type(result).__name__})")
+            raise RuntimeError(f"expected Variable or None (got {type(result).__name__})")
 
 
 def given_list(*values: Any) -> list[Any]:

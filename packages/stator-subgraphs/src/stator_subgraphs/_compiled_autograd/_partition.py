@@ -31,7 +31,7 @@ def partitioned(captured: CapturedBackward, make: MakeSegment) -> CapturedBackwa
     partition = _Partition(make, _divided(captured.graph))
     for node in captured.graph.nodes:
         partition.add(node)
-    return CapturedBackward.of(partition.graph, captured.counts)
+    return CapturedBackward.of(partition.graph, captured.used)
 
 
 def _divided(graph: Graph) -> set[Node]:
