@@ -1,9 +1,11 @@
-"""Every check this repository runs, here and in CI: ``nox --list``; plain ``nox`` runs all tests of the project.
+"""Every check this repository runs, here and in CI: ``nox --list``; plain ``nox`` runs all tests of
+the project.
 
-Each session's environment is fresh and holds *built wheels* of our packages, never an editable tree. The one thing that
-sessions share is torch with numpy: hundreds of megabytes, installed once under ``.nox/shared`` and put on the path of
-the environments whose packages ask for it. Sessions run on the interpreter that runs nox; packages that do not need
-torch are tested on every other supported CPython of this machine as well.
+Each session's environment is fresh and holds *built wheels* of our packages, never an editable
+tree. The one thing that sessions share is torch with numpy: hundreds of megabytes, installed once
+under ``.nox/shared`` and put on the path of the environments whose packages ask for it. Sessions
+run on the interpreter that runs nox; packages that do not need torch are tested on every other
+supported CPython of this machine as well.
 """
 
 from __future__ import annotations
@@ -23,9 +25,8 @@ import interpreters  # noqa: E402
 import run_examples  # noqa: E402
 
 nox.needs_version = ">=2025.2.9"
-nox.options.default_venv_backend = (
-    "virtualenv"  # pip takes the wheel of torch this machine is set up for; uv does not
-)
+# pip takes the wheel of torch this machine is set up for; uv does not
+nox.options.default_venv_backend = "virtualenv"
 nox.options.sessions = ["layers", "lint", "docs", "pages", "tests", "integration"]
 
 PACKAGES = {
@@ -82,9 +83,8 @@ def tests(session: nox.Session, package: str) -> None:
     if needs_torch(package):
         share_torch(session)
     session.install(*wheels, *wanted_by_tests(package), *RUNNER)
-    elsewhere = pathlib.Path(
-        session.create_tmp()
-    ).resolve()  # relative to the folder that is current now
+    # relative to the folder that is current now
+    elsewhere = pathlib.Path(session.create_tmp()).resolve()
     with session.chdir(ROOT / "packages" / package):
         run_tests(session, "tests", *session.posargs)
         if not needs_torch(package):
@@ -105,7 +105,8 @@ def integration(session: nox.Session) -> None:
 
 @nox.session(tags=["test"])
 def docs(session: nox.Session) -> None:
-    """Links, the examples of every README, the tiny machine, and generated pages being up to date."""
+    """Links, the examples of every README, the tiny machine, and generated pages being up to
+    date."""
     install_everything(session)
     run_tests(session, "docs", *session.posargs)
 
@@ -138,7 +139,8 @@ def demo(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def bench(session: nox.Session) -> None:
-    """Ratios to torch.compile and to plain Python; rewrites docs/reference/benchmarks.md unless workloads are named."""
+    """Ratios to torch.compile and to plain Python; rewrites docs/reference/benchmarks.md unless
+    workloads are named."""
     install_everything(session)
     session.install(
         "--no-deps", "-r", str(ROOT / "integration_tests" / "benchmarks" / "requirements.txt")
@@ -293,7 +295,8 @@ def install_inside(session: nox.Session, python: str, *requirements: str) -> Non
 def test_elsewhere(
     session: nox.Session, folder: pathlib.Path, wheels: list[str], wanted: list[str]
 ) -> None:
-    """The same tests on each other supported CPython; one that is missing is said, not passed over."""
+    """The same tests on each other supported CPython; one that is missing is said, not passed
+    over."""
     for version in interpreters.SUPPORTED:
         python = interpreters.find(version)
         if version == interpreters.CURRENT:

@@ -1,4 +1,5 @@
-"""The documentation is true: links lead somewhere, examples run, generated pages are those the code would give now."""
+"""The documentation is true: links lead somewhere, examples run, generated pages are those the code
+would give now."""
 
 from __future__ import annotations
 

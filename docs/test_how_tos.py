@@ -1,7 +1,8 @@
-"""The steps of each how-to work: its files are written in a copy of the packages, and its tests run there.
+"""The steps of each how-to work: its files are written in a copy of the packages, and its tests run
+there.
 
-A block that is marked with a path is that file, or a change of it where its language is ``diff``. Nothing
-else is changed, and the conformance kit of the package has to pass as well.
+A block that is marked with a path is that file, or a change of it where its language is ``diff``.
+Nothing else is changed, and the conformance kit of the package has to pass as well.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The machine in one file does what it explains: the same answer as Python, a break is one graph more, guards hold."""
+"""The machine in one file does what it explains: the same answer as Python, a break is one graph
+more, guards hold."""
 
 from __future__ import annotations
 

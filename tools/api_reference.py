@@ -1,7 +1,9 @@
-"""Pages of ``docs/reference/api``: the public names of each package, with their signatures and docstrings.
+"""Pages of ``docs/reference/api``: the public names of each package, with their signatures and
+docstrings.
 
-Everything is read from the source text: ``__all__``, the import that brings a name into a public module, and its
-definition. So the pages are the same on every interpreter, and no page needs a package to be installed.
+Everything is read from the source text: ``__all__``, the import that brings a name into a public
+module, and its definition. So the pages are the same on every interpreter, and no page needs a
+package to be installed.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ class _Module:
         return None
 
     def imported(self, name: str) -> tuple[str, str] | None:
-        """Return the module and the name there of an imported name; None where it is defined here."""
+        """Return the module and the name there of an imported name; None where it is defined
+        here."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.ImportFrom) and node.module:
                 for alias in node.names:

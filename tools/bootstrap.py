@@ -1,6 +1,8 @@
-"""Run nox on a machine that has nothing but Python and pip: ``python3 tools/bootstrap.py [arguments of nox]``.
+"""Run nox on a machine that has nothing but Python and pip: ``python3 tools/bootstrap.py [arguments
+of nox]``.
 
-Makes ``.venv`` once, installs nox into it, and hands the arguments over. With nox at hand, call ``nox`` yourself.
+Makes ``.venv`` once, installs nox into it, and hands the arguments over. With nox at hand, call
+``nox`` yourself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Check what import-linter cannot see: packages, dependencies, privacy, torch and ``__all__`` agree.
+"""Check what import-linter cannot see: packages, dependencies, privacy, torch and ``__all__``
+agree.
 
-Each rule is a function from the packages on disk to the faults it finds; ``RULES`` is the table of contents.
-What the rules need to know about this repository stands in the root ``pyproject.toml`` (``[tool.importlinter]`` and
-``[tool.stator.layers]``). ``python tools/check_layers.py [ROOT]`` prints the faults and fails when there are any.
+Each rule is a function from the packages on disk to the faults it finds; ``RULES`` is the table of
+contents. What the rules need to know about this repository stands in the root ``pyproject.toml``
+(``[tool.importlinter]`` and ``[tool.stator.layers]``). ``python tools/check_layers.py [ROOT]``
+prints the faults and fails when there are any.
 """
 
 from __future__ import annotations
@@ -119,7 +121,8 @@ def imported_equals_declared(repo: Repository) -> Iterator[str]:
 
 
 def _is_stdlib(top: str) -> bool:
-    """Accelerators such as ``_suggestions`` exist in some versions only; no distribution installs such a name."""
+    """Accelerators such as ``_suggestions`` exist in some versions only; no distribution installs
+    such a name."""
     return top in sys.stdlib_module_names or top.startswith("_")
 
 
@@ -140,7 +143,8 @@ def _is_private(name: str) -> bool:
 
 
 def torch_stays_above(repo: Repository) -> Iterator[str]:
-    """``torch_only_in`` names the files of a package that may know torch; a package it does not list may anywhere."""
+    """``torch_only_in`` names the files of a package that may know torch; a package it does not
+    list may anywhere."""
     for name, patterns in repo.settings["stator"]["layers"]["torch_only_in"].items():
         package = next((package for package in repo.packages if package.name == name), None)
         for module in package.modules if package else ():

@@ -1,14 +1,17 @@
-"""Check the names in the packages: types have one home, files are named by nouns, docstrings begin as they should.
+"""Check the names in the packages: types have one home, files are named by nouns, docstrings begin
+as they should.
 
-``python tools/check_names.py [ROOT]`` prints what it finds and fails when a package has more of it than
-``tools/ratchets.toml`` allows; see ``ratchet.py``, also for ``--update``. The names that the documentation mentions are
-looked up by ``documented_names.py``.
+``python tools/check_names.py [ROOT]`` prints what it finds and fails when a package has more of it
+than ``tools/ratchets.toml`` allows; see ``ratchet.py``, also for ``--update``. The names that the
+documentation mentions are looked up by ``documented_names.py``.
 
-- A class or type alias of a module is defined once in the repository: a reader who finds ``Layout`` has found it.
-- A file is named by a noun. A participle says what happens, not what is there (``_saying``, ``_marked``), unless it is
-  an established term (``nouns`` in ``[tool.stator.names]`` of the root ``pyproject.toml``).
-- A docstring begins with a verb ("Return") or with the noun the thing is ("The guards of one entry"), never with a
-  question word, a pronoun or a preposition.
+- A class or type alias of a module is defined once in the repository: a reader who finds ``Layout``
+  has found it.
+- A file is named by a noun. A participle says what happens, not what is there (``_saying``,
+  ``_marked``), unless it is an established term (``nouns`` in ``[tool.stator.names]`` of the root
+  ``pyproject.toml``).
+- A docstring begins with a verb ("Return") or with the noun the thing is ("The guards of one
+  entry"), never with a question word, a pronoun or a preposition.
 """
 
 from __future__ import annotations

@@ -1,13 +1,15 @@
-"""Check the size of the packages: nodes of the syntax tree in all, and the length and density of their parts.
+"""Check the size of the packages: nodes of the syntax tree in all, and the length and density of
+their parts.
 
 ``python tools/check_size.py [ROOT]`` prints the sizes and fails
 
-- when all packages together have more nodes than ``ast_nodes`` in ``[tool.stator.size]`` of the root
-  ``pyproject.toml``. Comments, blank lines and the layout of an expression do not count, so nothing is gained by
-  writing densely: see docs/decisions/0020;
-- when a package has a function of more than 40 lines, a file of more than 500, more than 22 nodes in one of ten
-  statements, or ``Any`` for more than 15 % of its annotations. What does not keep these limits yet is recorded in
-  ``tools/ratchets.toml`` and may only go down: see ``ratchet.py``, also for ``--update``.
+- when all packages together have more nodes than ``ast_nodes`` in ``[tool.stator.size]`` of the
+  root ``pyproject.toml``. Comments, blank lines and the layout of an expression do not count, so
+  nothing is gained by writing densely: see docs/decisions/0020;
+- when a package has a function of more than 40 lines, a file of more than 500, more than 22 nodes
+  in one of ten statements, or ``Any`` for more than 15 % of its annotations. What does not keep
+  these limits yet is recorded in ``tools/ratchets.toml`` and may only go down: see ``ratchet.py``,
+  also for ``--update``.
 """
 
 from __future__ import annotations

@@ -36,7 +36,8 @@ def _flat(suite: Any) -> Iterator[Method]:
 
 
 def ending(case: Method, seen: Callable[[BaseException], None] = lambda error: None) -> str:
-    """Run a method in a folder of its own: "passed", "skipped", or the exception, which `seen` gets too."""
+    """Run a method in a folder of its own: "passed", "skipped", or the exception, which `seen` gets
+    too."""
     result = _Result(seen)
     with _quietly(), _own_folder():
         unittest.TestSuite([case])(result)  # the suite runs class and module fixtures too

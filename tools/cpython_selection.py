@@ -1,6 +1,8 @@
-"""Which of CPython's test modules every runner of them has in common, and what no runner but CPython itself can do.
+"""Which of CPython's test modules every runner of them has in common, and what no runner but
+CPython itself can do.
 
-Patterns are those of `fnmatch`, over names like `test_dict.DictTest.test_copy`. A runner adds its own to both.
+Patterns are those of `fnmatch`, over names like `test_dict.DictTest.test_copy`. A runner adds its
+own to both.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""``nox -s demo``: a 12-layer transformer of a public library, compiled; what was captured; three ways side by side.
+"""``nox -s demo``: a 12-layer transformer of a public library, compiled; what was captured; three
+ways side by side.
 
-Each way runs in a process of its own, with an empty compiler cache of its own: whatever ran second in one process would
-find the kernels that the first had built. Inductor compiles where there is a C++ compiler, else the AOT eager backend
-does.
+Each way runs in a process of its own, with an empty compiler cache of its own: whatever ran second
+in one process would find the kernels that the first had built. Inductor compiles where there is a
+C++ compiler, else the AOT eager backend does.
 """
 
 from __future__ import annotations

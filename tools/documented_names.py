@@ -1,8 +1,9 @@
 """Resolve the Python names that a page of documentation mentions in code font.
 
-``Names.of(ROOT)`` collects what the source files of the repository define; ``unresolved(text, names)`` returns the
-mentioned names that neither they, nor Python, nor an installed library define. Examples of the page itself count as
-definitions, so `` `x + y` `` is fine where a fenced block of the page defines both. Nothing of ours is imported:
+``Names.of(ROOT)`` collects what the source files of the repository define; ``unresolved(text,
+names)`` returns the mentioned names that neither they, nor Python, nor an installed library define.
+Examples of the page itself count as definitions, so `` `x + y` `` is fine where a fenced block of
+the page defines both. Nothing of ours is imported:
 
     `Region.enter`              a class and a member of it, or of one of its bases
     `stator_guards.conformance` a module
@@ -133,7 +134,8 @@ class Names:
         return False
 
     def resolves(self, parts: tuple[str, ...]) -> bool:
-        """Return True if a dotted name, given in parts, is defined by us, by Python or by a library."""
+        """Return True if a dotted name, given in parts, is defined by us, by Python or by a
+        library."""
         first, *rest = parts
         if not rest:
             return self._is_known(first) or _is_foreign(parts)

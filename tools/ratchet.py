@@ -1,9 +1,9 @@
 """Limits that a package does not keep yet: what it has today is recorded, and may only go down.
 
-A rule measures each package and has one limit for all of them. ``tools/ratchets.toml`` has a table for each rule, with
-the value of each package that is over the limit. More than the recorded value is a fault. Less is a fault as
-well, so that the record follows at once: ``python tools/check_names.py --update`` and ``check_size.py --update``
-lower it, and never raise it.
+A rule measures each package and has one limit for all of them. ``tools/ratchets.toml`` has a table
+for each rule, with the value of each package that is over the limit. More than the recorded value
+is a fault. Less is a fault as well, so that the record follows at once: ``python
+tools/check_names.py --update`` and ``check_size.py --update`` lower it, and never raise it.
 
     [long functions]
     stator-variables = 32        # 33: too many; 31: record it
@@ -44,7 +44,8 @@ def read(root: pathlib.Path) -> Recorded:
 
 
 def faults(measures: Sequence[Measure], recorded: Recorded) -> list[str]:
-    """Return a text for each value above its limit and record, and for each record above its value."""
+    """Return a text for each value above its limit and record, and for each record above its
+    value."""
     found = []
     for measure in measures:
         record = recorded.get(measure.rule, {}).get(measure.package, measure.limit)

@@ -1,6 +1,8 @@
-"""Writes the generated pages of ``docs/reference``: ``python tools/reference.py``; the docs session compares.
+"""Writes the generated pages of ``docs/reference``: ``python tools/reference.py``; the docs session
+compares.
 
-A page is a function from the code to text. Tables come from what the packages publish, never from a second list.
+A page is a function from the code to text. Tables come from what the packages publish, never from a
+second list.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import api_reference
+import import_graph
 from interpreters import CURRENT
 from stator_bytecode import DEFAULT, REFUSED
 
@@ -49,8 +52,14 @@ def _layer(name: str) -> str:
     return f"| `{project['name']}` | {project['description']} | {', '.join(siblings) or '-'} | {', '.join(others)} |"
 
 
+def imports() -> str:
+    """Return the drawings of the imports between and inside packages."""
+    return import_graph.page(ROOT)
+
+
 def opcodes() -> str:
-    """Neutral operations and their handlers, and what is refused; raw names among the latter are this version's."""
+    """Neutral operations and their handlers, and what is refused; raw names among the latter are
+    this version's."""
     handled = [f"| `{name}` | {_first_line(DEFAULT[name])} |" for name in sorted(DEFAULT)]
     refused = [f"| `{name}` | {reason} |" for name, reason in sorted(REFUSED.items())]
     lead = "Neutral operations that the Machine runs, then names that it refuses and why."
@@ -59,7 +68,8 @@ def opcodes() -> str:
 
 
 def behaviours() -> str:
-    """Each behaviour with its programs: held in one graph, or with the break that `fullgraph=True` names."""
+    """Each behaviour with its programs: held in one graph, or with the break that `fullgraph=True`
+    names."""
     from integration_tests.corpora.behaviours import catalogue, promise
 
     rows = [_behaviour(name, promise(name), found) for name, found in catalogue().items()]
@@ -117,6 +127,7 @@ def _page(title: str, lead: str, *lines: str) -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "layers.md": layers,
+    "import-graph.md": imports,
     "behaviours.md": behaviours,
     "impure-reads.md": impure_reads,
     f"opcodes-{CURRENT}.md": opcodes,

@@ -1,7 +1,9 @@
-"""What a Python file refers to, read from its text alone: imports of every kind, and the names it makes public.
+"""What a Python file refers to, read from its text alone: imports of every kind, and the names it
+makes public.
 
-An import can hide: in a function, under ``TYPE_CHECKING``, as ``importlib.import_module("x")``, as an attribute of a
-package that loads its parts lazily (``torch._dynamo`` is one), or in a piece of generated source. All are found.
+An import can hide: in a function, under ``TYPE_CHECKING``, as ``importlib.import_module("x")``, as
+an attribute of a package that loads its parts lazily (``torch._dynamo`` is one), or in a piece of
+generated source. All are found.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ IMPORT_IN_TEXT = re.compile(
 
 @attrs.frozen
 class Reference:
-    """A dotted name that a file refers to, and where; a mere attribute of something imported is not an import."""
+    """A dotted name that a file refers to, and where; a mere attribute of something imported is not
+    an import."""
 
     name: str
     line: int
@@ -123,9 +126,11 @@ def spelled_all(source: str) -> set[str] | None:
 
 
 def public_names(source: str, *, every_import: bool) -> set[str]:
-    """Names without underscore that the module binds; what it imports counts in an ``__init__`` only.
+    """Names without underscore that the module binds; what it imports counts in an ``__init__``
+    only.
 
-    An ``__init__`` with a module ``__getattr__`` loads names late; their imports stand under ``TYPE_CHECKING``.
+    An ``__init__`` with a module ``__getattr__`` loads names late; their imports stand under
+    ``TYPE_CHECKING``.
     """
     body = ast.parse(source).body
     lazy = any(isinstance(node, ast.FunctionDef) and node.name == "__getattr__" for node in body)

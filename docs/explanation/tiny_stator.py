@@ -1,17 +1,21 @@
-"""The whole machine in one file: how stator captures, guards, breaks and continues, with nothing left to imagine.
+"""The whole machine in one file: how stator captures, guards, breaks and continues, with nothing
+left to imagine.
 
-One file on purpose, longer than files here should be: nothing is out of sight. Read it beside ``architecture.md``; the
-sections have its numbers and names. Run it (``python tiny_stator.py``) and it shows the entries it wrote for a function
-that calls another one, prints, and branches on data.
+One file on purpose, longer than files here should be: nothing is out of sight. Read it beside
+``architecture.md``; the sections have its numbers and names. Run it (``python tiny_stator.py``) and
+it shows the entries it wrote for a function that calls another one, prints, and branches on data.
 
 What is small here, and why promise one ("the same answer as Python") holds all the same:
 
-- It reads the bytecode of CPython 3.11, in a few dozen instructions. A function with others runs plainly.
-- It has no journal of side effects. An instruction that writes to an object is a break: Python itself runs it.
-- It is a break, too, when a traced operation raises, so that the exception is real. ``try`` and ``with`` run plainly.
+- It reads the bytecode of CPython 3.11, in a few dozen instructions. A function with others runs
+  plainly.
+- It has no journal of side effects. An instruction that writes to an object is a break: Python
+  itself runs it.
+- It is a break, too, when a traced operation raises, so that the exception is real. ``try`` and
+  ``with`` run plainly.
 - Python numbers are guarded by value. A real stack would make the one that changes symbolic.
-- What only the data of a tensor can raise (an index out of range) is raised by the graph, from another line. The
-  packages would run the original function then.
+- What only the data of a tensor can raise (an index out of range) is raised by the graph, from
+  another line. The packages would run the original function then.
 """
 
 from __future__ import annotations
@@ -38,12 +42,13 @@ class Unsupported(Exception):
     """This instruction cannot be captured; the program is fine."""
 
 
-# ---- 1. The neutral instruction stream ------------------------------------------------------------------------------
+# ---- 1. The neutral instruction stream -----------------------------------------------------------
 
 
 @attrs.frozen
 class Instruction:
-    """One instruction without the accidents of a Python version: no caches, jumps point at instructions."""
+    """One instruction without the accidents of a Python version: no caches, jumps point at
+    instructions."""
 
     op: str
     arg: Any
@@ -51,7 +56,8 @@ class Instruction:
     line: int
 
 
-# What 3.11 calls it -> what it is; ``...`` stands for its argument. A method call becomes a plain one of an attribute.
+# What 3.11 calls it -> what it is; ``...`` stands for its argument. A method call becomes a plain
+# one of an attribute.
 NEUTRAL: dict[str, tuple[tuple[str, Any], ...]] = {
     "LOAD_METHOD": (("LOAD_ATTR", ...), ("PUSH_NULL", None), ("SWAP", 2)),
     "POP_JUMP_FORWARD_IF_TRUE": (("POP_JUMP_IF", True),),
@@ -116,9 +122,8 @@ def _line(item: dis.Instruction) -> int:
 
 
 def _neutral(item: dis.Instruction) -> Iterator[tuple[str, Any]]:
-    if (
-        item.opname == "LOAD_GLOBAL"
-    ):  # the lowest bit of its argument asks for a NULL below the value
+    # the lowest bit of its argument asks for a NULL below the value
+    if item.opname == "LOAD_GLOBAL":
         yield from (("PUSH_NULL", None),) if item.arg and item.arg & 1 else ()
         yield "LOAD_GLOBAL", item.argval
     elif item.opname == "BINARY_OP":
@@ -129,14 +134,15 @@ def _neutral(item: dis.Instruction) -> Iterator[tuple[str, Any]]:
         yield op, item.argval if arg is ... else arg
 
 
-# ---- 2. The Machine, its frames, its Domain -------------------------------------------------------------------------
+# ---- 2. The Machine, its frames, its Domain ------------------------------------------------------
 
 NULL: Any = type("NULL", (), {"__repr__": lambda self: "NULL"})()
 
 
 @attrs.define(eq=False)
 class Frame:
-    """One activation of a function. Frames are data on an explicit stack: the Machine never recurses."""
+    """One activation of a function. Frames are data on an explicit stack: the Machine never
+    recurses."""
 
     function: Any  # a types.FunctionType
     pc: int
@@ -155,7 +161,8 @@ class Frame:
 
 @attrs.frozen
 class Invoke:
-    """What an operation gives back instead of a value: run this frame, its result is the value. A tail call."""
+    """What an operation gives back instead of a value: run this frame, its result is the value. A
+    tail call."""
 
     frame: Frame
 
@@ -167,7 +174,8 @@ class Returned:
 
 @attrs.frozen
 class Broke:
-    """The instruction that ``frames`` stand before cannot be captured. Nothing of it has happened."""
+    """The instruction that ``frames`` stand before cannot be captured. Nothing of it has
+    happened."""
 
     frames: list[Frame]
     reason: str
@@ -186,7 +194,8 @@ def decode_cached(function: Any) -> tuple[Instruction, ...]:
 
 
 def frame_for(function: Any, args: tuple[Any, ...]) -> Frame | None:
-    """A frame at the start of ``function``; None for what runs plainly (defaults, stars, unknown instructions)."""
+    """A frame at the start of ``function``; None for what runs plainly (defaults, stars, unknown
+    instructions)."""
     code = function.__code__
     plain = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) or code.co_kwonlyargcount
     if plain or code.co_argcount != len(args) or DECODED.setdefault(code, decode(code)) is None:
@@ -195,13 +204,15 @@ def frame_for(function: Any, args: tuple[Any, ...]) -> Frame | None:
 
 
 class Machine:
-    """Knows CPython's stack and jumps, and nothing about values: all meaning is asked of the domain."""
+    """Knows CPython's stack and jumps, and nothing about values: all meaning is asked of the
+    domain."""
 
     def __init__(self, domain: Concrete | Symbolic) -> None:
         self.domain = domain
 
     def run(self, frames: list[Frame], *, steps: int = -1) -> Returned | Broke:
-        """Run until the outermost frame returns, an instruction cannot be captured, or ``steps`` are done."""
+        """Run until the outermost frame returns, an instruction cannot be captured, or ``steps``
+        are done."""
         while steps:
             steps -= 1
             frame, mark = frames[-1], self.domain.mark()
@@ -225,7 +236,8 @@ class Machine:
         return Broke(frames, "done")
 
     def step(self, frame: Frame) -> Invoke | Returned | None:
-        """One instruction. The frame's pc already stands after it when a callee starts: that is how it is parked."""
+        """One instruction. The frame's pc already stands after it when a callee starts: that is how
+        it is parked."""
         instr, ask, stack = frame.instruction, self.domain, frame.stack
         frame.pc += 1
         match instr.op:
@@ -319,7 +331,8 @@ def operation(instr: Instruction) -> Callable[..., Any]:
 
 
 class Concrete:
-    """The domain whose values are the objects themselves: with it the Machine is a plain Python interpreter."""
+    """The domain whose values are the objects themselves: with it the Machine is a plain Python
+    interpreter."""
 
     def mark(self) -> int:
         return 0
@@ -362,12 +375,13 @@ class Concrete:
         return operation(instr)(*operands)
 
 
-# ---- 4. The symbolic domain: what values mean while tracing ---------------------------------------------------------
+# ---- 4. The symbolic domain: what values mean while tracing --------------------------------------
 
 
 @attrs.frozen(eq=False)
 class Given:
-    """A real object that can be found again on the next call: ``source`` is a Python expression for it."""
+    """A real object that can be found again on the next call: ``source`` is a Python expression for
+    it."""
 
     source: str
     real: Any
@@ -382,7 +396,8 @@ class Known:
 
 @attrs.frozen(eq=False)
 class Tensor:
-    """The result of a graph node. ``example`` has its shape and dtype and no data; inputs also have a source."""
+    """The result of a graph node. ``example`` has its shape and dtype and no data; inputs also have
+    a source."""
 
     node: torch.fx.Node
     example: torch.Tensor
@@ -410,7 +425,8 @@ PURE = {len, abs, min, max, int, float, bool}
 
 @attrs.define(eq=False)
 class Symbolic:
-    """Trackers in, trackers out. Reading a real object installs the guard that makes the reading valid next time."""
+    """Trackers in, trackers out. Reading a real object installs the guard that makes the reading
+    valid next time."""
 
     graph: torch.fx.Graph = attrs.field(factory=torch.fx.Graph)
     inputs: dict[str, Tensor] = attrs.field(factory=dict)
@@ -424,7 +440,8 @@ class Symbolic:
         return len(self.computed())
 
     def rollback(self, mark: int) -> None:
-        """Forget what the failed instruction computed. Inputs stay: their guards hold, and unused ones cost nothing."""
+        """Forget what the failed instruction computed. Inputs stay: their guards hold, and unused
+        ones cost nothing."""
         for node in reversed(self.computed()[mark:]):
             self.graph.erase_node(node)
 
@@ -437,7 +454,8 @@ class Symbolic:
         return name
 
     def read(self, value: Any) -> Any:
-        """What an operation works with: a ``Tensor``, ``Method``, ``Parts``, or a plain object, now guarded."""
+        """What an operation works with: a ``Tensor``, ``Method``, ``Parts``, or a plain object, now
+        guarded."""
         if isinstance(value, Known):
             return value.value
         if not isinstance(value, Given):
@@ -567,7 +585,8 @@ class Symbolic:
 
 
 def really(function: Callable[..., Any], operands: list[Any]) -> Any:
-    """Run it while tracing. If it raises, Python shall raise it: from the user's own code, by way of a break."""
+    """Run it while tracing. If it raises, Python shall raise it: from the user's own code, by way
+    of a break."""
     try:
         return function(*operands)
     except Exception as error:
@@ -583,7 +602,7 @@ def is_torch(function: Any) -> bool:
     return id(function) in TORCH
 
 
-# ---- 5. Guards ------------------------------------------------------------------------------------------------------
+# ---- 5. Guards -----------------------------------------------------------------------------------
 
 
 def kind_of(tensor: torch.Tensor) -> tuple[Any, ...]:
@@ -595,12 +614,13 @@ def same_kind(value: Any, kind: tuple[Any, ...]) -> bool:
     return isinstance(value, torch.Tensor) and kind_of(value) == kind
 
 
-# ---- 3. Breaks: points, sites, continuations ------------------------------------------------------------------------
+# ---- 3. Breaks: points, sites, continuations -----------------------------------------------------
 
 
 @attrs.frozen
 class Point:
-    """A stack of frames as data: what is live and where it stands, not what it is. The key of a continuation."""
+    """A stack of frames as data: what is live and where it stands, not what it is. The key of a
+    continuation."""
 
     frames: tuple[tuple[Any, int, tuple[str, ...], tuple[bool, ...]], ...]
 
@@ -640,8 +660,9 @@ def freeze(frames: list[Frame]) -> tuple[Any, ...]:
 class Site:
     """Where a break is. ``step`` runs one instruction natively and finds the exit it took.
 
-    The packages assemble a stub of the user's own code for it, inside its handlers, with a call stub for each frame
-    above, so that tracebacks are real. Here the concrete domain does: same result, poorer traceback.
+    The packages assemble a stub of the user's own code for it, inside its handlers, with a call
+    stub for each frame above, so that tracebacks are real. Here the concrete domain does: same
+    result, poorer traceback.
     """
 
     point: Point
@@ -653,12 +674,13 @@ class Site:
         return Point.of(frames), freeze(frames)
 
 
-# ---- 6. Entries, the cache, the driver ------------------------------------------------------------------------------
+# ---- 6. Entries, the cache, the driver -----------------------------------------------------------
 
 
 @attrs.frozen(eq=False)
 class Entry:
-    """One specialised version of a point: readable source, a predicate that says when it is valid, and a graph."""
+    """One specialised version of a point: readable source, a predicate that says when it is valid,
+    and a graph."""
 
     source: str
     check: Callable[..., bool]
@@ -674,7 +696,8 @@ def eager(graph: torch.fx.GraphModule, examples: list[torch.Tensor]) -> Callable
 
 
 def trace(point: Point, state: tuple[Any, ...], backend: Backend) -> Entry:
-    """Run the whole stack of the point symbolically, from where it stands; write down what came out."""
+    """Run the whole stack of the point symbolically, from where it stands; write down what came
+    out."""
     domain = Symbolic()
     names = [f"a{i}" for i in range(len(state))]
     frames = point.thaw(tuple(Given(name, real) for name, real in zip(names, state, strict=True)))
@@ -697,7 +720,8 @@ class Writer:
     outputs: list[torch.fx.Node] = attrs.field(factory=list)
 
     def expression(self, value: Any) -> str:
-        """An expression for the value; an input is itself, so identity is kept, and a node is computed once."""
+        """An expression for the value; an input is itself, so identity is kept, and a node is
+        computed once."""
         match value:
             case Given() | Tensor(source=str()):
                 return str(value.source)
@@ -736,7 +760,8 @@ class Writer:
 
 @attrs.define(eq=False)
 class Compiled:
-    """The function with its cache. The driver is one loop: entry, native step, entry …; nothing nests."""
+    """The function with its cache. The driver is one loop: entry, native step, entry …; nothing
+    nests."""
 
     function: Any  # a types.FunctionType
     backend: Backend = eager
@@ -774,7 +799,7 @@ class Compiled:
         return [entry for found in self.entries.values() for entry in reversed(found)]
 
 
-# ---- A call to follow -----------------------------------------------------------------------------------------------
+# ---- A call to follow ----------------------------------------------------------------------------
 
 
 def scale(x: torch.Tensor, by: int) -> torch.Tensor:

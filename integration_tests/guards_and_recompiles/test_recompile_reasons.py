@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import stator
 import torch
-from stator_guards._held import short
+from stator_guards._object_ref import short
 
 RAN: list[int] = []
 

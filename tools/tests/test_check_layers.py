@@ -1,4 +1,5 @@
-"""Every violation that the layer checks promise to see is planted in a copy of this repository, and seen."""
+"""Every violation that the layer checks promise to see is planted in a copy of this repository, and
+seen."""
 
 from __future__ import annotations
 

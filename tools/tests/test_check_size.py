@@ -13,7 +13,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLAIN = "def fn(x, y):\n    return x + -y < 1 and x\n"
 SPACED = "# a comment\n\n\ndef fn(\n    x,\n    y,\n):\n    # why\n\n    return (\n        x + -y < 1\n    ) and x\n"
 
-# Module, FunctionDef, arguments, arg, arg, Return, BoolOp, Compare, BinOp, Name, UnaryOp, Name, Constant, Name
+# Module, FunctionDef, arguments, arg, arg, Return, BoolOp, Compare, BinOp, Name, UnaryOp, Name,
+# Constant, Name
 NODES = 14
 
 

@@ -1,4 +1,5 @@
-"""Each kind of name that a page may mention is resolved, and one that does not exist is reported."""
+"""Each kind of name that a page may mention is resolved, and one that does not exist is
+reported."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from stator_backends import (
     AliasLayout,
     AmbientState,
     Backend,
-    BackendFailed,
+    BackendError,
     BackendRegistry,
     BackendSpec,
     MalformedGraph,
@@ -28,7 +28,7 @@ from stator_backends import (
     lower,
 )
 from stator_backends._alias import from_torch
-from stator_backends._context import GraphInput
+from stator_backends._context import PlaceholderSource
 from stator_backends.conformance import GraphBuilder, HandBuilt, lower_built
 from torch._guards import CompileContext, CompileId, DuplicateInputs, Source, TracingContext
 from torch._subclasses.fake_tensor import FakeTensor
@@ -130,7 +130,7 @@ def test_error_of_a_backend_names_it_and_is_chained() -> None:
         raise KeyError("no kernel")
 
     with pytest.raises(
-        BackendFailed, match="'broken' failed while compiling the graph: KeyError: 'no kernel'"
+        BackendError, match="'broken' failed while compiling the graph: KeyError: 'no kernel'"
     ) as caught:
         lower_built(sine(3), broken)
     assert isinstance(caught.value.__cause__, KeyError)
@@ -139,7 +139,7 @@ def test_error_of_a_backend_names_it_and_is_chained() -> None:
 
 
 def test_backend_must_return_something_to_call() -> None:
-    with pytest.raises(BackendFailed, match="it returned 3, which cannot be called"):
+    with pytest.raises(BackendError, match="it returned 3, which cannot be called"):
         lower_built(sine(3), lambda gm, inputs: 3)  # type: ignore[arg-type]
 
 
@@ -156,7 +156,7 @@ def test_what_a_backend_cannot_do_is_not_asked_of_it(
     backend = BackendRegistry().register(
         watching(lambda gm, inputs: pytest.fail("called")), spec=spec
     )
-    with pytest.raises(BackendFailed, match=reason):
+    with pytest.raises(BackendError, match=reason):
         lower_built(built, backend)
 
 
@@ -170,7 +170,8 @@ def test_guards_that_lowering_adds_on_shapes_are_returned() -> None:
 
 
 def overlapping_write(offset: int, dynamic: tuple[int, ...] = ()) -> HandBuilt:
-    """Writes to its first input, and returns twice the second, which starts `offset` into the same memory."""
+    """Writes to its first input, and returns twice the second, which starts `offset` into the same
+    memory."""
     base = torch.arange(8.0)
     build = GraphBuilder()
     x, y = build.input(base[:4], dynamic), build.input(base[offset : offset + 4], dynamic)
@@ -215,14 +216,14 @@ def test_overlap_guard_of_symbolic_inputs_speaks_of_positions() -> None:
 
 
 def test_guard_of_torch_becomes_one_over_positions() -> None:
-    positions: dict[Source, int] = {GraphInput(at): at for at in (10, 20)}
-    same = from_torch("b", DuplicateInputs(GraphInput(10), GraphInput(20)), positions)
+    positions: dict[Source, int] = {PlaceholderSource(at): at for at in (10, 20)}
+    same = from_torch("b", DuplicateInputs(PlaceholderSource(10), PlaceholderSource(20)), positions)
     assert same == SameInput(10, 20)
     tensor = torch.zeros(1)
     assert SameInput(0, 1).holds([tensor, tensor])
     assert not SameInput(0, 1).holds([tensor, tensor.clone()])
-    with pytest.raises(BackendFailed, match="relies on graph_input_30, which is no input"):
-        from_torch("b", DuplicateInputs(GraphInput(10), GraphInput(30)), positions)
+    with pytest.raises(BackendError, match="relies on graph_input_30, which is no input"):
+        from_torch("b", DuplicateInputs(PlaceholderSource(10), PlaceholderSource(30)), positions)
 
 
 def test_malformed_graph_is_refused_with_all_faults() -> None:

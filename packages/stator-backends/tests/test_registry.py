@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import torch
 from stator_backends import (
-    BackendFailed,
+    BackendError,
+    BackendNotFound,
     BackendRegistry,
     BackendSpec,
     Inductor,
-    InvalidOption,
-    UnknownBackend,
+    InvalidBackendOption,
     aot_eager,
     configure,
     default_registry,
@@ -63,7 +63,7 @@ def test_neither_name_nor_callable_is_refused() -> None:
 
 
 def test_unknown_name_tells_close_names_and_all_names() -> None:
-    with pytest.raises(UnknownBackend) as caught:
+    with pytest.raises(BackendNotFound) as caught:
         lookup("inductr")
     assert caught.value.close == ("inductor",)
     assert "did you mean 'inductor'? (there are: " in str(caught.value)
@@ -118,7 +118,7 @@ def test_first_entry_point_of_a_name_wins(third_party: types.ModuleType) -> None
 def test_entry_point_that_cannot_be_imported_is_the_backends_failure() -> None:
     registry = registry_with(("gone", "no_such_module_anywhere:x", "stator_backends"))
     with pytest.raises(
-        BackendFailed, match="'gone' failed while loading no_such_module_anywhere:x"
+        BackendError, match="'gone' failed while loading no_such_module_anywhere:x"
     ) as caught:
         registry.lookup("gone")
     assert isinstance(caught.value.__cause__, ModuleNotFoundError)
@@ -142,7 +142,7 @@ def test_settings_reach_a_plain_function_as_keywords() -> None:
 
 @pytest.mark.parametrize(("mode", "options"), [("max-autotune", None), (None, {"a": 1})])
 def test_eager_takes_no_settings(mode: str | None, options: dict[str, Any] | None) -> None:
-    with pytest.raises(InvalidOption, match="this backend takes no options"):
+    with pytest.raises(InvalidBackendOption, match="this backend takes no options"):
         configure(eager, mode, options)
 
 
@@ -172,6 +172,6 @@ def test_inductor_options_may_be_written_with_hyphens() -> None:
 def test_wrong_inductor_settings_say_what_was_expected(
     mode: str | None, options: dict[str, Any] | None, text: str
 ) -> None:
-    with pytest.raises(InvalidOption) as caught:
+    with pytest.raises(InvalidBackendOption) as caught:
         configure(inductor, mode, options)
     assert text in str(caught.value)

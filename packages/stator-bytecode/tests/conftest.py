@@ -1,4 +1,5 @@
-"""The standard library as a corpus of bytecode: a spread sample of files by default, every file in slow shares."""
+"""The standard library as a corpus of bytecode: a spread sample of files by default, every file in
+slow shares."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from types import CodeType
 import pytest
 from hypothesis import HealthCheck, settings
 
-# The same examples each time, and no limit on time: machines that run tests are shared, and the first draw of a
-# text on a new machine makes a table of Unicode.
+# The same examples each time, and no limit on time: machines that run tests are shared, and the
+# first draw of a text on a new machine makes a table of Unicode.
 settings.register_profile(
     "deterministic",
     derandomize=True,

@@ -1,8 +1,9 @@
-"""Programs broken at every instruction in turn, and at all of them in sequence: everything must be as without breaks.
+"""Programs broken at every instruction in turn, and at all of them in sequence: everything must be
+as without breaks.
 
-A break here is one instruction run natively by a Site. What follows runs in the Machine (`machine`), natively
-(`plain`), natively up to the end of the functions that were called (`rest`) or of the innermost one (`innermost`), or
-is broken again at the very next instruction (`steps`).
+A break here is one instruction run natively by a Site. What follows runs in the Machine
+(`machine`), natively (`plain`), natively up to the end of the functions that were called (`rest`)
+or of the innermost one (`innermost`), or is broken again at the very next instruction (`steps`).
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import pytest
+from stator_bytecode._breaks._innermost_frames import InnermostFrames
 from stator_bytecode._breaks._plain import plain
 from stator_bytecode._breaks._point import layout_of
-from stator_bytecode._breaks._rest import Rest
 from stator_bytecode._breaks._shuffle import NO_STEP
 from stator_bytecode._breaks._site import Goto, Site, drive
 from stator_bytecode._concrete._interpreter import ConcreteDomain
@@ -50,7 +51,8 @@ GENERATORS: WeakKeyDictionary[Any, GeneratorState] = WeakKeyDictionary()
 
 
 class BreakingDomain(ConcreteDomain):
-    """Runs Python methods of operators as frames, so that breaks meet every kind of waiting frame."""
+    """Runs Python methods of operators as frames, so that breaks meet every kind of waiting
+    frame."""
 
     made_generators = False
 
@@ -146,7 +148,8 @@ class BreakingDomain(ConcreteDomain):
 
 
 class Breaker:
-    """Raises Unsupported at the `at`-th instruction of the outermost Machine that can be stepped natively."""
+    """Raises Unsupported at the `at`-th instruction of the outermost Machine that can be stepped
+    natively."""
 
     def __init__(self, at: int, spared: frozenset[str] = frozenset()) -> None:
         self.at = at
@@ -183,7 +186,8 @@ class Breaker:
         return state
 
     def _runs_shared_generator(self) -> bool:
-        """Whether a frame is a generator's whose object something else refers to, so that it cannot be state."""
+        """Whether a frame is a generator's whose object something else refers to, so that it cannot
+        be state."""
         assert self.machine is not None
         running = {
             id(frame.generator) for frame in self.machine.frames if frame.generator is not None
@@ -209,7 +213,8 @@ def _is_shared(generator: Any) -> bool:
 
 
 def _looks(referrer: Any) -> bool:
-    """Whether it is a generator expression of `layout_of`, or of this test, that is just looking at the value."""
+    """Whether it is a generator expression of `layout_of`, or of this test, that is just looking at
+    the value."""
     return type(referrer) is GeneratorType and referrer.gi_code.co_filename in (
         __file__,
         layout_of.__code__.co_filename,
@@ -217,7 +222,8 @@ def _looks(referrer: Any) -> bool:
 
 
 def _is_inside_barrier(machine: Machine) -> bool:
-    """Nothing of the concrete domain can be rolled back, so nothing may break where that would be needed."""
+    """Nothing of the concrete domain can be rolled back, so nothing may break where that would be
+    needed."""
     if any(frame.names is not None for frame in machine.frames):
         return True
     return any(
@@ -230,14 +236,14 @@ def _place(outcome: Any, breaker: Breaker) -> tuple[Site, list[Any]]:
     assert len(point.parameters) == len(set(point.parameters)) == len(values) == point.count
     for state in (*breaker.moved, *(frame.generator for frame in outcome.snapshot.frames)):
         if state is not None:
-            state.status = (
-                GeneratorStatus.CLOSED
-            )  # the Point has taken it over: the object is to die in silence
+            # the Point has taken it over: the object is to die in silence
+            state.status = GeneratorStatus.CLOSED
     return Site(point), values
 
 
 def _run(frames: list[Frame], breaker: Breaker) -> Any:
-    """The outcome, or where it broke. A Machine is in a cycle with its domain, but objects are to die at once."""
+    """The outcome, or where it broke. A Machine is in a cycle with its domain, but objects are to
+    die at once."""
     machine = breaker.machine
     assert machine is not None
     outcome = machine.run(frames)
@@ -263,7 +269,8 @@ def _value(outcome: Any) -> Any:
 def _go_on_in_machine(
     point: Any, state: Any, at: int = 0, spared: frozenset[str] = frozenset()
 ) -> Any:
-    """With `at` of 1 only leaving a frame is left to the Machine, and what that raises is raised natively."""
+    """With `at` of 1 only leaving a frame is left to the Machine, and what that raises is raised
+    natively."""
     breaker = Breaker(at, spared)
     frames = point.frames_from(state, breaker.make_generator)
     state.clear()
@@ -306,11 +313,11 @@ def _finish_from(first: int, point: Any, state: Any) -> Any:
     return (plain(point) if rest is None else rest).consume(state)
 
 
-def _rest(point: Any, first: int) -> Rest | None:
+def _rest(point: Any, first: int) -> InnermostFrames | None:
     if not 0 < first < len(point.frames) or point.frames[first - 1].hidden:
         return None
     try:
-        return Rest(point, first)
+        return InnermostFrames(point, first)
     except Unsupported:
         return None
 

@@ -1,4 +1,5 @@
-"""Which suspended generators observe that they are closed; the oracle is a generator that is closed."""
+"""Which suspended generators observe that they are closed; the oracle is a generator that is
+closed."""
 
 from __future__ import annotations
 
@@ -151,7 +152,8 @@ def test_a_generator_observes_its_close_if_its_code_runs(name: str) -> None:
     ids=str,
 )
 def test_the_names_are_what_the_module_says(found: Any) -> None:
-    """`except IndexError` catches whatever the name stands for; what is no exception class raises."""
+    """`except IndexError` catches whatever the name stands for; what is no exception class
+    raises."""
     code = decode(except_another.__code__)
     passes = (
         isinstance(found, type) and issubclass(found, GeneratorExit) and found is not GeneratorExit

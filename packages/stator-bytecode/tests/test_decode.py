@@ -1,4 +1,5 @@
-"""The neutral stream says what the raw one says: same effects, same paths, same arguments, one vocabulary."""
+"""The neutral stream says what the raw one says: same effects, same paths, same arguments, one
+vocabulary."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ ENDINGS = {"RETURN_VALUE", "RAISE_VARARGS", "RERAISE", "JUMP"}
 VANISHED = {"RESUME", "CACHE", "END_FOR"}
 
 
-# -- the standard library ----------------------------------------------------------------------------------------------
+# -- the standard library --------------------------------------------------------------------------
 
 
 def test_stdlib_decodes_into_a_sound_stream(stdlib_codes: list[CodeType]) -> None:
@@ -99,7 +100,8 @@ def check_effects(decoded: Code, raws: list[Raw]) -> None:
 
 
 def unsaid(covered: list[Raw]) -> int:
-    """Before 3.13, `dis` does not count the value that a generator finds on its stack when it starts."""
+    """Before 3.13, `dis` does not count the value that a generator finds on its stack when it
+    starts."""
     return int(covered[0].name == "RETURN_GENERATOR" and OPCODES.dialect.sent_value_on_entry)
 
 
@@ -115,7 +117,8 @@ def jump_effect(raw: Raw, raws: list[Raw]) -> int:
 
 
 def check_depths(decoded: Code) -> None:
-    """Each instruction is reached with one depth, has its operands, and handlers find what they keep."""
+    """Each instruction is reached with one depth, has its operands, and handlers find what they
+    keep."""
     depths: dict[int, int] = {}
     paths = [(0, 0)]
     while paths:
@@ -188,7 +191,7 @@ def test_slots_are_those_of_the_interpreter(stdlib_codes: list[CodeType]) -> Non
         assert slots[len(slots) - len(code.co_freevars) :] == code.co_freevars
 
 
-# -- one vocabulary ----------------------------------------------------------------------------------------------------
+# -- one vocabulary --------------------------------------------------------------------------------
 
 
 def ops(fn: Callable[..., Any]) -> list[tuple[str, Any]]:
@@ -355,7 +358,7 @@ def test_handler_is_shared_and_points_into_the_stream() -> None:
     assert instructions[calls[0].handler.target].op == "PUSH_EXC_INFO"
 
 
-# -- refusals and the cache --------------------------------------------------------------------------------------------
+# -- refusals and the cache ------------------------------------------------------------------------
 
 
 def test_call_torn_apart_is_refused() -> None:

@@ -1,4 +1,5 @@
-"""Programs that run the same plainly and through the Machine: what CPython's own tests do not reach."""
+"""Programs that run the same plainly and through the Machine: what CPython's own tests do not
+reach."""
 
 from __future__ import annotations
 

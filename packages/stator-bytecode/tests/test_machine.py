@@ -93,7 +93,8 @@ def delegates(n: int) -> Any:
 
 
 def resumes(n: int) -> Any:
-    """Nothing is thrown through a `yield from`: a break in that rolls back effects that the concrete domain keeps."""
+    """Nothing is thrown through a `yield from`: a break in that rolls back effects that the
+    concrete domain keeps."""
     outer, inner = delegates(n), echoes(n)
     seen = [next(outer), outer.send("sent"), next(inner), inner.throw(ValueError)]
     for value in outer:

@@ -30,7 +30,8 @@ from stator_bytecode.errors import Unsupported
 
 
 class Domain(ConcreteDomain):
-    """Knows the generators that it made, so that a test that stops in one can let it die in silence."""
+    """Knows the generators that it made, so that a test that stops in one can let it die in
+    silence."""
 
     made: ClassVar[list[GeneratorState]] = []
 

@@ -15,7 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from stator_bytecode import Raw, RawHandler, assemble, disassemble
-from stator_bytecode._codec._exception_table import Entry, parse_exception_table, write_entry
+from stator_bytecode._codec._exception_table import (
+    ExceptionEntry,
+    parse_exception_table,
+    write_entry,
+)
 from stator_bytecode._codec._stack_size import stack_size
 from stator_bytecode._codec._tables import OPCODES
 from stator_bytecode.errors import InvalidUse
@@ -76,11 +80,12 @@ def reachable(raws: list[Raw]) -> set[Raw]:
     return reached
 
 
-# -- edited code runs --------------------------------------------------------------------------------------------------
+# -- edited code runs ------------------------------------------------------------------------------
 
 
 def with_nops(code: CodeType, count: int = 1) -> CodeType:
-    """`code`, and the code in it, with NOPs before every instruction that may have one; jumps go to the NOPs."""
+    """`code`, and the code in it, with NOPs before every instruction that may have one; jumps go to
+    the NOPs."""
     raws: list[Raw] = []
     first_of: dict[Raw, Raw] = {}
     for previous, raw in pairwise([Raw(NOP), *disassemble(code)]):
@@ -250,7 +255,7 @@ def test_function_runs_with_nops_everywhere(fn: FunctionType, count: int) -> Non
     assert edited(8) == fn(8)
 
 
-# -- what follows by itself --------------------------------------------------------------------------------------------
+# -- what follows by itself ------------------------------------------------------------------------
 
 
 def test_replacements_reach_the_code_object() -> None:
@@ -268,7 +273,8 @@ def test_code_that_is_longer_than_its_table_of_lines_is_read_to_its_end() -> Non
 
 
 def test_jump_turns_round_with_its_target() -> None:
-    """`JUMP_FORWARD end; back: RETURN 1; end: JUMP_FORWARD back` needs a backward jump at the end."""
+    """`JUMP_FORWARD end; back: RETURN 1; end: JUMP_FORWARD back` needs a backward jump at the
+    end."""
     code = (lambda: 1).__code__
     *entry, last = disassemble(code)
     over, back = Raw(dis.opmap["JUMP_FORWARD"]), Raw(dis.opmap["JUMP_FORWARD"])
@@ -311,7 +317,7 @@ ENTRIES = st.builds(
 
 
 @given(st.lists(ENTRIES))
-def test_exception_table_is_read_as_written(entries: list[Entry]) -> None:
+def test_exception_table_is_read_as_written(entries: list[ExceptionEntry]) -> None:
     table = bytearray()
     for entry in entries:
         write_entry(table, entry)

@@ -1,4 +1,5 @@
-"""One native step: what the user's code sees of it, where exceptions go, and which instructions have none."""
+"""One native step: what the user's code sees of it, where exceptions go, and which instructions
+have none."""
 
 from __future__ import annotations
 
@@ -227,9 +228,8 @@ def test_a_crossing_takes_two_calls_of_ours_besides_the_native_frames() -> None:
     finally:
         sys.setprofile(before)
         ACTION.pop()
-    assert (
-        calls == 1 + 50 * 2 + 49
-    )  # drive; step and its method; the state that is taken out of each Goto
+    # drive; step and its method; the state that is taken out of each Goto
+    assert calls == 1 + 50 * 2 + 49
 
 
 def test_every_instruction_is_stepped_or_has_a_reason() -> None:
@@ -268,9 +268,8 @@ def test_a_site_is_cheap_to_make() -> None:
         fresh.step(*state)
         best = min(best, time.perf_counter() - start)
     ACTION.pop()
-    assert (
-        best < 0.005
-    )  # the aim is 1 ms, with two stubs and the step; the margin is for a busy machine
+    # the aim is 1 ms, with two stubs and the step; the margin is for a busy machine
+    assert best < 0.005
 
 
 def counted() -> Iterator[int]:

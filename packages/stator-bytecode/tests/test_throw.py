@@ -1,4 +1,5 @@
-"""`Site.throw`: an exception object raised where the innermost frame stands, instead of running its instruction.
+"""`Site.throw`: an exception object raised where the innermost frame stands, instead of running its
+instruction.
 
 The oracle is the program itself with a `native` that raises the same exception.
 """
@@ -89,7 +90,8 @@ def thrown(fn: Any, error: BaseException) -> Any:
 
 
 def entries(error: BaseException | None) -> list[tuple[str, int]]:
-    """Names and lines of the traceback, without the functions of this test, and those that run differently."""
+    """Names and lines of the traceback, without the functions of this test, and those that run
+    differently."""
     assert error is not None
     found = traceback.extract_tb(error.__traceback__)
     ours = (
@@ -107,7 +109,8 @@ def entries(error: BaseException | None) -> list[tuple[str, int]]:
 
 
 def seen_of(run: Any, fn: Any, make: Any) -> dict[str, Any]:
-    """Everything that a program can see: its result or exception, tracebacks and contexts, and what it logged."""
+    """Everything that a program can see: its result or exception, tracebacks and contexts, and what
+    it logged."""
     LOG.clear()
     error = make()
     try:

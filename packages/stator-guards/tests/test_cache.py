@@ -1,4 +1,5 @@
-"""The cache: most recently used first, one compilation for many threads, one warning that names the guard."""
+"""The cache: most recently used first, one compilation for many threads, one warning that names the
+guard."""
 
 from __future__ import annotations
 
@@ -160,7 +161,8 @@ def test_many_threads_compile_once() -> None:
 
 
 def test_caches_never_wait_for_each_other() -> None:
-    """Each of two makers waits until the other one runs: with one lock for both this would never end."""
+    """Each of two makers waits until the other one runs: with one lock for both this would never
+    end."""
     meeting = threading.Barrier(2, timeout=5)
     made: list[object] = []
 

@@ -1,4 +1,5 @@
-"""Dispatch finds exactly the entries that a scan finds, by reading one fact, and runs no user code."""
+"""Dispatch finds exactly the entries that a scan finds, by reading one fact, and runs no user
+code."""
 
 from __future__ import annotations
 

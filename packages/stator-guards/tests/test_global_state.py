@@ -1,4 +1,5 @@
-"""What changes the meaning of tensor operations from outside is guarded; back in the old state the guard holds."""
+"""What changes the meaning of tensor operations from outside is guarded; back in the old state the
+guard holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Everything but the tensor kinds works where torch cannot be imported; the public names are the documented ones."""
+"""Everything but the tensor kinds works where torch cannot be imported; the public names are the
+documented ones."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ import sys
 sys.modules["torch"] = None
 import stator_guards as g
 x = g.ParameterSource("x")
-guard_set = g.compile_guards([g.Guard(x, g.Equals(1)), g.Guard(None, g.ShapeExpression("n > 0", {"n": x}))], ["x"])
+shape = g.ShapeExpression("n > 0", {"n": x})
+guard_set = g.compile_guards([g.Guard(x, g.Equals(1)), g.Guard(None, shape)], ["x"])
 assert guard_set.check(1) and not guard_set.check(True) and guard_set.explain(2)
 cache = g.Cache()
 cache.insert(g.Entry(guard_set, print))

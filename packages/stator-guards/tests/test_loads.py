@@ -1,4 +1,5 @@
-"""What is handed over is what the last check saw, whatever happened since the words were last read."""
+"""What is handed over is what the last check saw, whatever happened since the words were last
+read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Whatever is done to a guarded object graph, the predicate says what the mirror says, watched or not."""
+"""Whatever is done to a guarded object graph, the predicate says what the mirror says, watched or
+not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Tensor guards: each fact of the metadata on its own, native and slow check alike, nothing kept alive."""
+"""Tensor guards: each fact of the metadata on its own, native and slow check alike, nothing kept
+alive."""
 
 from __future__ import annotations
 

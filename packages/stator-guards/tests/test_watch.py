@@ -1,4 +1,5 @@
-"""Watches are only a faster way to the same answer: they see every change, keep nothing alive, and give up on churn."""
+"""Watches are only a faster way to the same answer: they see every change, keep nothing alive, and
+give up on churn."""
 
 from __future__ import annotations
 
@@ -328,7 +329,8 @@ def test_an_interpreter_with_watches_shuts_down_quietly() -> None:
     script = f"""
 import sys
 sys.path[:] = {sys.path!r}
-from stator_guards import CapturedSource, DictItemSource, Guard, InstanceDictSource, KeyAbsent, TypeIs, compile_guards
+from stator_guards import CapturedSource, DictItemSource, Guard, InstanceDictSource, KeyAbsent
+from stator_guards import TypeIs, compile_guards
 class Thing: ...
 root = Thing()
 root.parts = {{i: Thing() for i in range(20)}}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 from stator_subgraphs import OutputGraph
-from stator_subgraphs.conformance import Driver, FixedPlaces
+from stator_subgraphs.conformance import Driver, FixedLocations
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -17,19 +17,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture
-def places() -> FixedPlaces:
-    return FixedPlaces()
+def places() -> FixedLocations:
+    return FixedLocations()
 
 
 @pytest.fixture
-def driver(places: FixedPlaces) -> Iterator[Driver]:
+def driver(places: FixedLocations) -> Iterator[Driver]:
     graph = OutputGraph(places)
     with graph.tracing():
         yield Driver(graph)
 
 
 @pytest.fixture
-def scalar_driver(places: FixedPlaces) -> Iterator[Driver]:
+def scalar_driver(places: FixedLocations) -> Iterator[Driver]:
     """One that captures results that depend on data."""
     graph = OutputGraph(places, capture_data=True)
     with graph.tracing():

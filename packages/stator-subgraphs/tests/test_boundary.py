@@ -1,4 +1,5 @@
-"""Errors while an operator runs on fakes: each becomes a break, at which the operator runs natively."""
+"""Errors while an operator runs on fakes: each becomes a break, at which the operator runs
+natively."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Programs and the graphs they give, as text: `cases/*.txt` hold both, divided by a line of dashes."""
+"""Programs and the graphs they give, as text: `cases/*.txt` hold both, divided by a line of
+dashes."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from stator_subgraphs import OutputGraph
-from stator_subgraphs.conformance import Driver, FixedPlaces
+from stator_subgraphs.conformance import Driver, FixedLocations
 from torch import fx
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.txt"))
@@ -29,7 +30,7 @@ def test_case(path: Path, request: pytest.FixtureRequest) -> None:
 
 
 def traced(program: str) -> Any:
-    graph = OutputGraph(FixedPlaces(), capture_data=True)
+    graph = OutputGraph(FixedLocations(), capture_data=True)
     driver = Driver(graph)
     scope: dict[str, Any] = {"torch": torch, "F": F, "operator": operator, "graph": graph}
     scope |= {

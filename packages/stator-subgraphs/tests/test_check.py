@@ -8,7 +8,7 @@ import pytest
 import torch
 from stator_subgraphs import check_graph
 from stator_subgraphs.conformance import Driver
-from stator_variables import Traced
+from stator_variables import GraphValue
 from torch import fx
 
 
@@ -70,7 +70,7 @@ def leaked(kind: str) -> Any:
         values = {
             "SymInt": symbol.meta["example_value"],
             "FakeTensor": example,
-            "Traced": Traced(x, example),
+            "GraphValue": GraphValue(x, example),
             "Proxy": fx.Proxy(x),
         }
         neg.args = (values[kind],)
@@ -88,7 +88,7 @@ def other_graph(graph: fx.Graph) -> None:
     [
         (without_example, "has no example"),
         (without_type, "has no type"),
-        (without_line, "which line"),
+        (without_line, "no line of the program"),
         (without_symbol, "nothing before it binds"),
         (late_placeholder, "comes after an operator"),
         (nested_output, "the output has"),
@@ -98,7 +98,7 @@ def other_graph(graph: fx.Graph) -> None:
         (other_graph, "of another graph"),
         *(
             (leaked(kind), f"has a {kind} of the trace")
-            for kind in ("SymInt", "FakeTensor", "Traced", "Proxy")
+            for kind in ("SymInt", "FakeTensor", "GraphValue", "Proxy")
         ),
     ],
 )

@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 import torch
 from stator_subgraphs import OutputGraph
-from stator_subgraphs.conformance import Driver, FixedPlaces, GraphRecorderConformance
-from stator_variables import Places
+from stator_subgraphs.conformance import Driver, FixedLocations, GraphRecorderConformance
+from stator_variables import TraceLocations
 
 
 class TestOutputGraph(GraphRecorderConformance):
     @pytest.fixture
-    def make_recorder(self) -> Callable[[Places], Any]:
+    def make_recorder(self) -> Callable[[TraceLocations], Any]:
         return OutputGraph
 
 
 class Delegating:
     """A recorder that does everything right, for one fault to be put in."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: TraceLocations) -> None:
         self.right = OutputGraph(places)
 
     def __getattr__(self, name: str) -> Any:
@@ -75,7 +75,7 @@ KIT = GraphRecorderConformance()
 def test_a_known_fault_fails_the_kit(recorder: type, test: Callable[[Driver], None]) -> None:
     try:
         with pytest.raises((AssertionError, pytest.fail.Exception)):
-            test(Driver(recorder(FixedPlaces())))
+            test(Driver(recorder(FixedLocations())))
     finally:
         torch._C._set_grad_enabled(True)
 

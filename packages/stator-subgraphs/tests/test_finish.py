@@ -6,7 +6,7 @@ import operator
 
 import torch
 from stator_subgraphs import OutputGraph
-from stator_subgraphs.conformance import Driver, FixedPlaces
+from stator_subgraphs.conformance import Driver, FixedLocations
 from torch._guards import CompileId
 
 
@@ -65,7 +65,7 @@ def test_one_value_may_be_returned_twice_and_an_input_returned(driver: Driver) -
 
 def test_the_module_is_marked_as_of_a_front_end() -> None:
     compile_id = CompileId(frame_id=3, frame_compile_id=1)
-    driver = Driver(OutputGraph(FixedPlaces(), compile_id=compile_id))
+    driver = Driver(OutputGraph(FixedLocations(), compile_id=compile_id))
     weight, x = (
         driver.input("weight", torch.nn.Parameter(torch.ones(3))),
         driver.input("x", torch.ones(3)),

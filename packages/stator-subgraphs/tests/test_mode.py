@@ -1,11 +1,12 @@
-"""Modes that the program changes are in force while tracing, and set back by a rollback and by the end."""
+"""Modes that the program changes are in force while tracing, and set back by a rollback and by the
+end."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 from stator_subgraphs import OutputGraph
-from stator_subgraphs.conformance import Driver, FixedPlaces
+from stator_subgraphs.conformance import Driver, FixedLocations
 from torch.amp import autocast_mode
 from torch.autograd import grad_mode
 
@@ -69,7 +70,7 @@ def test_inference_mode(driver: Driver) -> None:
 
 
 def test_a_trace_that_fails_leaves_no_mode_behind() -> None:
-    graph = OutputGraph(FixedPlaces())
+    graph = OutputGraph(FixedLocations())
 
     def trace() -> None:
         with graph.tracing():

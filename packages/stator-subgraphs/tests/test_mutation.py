@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from stator_subgraphs._mutation import Target, is_in_place
+from stator_subgraphs._mutation import NodeTarget, is_in_place
 from stator_subgraphs.conformance import Driver
-from stator_variables import Traced
+from stator_variables import GraphValue
 
 
-def description(traced: Traced) -> tuple[object, ...]:
+def description(traced: GraphValue) -> tuple[object, ...]:
     x = traced.example
     return (
         tuple(x.shape),
@@ -25,7 +25,7 @@ def description(traced: Traced) -> tuple[object, ...]:
     )
 
 
-WRITES: dict[str, Callable[[Driver, Traced], object]] = {
+WRITES: dict[str, Callable[[Driver, GraphValue], object]] = {
     "add_": lambda driver, x: driver.call("add_", x, 1),
     "operator": lambda driver, x: driver.call(operator.iadd, x, 1),
     "item": lambda driver, x: driver.call(operator.setitem, x, 0, 5.0),
@@ -116,7 +116,7 @@ def test_an_unused_write_is_kept(driver: Driver) -> None:
     "target",
     [operator.or_, operator.and_, operator.not_, operator.is_, "__or__", torch.ops.aten.add.Tensor],
 )
-def test_an_operator_that_gives_a_new_value_is_not_in_place(target: Target) -> None:
+def test_an_operator_that_gives_a_new_value_is_not_in_place(target: NodeTarget) -> None:
     assert not is_in_place(target)
 
 
@@ -124,5 +124,5 @@ def test_an_operator_that_gives_a_new_value_is_not_in_place(target: Target) -> N
     "target",
     [operator.ior, "__ior__", "or_", torch.relu_, torch.ops.aten.add_, torch.ops.aten.add_.Tensor],
 )
-def test_an_operator_that_writes_to_its_operand_is_in_place(target: Target) -> None:
+def test_an_operator_that_writes_to_its_operand_is_in_place(target: NodeTarget) -> None:
     assert is_in_place(target)

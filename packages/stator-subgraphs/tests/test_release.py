@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 from stator_subgraphs import OutputGraph
-from stator_subgraphs.conformance import Driver, FixedPlaces
+from stator_subgraphs.conformance import Driver, FixedLocations
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,7 @@ def references(driver: Driver) -> list[weakref.ref[torch.Tensor]]:
 
 
 def test_tensors_die_after_release() -> None:
-    driver = Driver(OutputGraph(FixedPlaces()))
+    driver = Driver(OutputGraph(FixedLocations()))
     use(driver)
     captured = driver.finish(driver.input("y", torch.ones(2)))
     assert captured.shape_guards() != []
@@ -49,7 +49,7 @@ def test_tensors_die_after_release() -> None:
 
 
 def test_tensors_die_when_the_trace_is_given_up() -> None:
-    driver = Driver(OutputGraph(FixedPlaces()))
+    driver = Driver(OutputGraph(FixedLocations()))
     use(driver)
     alive = references(driver)
     driver.recorder.release()
@@ -57,7 +57,7 @@ def test_tensors_die_when_the_trace_is_given_up() -> None:
 
 
 def test_inputs_can_be_swapped_after_release() -> None:
-    driver = Driver(OutputGraph(FixedPlaces()))
+    driver = Driver(OutputGraph(FixedLocations()))
     x = driver.input("x", torch.ones(2))
     captured = driver.finish(driver.call(torch.neg, x))
     real, other = driver.values.pop("x"), torch.zeros(2)

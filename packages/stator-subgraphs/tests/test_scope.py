@@ -10,8 +10,8 @@ import torch
 from functorch.compile import nop
 from stator_bytecode.errors import InternalError
 from stator_subgraphs import Body, check_graph
-from stator_subgraphs.conformance import Driver, FixedPlaces
-from stator_variables import Traced
+from stator_subgraphs.conformance import Driver, FixedLocations
+from stator_variables import GraphValue
 from torch._functorch.aot_autograd import aot_module_simplified
 from torch._guards import TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -26,7 +26,7 @@ def body(driver: Driver, hint: str, outputs: Callable[..., list[Any]], *argument
     return made
 
 
-def apply(driver: Driver, operator: Any, made: Body, *prefix: Any, **options: Any) -> Traced:
+def apply(driver: Driver, operator: Any, made: Body, *prefix: Any, **options: Any) -> GraphValue:
     """The first result of an operator that gives what its body gives."""
     held = driver.recorder.install("body", made.module)
     inputs = [*made.arguments, *made.lifted]
@@ -50,7 +50,7 @@ def through_aot(driver: Driver, captured: Any) -> Callable[..., Any]:
     return compiled
 
 
-# -- lifting ----------------------------------------------------------------------------------------------------------
+# -- lifting ---------------------------------------------------------------------------------------
 def test_explicit_arguments_come_before_what_is_lifted(driver: Driver) -> None:
     x, y = driver.input("x", torch.ones(3)), driver.input("y", torch.ones(3))
     with driver.recorder.subgraph("body") as scope:
@@ -137,18 +137,18 @@ def test_what_is_lifted_and_not_used_is_left_out(driver: Driver) -> None:
     assert names(made) == ["x"]
 
 
-# -- what a body does to memory ---------------------------------------------------------------------------------------
+# -- what a body does to memory --------------------------------------------------------------------
 def test_writes_and_aliases_of_a_body_are_told(driver: Driver) -> None:
     x, y = driver.input("x", torch.ones(2)), driver.input("y", torch.ones(2))
     made = body(driver, "body", lambda: [driver.call("view", x, 1, 2), driver.call("add_", y, 1)])
     assert (made.written, made.aliased) == ((1,), ((0, 0), (1, 1)))
 
 
-# -- leaving ----------------------------------------------------------------------------------------------------------
+# -- leaving ---------------------------------------------------------------------------------------
 def test_an_error_in_a_body_takes_everything_back(driver: Driver) -> None:
     x = driver.call(torch.neg, driver.input("x", torch.ones(3)))
 
-    def outputs() -> list[Traced]:
+    def outputs() -> list[GraphValue]:
         driver.call("mul_", x, driver.input("w", torch.nn.Parameter(torch.ones(3))))
         raise ZeroDivisionError
 
@@ -186,7 +186,7 @@ def test_a_rollback_to_before_a_body_forgets_it(driver: Driver) -> None:
 def test_a_value_of_a_body_that_was_left_is_refused(driver: Driver) -> None:
     x, kept = driver.input("x", torch.ones(3)), []
 
-    def outputs() -> list[Traced]:
+    def outputs() -> list[GraphValue]:
         kept.append(driver.call(torch.neg, x))
         return kept[:]
 
@@ -201,10 +201,12 @@ def test_a_body_must_be_left_before_the_end(driver: Driver) -> None:
         driver.recorder.finish([x])
 
 
-def test_nodes_know_the_operators_they_are_inside_of(driver: Driver, places: FixedPlaces) -> None:
+def test_nodes_know_the_operators_they_are_inside_of(
+    driver: Driver, places: FixedLocations
+) -> None:
     x, kept = driver.input("x", torch.ones(3)), []
 
-    def outputs() -> list[Traced]:
+    def outputs() -> list[GraphValue]:
         kept.append(driver.call(torch.neg, x))
         return kept[:]
 
@@ -212,8 +214,8 @@ def test_nodes_know_the_operators_they_are_inside_of(driver: Driver, places: Fix
     assert [name for name, _ in kept[0].node.meta["source_fn_stack"]] == ["checkpoint", "neg"]
 
 
-# -- operators --------------------------------------------------------------------------------------------------------
-def cond_graph(driver: Driver, x: Traced) -> Any:
+# -- operators -------------------------------------------------------------------------------------
+def cond_graph(driver: Driver, x: GraphValue) -> Any:
     w = driver.input("w", torch.nn.Parameter(torch.ones(3)))
     taken = body(
         driver, "true", lambda inner, weight: [driver.call(torch.mul, inner, weight)], x, w

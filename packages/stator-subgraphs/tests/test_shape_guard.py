@@ -10,7 +10,7 @@ import torch
 from stator_bytecode.errors import InvalidUse, Unsupported
 from stator_guards import ParameterSource
 from stator_subgraphs import OutputGraph
-from stator_subgraphs.conformance import Driver, FixedPlaces
+from stator_subgraphs.conformance import Driver, FixedLocations
 from stator_variables import Dim
 
 
@@ -39,7 +39,7 @@ def test_a_dynamic_size_is_not_zero_or_one(driver: Driver) -> None:
     assert texts(captured) == ["2 <= x.size(0)"]
 
 
-def test_a_branch_on_a_size_is_a_fact_with_its_line(driver: Driver, places: FixedPlaces) -> None:
+def test_a_branch_on_a_size_is_a_fact_with_its_line(driver: Driver, places: FixedLocations) -> None:
     x = driver.input("x", torch.ones(6, 4), "dynamic")
     places.at(42, "forward")
     assert x.example.size(0) * 2 > 10
@@ -137,7 +137,7 @@ def test_two_equal_sizes_stay_two_symbols(driver: Driver) -> None:
 
 
 def graph_with(dim: Dim) -> tuple[Driver, Any]:
-    driver = Driver(OutputGraph(FixedPlaces(), capture_data=True))
+    driver = Driver(OutputGraph(FixedLocations(), capture_data=True))
     real = driver.values["x"] = torch.ones(6)
     return driver, driver.recorder.tensor_input(ParameterSource("x"), real, [dim], "x")
 
@@ -175,6 +175,6 @@ def test_an_unbacked_size_runs_at_every_value() -> None:
 
 def test_all_dimensions_must_be_described() -> None:
     with pytest.raises(InvalidUse, match="has 2 dimensions"):
-        OutputGraph(FixedPlaces()).tensor_input(
+        OutputGraph(FixedLocations()).tensor_input(
             ParameterSource("x"), torch.ones(2, 2), [Dim()], "x"
         )

@@ -1,4 +1,5 @@
-"""Values that only the data decides: captured where asked for, checked at run time, refused otherwise."""
+"""Values that only the data decides: captured where asked for, checked at run time, refused
+otherwise."""
 
 from __future__ import annotations
 

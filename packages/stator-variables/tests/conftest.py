@@ -36,11 +36,11 @@ from stator_variables import (
     DEFAULT_HANDLERS,
     Dim,
     Emitter,
+    GraphValue,
     RaisedBefore,
     Space,
     StandardSpace,
     SymbolicDomain,
-    Traced,
     emit_effects,
     function_frame,
     generator_state,
@@ -58,29 +58,29 @@ class TinyGraph:
         self.fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
         self.shape_env, self.learned = None, 0
         self.inputs: list[Source] = []
-        self.known: dict[Source, Traced] = {}
+        self.known: dict[Source, GraphValue] = {}
         self.operations: list[tuple[Any, Any, Any]] = []
 
     def tensor_input(
         self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str
-    ) -> Traced:
+    ) -> GraphValue:
         if source not in self.known:
-            self.known[source] = Traced(
+            self.known[source] = GraphValue(
                 ("input", len(self.inputs)), self.fake_mode.from_tensor(tensor)
             )
             self.inputs.append(source)
         return self.known[source]
 
-    def number_input(self, source: Source, value: int | float, hint: str) -> Traced:
+    def number_input(self, source: Source, value: int | float, hint: str) -> GraphValue:
         raise AssertionError("no symbolic numbers here")
 
-    def call(self, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Traced:
+    def call(self, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> GraphValue:
         with self.fake_mode:
             example = _run(target, *_read((tuple(args), kwargs), lambda traced: traced.example))
         self.operations.append((target, tuple(args), kwargs))
         return _parts(("operation", len(self.operations) - 1), example)
 
-    def attribute(self, owner: Traced, name: str) -> Traced:
+    def attribute(self, owner: GraphValue, name: str) -> GraphValue:
         return self.call(getattr, [owner, name], {})
 
     def mark(self) -> Any:
@@ -89,10 +89,10 @@ class TinyGraph:
     def rollback(self, mark: Any) -> None:
         del self.operations[mark:]
 
-    def run(self, inputs: Sequence[Any], outputs: Sequence[Traced]) -> list[Any]:
+    def run(self, inputs: Sequence[Any], outputs: Sequence[GraphValue]) -> list[Any]:
         results: list[Any] = []
 
-        def real(traced: Traced) -> Any:
+        def real(traced: GraphValue) -> Any:
             kind, index, *path = traced.node
             value = inputs[index] if kind == "input" else results[index]
             for part in path:
@@ -115,12 +115,12 @@ def _run(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def _parts(node: Any, example: Any) -> Any:
     if isinstance(example, tuple | list):
         parts = [_parts((*node, i), item) for i, item in enumerate(example)]
-        return Traced(node, type(example)(parts))
-    return Traced(node, example)
+        return GraphValue(node, type(example)(parts))
+    return GraphValue(node, example)
 
 
-def _read(value: Any, real: Callable[[Traced], Any]) -> Any:
-    if isinstance(value, Traced):
+def _read(value: Any, real: Callable[[GraphValue], Any]) -> Any:
+    if isinstance(value, GraphValue):
         return real(value)
     if isinstance(value, tuple | list):
         return type(value)(_read(item, real) for item in value)

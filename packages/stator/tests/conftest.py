@@ -1,4 +1,5 @@
-"""The first compilation in a process imports half of torch; it is not to be part of any test's time."""
+"""The first compilation in a process imports half of torch; it is not to be part of any test's
+time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The first things that a new user meets: switches of the environment, names in reports, plugins."""
+"""The first things that a new user meets: switches of the environment, names in reports,
+plugins."""
 
 from __future__ import annotations
 

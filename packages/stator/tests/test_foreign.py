@@ -1,4 +1,5 @@
-"""Calls from inside dispatch modes and transforms of torch run plainly; function modes are understood."""
+"""Calls from inside dispatch modes and transforms of torch run plainly; function modes are
+understood."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Which locals of a continuation die observed: random states, and what their objects report when those are dropped."""
+"""Which locals of a continuation die observed: random states, and what their objects report when
+those are dropped."""
 
 from __future__ import annotations
 
@@ -82,7 +83,8 @@ def state_of(rng: random.Random, kept: list[Any]) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("seed", range(400))
 def test_an_end_that_is_observed_is_foreseen(seed: int) -> None:
-    """No place is reported: then nothing that the program can observe happens when the state is dropped."""
+    """No place is reported: then nothing that the program can observe happens when the state is
+    dropped."""
     rng, kept = random.Random(seed), list[Any]()
     made = [state_of(rng, kept)]
     places = range(len(made[0]))

@@ -1,4 +1,5 @@
-"""Attributes of modules are looked up in one step; what is seen, and what an entry relies on, is as if interpreted."""
+"""Attributes of modules are looked up in one step; what is seen, and what an entry relies on, is as
+if interpreted."""
 
 from __future__ import annotations
 

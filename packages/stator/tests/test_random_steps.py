@@ -1,4 +1,5 @@
-"""Steps on random streams in entries: the lines, and the states that are saved ahead of the graph."""
+"""Steps on random streams in entries: the lines, and the states that are saved ahead of the
+graph."""
 
 from __future__ import annotations
 

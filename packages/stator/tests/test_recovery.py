@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import stator
 import torch
-from stator._resumption import Failure, keep_for_handlers
+from stator._resumption import NodeFailure, keep_for_handlers
 from torch import Tensor, fx, nn
 
 
@@ -87,7 +87,7 @@ def test_node_that_raised_is_found_by_its_line() -> None:
     graph = fx.symbolic_trace(fn)
     with pytest.raises(IndexError) as raised:
         graph.forward(torch.ones(2), torch.tensor(5))
-    failure = Failure.of(raised.value, graph, graph)
+    failure = NodeFailure.of(raised.value, graph, graph)
     assert failure is not None
     assert failure.node.name == "getitem"
     assert [node.name for node in failure.before()] == ["x", "index", "sin", "add"]
@@ -98,7 +98,7 @@ def test_exception_from_elsewhere_has_no_node() -> None:
     graph = fx.symbolic_trace(_drawing)
     with pytest.raises(ZeroDivisionError) as raised:
         _ = 1 / 0
-    assert Failure.of(raised.value, graph, graph) is None
+    assert NodeFailure.of(raised.value, graph, graph) is None
 
 
 def _drawing(x: Tensor) -> Tensor:
@@ -144,7 +144,8 @@ def fn(x):
 
 
 def test_evaluation_has_no_effects() -> None:
-    """Neither batch norm nor dropout do anything that could be observed: an error may run everything again."""
+    """Neither batch norm nor dropout do anything that could be observed: an error may run
+    everything again."""
 
     def fn(x: Tensor, index: Tensor) -> Tensor:
         try:

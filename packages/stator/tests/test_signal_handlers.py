@@ -1,4 +1,5 @@
-"""Signal handlers that run while the main thread compiles: they see torch as the program left it."""
+"""Signal handlers that run while the main thread compiles: they see torch as the program left
+it."""
 
 from __future__ import annotations
 

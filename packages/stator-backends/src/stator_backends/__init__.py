@@ -1,13 +1,15 @@
-"""The backend protocol, its registry, the backends, and the lowering of a graph through one of them.
+"""The backend protocol, its registry, the backends, and the lowering of a graph through one of
+them.
 
-Start with `lower`. A backend is a callable `(graph_module, example_inputs) -> callable`; `lookup` finds one by name.
+Start with `lower`. A backend is a callable `(graph_module, example_inputs) -> callable`; `lookup`
+finds one by name.
 """
 
 from ._alias import AliasLayout, InputGuard, Overlap, SameInput
 from ._backend import Backend, BackendSpec, configure, spec_of
 from ._calling_convention import boxed
 from ._check import check_graph
-from ._compare import Mismatch, Report, Tolerance, compare
+from ._compare import ComparisonReport, Mismatch, Tolerance, compare
 from ._counting import CountingBackend
 from ._eager import AotEager, aot_eager, aot_eager_decomp_partition, eager
 from ._inductor import Inductor, inductor
@@ -16,7 +18,7 @@ from ._registry import BackendRegistry, default_registry, list_backends, lookup,
 from ._repro import write_repro
 from ._session import AmbientState, compile_session, one_at_a_time, preserved_rng
 from ._signal_handlers import ordinary_signal_handlers
-from .errors import BackendFailed, InvalidOption, MalformedGraph, UnknownBackend, Unwritable
+from .errors import BackendError, BackendNotFound, InvalidBackendOption, MalformedGraph, Unwritable
 
 __all__ = ["Backend", "BackendRegistry", "BackendSpec", "configure", "spec_of"]
 __all__ += ["default_registry", "list_backends", "lookup", "register_backend"]
@@ -35,6 +37,12 @@ __all__ += ["AliasLayout", "AmbientState", "InputGuard", "Lowered", "Overlap", "
 __all__ += ["boxed"]
 __all__ += ["compile_session", "one_at_a_time", "ordinary_signal_handlers", "preserved_rng"]
 # looking into a graph that gives something wrong
-__all__ += ["Mismatch", "Report", "Tolerance", "check_graph", "compare", "write_repro"]
+__all__ += ["ComparisonReport", "Mismatch", "Tolerance", "check_graph", "compare", "write_repro"]
 # errors
-__all__ += ["BackendFailed", "InvalidOption", "MalformedGraph", "UnknownBackend", "Unwritable"]
+__all__ += [
+    "BackendError",
+    "BackendNotFound",
+    "InvalidBackendOption",
+    "MalformedGraph",
+    "Unwritable",
+]

@@ -1,9 +1,10 @@
-"""Which inputs share memory: an assumption that compiled graphs make without checking it.
+"""Sharing of memory between inputs: an assumption that compiled graphs make without checking it.
 
-A graph that writes to an input is compiled for the memory layout of the example inputs: what overlaps, and at which
-offset of which base. torch records such an assumption for symbolic sizes only; with static ones a later call with other
-overlaps gives a wrong answer. Here it becomes a guard whatever the sizes: `AliasLayout`, the outcome of one function,
-`layout_of`, at compile time, which must be the same at run time.
+A graph that writes to an input is compiled for the memory layout of the example inputs: what
+overlaps, and at which offset of which base. torch records such an assumption for symbolic sizes
+only; with static ones a later call with other overlaps gives a wrong answer. Here it becomes a
+guard whatever the sizes: `AliasLayout`, the outcome of one function, `layout_of`, at compile time,
+which must be the same at run time.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from torch._guards import DuplicateInputs, GuardEnvExpr, Source, StorageOverlap
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from .errors import BackendFailed
+from .errors import BackendError
 
-Layout: TypeAlias = tuple[tuple[Any, ...], ...]
+StorageLayout: TypeAlias = tuple[tuple[Any, ...], ...]
 
 
 class InputGuard(Protocol):
@@ -44,7 +45,8 @@ class SameInput:
 
 @attrs.frozen
 class Overlap:
-    """Among these inputs, which share one storage, exactly those at `overlapping` overlap another one."""
+    """Among these inputs, which share one storage, exactly those at `overlapping` overlap another
+    one."""
 
     overlapping: frozenset[int]
     separate: frozenset[int]
@@ -55,10 +57,11 @@ class Overlap:
 
 @attrs.frozen
 class AliasLayout:
-    """The tensors at `positions` share memory among them as they did when the graph was compiled."""
+    """The tensors at `positions` share memory among them as they did when the graph was
+    compiled."""
 
     positions: tuple[int, ...]
-    layout: Layout
+    layout: StorageLayout
 
     @classmethod
     def of(cls, inputs: Sequence[Any]) -> AliasLayout:
@@ -74,8 +77,9 @@ def overlapping(inputs: Sequence[Any], members: Sequence[int]) -> frozenset[int]
     return frozenset(members[index] for index in found)
 
 
-def layout_of(inputs: Sequence[Any], positions: Sequence[int]) -> Layout:
-    """One item per storage that several inputs share; empty, after one quick pass, where nothing is shared."""
+def layout_of(inputs: Sequence[Any], positions: Sequence[int]) -> StorageLayout:
+    """One item per storage that several inputs share; empty, after one quick pass, where nothing is
+    shared."""
     sharing: defaultdict[int, list[int]] = defaultdict(list)
     for position in positions:
         sharing[inputs[position].untyped_storage()._cdata].append(position)
@@ -92,7 +96,10 @@ def _group(inputs: Sequence[Any], members: list[int]) -> tuple[Any, ...]:
 
 
 def _base(inputs: Sequence[Any], position: int, members: list[int]) -> tuple[Any, ...]:
-    """The tensor this one is a view of, told apart by who else is a view of it; compiled code works on the base."""
+    """Return the identity of the tensor that this one is a view of, on which compiled code works.
+
+    Bases are distinguished by the other inputs that are views of them.
+    """
     if (base := inputs[position]._base) is None:
         return (None,)
     relatives = tuple(
@@ -107,12 +114,14 @@ def has_storage(value: Any) -> bool:
         or value.layout is not torch.strided
         or is_traceable_wrapper_subclass(value)
     ):
-        return False  # sparse and wrapper tensors: their parts are compared by whoever unwraps them
+        # the parts of sparse and wrapper tensors are compared where they are unwrapped
+        return False
     return not torch._C._functorch.is_functorch_wrapped_tensor(value)
 
 
 def is_leaf(tensor: Tensor) -> bool:
-    """No leaf refuses to tell, as views do whose base was written to since in another mode."""
+    """Return True for a leaf; False if torch raises, as it does for a view whose base was written
+    to in another mode."""
     try:
         return tensor.is_leaf
     except RuntimeError:
@@ -120,14 +129,16 @@ def is_leaf(tensor: Tensor) -> bool:
 
 
 def writes_to_inputs(examples: Iterable[Any]) -> bool:
-    """Whether the trace wrote to one of its placeholders: a fresh fake tensor has version 0, each write adds one."""
+    """Return True if the trace wrote to one of its placeholders.
+
+    A fresh fake tensor has version 0, and each write adds one.
+    """
     return any(was_written(value) for value in examples if isinstance(value, FakeTensor))
 
 
 def was_written(value: torch.Tensor) -> bool:
-    return (
-        value.is_inference() or value._version > 0
-    )  # an inference tensor keeps no count: it may have been
+    # an inference tensor keeps no count: it may have been
+    return value.is_inference() or value._version > 0
 
 
 def from_torch(name: str, guard: GuardEnvExpr, positions: dict[Source, int]) -> InputGuard:
@@ -141,10 +152,9 @@ def from_torch(name: str, guard: GuardEnvExpr, positions: dict[Source, int]) -> 
                     frozenset(positions[source] for source in group) for group in (meeting, apart)
                 )
                 return Overlap(meet, part)
-    except (
-        KeyError
-    ) as error:  # a tensor that the graph module holds: nothing about it can be checked at a call
-        raise BackendFailed(
+    # a tensor that the graph module holds: nothing about it can be checked at a call
+    except KeyError as error:
+        raise BackendError(
             name, f"it relies on {error.args[0].name}, which is no input of the graph"
         ) from error
-    raise BackendFailed(name, f"it added a guard of unknown kind {guard!r}")
+    raise BackendError(name, f"it added a guard of unknown kind {guard!r}")

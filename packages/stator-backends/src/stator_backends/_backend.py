@@ -1,7 +1,8 @@
-"""What a backend is: a callable from a graph and example inputs to a callable.
+"""The contract of a backend: a callable from a graph and example inputs to a callable.
 
-That is the whole contract, as everywhere in the ecosystem, so a plain function is a backend. One that wants to say more
-about itself carries a `BackendSpec` in its attribute `spec`; start with `spec_of`.
+That is the whole contract, as everywhere in the ecosystem, so a plain function is a backend. A
+backend with other capabilities than the default ones declares them in a `BackendSpec`, its
+attribute `spec`; start with `spec_of`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,27 +11,29 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import attrs
 import torch
 
-from .errors import InvalidOption
+from .errors import InvalidBackendOption
 
 Compiled: TypeAlias = Callable[..., Sequence[Any]]
 
 
 class Backend(Protocol):
-    """Called once per graph. It owns the graph it is given; what it returns takes the placeholders positionally."""
+    """Called once per graph. It owns the graph it is given; what it returns takes the placeholders
+    positionally."""
 
     def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], /) -> Compiled: ...
 
 
 @attrs.frozen
 class BackendSpec:
-    """What a backend can do. The defaults are what a plain function is taken for."""
+    """The capabilities of a backend. The defaults are those of a plain function."""
 
     name: str
-    fake_inputs: bool = False  # wants example inputs without memory behind them
+    fake_inputs: bool = False  # takes example inputs without memory behind them
     symbolic_shapes: bool = True  # accepts SymInt placeholders
     training: bool = True  # what it returns may be differentiated
     boxed: bool = False  # what it returns takes one list, and empties it to free inputs early
-    compiles: bool = True  # False: it runs the graph as it is, relies on nothing and needs nothing set up around it
+    # False: it runs the graph as it is, relies on nothing and needs nothing set up around it
+    compiles: bool = True
 
 
 @runtime_checkable
@@ -57,7 +60,7 @@ class FunctionBackend:
     ) -> Backend:
         for option, value in {"mode": mode, "options": options}.items():
             if value is not None:
-                raise InvalidOption(
+                raise InvalidBackendOption(
                     self.spec.name, option, value, "nothing: this backend takes no options"
                 )
         return self
@@ -99,7 +102,8 @@ def configure(
     options: Mapping[str, Any] | None = None,
     dynamic: bool | None = None,
 ) -> Backend:
-    """The backend with these settings: a value again, equal for equal settings, so it can be part of a cache key."""
+    """The backend with these settings: a value again, equal for equal settings, so it can be part
+    of a cache key."""
     if mode == "default":
         mode = None
     if mode is None and not options:

@@ -1,6 +1,7 @@
 """The rules that every backend relies on, checked before one is called.
 
-Each fault here would otherwise surface deep inside a compiler, as an assertion that names neither rule nor input.
+Each fault here would otherwise surface deep inside a compiler, as an assertion that names neither
+rule nor input.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,11 +11,12 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
-from ._context import placeholders
+from ._graph_facts import placeholders
 
 
 def check_graph(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> list[str]:
-    """Everything that is wrong with this graph and these inputs; empty when a backend may see them."""
+    """Everything that is wrong with this graph and these inputs; empty when a backend may see
+    them."""
     return [
         *_count_faults(gm, example_inputs),
         *_duplicate_faults(example_inputs),
@@ -39,7 +41,8 @@ def _duplicate_faults(example_inputs: Sequence[Any]) -> Iterator[str]:
 
 def _lifting_faults(gm: torch.fx.GraphModule) -> Iterator[str]:
     """Each free symbol of a tensor has to be a placeholder of its own, earlier than the tensor."""
-    # Imported where needed: it brings sympy, half a second that a program without symbols should not pay.
+    # Imported where needed: it brings sympy, half a second that a program without symbols should
+    # not pay.
     from torch.fx.experimental.symbolic_shapes import free_symbols, free_unbacked_symbols
 
     bound: set[Any] = set()
@@ -48,10 +51,12 @@ def _lifting_faults(gm: torch.fx.GraphModule) -> Iterator[str]:
         if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
             bound |= free_symbols(value)
         elif isinstance(value, FakeTensor) and value._has_symbolic_sizes_strides:
-            # What is unbacked is bound by the node that makes it, or by a placeholder: no rule for the order.
+            # What is unbacked is bound by the node that makes it, or by a placeholder: no rule for
+            # the order.
             missing = free_symbols(value) - free_unbacked_symbols(value) - bound
             if missing:
-                yield f"input {node.name} has symbols that no earlier placeholder binds: {sorted(map(str, missing))}"
+                names = sorted(map(str, missing))
+                yield f"input {node.name} has symbols that no earlier placeholder binds: {names}"
 
 
 def _output_faults(gm: torch.fx.GraphModule) -> Iterator[str]:

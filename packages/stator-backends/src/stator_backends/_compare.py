@@ -1,4 +1,4 @@
-"""Does a backend compute what the graph says: outputs, gradients and written inputs, against the graph run eagerly."""
+"""Comparison of a backend with the graph run eagerly: outputs, gradients and written inputs."""
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,8 +11,8 @@ from torch._guards import detect_fake_mode
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ._backend import Backend, Compiled
-from ._context import placeholders
 from ._eager import graph_function
+from ._graph_facts import placeholders
 from ._lower import lower
 
 
@@ -25,8 +25,9 @@ class Mismatch:
 
 
 @attrs.frozen
-class Report:
-    """What `compare` found; `checked` counts the values that were compared, so that an empty comparison shows."""
+class ComparisonReport:
+    """The result of `compare`. `checked` counts the compared values, so that an empty comparison is
+    visible."""
 
     mismatches: tuple[Mismatch, ...]
     checked: int
@@ -42,7 +43,7 @@ class Report:
 
 @attrs.frozen
 class Tolerance:
-    """As in `torch.testing.assert_close`: without one, the default for the dtype."""
+    """Tolerances of `torch.testing.assert_close`: without one, the default for the dtype."""
 
     rtol: float | None = None
     atol: float | None = None
@@ -68,8 +69,9 @@ def compare(
     *,
     contexts: Mapping[Tensor, Any] | None = None,
     tolerance: Tolerance = Tolerance(),  # frozen: one for all calls is no trap
-) -> Report:
-    """Run the graph both ways on copies of `inputs`. Copies share no memory, even where the inputs do."""
+) -> ComparisonReport:
+    """Run the graph both ways on copies of `inputs`. Copies share no memory, even where the inputs
+    do."""
     plain_inputs, backend_inputs = copies(inputs), copies(inputs)
     examples = copies(inputs)
     moved = _moved(contexts or {}, inputs, examples)
@@ -140,14 +142,16 @@ def _gradients(outputs: Sequence[Any], inputs: list[Any]) -> Iterator[tuple[str,
 
 
 def _seed(value: Tensor) -> Tensor:
-    """Different in each element, so that elements which change places are noticed."""
+    """Return a gradient that differs in each element, so that exchanged elements are detected."""
     steps = torch.linspace(
         0.5, 1.5, max(value.numel(), 1), dtype=torch.float64, device=value.device
     )
     return steps[: value.numel()].reshape(value.shape).to(value.dtype)
 
 
-def _report(actual: dict[str, Any], expected: dict[str, Any], tolerance: Tolerance) -> Report:
+def _report(
+    actual: dict[str, Any], expected: dict[str, Any], tolerance: Tolerance
+) -> ComparisonReport:
     found: list[Mismatch] = []
     for where in {**expected, **actual}:
         if where not in actual or where not in expected:
@@ -155,4 +159,4 @@ def _report(actual: dict[str, Any], expected: dict[str, Any], tolerance: Toleran
             continue
         if (difference := tolerance.difference(actual[where], expected[where])) is not None:
             found.append(Mismatch(where, difference))
-    return Report(tuple(found), len(expected))
+    return ComparisonReport(tuple(found), len(expected))

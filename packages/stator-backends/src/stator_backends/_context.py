@@ -1,4 +1,5 @@
-"""Where inputs come from, how one is made fake a second time, and what has to be forgotten afterwards."""
+"""Sources of inputs, the data to make an input fake a second time, and state to clear
+afterwards."""
 
 from __future__ import annotations
 
@@ -14,12 +15,16 @@ from torch._functorch import config
 from torch._guards import GuardSource, Source, TracingContext, dataclass_with_cached_hash
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-if TYPE_CHECKING:  # importing it brings sympy, half a second that a program which only looks up a name should not pay
+from ._graph_facts import placeholders
+
+# importing it brings sympy, half a second that a program which only looks up a name should not pay
+if TYPE_CHECKING:
     from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext
 
 
 def static_context(tensor: Tensor, source: Source) -> StatefulSymbolicContext:
-    """No symbols. Without this, a `ShapeEnv` would give each dimension a symbol that no placeholder binds."""
+    """No symbols. Without this, a `ShapeEnv` would give each dimension a symbol that no placeholder
+    binds."""
     from torch.fx.experimental.symbolic_shapes import DimDynamic, StatefulSymbolicContext
 
     dims = tensor.dim()
@@ -33,7 +38,10 @@ def static_context(tensor: Tensor, source: Source) -> StatefulSymbolicContext:
 
 
 def without_number(context: StatefulSymbolicContext) -> StatefulSymbolicContext:
-    """For a tensor of no dimensions, whose contents torch makes a symbol of if it knows where the tensor comes from."""
+    """Return a context without the source of a tensor of no dimensions.
+
+    With the source, torch makes a symbol of the number in it.
+    """
     if context.dynamic_sizes:
         return context
     return dataclasses.replace(context, tensor_source=None)  # type: ignore[arg-type]  # unknown
@@ -45,9 +53,11 @@ NO_POINTERS = config.patch(fake_tensor_allow_unsafe_data_ptr_access=False)
 
 @contextmanager
 def cleared(fake_mode: FakeTensorMode, context: TracingContext) -> Iterator[None]:
-    """Afterwards nothing here refers to an input any more, not even weakly: a weak reference blocks `swap_tensors`."""
+    """Afterwards nothing here refers to an input any more, not even weakly: a weak reference blocks
+    `swap_tensors`."""
     try:
-        # A fake tensor that hands out a data pointer would let a backend compile in an address that means nothing.
+        # A fake tensor that hands out a data pointer would let a backend compile in an address that
+        # means nothing.
         with NO_POINTERS:
             yield
     finally:
@@ -64,14 +74,15 @@ def _forget_inputs(mode: FakeTensorMode) -> None:
     describer.lookup_storage.clear()
 
 
-# Where the inputs of a graph come from, in the form that AOTAutograd asks for.
+# Where the inputs of a graph come from, in the form that AOTAutograd requires.
 #
-# Each placeholder needs a torch `Source`. A front end may attach its own; the others get a `GraphInput`, which only
-# says which placeholder it is. Guards that lowering adds name sources, and come back from here as positions.
+# Each placeholder needs a torch `Source`. A front end may attach its own; the others get a
+# `PlaceholderSource`, which only identifies the placeholder. Guards that lowering adds name
+# sources, and are translated back to positions here.
 
 
 @dataclass_with_cached_hash(frozen=True)
-class GraphInput(Source):
+class PlaceholderSource(Source):
     """The placeholder at one position of a graph; or a tensor that the graph holds, by its name."""
 
     position: int | str
@@ -85,17 +96,13 @@ class GraphInput(Source):
         return GuardSource.LOCAL
 
 
-def placeholders(gm: torch.fx.GraphModule) -> list[torch.fx.Node]:
-    return list(gm.graph.find_nodes(op="placeholder"))
-
-
 def attach_sources(gm: torch.fx.GraphModule) -> dict[Source, int]:
     """Give each placeholder that has no source one; returns the position of each source."""
     positions: dict[Source, int] = {}
     for position, node in enumerate(placeholders(gm)):
         source: Any = getattr(node, "_dynamo_source", None)
         if source is None or source in positions:  # AOTAutograd refuses a source met twice
-            source = GraphInput(position)
+            source = PlaceholderSource(position)
             node._dynamo_source = source  # an attribute is where AOTAutograd looks
         positions[source] = position
     return positions
@@ -104,4 +111,4 @@ def attach_sources(gm: torch.fx.GraphModule) -> dict[Source, int]:
 def sources_of_held(gm: torch.fx.GraphModule, known: Mapping[str, Source]) -> dict[str, Source]:
     """One for each tensor that `gm` holds: AOTAutograd makes an input of it."""
     held = (*gm.named_parameters(remove_duplicate=False), *gm.named_buffers(remove_duplicate=False))
-    return {name: known.get(name) or GraphInput(name) for name, _ in held}
+    return {name: known.get(name) or PlaceholderSource(name) for name, _ in held}

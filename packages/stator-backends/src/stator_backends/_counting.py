@@ -1,4 +1,4 @@
-"""A backend that keeps what it was given: how tests and benchmarks look at what was captured."""
+"""A backend that records what it was given, for tests and benchmarks to inspect."""
 
 import threading
 from collections.abc import Sequence
@@ -19,9 +19,11 @@ def count_ops(gm: torch.fx.GraphModule) -> int:
 
 @attrs.define(eq=False)
 class CountingBackend:
-    """Hands each graph on to `inner`, and remembers it. Each instance is its own backend to a cache.
+    """Hands each graph on to `inner`, and remembers it. Each instance is its own backend to a
+    cache.
 
-    An inner backend that takes its graph apart leaves only pieces in `graphs`; `ops` was counted before.
+    An inner backend that takes its graph apart leaves only pieces in `graphs`; `ops` was counted
+    before.
     """
 
     inner: Backend = eager

@@ -1,4 +1,5 @@
-"""The backends that compile nothing: the graph's own generated Python function, and AOTAutograd in between."""
+"""The backends that compile nothing: the graph's own generated Python function, and AOTAutograd in
+between."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -12,11 +13,11 @@ from ._backend import BackendSpec, Compiled, FunctionBackend
 
 
 def graph_function(gm: torch.fx.GraphModule, example_inputs: Sequence[Any] = ()) -> Compiled:
-    """The bound `forward`, which skips the hooks machinery of `Module.__call__`: about 2 us less a call."""
+    """The bound `forward`, which skips the hooks machinery of `Module.__call__`: about 2 us less a
+    call."""
     real_recompile = getattr(gm, "real_recompile", None)
-    if (
-        real_recompile is not None
-    ):  # a lazy graph module generates code at its first call; that is now
+    # a lazy graph module generates code at its first call; that is now
+    if real_recompile is not None:
         real_recompile()
     forward: Compiled = gm.forward
     return forward
@@ -25,13 +26,16 @@ def graph_function(gm: torch.fx.GraphModule, example_inputs: Sequence[Any] = ())
 eager = FunctionBackend(graph_function, BackendSpec("eager", compiles=False))
 
 
-# AOTAutograd with nothing behind it: the graph is functionalised, differentiated and split, and then run eagerly.
+# AOTAutograd with nothing behind it: the graph is functionalised, differentiated and split, and
+# then run eagerly.
 #
-# The backend to try when a compiler gives a wrong answer: a fault that shows here is not the compiler's.
+# The backend to try when a compiler gives a wrong answer: a fault that shows here is not the
+# compiler's.
 
 
 def run_boxed(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
-    """The graph as a function of one list, which it empties: inputs of a backward die as soon as they were used."""
+    """The graph as a function of one list, which it empties: inputs of a backward die as soon as
+    they were used."""
     gm.graph.set_codegen(_BoxedCodeGen())
     gm.recompile()
     forward = gm.forward
@@ -64,7 +68,8 @@ AOT_EAGER = BackendSpec("aot_eager")
 
 @attrs.frozen
 class AotEager:
-    """AOTAutograd over eager kernels. The factories defer imports that take a second to the first compile."""
+    """AOTAutograd over eager kernels. The factories defer imports that take a second to the first
+    compile."""
 
     spec: BackendSpec = AOT_EAGER
     partition: Callable[[], Callable[..., Any]] = _default_partition
@@ -74,9 +79,8 @@ class AotEager:
         from torch._functorch.aot_autograd import aot_module_simplified
         from torch._inductor import config
 
-        with config.patch(
-            fallback_random=True
-        ):  # else numbers that nobody uses are not drawn, and the next are others
+        # else numbers that nobody uses are not drawn, and the next are others
+        with config.patch(fallback_random=True):
             return aot_module_simplified(
                 gm,
                 example_inputs,
@@ -90,7 +94,8 @@ class AotEager:
 
 aot_eager = AotEager()
 
-# Inductor's view of the graph without Inductor's kernels: tells a faulty decomposition from a faulty kernel.
+# Inductor's view of the graph without Inductor's kernels: it distinguishes a faulty decomposition
+# from a faulty kernel.
 aot_eager_decomp_partition = AotEager(
     BackendSpec("aot_eager_decomp_partition"), _inductor_partition, _inductor_decompositions
 )

@@ -8,7 +8,7 @@ import attrs
 import torch
 
 from ._backend import Backend, BackendSpec, Compiled
-from .errors import InvalidOption
+from .errors import InvalidBackendOption
 
 INDUCTOR = BackendSpec("inductor")
 
@@ -28,7 +28,7 @@ class Inductor:
         from torch._inductor.compile_fx import compile_fx
 
         compiled: Any = compile_fx(gm, example_inputs, config_patches=dict(self.options))
-        return compiled  # type: ignore[no-any-return]  # a callable, unless settings ask for ahead-of-time files
+        return compiled  # type: ignore[no-any-return]  # a callable, but for ahead-of-time files
 
     def configured(
         self, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None
@@ -45,21 +45,22 @@ def _mode_options(mode: str | None, dynamic: bool | None) -> dict[str, Any]:
 
     modes = list_mode_options(None, dynamic)
     if mode not in modes:
-        raise InvalidOption("inductor", "mode", mode, f"one of {', '.join(modes)}")
+        raise InvalidBackendOption("inductor", "mode", mode, f"one of {', '.join(modes)}")
     return dict(modes[mode])
 
 
 def _checked(option: str, value: Any) -> tuple[str, Any]:
-    """The option under the name the configuration has for it: `max-autotune` may be written for `max_autotune`."""
+    """The option under the name the configuration has for it: `max-autotune` may be written for
+    `max_autotune`."""
     from torch._inductor import config
 
     name = option.replace("-", "_")
     if name not in config.get_config_copy():
-        raise InvalidOption("inductor", option, value, "a setting of torch._inductor.config")
+        raise InvalidBackendOption("inductor", option, value, "a setting of torch._inductor.config")
     declared = config.get_type(name)  # type: ignore[attr-defined]  # installed into the module at run time
-    # A subscripted type cannot be asked about instances; Inductor itself meets such a value unchecked.
+    # `isinstance` does not take a subscripted type; Inductor itself uses such a value unchecked.
     if typing.get_origin(declared) is None and not isinstance(value, declared):
-        raise InvalidOption(
+        raise InvalidBackendOption(
             "inductor", option, value, f"a value of type {getattr(declared, '__name__', declared)}"
         )
     return name, value

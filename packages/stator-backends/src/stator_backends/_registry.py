@@ -1,7 +1,9 @@
-"""Names for backends: registered by hand, or announced by an installed distribution as an entry point.
+"""Names for backends: registered by hand, or announced by an installed distribution as an entry
+point.
 
-Two entry point groups are read: ours, and the one that backends made for `torch.compile` already use, so those work
-unchanged. An entry point is imported when its name is first looked up, not before.
+Two entry point groups are read: ours, and the one that backends made for `torch.compile` already
+use, so those work unchanged. An entry point is imported when its name is first looked up, not
+before.
 """
 
 import difflib
@@ -13,13 +15,14 @@ import attrs
 from ._backend import Backend, BackendSpec, FunctionBackend
 from ._eager import aot_eager, aot_eager_decomp_partition, eager
 from ._inductor import inductor
-from .errors import BackendFailed, UnknownBackend
+from .errors import BackendError, BackendNotFound
 
 ENTRY_POINT_GROUPS = ("stator_backends", "torch_dynamo_backends")
 
 
 def installed_entry_points() -> list[EntryPoint]:
-    """Those of all installed distributions, the group that wins a clash of names first."""
+    """Return the entry points of all installed distributions; the group that wins a clash of names
+    comes first."""
     return [point for group in ENTRY_POINT_GROUPS for point in entry_points(group=group)]
 
 
@@ -33,7 +36,8 @@ class BackendRegistry:
     def register(
         self, backend: Backend, name: str | None = None, spec: BackendSpec | None = None
     ) -> Backend:
-        """Give a backend a name, and say what it can do where a bare function cannot; returns what `lookup` will."""
+        """Register a backend under a name, with the capabilities of a bare function; return what
+        `lookup` will return."""
         if spec is not None:
             backend = FunctionBackend(backend, spec)
         name = (
@@ -66,20 +70,21 @@ class BackendRegistry:
         point = next((point for point in self._discover() if point.name == name), None)
         if point is None:
             known = self.names()
-            raise UnknownBackend(name, known, tuple(difflib.get_close_matches(name, known)))
+            raise BackendNotFound(name, known, tuple(difflib.get_close_matches(name, known)))
         try:
             loaded = point.load()
-        except (
-            Exception
-        ) as error:  # importing is the plugin's code: whatever it raises is its failure
-            raise BackendFailed(
+        # importing is the plugin's code: whatever it raises is its failure
+        except Exception as error:
+            raise BackendError(
                 name, f"{type(error).__name__}: {error}", f"loading {point.value}"
             ) from error
-        # Threads may race to here; all of them must come away with the same object, which is a cache key.
+        # Threads may race to here; all of them must come away with the same object, which is a
+        # cache key.
         return self._backends.setdefault(name, loaded)
 
 
-# The registry that names mean something in when nobody passes another one: built here, all in one place.
+# The registry that names mean something in when nobody passes another one: built here, all in one
+# place.
 
 default_registry = BackendRegistry()
 for _backend in (eager, aot_eager, aot_eager_decomp_partition, inductor):

@@ -1,7 +1,8 @@
 """Outputs that were computed twice, alike: two tensors, as the program sees them.
 
-AOTAutograd computes equal calls of a training graph once. It spares what is given back, but not an operator with
-several results behind it: `x.argsort(0), x.argsort(0)` would be one tensor, and a write to it seen in both.
+AOTAutograd computes equal calls of a training graph once. It spares what is given back, but not an
+operator with several results behind it: `x.argsort(0), x.argsort(0)` would be one tensor, and a
+write to it seen in both.
 """
 
 from enum import Enum
@@ -15,7 +16,8 @@ from ._alias import has_storage
 
 
 def gives_repeats(gm: torch.fx.GraphModule) -> bool:
-    """Whether two equal calls are in the memory that this graph, or one of its bodies, gives back."""
+    """Return True if two equal calls determine memory that this graph, or one of its bodies,
+    returns."""
     return any(
         _gives_repeats(module.graph)
         for module in gm.modules()

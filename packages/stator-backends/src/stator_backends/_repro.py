@@ -7,7 +7,8 @@
         graph.output((sin,))
         return torch.fx.GraphModule({}, graph)
 
-One line for each node, so a graph can be cut down by deleting lines. Tensors become random ones of the same metadata.
+One line for each node, so a graph can be cut down by deleting lines. Tensors become random ones of
+the same metadata.
 """
 
 import math
@@ -25,14 +26,14 @@ from torch.fx.node import _get_qualified_name
 
 from .errors import Unwritable
 
-HEAD = '''"""One graph, random inputs like those it was captured with; a backend compared with eager execution."""
+HEAD = '''"""One graph with random inputs like the captured ones: a backend against eager execution."""
 
 {imports}
 from stator_backends import compare, lookup
 
 
 def tensor(size, stride, dtype, device, requires_grad):
-    """Random, laid out like the original; integers are 0 or 1, which is an index into nearly everything."""
+    """Return a random tensor with the original's layout; integers are 0 or 1, valid as indices."""
     made = torch.empty_strided(size, stride, dtype=dtype, device=device)
     made = made.normal_() if dtype.is_floating_point or dtype.is_complex else made.random_(0, 2)
     return made.requires_grad_(requires_grad)
@@ -59,7 +60,8 @@ def write_repro(
     folder: str | Path,
     backend: str = "inductor",
 ) -> Path:
-    """Write `folder/repro.py` and say where it is. Symbolic sizes are written as the numbers they stood for."""
+    """Write `folder/repro.py` and return its path. Symbolic sizes are written as their example
+    numbers."""
     path = Path(folder) / "repro.py"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(repro_source(gm, example_inputs, backend))
@@ -103,7 +105,8 @@ class _Printer:
         if node.op in ("placeholder", "get_attr"):
             return f"{node.name} = graph.{node.op}({node.target!r})"
         target = repr(node.target) if isinstance(node.target, str) else self.function(node.target)
-        return f"{node.name} = graph.{node.op}({target}, {self.value(node.args)}, {self.value(node.kwargs)})"
+        arguments = f"{target}, {self.value(node.args)}, {self.value(node.kwargs)}"
+        return f"{node.name} = graph.{node.op}({arguments})"
 
     def function(self, target: Callable[..., Any]) -> str:
         name = _get_qualified_name(target)
@@ -124,7 +127,7 @@ class _Printer:
 
 
 def _resolved(name: str) -> Any:
-    """What the name gives in another process; None when nothing."""
+    """Return the object of that name in another process; None if there is none."""
     try:
         return pkgutil.resolve_name(name)
     except (ImportError, AttributeError, ValueError):
@@ -153,7 +156,7 @@ def _plain(printer: _Printer, value: Any) -> str:
     return repr(value)
 
 
-# In this order: the first kind that fits says how a value is written.
+# The first kind in this order that fits determines how a value is written.
 _TEXTS: tuple[tuple[Any, Callable[[_Printer, Any], str]], ...] = (
     (torch.fx.GraphModule, lambda printer, value: printer.graph(value)),
     (torch.fx.Node, lambda printer, value: value.name),

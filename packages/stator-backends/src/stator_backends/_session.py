@@ -1,8 +1,9 @@
-"""What holds while anything compiles: torch's own "we are compiling" flag, and who may compile at the same time.
+"""Global state during a compilation: torch's flag for it, and the lock for one compiling thread.
 
-torch's tracing sets dozens of plain globals for a moment and sets them back: `warnings.showwarning`, flags of dispatch
-modes, the context of fake kernels. Two threads that do so together, not nested, leave them set for ever, and meanwhile
-read each other's. So one thread traces at a time; another that runs plainly meets none of what it would act upon.
+torch's tracing sets dozens of plain globals for a moment and sets them back:
+`warnings.showwarning`, flags of dispatch modes, the context of fake kernels. Two threads that do so
+concurrently, not nested, leave them set for ever, and meanwhile read each other's. So one thread
+traces at a time; a thread that runs eagerly is not affected by this state.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from torch.utils.hooks import RemovableHandle
 
 
 class CompileFlag(threading.local):
-    """Stands for the global of torch that `torch.compiler.is_compiling()` gives: true in the thread that holds it."""
+    """Stands for the global of torch that `torch.compiler.is_compiling()` gives: true in the thread
+    that holds it."""
 
     holders = 0
 
@@ -62,7 +64,8 @@ _flag = CompileFlag()
 
 
 def compile_session() -> AbstractContextManager[None]:
-    """Inside, `torch.compiler.is_compiling()` is true for this thread, and no other thread is inside. Nests."""
+    """Inside, `torch.compiler.is_compiling()` is true for this thread, and no other thread is
+    inside. Nests."""
     return _flag.held()
 
 
@@ -73,7 +76,8 @@ def uncompiled() -> AbstractContextManager[None]:
 
 @contextmanager
 def harmless_warnings() -> Iterator[None]:
-    """A warning inside a compiler is shown, not raised: the plain function would not have met it."""
+    """A warning inside a compiler is shown, not raised: the plain function would not have met
+    it."""
     filters = list(warnings.filters)
     if not any(action == "error" for action, *_ in filters):
         yield
@@ -88,7 +92,8 @@ def harmless_warnings() -> Iterator[None]:
 
 @contextmanager
 def preserved_rng() -> Iterator[None]:
-    """Random streams go on after the block as if it had not run: compilers draw numbers to tune and to fold."""
+    """Random streams go on after the block as if it had not run: compilers draw numbers to tune and
+    to fold."""
     restores = list(_rng_states())
     try:
         yield
@@ -108,7 +113,8 @@ def _rng_states() -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def without_mkldnn() -> Iterator[None]:
-    """AOTAutograd takes its recurrent operator, of which it knows no backward, where weights alone are trained."""
+    """Disable mkldnn: if only weights are trained, AOTAutograd takes its recurrent operator, for
+    which it has no backward."""
     enabled = torch._C._get_mkldnn_enabled()
     torch._C._set_mkldnn_enabled(False)
     try:
@@ -119,7 +125,8 @@ def without_mkldnn() -> Iterator[None]:
 
 @contextmanager
 def preserved_hook_ids() -> Iterator[None]:
-    """The next hook that the program registers gets the id it would have: AOTAutograd registers some on its way."""
+    """The next hook that the program registers gets the id it would have: AOTAutograd registers
+    some on its way."""
     before = RemovableHandle.next_id
     try:
         yield
@@ -127,7 +134,8 @@ def preserved_hook_ids() -> Iterator[None]:
         RemovableHandle.next_id = before
 
 
-# fx keeps the text of every module that it generates, for good: of those that a backend makes on its way too.
+# fx keeps the text of every module that it generates, for good: of those that a backend makes on
+# its way too.
 
 
 def generated_texts() -> set[str]:
@@ -140,7 +148,7 @@ def forget_texts_with(compiled: Any, names: Iterable[str]) -> None:
     owner = getattr(compiled, "__self__", compiled)  # a bound method is made anew each time
     try:
         weakref.finalize(owner, _forget, tuple(names)).atexit = False
-    except TypeError:  # nobody can tell when it dies
+    except TypeError:  # its death cannot be observed
         return
 
 
@@ -150,10 +158,11 @@ def _forget(names: tuple[str, ...]) -> None:
         linecache.cache.pop(name, None)
 
 
-# The modes of torch that change what a graph means: read at the entry of a trace, put back around its lowering.
+# The modes of torch that change what a graph means: read at the entry of a trace, put back around
+# its lowering.
 #
-# AOTAutograd looks at the modes that are on when it compiles. A trace that ends inside `no_grad` would otherwise
-# compile a graph whose outputs silently need no gradient.
+# AOTAutograd reads the modes that are on when it compiles. A trace that ends inside `no_grad`
+# would otherwise compile a graph whose outputs silently need no gradient.
 
 
 @attrs.frozen
@@ -162,9 +171,8 @@ class AmbientState:
 
     grad: bool
     inference: bool
-    autocast: tuple[
-        tuple[str, bool, torch.dtype], ...
-    ]  # of each device type: enabled, and to what it casts
+    # of each device type: enabled, and to what it casts
+    autocast: tuple[tuple[str, bool, torch.dtype], ...]
     autocast_cache: bool
 
     @classmethod
@@ -187,10 +195,10 @@ class AmbientState:
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """These modes inside the block, the present ones after it.
+        """Install these modes inside the block, and the present ones after it.
 
-        Inference mode is taken for `no_grad`: the tensors that a compiler makes for itself must not be inference
-        tensors, which could not be used in a later call made outside that mode.
+        Inference mode becomes `no_grad`: the tensors that a compiler makes for itself must not be
+        inference tensors, which could not be used in a later call made outside that mode.
         """
         present = AmbientState.capture()
         with torch.inference_mode(False):

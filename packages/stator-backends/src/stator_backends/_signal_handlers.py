@@ -1,16 +1,19 @@
-"""Signal handlers of the program while something compiles: they run in the middle of it, and see ordinary torch state.
+"""Signal handlers of the program during a compilation: they run in the middle of it, and observe
+ordinary torch state.
 
-CPython runs a Python handler between two instructions of the main thread, so a handler that saves a checkpoint would
-get fake tensors where a trace has entered a fake mode, and its operators would be recorded where a compiler traces. So
-each handler is wrapped for as long as the main thread compiles:
+CPython runs a Python handler between two instructions of the main thread, so a handler that saves a
+checkpoint would get fake tensors where a trace has entered a fake mode, and its operators would be
+recorded where a compiler traces. So each handler is wrapped for as long as the main thread
+compiles:
 
-    handler(number, frame)   =>   handlers of the program back in place; torch's state of before; handler(number, frame)
+    handler(number, frame)   =>   restore the handlers of the program and torch's earlier state;
+                                  handler(number, frame)
 
-What a handler raises is raised by the compiled call: neither the compiler nor the traced program may take it for an
-error of its own.
+An exception of a handler is raised by the compiled call: neither the compiler nor the traced
+program may treat it as an error of its own.
 
-Inside, `signal.getsignal` gives what the program has set, and what the handler sets stays. A program without handlers
-of its own pays for one look at each signal per compilation.
+Inside, `signal.getsignal` returns the handler that the program has set, and a handler that it sets
+stays. A program without handlers of its own pays for one read of each signal per compilation.
 """
 
 from __future__ import annotations
@@ -29,13 +32,14 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from stator_backends._session import AmbientState, uncompiled
 
-Handler = Callable[[int, Any], Any]
+SignalHandler = Callable[[int, Any], Any]
 SIGNALS = tuple(map(int, signal.valid_signals()))
 
 
 @attrs.frozen(eq=False)
 class OrdinaryState:
-    """The state of this thread before it compiled: the keys of the dispatcher, grad mode and autocast."""
+    """The state of this thread before it compiled: the keys of the dispatcher, grad mode and
+    autocast."""
 
     included: Any
     excluded: Any
@@ -51,7 +55,8 @@ class OrdinaryState:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Put the state in place, without modes for functions and operators, and the present one back at the end."""
+        """Put the state in place, without modes for functions and operators, and the present one
+        back at the end."""
         present = AmbientState.capture()
         with ExitStack() as stack:
             stack.enter_context(uncompiled())
@@ -79,13 +84,15 @@ def _without_function_modes() -> Iterator[None]:
 
 @attrs.define(eq=False)
 class Wrapping:
-    """The handlers that are wrapped at the moment. `is_over`: a wrapper that stayed behind only calls its handler.
+    """The handlers that are wrapped at the moment. `is_over`: a wrapper that stayed behind only
+    calls its handler.
 
-    Another signal may arrive between any two lines, so a handler is in place only while the state is ordinary.
+    Another signal may arrive between any two lines, so a handler is in place only while the state
+    is ordinary.
     """
 
     state: OrdinaryState
-    wrapped: dict[int, Handler] = attrs.field(factory=dict)
+    wrapped: dict[int, SignalHandler] = attrs.field(factory=dict)
     running: int = 0
     is_over: bool = False
     raised: list[BaseException] = attrs.field(factory=list)
@@ -100,7 +107,7 @@ class Wrapping:
         while self.wrapped:
             put_back(*self.wrapped.popitem())
 
-    def run(self, handler: Handler, number: int, frame: Any) -> None:
+    def run(self, handler: SignalHandler, number: int, frame: Any) -> None:
         if self.is_over:
             put_back(number, handler)
             handler(number, frame)
@@ -120,13 +127,13 @@ class Wrapping:
                     self.install()
 
 
-def put_back(number: int, handler: Handler) -> None:
+def put_back(number: int, handler: SignalHandler) -> None:
     """Set a handler of the program again, unless the program has set another."""
     if _is_ours(signal.getsignal(number)):
         signal.signal(number, handler)
 
 
-def handlers_of_program() -> dict[int, Handler]:
+def handlers_of_program() -> dict[int, SignalHandler]:
     """Return the handlers written in Python, by signal."""
     found = ((number, signal.getsignal(number)) for number in SIGNALS)
     return {
@@ -142,7 +149,8 @@ def _is_ours(handler: Any) -> bool:
 
 @contextmanager
 def ordinary_signal_handlers() -> Iterator[None]:
-    """Let signal handlers see ordinary torch state inside the block. Only the main thread runs handlers."""
+    """Let signal handlers see ordinary torch state inside the block. Only the main thread runs
+    handlers."""
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or not handlers_of_program():
         yield

@@ -1,11 +1,13 @@
-"""What a backend must do to be used: derive from `BackendConformance`, override the fixture `backend`, run pytest.
+"""The conformance kit of backends: derive from `BackendConformance`, override the fixture
+`backend`, run pytest.
 
     class TestMine(BackendConformance):
         @pytest.fixture
         def backend(self):
             return my_backend
 
-What the backend's `BackendSpec` declares it cannot do is checked to be refused; everything else has to work.
+A capability that the backend's `BackendSpec` excludes is tested to be rejected; everything else has
+to work.
 """
 
 import operator
@@ -21,17 +23,18 @@ from ._backend import Backend, spec_of
 from ._compare import Tolerance, compare
 from ._lower import Lowered, lower
 from ._session import AmbientState
-from .errors import BackendFailed
+from .errors import BackendError
 from .testing import GraphBuilder, HandBuilt
 
-__all__ = ["BackendConformance", "Conformance", "GraphBuilder", "HandBuilt", "lower_built"]
+__all__ = ["BackendConformance", "BackendKit", "GraphBuilder", "HandBuilt", "lower_built"]
 
 
-class Conformance:
-    """The base of a kit: a subclass may xfail a test with a reason, never replace it by a weaker one."""
+class BackendKit:
+    """The base of a kit: a subclass may xfail a test with a reason, never replace it by a weaker
+    one."""
 
     def test_nothing_weakened(self) -> None:
-        for kit in (cls for cls in type(self).__mro__ if Conformance in cls.__bases__):
+        for kit in (cls for cls in type(self).__mro__ if BackendKit in cls.__bases__):
             for name, original in vars(kit).items():
                 if name.startswith("test_") and getattr(type(self), name) is not original:
                     self._require_reason(kit, name)
@@ -53,8 +56,9 @@ def lower_built(built: HandBuilt, backend: Backend, ambient: AmbientState | None
     )
 
 
-class BackendConformance(Conformance):
-    """One graph for each thing that graphs do; `tolerance` may be widened for a backend that reorders sums."""
+class BackendConformance(BackendKit):
+    """One graph for each thing that graphs do; `tolerance` may be widened for a backend that
+    reorders sums."""
 
     tolerance = Tolerance()
 
@@ -95,7 +99,7 @@ class BackendConformance(Conformance):
 
     def refuses(self, built: HandBuilt, backend: Backend, capable: bool) -> bool:
         if not capable:
-            with pytest.raises(BackendFailed):
+            with pytest.raises(BackendError):
                 lower_built(built, backend)
         return not capable
 

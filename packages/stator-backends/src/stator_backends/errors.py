@@ -1,18 +1,26 @@
-"""What goes wrong at the border to a backend, as data first and text second.
+"""Errors at the border to a backend, as data first and text second.
 
-The facade maps these onto its own hierarchy, so each carries what a message needs instead of a finished sentence.
+The facade maps these onto its own hierarchy, so each carries what a message needs instead of a
+finished sentence.
 """
 
 from typing import Any
 
 import attrs
 
-__all__ = ["BackendFailed", "InvalidOption", "MalformedGraph", "UnknownBackend", "Unwritable"]
+__all__ = [
+    "BackendError",
+    "BackendNotFound",
+    "InvalidBackendOption",
+    "MalformedGraph",
+    "Unwritable",
+]
 
 
 @attrs.define(eq=False)
-class BackendFailed(Exception):
-    """A backend raised, or gave back something that cannot be called; the cause is chained with `from`."""
+class BackendError(Exception):
+    """A backend raised, or gave back something that cannot be called; the cause is chained with
+    `from`."""
 
     name: str
     reason: str
@@ -23,7 +31,7 @@ class BackendFailed(Exception):
 
 
 @attrs.define(eq=False)
-class UnknownBackend(LookupError):
+class BackendNotFound(LookupError):
     """No backend of that name is registered, or announced by an installed distribution."""
 
     name: str
@@ -36,7 +44,7 @@ class UnknownBackend(LookupError):
 
 
 @attrs.define(eq=False)
-class InvalidOption(ValueError):
+class InvalidBackendOption(ValueError):
     """A mode or an option that this backend does not have, or a value of the wrong type for it."""
 
     backend: str
@@ -50,7 +58,8 @@ class InvalidOption(ValueError):
 
 @attrs.define(eq=False)
 class MalformedGraph(Exception):
-    """The graph breaks a rule that every backend relies on: a bug of whoever built it, never of the backend."""
+    """The graph violates a rule that every backend relies on: a bug of the front end, never of the
+    backend."""
 
     faults: tuple[str, ...]
 

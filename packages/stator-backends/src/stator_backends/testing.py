@@ -18,7 +18,7 @@ from torch.fx.experimental import symbolic_shapes as shapes
 from torch.fx.node import map_arg
 from torch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
 
-from ._context import GraphInput, static_context
+from ._context import PlaceholderSource, static_context
 
 __all__ = ["GraphBuilder", "HandBuilt", "Lifted", "metadata"]
 
@@ -77,9 +77,8 @@ class GraphBuilder:
     def input(self, tensor: Tensor, dynamic: tuple[int, ...] = ()) -> torch.fx.Node:
         """A tensor placeholder, after one for each symbol that it brings in."""
         number = sum(isinstance(item, int) for item in self._layout)
-        source = GraphInput(
-            1000 + number
-        )  # where the tensor comes from; not the position of its placeholder
+        # where the tensor comes from; not the position of its placeholder
+        source = PlaceholderSource(1000 + number)
         context = static_context(tensor, source)
         for dim in dynamic:
             context.dynamic_sizes[dim] = shapes.DimDynamic.DYNAMIC

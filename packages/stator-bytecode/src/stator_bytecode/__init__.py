@@ -1,18 +1,18 @@
 """CPython bytecode as a neutral instruction stream, an abstract interpreter over it, and
 continuations."""
 
-from stator_bytecode._breaks._exit import State
+from stator_bytecode._breaks._exit import FlatState
+from stator_bytecode._breaks._innermost_frames import InnermostFrames
 from stator_bytecode._breaks._layout import Virtualized, VirtualizedRecipe
 from stator_bytecode._breaks._plain import plain
 from stator_bytecode._breaks._point import Point, layout_of, layout_of_generator
-from stator_bytecode._breaks._raised import TracebackEntry, TracebackFactory
+from stator_bytecode._breaks._raised_traceback import TracebackEntry, TracebackFactory
 from stator_bytecode._breaks._rebuild import GeneratorFactory
-from stator_bytecode._breaks._rest import Rest
 from stator_bytecode._breaks._shuffle import NO_STEP
 from stator_bytecode._breaks._site import Dispatch, Goto, Site, drive
 from stator_bytecode._breaks._traceback import PASSED_OVER, passed_over
 from stator_bytecode._codec._decode import decode
-from stator_bytecode._codec._instruction import Code, Handler, Instruction
+from stator_bytecode._codec._instruction import Code, ExceptionHandler, Instruction
 from stator_bytecode._codec._raw import assemble, disassemble
 from stator_bytecode._codec._raw_instruction import Raw, RawHandler
 from stator_bytecode._codec._rules import OPERATOR_NAMES
@@ -24,7 +24,6 @@ from stator_bytecode._handlers._all import DEFAULT
 from stator_bytecode._machine._binding import BindingError, bind_arguments, new_frame
 from stator_bytecode._machine._call_site import CallSite, call_sites
 from stator_bytecode._machine._check import check_frame, stack_depths
-from stator_bytecode._machine._closing import names_in_handlers, observes_close
 from stator_bytecode._machine._domain import (
     Domain,
     Invoke,
@@ -49,11 +48,11 @@ from stator_bytecode._machine._frame import (
     Snapshot,
     Then,
 )
-from stator_bytecode._machine._machine import Handler as OpcodeHandler
-from stator_bytecode._machine._machine import Machine
+from stator_bytecode._machine._generator_close import names_in_handlers, observes_close
+from stator_bytecode._machine._machine import Machine, OpcodeHandler
 from stator_bytecode._machine._outcome import Broke, Escaped, Outcome, Returned, Yielded
-from stator_bytecode._machine._refused import REFUSED
-from stator_bytecode._machine._saved import SAFE, frame_values, restore_frames
+from stator_bytecode._machine._refusal import REFUSED
+from stator_bytecode._machine._snapshot import SAFE, frame_values, restore_frames
 from stator_bytecode._machine._state import SWITCHED
 from stator_bytecode.errors import (
     InternalError,
@@ -78,7 +77,7 @@ __all__ += ["HandlerConflict", "HandlerTable", "after", "is_suspended", "operati
 __all__ += [
     "REFUSED",
     "Code",
-    "Handler",
+    "ExceptionHandler",
     "Instruction",
     "Positions",
     "assemble",
@@ -90,11 +89,11 @@ __all__ += ["Raw", "RawHandler", "operands", "results", "stack_depths", "stack_e
 __all__ += [
     "NO_STEP",
     "Dispatch",
+    "FlatState",
     "Goto",
+    "InnermostFrames",
     "Point",
-    "Rest",
     "Site",
-    "State",
     "Virtualized",
     "VirtualizedRecipe",
     "drive",

@@ -24,7 +24,7 @@ class HandlerConflict(Exception):
 
 @attrs.frozen(eq=False, repr=False)
 class HandlerTable(Mapping[K, H], Generic[K, H]):
-    """Handlers of one kind; `what` says which, for error messages ("opcode")."""
+    """Handlers of one kind; `what` names it in error messages ("opcode")."""
 
     what: str
     _handlers: dict[K, H] = attrs.field(factory=dict)
@@ -37,8 +37,8 @@ class HandlerTable(Mapping[K, H], Generic[K, H]):
         return register
 
     def handles_each(self, family: Iterable[K] | Mapping[K, Any]) -> Callable[[F], F]:
-        """One handler for a family of keys; `of` is the one that is meant: the key, or what a mapping has for
-        that."""
+        """One handler for a family of keys; `of` is the one that is meant: the key, or what a
+        mapping has for that."""
         facts = family if isinstance(family, Mapping) else {key: key for key in family}
 
         def register(handler: F) -> F:

@@ -7,7 +7,7 @@ Derive from `DomainConformance`, and give the two fixtures:
         def make_domain(self): return MyDomain
 
         @pytest.fixture
-        def call(self): return my_interpreter     # call(fn, *args) gives what fn(*args) gives, or raises what it raises
+        def call(self): return my_interpreter  # call(fn, *args) returns or raises as fn(*args) does
 """
 
 import operator

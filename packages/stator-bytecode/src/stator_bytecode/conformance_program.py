@@ -1,6 +1,8 @@
-"""The programs of the kit: over integers, strings, tuples and lists of them: any domain can hold their values.
+"""The programs of the kit: over integers, strings, tuples and lists of them: any domain can hold
+their values.
 
-They stand in a public module because the Machine runs what stands in a private one of this package natively.
+They stand in a public module because the Machine runs what stands in a private one of this package
+natively.
 """
 
 from __future__ import annotations

@@ -51,9 +51,9 @@ class StatorError(Exception):
 class Unsupported(StatorError):
     """A program that is fine, but has an operation that cannot be captured.
 
-    `reason` is a slug of docs/reference/unsupported; `detail` describes what was met; `hint` what to
-    try. `once`: running the operation natively removes the cause, so the next trace will not meet
-    it.
+    `reason` is a slug of docs/reference/unsupported; `detail` describes what was met; `hint` what
+    to try. `once`: running the operation natively removes the cause, so the next trace will not
+    meet it.
     """
 
     reason: str

@@ -1,8 +1,8 @@
-"""CPython's own test modules, method by method: run natively, and through a Machine that checks every frame it steps
-in.
+"""CPython's own test modules, method by method: run natively, and through a Machine that checks
+every frame it steps in.
 
-`natively` and `interpreted` run one and say how it ended ("passed", "skipped", or the exception); two equal endings are
-a pass. What is left out, and why, is data in `selection.py`.
+`natively` and `interpreted` run one and say how it ended ("passed", "skipped", or the exception);
+two equal endings are a pass. What is left out, and why, is data in `selection.py`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ _depths: dict[Code, list[int | None]] = {}
 
 
 def _checked(handler: Any) -> Callable[[Machine, Frame, Instruction], int | None]:
-    """`check_frame` before each instruction; its most telling check alone, unless that finds something."""
+    """`check_frame` before each instruction; its most telling check alone, unless that finds
+    something."""
 
     def check_and_run(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
         depths = _depths.get(frame.code) or _depths.setdefault(frame.code, stack_depths(frame.code))

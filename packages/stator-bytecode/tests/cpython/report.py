@@ -1,8 +1,8 @@
-"""Writes docs/reference/cpython_tests.md: how CPython's own test methods end through the Machine, for each Python
-given.
+"""Writes docs/reference/cpython_tests.md: how CPython's own test methods end through the Machine,
+for each Python given.
 
-python report.py --write PYTHON [PYTHON ...]     runs every method under each of the interpreters, and writes the page
-python report.py --record                        runs them under this one, and prints the counts as JSON
+python report.py --write PYTHON [PYTHON ...]   runs every method under each, writes the page
+python report.py --record                      runs them under this one, prints the counts as JSON
 """
 
 from __future__ import annotations

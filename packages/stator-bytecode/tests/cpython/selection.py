@@ -1,6 +1,8 @@
-"""Which of CPython's test modules run through the Machine, and what of them does not: data, with reasons.
+"""Which of CPython's test modules run through the Machine, and what of them does not: data, with
+reasons.
 
-What is EXCLUDED is not run at all; what is SLOW runs in the slow tier. Most of it is said in `cpython_selection`.
+What is EXCLUDED is not run at all; what is SLOW runs in the slow tier. Most of it is said in
+`cpython_selection`.
 """
 
 from __future__ import annotations

@@ -8,9 +8,8 @@ import pytest
 from methods import Method, interpreted, methods, natively
 from selection import EXCLUDED, MODULES, excluded, is_slow
 
-if (
-    importlib.util.find_spec("test.test_list") is None
-):  # some distributions leave them out, or package them apart
+# some distributions leave them out, or package them apart
+if importlib.util.find_spec("test.test_list") is None:
     pytest.skip("this CPython was installed without its own tests", allow_module_level=True)
 
 KNOWN = {name: case for module in MODULES for name, case in methods(module).items()}

@@ -1,6 +1,8 @@
-"""Programs to be broken at every instruction: each is a function without arguments; what it does besides is in `LOG`.
+"""Programs to be broken at every instruction: each is a function without arguments; what it does
+besides is in `LOG`.
 
-`note` writes to the log; with an exception it also keeps how its traceback looks at that moment, in `TRACES`.
+`note` writes to the log; with an exception it also keeps how its traceback looks at that moment, in
+`TRACES`.
 """
 
 # ruff: noqa  (what a linter would have rewritten is the point here)

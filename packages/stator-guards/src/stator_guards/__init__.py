@@ -1,8 +1,9 @@
-"""Sources, guards and the guarded cache: when may a specialised version of a function run again.
+"""Sources, guards and the guarded cache: the conditions for running a specialised version of a
+function again.
 
-A `Source` says where a value lives, a `Guard` what is relied on about it. `compile_guards` turns guards into a
-generated Python predicate. The kinds that need torch are imported when they are first asked for, so all else works
-without it.
+A `Source` is the place a value is read from, a `Guard` a fact about it that is relied on.
+`compile_guards` turns guards into a generated Python predicate. The kinds that need torch are
+imported on first use, so all else works without it.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from stator_guards._cache import Cache, Checked, Entry, RecompileLimitWarning, RecompileReason
 from stator_guards._container import AttrAbsent, KeyAbsent, KeyPresent, KeysAre, Length, LongerThan
+from stator_guards._guard import Failure, Guard, Kind
 from stator_guards._guard_set import GuardSet, compile_guards
-from stator_guards._kind import Failure, Guard, Kind
 from stator_guards._loads import Loads
-from stator_guards._part import (
+from stator_guards._part_source import (
     AttrSource,
     CellSource,
     DictItemSource,

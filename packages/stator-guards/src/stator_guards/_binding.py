@@ -1,8 +1,9 @@
-"""The bindings of one group: for each root object the words that prove its facts, and the values pinned below it.
+"""The bindings of one group: for each root object the words that prove its facts, and the values
+pinned below it.
 
-A call compares the words of its root's binding. Where one differs, `Watch.renew` checks only the facts that stand on
-it; for a root object without a binding, or when more than a leaf has changed, it checks all facts of this group. Other
-groups are not concerned.
+A call compares the words of its root's binding. Where one differs, `Watch.renew` checks only the
+facts that stand on it; for a root object without a binding, or when more than a leaf has changed,
+it checks all facts of this group. Other groups are not concerned.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from typing import Any
 import attrs
 
 from stator_guards._cells import Cells, Words
-from stator_guards._kind import CANNOT_READ, Guard
+from stator_guards._guard import CANNOT_READ, Guard
 from stator_guards._loads import Loads
-from stator_guards._memory import WORD, Layout, Reader
-from stator_guards._part import PartSource
+from stator_guards._memory import WORD, ObjectLayout, WordReader
+from stator_guards._part_source import PartSource
 from stator_guards._plan import Group, can_be_root, holds_on, is_same, read, stays
 from stator_guards._source import ParameterSource, Source, State
 
@@ -28,7 +29,8 @@ _STRETCH = 32 * WORD
 
 @attrs.define(eq=False)
 class Binding:
-    """The words of one root object as they were when all guards held, and the values that generated code takes."""
+    """The words of one root object as they were when all guards held, and the values that generated
+    code takes."""
 
     words: Words
     places: Any
@@ -53,14 +55,16 @@ class Restructured(Exception):
 
 @attrs.define(eq=False, slots=False)
 class Watch:
-    """The bindings of one group by the id of the root, forgotten with it; captured objects have one binding."""
+    """The bindings of one group by the id of the root, forgotten with it; captured objects have one
+    binding."""
 
     group: Group
-    layout: Layout
-    reader: Reader
+    layout: ObjectLayout
+    reader: WordReader
     parameters: tuple[str, ...]
     on_change: Callable[[Watch, Sequence[Source], State], None]
-    """Called after a renewal, with the containers that changed (none: the root is new) and the state."""
+    """Called after a renewal, with the containers that changed (none: the root is new) and the
+    state."""
     bindings: dict[int, Binding] = attrs.field(factory=dict)
     exports: list[Source] = attrs.field(factory=list)
     batches: list[tuple[Source, ...]] = attrs.field(factory=list)
@@ -71,7 +75,8 @@ class Watch:
     failed: int = 0
     """The number of root objects that could not be bound."""
     passing: bool = False
-    """True if a root object is bound only when it is seen twice in a row, since most are soon replaced."""
+    """True if a root object is bound only when it is seen twice in a row, since most are soon
+    replaced."""
     _seen: Any = None
 
     def key(self, root: object) -> int:
@@ -104,7 +109,8 @@ class Watch:
     def _changed(
         self, binding: Binding, differing: Sequence[int], root: object, state: State
     ) -> list[Source]:
-        """The containers whose words are no longer what they were, and the inline sources with another value."""
+        """The containers whose words are no longer what they were, and the inline sources with
+        another value."""
         origins = [_origin(binding.words.facts[i][0]) for i in differing]
         values = self._with_root(binding.pinned, root) if self.group.inline else {}
         try:
@@ -118,7 +124,8 @@ class Watch:
         return [*filter(None, origins), *other]
 
     def _passes(self, root: object) -> bool:
-        """Return whether a new root object is not worth a binding yet, because others are soon replaced."""
+        """Return whether a new root object is not worth a binding yet, because others are soon
+        replaced."""
         if not self.passing:
             return False
         again = self._seen is not None and self._seen() is root
@@ -128,7 +135,7 @@ class Watch:
     def _with_root(self, pinned: dict[Source, Any], root: object) -> dict[Source, Any]:
         return pinned if self.group.root is None else {**pinned, self.group.root: root}
 
-    # -- all facts of the group ---------------------------------------------------------------------------------------
+    # -- all facts of the group --------------------------------------------------------------------
     def bind(self, root: Any, state: State) -> Binding | None:
         """Check all facts, record their words and keep the binding. Raises Unwatched."""
         values = self.group.values(state, root)
@@ -147,7 +154,8 @@ class Watch:
         return self.keep(root, cells, values)
 
     def keep(self, root: Any, cells: Cells, values: dict[Source, Any]) -> Binding:
-        """Keep a binding of facts that were checked while `cells` recorded their words. Raises Unwatched."""
+        """Keep a binding of facts that were checked while `cells` recorded their words. Raises
+        Unwatched."""
         places = self.reader.places_of([*cells.words])
         expected = self.reader.read(places)
         if expected != b"".join(value.to_bytes(WORD, "little") for value in cells.words.values()):
@@ -199,7 +207,8 @@ class Watch:
         return forget
 
     def adopt(self, other: Watch, removed: frozenset[int]) -> None:
-        """Take over the bindings of the group that this one was made from, without the facts with these ids."""
+        """Take over the bindings of the group that this one was made from, without the facts with
+        these ids."""
         for binding in [*other.bindings.values()]:
             root = None if binding.root is None else binding.root()
             if binding.root is None or root is not None:
@@ -214,11 +223,12 @@ class Watch:
             values = {source: values[source] for source in self.group.pinned}
         return self._binding(words, self.reader.places_of([*words.indices]), expected, values)
 
-    # -- what stands on changed words ---------------------------------------------------------------------------------
+    # -- what stands on changed words --------------------------------------------------------------
     def _patched(
         self, old: Binding, now: bytes, differing: Sequence[int], root: Any, state: State
     ) -> Binding | None:
-        """Check what stands on changed words and keep the rest, which `now` proves; otherwise check everything.
+        """Check what stands on changed words and keep the rest, which `now` proves; otherwise check
+        everything.
 
         `now` was read before anything is checked, so a later change makes another difference.
         """
@@ -282,11 +292,12 @@ class Watch:
         """The sources that others are a part of."""
         return {source.whole for source in self.group.pinned if isinstance(source, PartSource)}
 
-    # -- values for the entry -----------------------------------------------------------------------------------------
+    # -- values for the entry ----------------------------------------------------------------------
     def server(
         self, loads: Loads, root: ParameterSource | None
     ) -> Callable[..., tuple[object, ...] | None]:
-        """Give the values for the root in a state, as they were when the words were last compared."""
+        """Give the values for the root in a state, as they were when the words were last
+        compared."""
         bindings, place = self.bindings, len(self.loads)
         self.loads.append(loads.sources)
 

@@ -1,8 +1,10 @@
-"""The entries of one compiled object: found by their guards, made once however many threads ask, and limited in number.
+"""The entries of one compiled object: found by their guards, made once under concurrent calls, and
+limited in number.
 
-A hit takes no lock: it reads an immutable decision (`_dispatch`) and checks the few entries that it leaves; where no
-fact distinguishes them they are scanned, most recently used first. Everything that changes entries holds the cache's
-own lock, so calls of different compiled objects never wait for each other.
+A hit takes no lock: it reads an immutable decision (`_dispatch`) and checks the few entries that it
+leaves; where no fact distinguishes them they are scanned, most recently used first. Everything that
+changes entries holds the cache's own lock, so calls of different compiled objects never wait for
+each other.
 """
 
 import threading
@@ -13,8 +15,8 @@ from typing import Any, Protocol
 
 import attrs
 
-from stator_guards._dispatch import Dispatch, decide
-from stator_guards._kind import Failure
+from stator_guards._dispatch import Decision, decide
+from stator_guards._guard import Failure
 from stator_guards._source import State
 
 
@@ -44,7 +46,7 @@ class Entry:
     """The text that `run` was made from, for people."""
     backend_key: Hashable = None
     data: Any = None
-    """Whatever the upper layer wants to find again: graph, report, sites."""
+    """Data of the upper layer: graph, report, sites."""
     hits: int = 0
 
 
@@ -64,7 +66,8 @@ def _firsts(reasons: Sequence[RecompileReason]) -> tuple[Failure, ...]:
 
 
 def _decision(entries: tuple[Entry, ...]) -> Any:
-    """Decide how entries are found for a state; another guard compiler need not give discriminants."""
+    """Decide how entries are found for a state; another guard compiler need not give
+    discriminants."""
     sets: list[Any] = [entry.guards for entry in entries]
     facts = [getattr(guards, "discriminants", {}) for guards in sets]
     parameters = next(
@@ -79,18 +82,21 @@ class RecompileLimitWarning(UserWarning):
 
 @attrs.define(eq=False)
 class Cache:
-    """Entries by backend key. `limit` bounds the live ones per key, `total_limit` all that were ever made; past one of
-    them `warn` is told, once, that the function runs plainly (None: it does not)."""
+    """Entries by backend key.
+
+    `limit` bounds the live ones per key, `total_limit` all that were ever made; past one of them
+    `warn` is called, once, as the function runs eagerly from then on (None: no warning).
+    """
 
     name: str = "the function"
     limit: int = 8
     total_limit: int = 64
     warn: Callable[[Warning], None] | None = lambda warning: warnings.warn(warning, stacklevel=6)
     history: list[tuple[Failure, ...]] = attrs.field(factory=list)
-    """For each entry that was made: the first guard that failed in each of those before it."""
+    """The first failed guard of each earlier entry, for each entry that was made."""
     _entries: dict[Hashable, tuple[Entry, ...]] = attrs.field(factory=dict)
     _decisions: dict[Hashable, Any] = attrs.field(factory=dict)
-    """For each key a `Dispatch`, or a tuple of entries to scan."""
+    """A `Decision`, or a tuple of entries to scan, for each key."""
     _full: set[Hashable] = attrs.field(factory=set)
     _lock: Any = attrs.field(factory=threading.RLock, repr=False)
 
@@ -99,7 +105,7 @@ class Cache:
     ) -> Entry | None:
         """The first entry whose guards hold; those of `failed` are known not to."""
         decision = self._decisions.get(backend_key, ())
-        is_scan = type(decision) is not Dispatch
+        is_scan = type(decision) is not Decision
         entries = decision if is_scan else decision.candidates(state)
         for entry in entries:
             if entry is not failed and entry.guards.check(*state):
@@ -112,7 +118,8 @@ class Cache:
     def get_or_make(
         self, backend_key: Hashable, state: Sequence[object], make: Callable[[], Entry | None]
     ) -> Entry | None:
-        """The entry for `state`, made if there is none; None past the limit, or when `make` gives None.
+        """The entry for `state`, made if there is none; None past the limit, or when `make` gives
+        None.
 
         Threads that miss together make one entry. `make` may call back into this cache.
         """
@@ -123,9 +130,8 @@ class Cache:
             if entry is not None or self._is_past_limit(backend_key, state):
                 return entry
             if (entry := self._mended(backend_key, state)) is not None:
-                return (
-                    entry  # past the limit it would be done in vain where another guard fails then
-                )
+                # past the limit it would be done in vain where another guard fails then
+                return entry
             reasons = self.reasons(state, backend_key)
             if (entry := make()) is not None:
                 self.insert(entry, reasons)
@@ -158,14 +164,16 @@ class Cache:
             self._decisions[entry.backend_key] = _decision(entries)
 
     def entries(self, backend_key: Hashable = None) -> tuple[Entry, ...]:
-        """The entries of one key, most recently used first as far as they are scanned, newest first otherwise."""
+        """The entries of one key, most recently used first as far as they are scanned, newest first
+        otherwise."""
         return self._entries.get(backend_key, ())
 
     def all_entries(self) -> tuple[Entry, ...]:
         return tuple(entry for entries in tuple(self._entries.values()) for entry in entries)
 
     def is_full(self, backend_key: Hashable = None) -> bool:
-        """Return whether the limit was passed: states that no entry accepts run eagerly from now on."""
+        """Return whether the limit was passed: states that no entry accepts run eagerly from now
+        on."""
         return backend_key in self._full
 
     def reasons(
@@ -208,5 +216,6 @@ class Cache:
             if blamed
             else ""
         )
-        text = f"{self.name} was compiled {len(self.history)} times and now runs plainly for further inputs"
+        text = f"{self.name} was compiled {len(self.history)} times"
+        text += " and now runs plainly for further inputs"
         return RecompileLimitWarning(f"{text}; the guard to blame: {example}")

@@ -1,8 +1,10 @@
-"""The words of memory that a set of facts stands on, collected while the objects they belong to are at hand.
+"""The words of memory that a set of facts stands on, collected while the objects they belong to are
+at hand.
 
-Each method returns whether the fact can be watched; False leaves it to be read on every call. A word is recorded
-before anything is read that it proves, so that a word which still has its recorded value proves it from then on.
-`Cells` holds every object it points into, so no word is read from freed memory.
+Each method returns whether the fact can be watched; False leaves it to be read on every call. A
+word is recorded before anything is read that it proves, so that a word which still has its recorded
+value proves it from then on. `Cells` holds every object it points into, so no word is read from
+freed memory.
 """
 
 import gc
@@ -15,7 +17,7 @@ import attrs
 from stator_guards._memory import (
     HEAP_TYPE,
     MANAGED_DICT,
-    Layout,
+    ObjectLayout,
     detach,
     give_version,
     has_inline_values,
@@ -23,7 +25,8 @@ from stator_guards._memory import (
 )
 
 SAFE_KEYS = (str, int, bool, float, bytes, NoneType, type, FunctionType)
-"""Types of keys whose hash and equality run no user code; with others a lookup may change while the dict does not."""
+"""Types of keys whose hash and equality run no user code; with others a lookup may change while the
+dict does not."""
 
 _SAFE_KEYS = frozenset(SAFE_KEYS)
 _PLAIN_LOOKUP = (object.__getattribute__, ModuleType.__getattribute__)
@@ -34,13 +37,14 @@ _MISSING = object()
 class Cells:
     """Addresses of words, what each held when it was recorded, and the facts that stand on it."""
 
-    layout: Layout
+    layout: ObjectLayout
     words: dict[int, int] = attrs.field(factory=dict)
     facts: dict[int, list[object]] = attrs.field(factory=dict)
     owners: dict[int, object] = attrs.field(factory=dict)
     """The object that each address lies in."""
     targets: dict[int, object] = attrs.field(factory=dict)
-    """For words that are pointers, what they point at: while it is held, no other object has its address."""
+    """The objects that pointer words point at: while one is held, no other object has its
+    address."""
     _fact: object = None
     _added: list[int] = attrs.field(factory=list)
     _safe: dict[int, bool] = attrs.field(factory=dict)
@@ -57,7 +61,7 @@ class Cells:
             if not self.facts[address]:
                 del self.facts[address], self.words[address], self.owners[address]
                 self.targets.pop(address, None)
-                self._safe.clear()  # which knows objects by their ids
+                self._safe.clear()  # which has objects by their ids
         self._added.clear()
 
     def _add(self, obj: object, offset: int) -> bool:
@@ -122,7 +126,8 @@ class Cells:
         return safe
 
     def order(self, mapping: object) -> bool:
-        """Watch the order of keys too. An OrderedDict keeps it elsewhere, and moves keys without a new version."""
+        """Watch the order of keys too. An OrderedDict keeps it elsewhere, and moves keys without a
+        new version."""
         return self.mapping(mapping) and (type(mapping) is not OrderedDict or len(mapping) <= 1)
 
     def instance_dict(self, obj: Any, attributes: object) -> bool:
@@ -146,7 +151,8 @@ class Cells:
         return self.instance_dict(obj, attributes) and self.mapping(attributes)
 
     def attribute(self, obj: Any, name: str, value: object) -> bool:
-        """Watch that plain lookup of `name` gives `value`, which is no fresh object made by a descriptor."""
+        """Watch that plain lookup of `name` gives `value`, which is no fresh object made by a
+        descriptor."""
         if isinstance(obj, type):
             return self._class_attribute(obj, name, value)
         if not self._plain(obj):
@@ -166,7 +172,8 @@ class Cells:
         return _lookup(cls, "__getattr__") is _MISSING and _lookup(cls, name) is _MISSING
 
     def _plain(self, obj: Any) -> bool:
-        """Watch class, class attributes and instance attributes of an object with the standard lookup."""
+        """Watch class, class attributes and instance attributes of an object with the standard
+        lookup."""
         if not self.type_of(obj):
             return False
         cls = type(obj)  # as recorded
@@ -181,7 +188,8 @@ class Cells:
         )
 
     def _stays_what_it_is(self, found: object) -> bool:
-        """Watch that a class attribute does not become a descriptor because its own class gains `__get__`."""
+        """Watch that a class attribute does not become a descriptor because its own class gains
+        `__get__`."""
         return self.type_of(found) and self.type_version(type(found))
 
     def _class_attribute(self, cls: type, name: str, value: object) -> bool:
@@ -205,9 +213,10 @@ class Words:
     indices: dict[int, int]
     """The index of each address."""
     facts: list[list[object]]
-    """For each word the sources and guards that stand on it."""
+    """The sources and guards that depend on each word."""
     owners: dict[int, object]
-    """Keeps the memory alive that is read; the root object, which is alive whenever that happens, is not among them."""
+    """Keeps the memory alive that is read; the root object, which is alive whenever that happens,
+    is not among them."""
     targets: dict[int, object]
 
     @classmethod
@@ -236,9 +245,11 @@ class Words:
         return any(each is obj for each in (*self.owners.values(), *self.targets.values()))
 
     def matches(self, cells: Cells, now: bytes) -> bool:
-        """Return whether facts were recorded again on words that are known, and with the values that `now` has.
+        """Return whether facts were recorded again on words that are known, and with the values
+        that `now` has.
 
-        A class gets a new version only when one is recorded: then `now` holds none, which is no version to compare.
+        A class gets a new version only when one is recorded: then `now` holds none, which is no
+        version to compare.
         """
         words = memoryview(now).cast("Q")
         for address, value in cells.words.items():

@@ -1,4 +1,5 @@
-"""Facts about what a container or object holds: how many, which keys in which order, and what is absent."""
+"""Facts about what a container or object holds: how many, which keys in which order, and what is
+absent."""
 
 from collections.abc import Hashable, Iterable
 from typing import Any, ClassVar
@@ -6,9 +7,9 @@ from typing import Any, ClassVar
 import attrs
 
 from stator_guards._cells import SAFE_KEYS, Cells
-from stator_guards._held import kept, key_of, real, same_keys, same_plain_keys, short
-from stator_guards._kind import Kind
-from stator_guards._part import written_key
+from stator_guards._guard import Kind
+from stator_guards._object_ref import kept, key_of, real, same_keys, same_plain_keys, short
+from stator_guards._part_source import written_key
 from stator_guards._source import Renderer, State
 
 
@@ -62,7 +63,8 @@ _PLAIN_KEYS = frozenset((str, int, bytes, bool))
 
 @attrs.frozen
 class KeysAre(Kind):
-    """The keys of a mapping in their order: constants by exact type and value, other keys by identity."""
+    """The keys of a mapping in their order: constants by exact type and value, other keys by
+    identity."""
 
     keys: tuple[Hashable, ...] = attrs.field(eq=_keys, converter=_kept)
 
@@ -78,7 +80,8 @@ class KeysAre(Kind):
             keys = render.capture(list(self.keys), "keys")
             types = render.capture(list(map(type, self.keys)), "key_types")
             return f"{render.capture(same_plain_keys, 'same_plain_keys')}({value}, {keys}, {types})"
-        return f"{render.capture(same_keys, 'same_keys')}({value}, {render.capture(_keys(self.keys), 'keys')})"
+        keys = render.capture(_keys(self.keys), "keys")
+        return f"{render.capture(same_keys, 'same_keys')}({value}, {keys})"
 
     def holds(self, value: Any, state: State) -> bool:
         if self._are_plain:
@@ -102,7 +105,8 @@ class KeysAre(Kind):
 
 @attrs.frozen
 class KeyPresent(Kind):
-    """`key in value`, whatever its value is; `owner` is `dict` where the class of the value answers in its own way."""
+    """`key in value`, whatever its value is; `owner` is `dict` where the class of the value answers
+    in its own way."""
 
     key: Hashable = attrs.field(eq=key_of, converter=kept)
     owner: type[dict[Any, Any]] | None = None
@@ -145,7 +149,8 @@ class KeyAbsent(KeyPresent):
 
 @attrs.frozen
 class AttrAbsent(Kind):
-    """`not hasattr(value, attribute)`, by plain attribute lookup; or a slot, which `member` reads, is empty."""
+    """`not hasattr(value, attribute)`, by plain attribute lookup; or a slot, which `member` reads,
+    is empty."""
 
     attribute: str
     member: Any = attrs.field(default=None, eq=id, repr=False)
@@ -157,7 +162,8 @@ class AttrAbsent(Kind):
 
     def test(self, value: str, render: Renderer) -> str:
         if self.member is not None:
-            return f"{render.capture(is_empty, 'is_empty')}({render.capture(self.member, self.attribute)}, {value})"
+            member = render.capture(self.member, self.attribute)
+            return f"{render.capture(is_empty, 'is_empty')}({member}, {value})"
         return f"not {render.capture(hasattr, 'hasattr')}({value}, {self.attribute!r})"
 
     def holds(self, value: Any, state: State) -> bool:
@@ -172,7 +178,8 @@ class AttrAbsent(Kind):
 
 
 def is_empty(member: Any, value: Any) -> bool:
-    """Whether a member of C, which a slot is, has nothing to give: whatever `__getattr__` may say then."""
+    """Return True if a member descriptor of C, such as a slot, has no value, whatever `__getattr__`
+    would return."""
     try:
         member.__get__(value)
     except AttributeError:

@@ -1,8 +1,10 @@
-"""Dispatch among the entries of one key: a table over the fact that distinguishes most of them, instead of a scan.
+"""Dispatch among the entries of one key: a table over the fact that distinguishes most of them,
+instead of a scan.
 
-A *discriminant* of a guard is a pair: a function from the guarded value to a case, and the case in which alone the
-guard can hold. `TypeIs(int)` on `x` gives `(type_case, id(int))`. Entries whose discriminants for one source and one
-function differ exclude each other, so reading that source once selects the few entries whose guards are then checked.
+A *discriminant* of a guard is a pair: a function from the guarded value to a case, and the case in
+which alone the guard can hold. `TypeIs(int)` on `x` gives `(type_case, id(int))`. Entries whose
+discriminants for one source and one function differ exclude each other, so reading that source once
+selects the few entries whose guards are then checked.
 """
 
 from __future__ import annotations
@@ -14,12 +16,12 @@ from typing import Any
 
 import attrs
 
-from stator_guards._kind import CANNOT_READ, Case, Guard, Kind, Undecided
-from stator_guards._part import DictItemSource, ItemSource, PartSource
+from stator_guards._guard import CANNOT_READ, CaseFunction, Guard, Kind, Undecided
+from stator_guards._part_source import DictItemSource, ItemSource, PartSource
 from stator_guards._source import ParameterSource, Source
 
 MOST_PARTS = 3
-Discriminants = dict[tuple[Source, Case], Hashable]
+Discriminants = dict[tuple[Source, CaseFunction], Hashable]
 
 _CONTAINERS: dict[type[Source], tuple[type, ...]] = {
     ItemSource: (list, tuple),
@@ -43,7 +45,8 @@ def discriminants(guards: Iterable[Guard]) -> Discriminants:
 
 
 def _is_near(source: Source) -> bool:
-    """Return whether a source is a parameter or an item of one, which is read without running user code."""
+    """Return whether a source is a parameter or an item of one, which is read without running user
+    code."""
     for _ in range(MOST_PARTS):
         if type(source) is ParameterSource:
             return True
@@ -76,15 +79,16 @@ def _item_reader(place: int, parts: Sequence[PartSource]) -> Callable[[Sequence[
 
 
 @attrs.frozen(eq=False)
-class Dispatch:
+class Decision:
     """A decision over one feature; its outcomes are entries, or decisions over further features."""
 
     everything: tuple[Any, ...]
     read: Callable[[Sequence[Any]], Any]
-    case: Case
+    case: CaseFunction
     table: dict[Hashable, Any]
     others: Any
-    """The outcome in all cases that the table does not list: entries without a guard on the feature."""
+    """The outcome in all cases that the table does not list: entries without a guard on the
+    feature."""
 
     def candidates(self, state: Sequence[Any]) -> tuple[Any, ...]:
         """All entries whose guards may hold for a state."""
@@ -110,19 +114,19 @@ def decide(entries: Sequence[tuple[Any, Discriminants]], parameters: Sequence[st
             others.append(each)
     table = {key: decide([*listed, *others], parameters) for key, listed in cases.items()}
     source, case = feature
-    return Dispatch(
+    return Decision(
         everything, _reader(source, parameters), case, table, decide(others, parameters)
     )
 
 
-def _best(entries: Sequence[tuple[Any, Discriminants]]) -> tuple[Source, Case] | None:
+def _best(entries: Sequence[tuple[Any, Discriminants]]) -> tuple[Source, CaseFunction] | None:
     """The feature that leaves the fewest candidates in its worst case."""
-    sizes: defaultdict[tuple[Source, Case], Counter[Hashable]] = defaultdict(Counter)
+    sizes: defaultdict[tuple[Source, CaseFunction], Counter[Hashable]] = defaultdict(Counter)
     for _, facts in entries:
         for feature, key in facts.items():
             sizes[feature][key] += 1
 
-    def most_candidates(feature: tuple[Source, Case]) -> int:
+    def most_candidates(feature: tuple[Source, CaseFunction]) -> int:
         listed = sizes[feature]
         return max(listed.values()) + len(entries) - listed.total()
 

@@ -1,8 +1,10 @@
-"""The state of thread and process that changes what tensor operations do: one native check and a few cheap ones.
+"""The state of thread and process that changes the results of tensor operations: one native check
+and a few cheap ones.
 
-The native check knows grad mode, autocast, determinism, default dtype, matmul precision and threads. It does not tell
-inference mode from no_grad, and knows nothing of mode stacks (the default device is one of those), functorch or hooks
-on saved tensors. `ambient` reads these; while they are all in their resting state, reading their depths is enough.
+The native check covers grad mode, autocast, determinism, default dtype, matmul precision and
+threads. It does not distinguish inference mode from no_grad, and does not cover mode stacks (the
+default device is one of those), functorch, or hooks on saved tensors. `ambient` reads these; while
+they are all in their resting state, reading their depths is enough.
 """
 
 from typing import Any
@@ -14,7 +16,7 @@ from torch.autograd import forward_ad
 from torch.fx import GraphModule
 from torch.utils._device import DeviceContext
 
-from stator_guards._kind import Kind
+from stator_guards._guard import Kind
 from stator_guards._source import Renderer, State
 from stator_guards._tensor import TensorMatch
 
@@ -24,15 +26,16 @@ DEPTHS_WITH_KEYS = (
     torch._C._len_torch_dispatch_stack,
     _functorch.get_dynamic_layer_stack_depth,
 )
-"""States that add dispatch keys to every call of the thread, or take some away: the native check of a tensor, which
-compares the keys that a call on it meets, fails in each of them."""
+"""States that add dispatch keys to every call of the thread, or take some away: the native check of
+a tensor, which compares the keys that a call on it meets, fails in each of them."""
 
 
 def inlined_hooks() -> object:
-    """Return the hooks for saved tensors if AOTAutograd compiles them into a graph: a pair of graph modules.
+    """Return the hooks for saved tensors if AOTAutograd compiles them into a graph: a pair of graph
+    modules.
 
-    Others are called when the graph runs, whatever they are: `saved_tensors_hooks_are_inlineable` in
-    `torch/_functorch/_aot_autograd/utils.py`.
+    Others are called when the graph runs, whatever they are: `saved_tensors_hooks_are_inlineable`
+    in `torch/_functorch/_aot_autograd/utils.py`.
     """
     hooks = _autograd._top_saved_tensors_default_hooks(True)
     is_inlined = hooks is not None and all(isinstance(hook, GraphModule) for hook in hooks)
@@ -44,7 +47,8 @@ def _mode(mode: object) -> object:
 
 
 def ambient() -> dict[str, object]:
-    """What the native check does not cover, by name; equal when operations behave the same."""
+    """Return the state that the native check does not cover, by name; equal when operations behave
+    the same."""
     layers = _functorch.get_interpreter_stack() or ()
     return {
         "inference mode": torch.is_inference_mode_enabled(),
@@ -70,7 +74,8 @@ AT_REST: dict[str, object] = {
 
 @attrs.frozen(init=False)
 class GlobalState(Kind):
-    """Grad and inference mode, autocast, determinism, default dtype and device, mode stacks, functorch: as now."""
+    """Grad and inference mode, autocast, determinism, default dtype and device, mode stacks,
+    functorch: as now."""
 
     native: Any = attrs.field(eq=False, repr=False)
     rest: dict[str, object] = attrs.field(hash=False)
@@ -90,9 +95,8 @@ class GlobalState(Kind):
 
     def _rest_tests(self, render: Renderer) -> list[str]:
         if self.rest != AT_REST:
-            return [
-                f"{render.capture(ambient, 'ambient')}() == {render.capture(self.rest, 'ambient_before')}"
-            ]
+            before = render.capture(self.rest, "ambient_before")
+            return [f"{render.capture(ambient, 'ambient')}() == {before}"]
         read = (
             DEPTHS_WITHOUT_KEYS
             if TensorMatch in render.kinds

@@ -1,4 +1,5 @@
-"""The compiled form of a set of guards: a generated predicate, its text, and a slow mirror that explains itself."""
+"""The compiled form of a set of guards: a generated predicate, its text, and a slow mirror that
+explains itself."""
 
 import itertools
 import weakref
@@ -8,9 +9,9 @@ from functools import cached_property, partial
 import attrs
 
 from stator_guards._dispatch import Discriminants, discriminants
-from stator_guards._kind import Failure, Guard, Kind
+from stator_guards._guard import Failure, Guard, Kind
 from stator_guards._loads import Loads
-from stator_guards._memory import Layout, layout
+from stator_guards._memory import ObjectLayout, layout
 from stator_guards._plan import Plan
 from stator_guards._source import Source, State, parents_first
 from stator_guards._walk import Predicate, Walk, function, load_source
@@ -24,7 +25,8 @@ _numbers = itertools.count()
 
 @attrs.define(eq=False)
 class GuardSet:
-    """`check(*state)` says whether all guards hold. Immutable but for what its watches remember."""
+    """Compiled guards: `check(*state)` returns True if all hold. Immutable but for the state of its
+    watches."""
 
     guards: tuple[Guard, ...]
     """The guards in the order they are tested, implied ones included."""
@@ -41,7 +43,7 @@ class GuardSet:
 
     @property
     def source(self) -> str:
-        """The text of what may run as `check`, written when somebody asks."""
+        """The text of the function that may run as `check`, written on demand."""
         return "\n\n".join(filter(None, (self.walk.source(), self.watched)))
 
     def state(self, values: Sequence[object]) -> State:
@@ -53,7 +55,8 @@ class GuardSet:
         return discriminants(self.guards)
 
     def serve(self, loads: Loads) -> None:
-        """Hand values over that the watched predicate knows, to whoever asks right after a check."""
+        """Give values that the watched predicate has read to `loads`, whose call follows a
+        check."""
         if self.watching is not None:
             self.watching.loads.append(loads)
 
@@ -63,7 +66,8 @@ class GuardSet:
         return all(guard.holds(named) for guard in self.guards)
 
     def explain(self, *state: object) -> list[Failure]:
-        """Explain why `check(*state)` is False, most telling failure first; empty only when it is True."""
+        """Explain why `check(*state)` is False, most informative failure first; empty only when it
+        is True."""
         named = self.state(state)
         failures = [guard.explain(named) for guard in _failing(self.guards, named)]
         if not failures and not self.check(*state):
@@ -79,9 +83,8 @@ class GuardSet:
             failing = list(_failing(self.guards, named))
             if not failing or any(guard.kind.turn is None for guard in failing):
                 return not failing and self.check(*state)
-            if not min(failing, key=lambda guard: guard.kind.turn or 0).mend(
-                named
-            ):  # one at a time: others may depend on it
+            # one at a time: others may depend on it
+            if not min(failing, key=lambda guard: guard.kind.turn or 0).mend(named):
                 return False
         return False
 
@@ -92,7 +95,11 @@ class GuardSet:
 
 
 def _failing(guards: Iterable[Guard], state: State) -> Iterator[Guard]:
-    """The guards that fail; of what is not what it was nothing more is asked: an iterator, say, that was a dict."""
+    """Yield the guards that fail.
+
+    Guards on parts of a value that failed itself are skipped: it may be an iterator that was a
+    dict.
+    """
     other: set[Source] = set()
     for guard in guards:
         if other and not other.isdisjoint(parents_first(guard.sources)):
@@ -116,7 +123,8 @@ def compile_guards(
 ) -> GuardSet:
     """Compile guards over an entry's parameters into a predicate with readable source.
 
-    With `watch`, guards on what rarely changes are verified by memory words where the interpreter has them.
+    With `watch`, guards on what rarely changes are verified by memory words where the interpreter
+    has them.
     """
     _check_parameters(parameters)
     given = ordered(guards)
@@ -132,13 +140,16 @@ def compile_guards(
 
 
 def _install(owner: Callable[[], GuardSet | None], written: Predicate) -> None:
-    """Without a call between, where nothing is watched. The set is known weakly, since it is to die by itself."""
+    """Install the predicate as `check`, without a call between, if nothing is watched.
+
+    The set is referred to weakly, since its lifetime must not depend on its predicate.
+    """
     guard_set = owner()
     if guard_set is not None and guard_set.check is guard_set.walk:
         guard_set.check = written
 
 
-def _watch(guard_set: GuardSet, guards: list[Guard], names: Names, known: Layout) -> None:
+def _watch(guard_set: GuardSet, guards: list[Guard], names: Names, known: ObjectLayout) -> None:
     walk, filename, parameters = (
         guard_set.walk,
         f"{guard_set.filename[:-1]}, watched>",
@@ -147,15 +158,14 @@ def _watch(guard_set: GuardSet, guards: list[Guard], names: Names, known: Layout
     owner = weakref.ref(guard_set)
 
     def install(watching: Watching, plan: Plan | None) -> None:
-        target = (
-            owner()
-        )  # weakly: the watching belongs to the set, and what guards refer to is to die with it
+        # weakly: the watching belongs to the set, and what guards refer to is to die with it
+        target = owner()
         if target is None:
             return
         if plan is None:
             target.check, target.watched = walk.settled(), ""
             return
-        own = names.copy()  # they will know `watching`, which knows the walk, which knows `names`
+        own = names.copy()  # a cycle otherwise: `watching`, the walk, `names`
         lines = write_watched(plan, watching, own)
         target.watched = function("watched_check", parameters, lines, own)
         target.check = load_source(target.watched, filename, own.objects, target)["watched_check"]
@@ -170,7 +180,8 @@ def _check_parameters(parameters: Sequence[str]) -> None:
 
 
 def _implied(guards: list[Guard], names: Names) -> list[Guard]:
-    """Guards for what native checks of batched kinds test besides; made now, while the objects they are about live."""
+    """Guards for what native checks of batched kinds test besides; made now, while the objects they
+    are about live."""
     found: list[Guard] = []
     for kind in dict.fromkeys(type(guard.kind) for guard in guards):
         if kind.batched:

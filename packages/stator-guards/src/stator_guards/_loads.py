@@ -1,4 +1,5 @@
-"""Values that an entry needs and its guards have just read: handed over where the guards watch them, read otherwise.
+"""Values that an entry needs and its guards have just read: handed over where the guards watch
+them, read otherwise.
 
     g = graph(v0, *loads(self, args))     # the parameters of a model, in one step
 
@@ -13,7 +14,7 @@ from typing import Any
 import attrs
 
 from stator_guards._source import Source, State
-from stator_guards._walk import Step, load_source, reading_steps
+from stator_guards._walk import WalkStep, load_source, reading_steps
 from stator_guards._writer import Names, Writer, with_wholes
 
 CALLS_BEFORE_WRITING = 2
@@ -24,13 +25,14 @@ _numbers = itertools.count()
 
 @attrs.define(eq=False)
 class Loads:
-    """`loads(*state)` gives the values of `sources`. `served`, set by a guard set, gives them, or None if it cannot."""
+    """`loads(*state)` gives the values of `sources`. `served`, set by a guard set, gives them, or
+    None if it cannot."""
 
     sources: tuple[Source, ...]
     parameters: tuple[str, ...]
     served: Callable[..., tuple[Any, ...] | None] | None = None
     calls: int = 0
-    _steps: list[Step] = attrs.field(factory=list)
+    _steps: list[WalkStep] = attrs.field(factory=list)
     _places: list[int] = attrs.field(factory=list)
     _written: Callable[..., Any] | None = None
 

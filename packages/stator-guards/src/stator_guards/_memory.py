@@ -1,7 +1,9 @@
-"""The engines of watches: machine words of CPython that change whenever a container does, read in one pass.
+"""The engines of watches: machine words of CPython that change whenever a container does, read in
+one pass.
 
-Every dict has a version that no other state of any dict of the interpreter ever has, and every class one that changes
-with the class and its bases. A word that still has its old value proves that what was read through it is unchanged.
+Every dict has a version that no other state of any dict of the interpreter ever has, and every
+class one that changes with the class and its bases. A word that still has its old value proves that
+what was read through it is unchanged.
 
 | CPython | engine |
 |---|---|
@@ -31,7 +33,7 @@ _VERSIONS = ((3, 11), (3, 12), (3, 13))
 
 
 @attrs.frozen
-class Layout:
+class ObjectLayout:
     """Byte offsets from an object's address."""
 
     type: int = 8
@@ -43,11 +45,12 @@ class Layout:
     function_defaults: int = 56
     function_kwdefaults: int = 64
     dict_values: int = 0
-    """The pointer of a dict to the values it shares with an instance; 0 if instances never store values inline."""
+    """The pointer of a dict to the values it shares with an instance; 0 if instances never store
+    values inline."""
 
 
 EMBEDDED = 2
-"""In the header of such values, the byte that is set while they lie inside the instance."""
+"""The byte, in the header of such values, that is set while they lie inside the instance."""
 
 
 def word(address: int) -> int:
@@ -55,17 +58,17 @@ def word(address: int) -> int:
 
 
 @functools.cache
-def layout() -> Layout | None:
+def layout() -> ObjectLayout | None:
     """The layout of this interpreter, None where it is not known or fails the trial."""
     version = sys.version_info[:2]
     if platform.python_implementation() != "CPython" or version not in _VERSIONS:
         return None
     sizes = (ctypes.sizeof(ctypes.c_void_p), dict.__basicsize__, object.__basicsize__)
-    found = Layout(dict_values=40 if version >= (3, 13) else 0)
+    found = ObjectLayout(dict_values=40 if version >= (3, 13) else 0)
     return found if sizes == (8, 48, 16) and _stands_trial(found) else None
 
 
-def _stands_trial(found: Layout) -> bool:
+def _stands_trial(found: ObjectLayout) -> bool:
     """Check that each word holds what it should. Reads only within objects of known sizes."""
 
     class Base:
@@ -102,18 +105,20 @@ def _stands_trial(found: Layout) -> bool:
     )
 
 
-def has_inline_values(found: Layout, mapping: dict[Any, Any]) -> bool:
-    """Return whether an instance still stores the values of its dict: it writes them past the version of the dict."""
+def has_inline_values(found: ObjectLayout, mapping: dict[Any, Any]) -> bool:
+    """Return whether an instance still stores the values of its dict: it writes them past the
+    version of the dict."""
     values = word(id(mapping) + found.dict_values) if found.dict_values else 0
     return bool(values) and bool(ctypes.c_uint8.from_address(values + EMBEDDED).value)
 
 
 def detach(obj: object) -> None:
-    """Move the values that an instance stores inline (3.13) into its dict, for good: it stays the same dict.
+    """Move the values that an instance stores inline (3.13) into its dict, for good: it stays the
+    same dict.
 
-    Runs no user code: the slot of C is called, past what a class may say of `__dict__` and `__setattr__`. Reading and
-    writing are one step for other threads, which may assign another dict. An instance never stores values inline
-    again: that is decided when it is made.
+    Runs no user code: the slot of C is called, without `__dict__` and `__setattr__` of the class.
+    Reading and writing are one step for other threads, which may assign another dict. An instance
+    never stores values inline again: that is decided when it is made.
     """
     for base in type(obj).__mro__:
         slot = base.__dict__.get("__dict__")
@@ -133,7 +138,7 @@ def _changes(address: int, change: Callable[[], object]) -> bool:
     return word(address) != before
 
 
-def _type_version_moves(base: type, derived: type, found: Layout) -> bool:
+def _type_version_moves(base: type, derived: type, found: ObjectLayout) -> bool:
     address = id(derived) + found.type_version
     give_version(derived)
     before = word(address)
@@ -146,7 +151,7 @@ def _type_version_moves(base: type, derived: type, found: Layout) -> bool:
 
 
 @attrs.frozen(eq=False)
-class Reader:
+class WordReader:
     """Reads many words in one pass inside C: `text` is the expression that generated code uses."""
 
     text: str
@@ -159,19 +164,20 @@ def _buffers(addresses: Sequence[int]) -> Any:
     return [(ctypes.c_char * WORD).from_address(address) for address in addresses]
 
 
-JOIN = Reader("join({places})", {"join": b"".join}, _buffers, b"".join)
+JOIN = WordReader("join({places})", {"join": b"".join}, _buffers, b"".join)
 
 
 @functools.cache
-def _gather() -> Reader | None:
-    """A reader over NumPy, where the process has it loaded already: about six times faster on hundreds of words."""
+def _gather() -> WordReader | None:
+    """A reader over NumPy, where the process has it loaded already: about six times faster on
+    hundreds of words."""
     numpy: Any = sys.modules.get("numpy")
     if numpy is None:
         return None
     # one window over the address space; only the words of live objects are ever taken from it
     window = (ctypes.c_uint64 * _ALL_WORDS).from_address(_FIRST_PAGE)
     take = numpy.frombuffer(window, dtype=numpy.uint64).take
-    return Reader(
+    return WordReader(
         "take({places}).tobytes()",
         {"take": take},
         lambda addresses: numpy.array(
@@ -181,6 +187,6 @@ def _gather() -> Reader | None:
     )
 
 
-def reader(count: int) -> Reader:
+def reader(count: int) -> WordReader:
     """The faster reader for so many words."""
     return (count > 16 and _gather()) or JOIN

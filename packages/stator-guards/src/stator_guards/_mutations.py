@@ -1,6 +1,8 @@
-"""Every way to change a dict, an instance, a class, a module, a function or a cell, which watches must detect.
+"""Every way to change a dict, an instance, a class, a module, a function or a cell, which watches
+must detect.
 
-Each mutation has a subject with guards that hold, a change after which one of them fails, and its undoing.
+Each mutation has a subject with guards that hold, a change after which one of them fails, and its
+undoing.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from typing import Any
 import attrs
 
 from stator_guards._container import AttrAbsent, KeyAbsent, KeysAre
-from stator_guards._kind import Guard
-from stator_guards._part import (
+from stator_guards._guard import Guard
+from stator_guards._part_source import (
     AttrSource,
     CellSource,
     DictItemSource,
@@ -48,7 +50,7 @@ def mutations() -> dict[str, Mutation]:
     }
 
 
-# -- dicts ------------------------------------------------------------------------------------------------------------
+# -- dicts -----------------------------------------------------------------------------------------
 def _of_dicts() -> dict[str, Mutation]:
     def guards(source: Source, subject: Any) -> list[Guard]:
         return [Guard(DictItemSource(source, "x"), Equals(1)), Guard(source, KeysAre(("x", "y")))]
@@ -75,19 +77,19 @@ def _of_dicts() -> dict[str, Mutation]:
     }
 
 
-# -- instances --------------------------------------------------------------------------------------------------------
-class Plain:
+# -- instances -------------------------------------------------------------------------------------
+class PlainObject:
     def __init__(self, count: int = 1) -> None:
         self.x = 1
         for i in range(count - 1):
             setattr(self, f"a{i}", i)
 
 
-class Other(Plain):
+class Other(PlainObject):
     """Another class with the same layout, so that `__class__` can be assigned."""
 
 
-class Refusing(Plain):
+class Refusing(PlainObject):
     """A class that no engine may write through: it has its own way to set attributes."""
 
     def __init__(self) -> None:
@@ -136,14 +138,14 @@ def _of_instances() -> dict[str, Mutation]:
 
     def undo(subject: Any) -> None:
         object.__setattr__(
-            subject, "__class__", Refusing if isinstance(subject, Refusing) else Plain
+            subject, "__class__", Refusing if isinstance(subject, Refusing) else PlainObject
         )
         attributes = subject.__dict__
         attributes.clear()
         attributes["x"] = 1
 
     found = {
-        f"instance {name}": Mutation(Plain, guards, change, undo)
+        f"instance {name}": Mutation(PlainObject, guards, change, undo)
         for name, change in changes.items()
     }
     for count in (1, 10, 29, 31, 40):
@@ -155,11 +157,11 @@ def _of_instances() -> dict[str, Mutation]:
     return {**found, "instance that refuses to be set": Mutation(Refusing, guards, past, undo)}
 
 
-def _maker(count: int) -> Callable[[], Plain]:
-    return lambda: Plain(count)
+def _maker(count: int) -> Callable[[], PlainObject]:
+    return lambda: PlainObject(count)
 
 
-# -- classes ----------------------------------------------------------------------------------------------------------
+# -- classes ---------------------------------------------------------------------------------------
 def _family() -> Any:
     class Base:
         kind = "base"
@@ -225,7 +227,7 @@ def _of_classes() -> dict[str, Mutation]:
     }
 
 
-# -- modules, functions, cells ----------------------------------------------------------------------------------------
+# -- modules, functions, cells ---------------------------------------------------------------------
 def _module() -> ModuleType:
     module = ModuleType("made")
     exec("x = 1\ndef rebind(value):\n    global x\n    x = value\n", module.__dict__)

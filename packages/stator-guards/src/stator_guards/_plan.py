@@ -1,10 +1,12 @@
-"""Decides which guards of a set are watched instead of read: once, on a state in which they all hold.
+"""Decides which guards of a set are watched instead of read: once, on a state in which they all
+hold.
 
-A *root* is a value that is read on every call (a parameter, usually) and can be referred to weakly; or there is none,
-and chains start at objects the predicate captures. What hangs off a root is *pinned* when memory words prove it
-unchanged, or when one identity test per call does (`inline`: a step out of something that changes often). All guards
-on pinned values that the words prove too are *covered*: while the words are as they were, those guards hold. The rest,
-the *residual*, stays to be tested.
+A *root* is a value that is read on every call (a parameter, usually) and can be referred to weakly;
+or there is none, and chains start at objects the predicate captures. What hangs off a root is
+*pinned* when memory words prove it unchanged, or when one identity test per call does (`inline`: a
+step out of something that changes often). All guards on pinned values that the words prove too are
+*covered*: while the words are as they were, those guards hold. The rest, the *residual*, stays to
+be tested.
 """
 
 from __future__ import annotations
@@ -19,17 +21,18 @@ from typing import Any
 import attrs
 
 from stator_guards._cells import Cells
-from stator_guards._kind import Guard
-from stator_guards._memory import Layout
-from stator_guards._part import PartSource
+from stator_guards._guard import Guard
+from stator_guards._memory import ObjectLayout
+from stator_guards._part_source import PartSource
 from stator_guards._source import CapturedSource, Source, State, parents_first
 from stator_guards._walk import Steps
 
 WORTH_A_GROUP = 6
 WORTH_AN_INLINE_TEST = 3
 ROOT_WORDS, ROOT_GUARDS, FLAT_ROOT_GUARDS = 12, 32, 128
-"""A root is worth its words when much hangs off it. Testing what is small costs little more, and nothing at all when
-the next call passes a new object: plain objects and containers with many attributes often are."""
+"""A root is worth its words when much hangs off it. Testing what is small costs little more, and
+nothing at all when the next call passes a new object: plain objects and containers with many
+attributes often are."""
 
 
 @attrs.define(eq=False)
@@ -61,8 +64,11 @@ class Group:
             else {source: read[place] for source, place in self.steps.places.items()}
         )
 
-    def cells(self, layout: Layout, values: Mapping[Source, Any], state: State) -> Cells | None:
-        """The words that the group stands on there; None when some of its facts cannot be watched."""
+    def cells(
+        self, layout: ObjectLayout, values: Mapping[Source, Any], state: State
+    ) -> Cells | None:
+        """The words that the group stands on there; None when some of its facts cannot be
+        watched."""
         cells = Cells(layout)
         pinned = all(
             source in self.inline or stays(source, values, cells) for source in self.pinned
@@ -95,9 +101,10 @@ class Situation:
     state: State
     values: dict[Source, Any]
     """Parents first."""
-    layout: Layout
+    layout: ObjectLayout
     loose: frozenset[Source | None]
-    """Sources that change too often to be watched, or come out of one that does; None: captured objects."""
+    """Sources that change too often to be watched, or come out of one that does; None: captured
+    objects."""
 
 
 def make_plan(guards: Sequence[Guard], situation: Situation) -> tuple[Plan, dict[Group, Cells]]:
@@ -131,7 +138,8 @@ def loosen(
     loose: Collection[Source | None],
     values: Mapping[Source, Any],
 ) -> tuple[Plan, Group, frozenset[int]]:
-    """Take out of a group what stands on containers that change too often; also give the ids of those facts."""
+    """Take out of a group what stands on containers that change too often; also give the ids of
+    those facts."""
     made = Group(group.root, inline=dict(group.inline))
     out: set[Source] = set()
     removed: set[int] = set()
@@ -168,7 +176,8 @@ def loosen(
 def _leaves(
     source: PartSource, group: Group, loose: Collection[Source | None], out: set[Source]
 ) -> bool:
-    """Return whether what proves a source unchanged is gone: its whole, its own identity, or the word of its whole."""
+    """Return whether what proves a source unchanged is gone: its whole, its own identity, or the
+    word of its whole."""
     if source.whole in out:
         return True
     return source in loose if source in group.inline else source.whole in loose
@@ -247,7 +256,8 @@ class _Planner:
             self.group_of[source] = self._new_group(source)
 
     def _stays_in(self, group: Group, source: PartSource) -> bool:
-        """Return whether the words of the group prove a part of something in it unchanged, or one test per call may."""
+        """Return whether the words of the group prove a part of something in it unchanged, or one
+        test per call may."""
         if source.whole not in self._now.loose and stays(source, self._values, self._cells[group]):
             return True
         if is_inline := self._is_worth_a_test(source):
@@ -308,7 +318,8 @@ def read(source: Source, values: Mapping[Source, Any], state: State) -> Any:
 
 
 def stays(source: Source, values: Mapping[Source, Any], cells: Cells) -> bool:
-    """Record the words that prove that a source keeps its value; read it again, now that they are recorded."""
+    """Record the words that prove that a source keeps its value; read it again, now that they are
+    recorded."""
     value = values[source]
     cells.begin(source)
     if isinstance(source, PartSource):
@@ -322,7 +333,8 @@ def stays(source: Source, values: Mapping[Source, Any], cells: Cells) -> bool:
 
 
 def holds_on(guard: Guard, values: Mapping[Source, Any], state: State, cells: Cells) -> bool:
-    """Record the words that prove that a guard holds; check it again, now that they are recorded."""
+    """Record the words that prove that a guard holds; check it again, now that they are
+    recorded."""
     value = None if guard.source is None else values[guard.source]
     cells.begin(guard)
     if guard.kind.watch(value, cells) and guard.kind.holds(value, state):
@@ -332,7 +344,8 @@ def holds_on(guard: Guard, values: Mapping[Source, Any], state: State, cells: Ce
 
 
 def is_same(new: object, old: object) -> bool:
-    """Return whether a value is the one it was; the proxy of a class dict is made anew for every reader."""
+    """Return whether a value is the one it was; the proxy of a class dict is made anew for every
+    reader."""
     return new is old or (
         type(new) is MappingProxyType and gc.get_referents(new) == gc.get_referents(old)
     )

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import attrs
 
 from stator_guards._cells import Cells
-from stator_guards._held import short
-from stator_guards._kind import Kind
+from stator_guards._guard import Kind
+from stator_guards._object_ref import short
 from stator_guards._source import Renderer, Source, State
 
 
@@ -81,7 +81,8 @@ class ShapeExpression(Kind):
         return render.capture(self.scope[name], name) if name in self.scope else name
 
     def holds(self, value: Any, state: State) -> bool:
-        """Raises ArithmeticError or ValueError where it cannot be computed (10 // n == 2 where n is 0)."""
+        """Raises ArithmeticError or ValueError where it cannot be computed (10 // n == 2 where n is
+        0)."""
         return bool(eval(self.text.strip(), dict(self.scope), self._sizes(state)))
 
     def _sizes(self, state: State) -> dict[str, object]:
@@ -98,7 +99,8 @@ class ShapeExpression(Kind):
 
 @attrs.frozen
 class Custom(Kind):
-    """A pure Python predicate of an upper layer. `template` may use `{fn}` and `{value}`; `fn(value)` gives the same.
+    """A pure Python predicate of an upper layer. `template` may use `{fn}` and `{value}`;
+    `fn(value)` gives the same.
 
     `words(value, cells)` records the words of memory that prove it, and returns False if none do.
     """

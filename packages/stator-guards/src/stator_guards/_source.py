@@ -1,7 +1,8 @@
-"""Where a value lives: the base of all sources, and the ones a chain starts from.
+"""Places that values are read from: the base of all sources, and the sources a chain starts from.
 
-A source is a small immutable tree. It renders to a Python expression over the parameters of an entry and captured
-objects, and can be evaluated directly, which is what the slow mirror of a predicate does. Start with `Source`.
+A source is a small immutable tree. It renders to a Python expression over the parameters of an
+entry and captured objects, and can be evaluated directly, which is what the slow mirror of a
+predicate does. Start with `Source`.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 import attrs
 
 from stator_guards._cells import Cells
-from stator_guards._held import Held
+from stator_guards._object_ref import ObjectRef
 
 F = TypeVar("F", bound=Callable[..., object])
 
 State = Mapping[str, object]
 """The values of an entry's parameters, by name."""
 Once: TypeAlias = Callable[[Hashable, Callable[[], Any]], Any]
-"""Called with a key and a function: what the function makes, once per key however often the guards are written out."""
+"""Called with a key and a function: what the function makes, once per key however often the guards
+are written out."""
 
 
 def parents_first(sources: Iterable[Source]) -> dict[Source, None]:
@@ -38,7 +40,8 @@ def parents_first(sources: Iterable[Source]) -> dict[Source, None]:
 
 
 def shown_as(words: str) -> Callable[[F], F]:
-    """Set the words by which messages call what a function gives, since the program does not call it.
+    """Set the words by which messages call what a function gives, since the program does not call
+    it.
 
     `{0}` stands for the name of the first argument, `{all}` for the names of all.
     """
@@ -51,7 +54,7 @@ def shown_as(words: str) -> Callable[[F], F]:
 
 
 class Renderer(Protocol):
-    """What a source or a kind needs while it turns into text."""
+    """The services that a source or a kind needs while it is rendered as text."""
 
     def value(self, source: Source) -> str:
         """An expression (often a local name) for the value of `source`."""
@@ -74,14 +77,16 @@ class GuardRenderer(Renderer, Protocol):
     """A renderer of predicates, which may keep values of sources that are watched."""
 
     def kept(self, fn: Callable[..., object], sources: Sequence[Source]) -> list[str]:
-        """Return expressions for `fn` of the values, in parts; computed once where the sources are watched."""
+        """Return expressions for `fn` of the values, in parts; computed once where the sources are
+        watched."""
 
     def proven(self, sources: Sequence[Source], kind: type) -> list[Source]:
         """Return the sources of which words of memory prove a guard of this kind."""
 
 
 class Source:
-    """A place a value is read from. Two equal sources always give the same value; `name` is for people."""
+    """A place a value is read from. Two equal sources always give the same value; `name` is for
+    people."""
 
     __slots__ = ("_hash",)
     __match_args__: ClassVar[tuple[str, ...]] = ()
@@ -90,11 +95,12 @@ class Source:
 
     @property
     def identity(self) -> tuple[Hashable, ...]:
-        """What makes two sources of one class the same place: the fields."""
+        """The fields, which identify a place among the sources of one class."""
         return tuple(getattr(self, field) for field in self.__match_args__)
 
     def __eq__(self, other: object) -> bool:
-        # chains are shared, so comparing identities first keeps this from walking down to the parameter
+        # chains are shared, so comparing identities first keeps this from walking down to the
+        # parameter
         if self is other:
             return True
         if (
@@ -118,7 +124,7 @@ class Source:
         return None
 
     def steps(self) -> Iterator[Source]:
-        """This source, the one it reads from, and so on to the start of the chain."""
+        """Yield this source, the one it reads from, and so on to the start of the chain."""
         step: Source | None = self
         while step is not None:
             yield step
@@ -135,7 +141,8 @@ class Source:
 
     @property
     def description(self) -> str:
-        """The name in the words of the program, for messages: no parameter or function of generated code."""
+        """The name in the words of the program, for messages: no parameter or function of generated
+        code."""
         return self.name
 
     @property
@@ -150,7 +157,8 @@ class Source:
         raise NotImplementedError
 
     def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
-        """Watch that reading from `whole` keeps giving `value`; False when it must be read on every call."""
+        """Watch that reading from `whole` keeps giving `value`; False when it must be read on every
+        call."""
         return False
 
     def __str__(self) -> str:
@@ -187,14 +195,14 @@ class CapturedSource(Source):
     """
 
     text: str
-    held: Held
+    held: ObjectRef
     is_scope: bool = attrs.field(default=False, kw_only=True)
     """The object is a namespace whose names the program writes without it: globals or builtins."""
 
     def __init__(
         self, label: str, obj: object, *, weak: bool = False, is_scope: bool = False
     ) -> None:
-        self.__attrs_init__(label, Held.of(obj, weak=weak), is_scope=is_scope)
+        self.__attrs_init__(label, ObjectRef.of(obj, weak=weak), is_scope=is_scope)
 
     @property
     def name(self) -> str:
@@ -214,7 +222,8 @@ class CapturedSource(Source):
 
 @attrs.frozen(eq=False)
 class LiteralSource(Source):
-    """A number or text that is known, as an argument of a function: equal ones are the same place."""
+    """A number or text that is known, as an argument of a function: equal ones are the same
+    place."""
 
     value: bool | int | float | str | None
 
@@ -236,7 +245,8 @@ class LiteralSource(Source):
 
 @attrs.frozen(eq=False, init=False)
 class CallSource(Source):
-    """The result of a pure captured function on other sources: an iterator's state, the length of a deque."""
+    """The result of a pure captured function on other sources: an iterator's state, the length of a
+    deque."""
 
     fn: Callable[..., object]
     arguments: tuple[Source, ...]
@@ -247,9 +257,8 @@ class CallSource(Source):
 
     def __init__(self, fn: Callable[..., object], *arguments: Source) -> None:
         self.__attrs_init__(fn, arguments)
-        hash(
-            self
-        )  # now, while those of the arguments are known: later it would recurse along the chain
+        # now, while those of the arguments are known: later it would recurse along the chain
+        hash(self)
 
     @property
     def base(self) -> Source | None:
@@ -288,7 +297,8 @@ class CallSource(Source):
 
 
 def _is_internal(fn: Callable[..., object]) -> bool:
-    """Return True for a function that the program cannot name: of these packages, or without a name."""
+    """Return True for a function that the program cannot name: of these packages, or without a
+    name."""
     module = getattr(fn, "__module__", None) or ""
     has_name = str(getattr(fn, "__name__", "")).isidentifier()
     return not has_name or module.partition(".")[0].startswith("stator")

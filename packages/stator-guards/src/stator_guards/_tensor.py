@@ -1,7 +1,8 @@
 """Facts about a tensor's metadata, all tensors of a set checked in one native call.
 
-The native check also refuses one tensor in two places, so tensors that were distinct when the guards were made must
-stay so; that is the implied guard `DistinctTensors`. Two sources of one tensor need a `SameObject` guard besides.
+The native check also refuses one tensor in two places, so tensors that were distinct when the
+guards were made must stay so; that is the implied guard `DistinctTensors`. Two sources of one
+tensor need a `SameObject` guard besides.
 """
 
 import weakref
@@ -12,14 +13,15 @@ import attrs
 import torch
 
 from stator_guards._cells import Cells
-from stator_guards._kind import Case, Guard, Kind, Undecided
+from stator_guards._guard import CaseFunction, Guard, Kind, Undecided
 from stator_guards._source import GuardRenderer, Once, Renderer, Source, State
 from stator_guards._tensor_memory import addresses_of, can_be_watched, implementation_of
 from stator_guards._value import type_case
 
 
 def effective_keys(tensor: torch.Tensor) -> int:
-    """The dispatch keys a call on this tensor meets: its own, with what the thread adds and takes away."""
+    """The dispatch keys a call on this tensor meets: its own, with what the thread adds and takes
+    away."""
     keys = torch._C._dispatch_keys(tensor) | torch._C._dispatch_tls_local_include_set()
     return int((keys - torch._C._dispatch_tls_local_exclude_set()).raw_repr())
 
@@ -28,7 +30,8 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def size_case(value: Any) -> Hashable:
-    """The sizes of a plain tensor. A subclass or a function mode may define what reading them means."""
+    """The sizes of a plain tensor. A subclass or a function mode may define what reading them
+    means."""
     if type(value) not in _PLAIN:
         return None
     if torch._C._len_torch_function_stack():
@@ -46,7 +49,8 @@ def dtype_case(value: Any) -> Hashable:
 
 
 def static_strides(tensor: torch.Tensor, dynamic_dims: frozenset[int]) -> tuple[int | None, ...]:
-    """The strides, None where they move with the size of a dynamic dimension that lies further inside."""
+    """The strides, None where they move with the size of a dynamic dimension that lies further
+    inside."""
     strides = tensor.stride()
     return tuple(
         None if any(dim != i and strides[dim] <= stride for dim in dynamic_dims) else stride
@@ -56,7 +60,8 @@ def static_strides(tensor: torch.Tensor, dynamic_dims: frozenset[int]) -> tuple[
 
 @attrs.frozen(init=False)
 class TensorMatch(Kind):
-    """Class, dtype, device, layout, requires_grad, dispatch keys, and the sizes and strides that are not dynamic.
+    """Class, dtype, device, layout, requires_grad, dispatch keys, and the sizes and strides that
+    are not dynamic.
 
     The tensor itself is never kept alive.
     """
@@ -70,7 +75,7 @@ class TensorMatch(Kind):
     sizes: tuple[int | None, ...]
     strides: tuple[int | None, ...]
     reference: weakref.ref[torch.Tensor] = attrs.field(eq=id, repr=False)
-    """One reference per tensor, so its identity tells apart tensors that died, too."""
+    """One reference per tensor, so that its identity distinguishes dead tensors as well."""
 
     rank = 30
     merge_key = None
@@ -143,7 +148,8 @@ class TensorMatch(Kind):
 
     @classmethod
     def left(cls, covered: Sequence[Guard], rest: Sequence[Guard]) -> tuple[Guard, ...]:
-        """Test one of the covered tensors natively, for the keys that the thread adds and takes away."""
+        """Test one of the covered tensors natively, for the keys that the thread adds and takes
+        away."""
         sources = [guard.source for guard in _firsts([*covered, *rest]) if guard.source is not None]
         return (covered[0], *_distinct(sources))
 
@@ -158,7 +164,7 @@ class TensorMatch(Kind):
             cells.add(address, holder)
         return True
 
-    def discriminants(self) -> Sequence[tuple[Case, Hashable]]:
+    def discriminants(self) -> Sequence[tuple[CaseFunction, Hashable]]:
         by_type = (type_case, id(self.cls))
         if self.cls not in _PLAIN:
             return (by_type,)
@@ -204,7 +210,8 @@ def _native_once(first: list[Guard], once: Once) -> Any:
 
 
 def _native(guards: Sequence[Guard]) -> Any:
-    """Return the native check of several tensors; its slow equal where they have no strides, or are subclasses."""
+    """Return the native check of several tensors; its slow equal where they have no strides, or are
+    subclasses."""
     kinds: list[Any] = [guard.kind for guard in guards]
     tensors = [kind.reference() for kind in kinds]
     pairs = zip(tensors, kinds, strict=True)
@@ -222,7 +229,8 @@ def _native(guards: Sequence[Guard]) -> Any:
 
 
 def _example(kind: TensorMatch) -> torch.Tensor | None:
-    """Return a tensor with the facts that the native check takes from it, for one that has died or changed."""
+    """Return a tensor with the facts that the native check takes from it, for one that has died or
+    changed."""
     if kind.cls not in _PLAIN or kind.layout is not torch.strided:
         return None
     made = torch.empty(0, dtype=kind.dtype, device=kind.device).requires_grad_(kind.requires_grad)
@@ -296,7 +304,8 @@ class DistinctTensors(Kind):
 
 @attrs.frozen
 class DistinctStorages(Kind):
-    """The tensor and all of `others` have storages of their own: a graph that writes to one relies on it."""
+    """The tensor and all of `others` have storages of their own: a graph that writes to one relies
+    on it."""
 
     others: tuple[Source, ...]
     first: Source

@@ -1,15 +1,19 @@
-"""Words of memory that hold a tensor's metadata: sizes, strides, data type, device, keys, requires_grad, storage.
+"""Words of memory that hold a tensor's metadata: sizes, strides, data type, device, keys,
+requires_grad, storage.
 
-A parameter keeps its metadata for the whole of training, and a native check of 150 parameters takes longer than
-everything else that a call verifies. These words are compared instead, with those of dicts and classes, in one pass.
+A parameter keeps its metadata for the whole of training, and a native check of 150 parameters takes
+longer than everything else that a call verifies. These words are compared instead, with those of
+dicts and classes, in one pass.
 
     tensor (PyObject)  +16 -> TensorImpl  +16 storage  +24 -> AutogradMeta  +128 requires_grad
-                                          +56 number of dimensions, sizes, strides   +160 data type, device   +168 keys
+                                          +56 number of dimensions, sizes, strides
+                                          +160 data type, device   +168 keys
 
-Offsets are those of `c10/core/TensorImpl.h` and `torch/csrc/autograd/variable.h`; each is verified on live tensors
-before it is used. An AutogradMeta is never exchanged while its tensor lives (`TensorImpl::set_autograd_meta` is called
-for new tensors and to add a missing one), and a TensorImpl is held as long as its words are read, since
-`torch.utils.swap_tensors` gives the tensor another one.
+Offsets are those of `c10/core/TensorImpl.h` and `torch/csrc/autograd/variable.h`; each is verified
+on live tensors before it is used. An AutogradMeta is never exchanged while its tensor lives
+(`TensorImpl::set_autograd_meta` is called for new tensors and to add a missing one), and a
+TensorImpl is held as long as its words are read, since `torch.utils.swap_tensors` gives the tensor
+another one.
 """
 
 from __future__ import annotations
@@ -31,7 +35,8 @@ _WORD = 8
 
 @attrs.frozen
 class TensorLayout:
-    """Byte offsets: of `implementation` from the address of a tensor, of the others from that of its TensorImpl."""
+    """Byte offsets: of `implementation` from the address of a tensor, of the others from that of
+    its TensorImpl."""
 
     implementation: int = 16
     storage: int = 16
@@ -42,7 +47,7 @@ class TensorLayout:
     type_and_device: int = 160
     keys: int = 168
     requires_grad: int = 128
-    """From the address of an AutogradMeta."""
+    """The offset from the address of an AutogradMeta."""
 
     def of(self, tensor: torch.Tensor) -> list[int]:
         """The addresses of all words that the metadata of a strided tensor stands on."""
@@ -58,7 +63,8 @@ class TensorLayout:
 
 
 def can_be_watched(tensor: Any) -> bool:
-    """Return whether words prove the metadata: of strided tensors with plain storage and few dimensions."""
+    """Return whether words prove the metadata: of strided tensors with plain storage and few
+    dimensions."""
     return (
         type(tensor) in (torch.Tensor, torch.nn.Parameter)
         and tensor.layout is torch.strided
@@ -117,10 +123,10 @@ def _stands_trial(found: TensorLayout) -> bool:
     )
 
 
-Change = Callable[[torch.Tensor], object]
+TensorChange = Callable[[torch.Tensor], object]
 
 
-def _trials() -> dict[str, Change]:
+def _trials() -> dict[str, TensorChange]:
     """Return a change of a tensor for each word that it must show in."""
 
     def set_data(tensor: torch.Tensor) -> None:
@@ -136,7 +142,7 @@ def _trials() -> dict[str, Change]:
     }
 
 
-def _changes(found: TensorLayout, name: str, change: Change) -> bool:
+def _changes(found: TensorLayout, name: str, change: TensorChange) -> bool:
     """Return whether a word of a new tensor changes with what it holds."""
     tensor = torch.empty(5, 3).requires_grad_()
     held = implementation_of(tensor)

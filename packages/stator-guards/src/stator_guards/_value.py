@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 import attrs
 
 from stator_guards._cells import Cells
-from stator_guards._held import (
+from stator_guards._guard import CaseFunction, Kind
+from stator_guards._object_ref import (
     PLAIN,
-    Held,
+    ObjectRef,
     constant_key,
     is_constant,
     is_literal,
@@ -17,7 +18,6 @@ from stator_guards._held import (
     same_constant,
     short,
 )
-from stator_guards._kind import Case, Kind
 from stator_guards._source import Renderer, State
 from stator_guards.errors import InvalidUse
 
@@ -27,7 +27,8 @@ def type_case(value: Any) -> Hashable:
 
 
 def constant_case(value: Any) -> Hashable:
-    """The key of a number or text, None for other values: their parts may be objects of user classes."""
+    """The key of a number or text, None for other values: their parts may be objects of user
+    classes."""
     return constant_key(value) if type(value) in _SCALARS else None
 
 
@@ -38,7 +39,7 @@ _SCALARS = frozenset((*PLAIN, float, complex))
 class TypeIs(Kind):
     """`type(value) is cls`, exactly."""
 
-    cls: type = attrs.field(eq=id)  # a metaclass may say how its classes compare
+    cls: type = attrs.field(eq=id)  # a metaclass may define how its classes compare
 
     rank = 10
     merge_key = None
@@ -47,7 +48,8 @@ class TypeIs(Kind):
     fix = "pass values of one type, or expect one compiled version per type"
 
     def test(self, value: str, render: Renderer) -> str:
-        return f"{render.capture(type, 'type')}({value}) is {render.capture(self.cls, self.cls.__name__)}"
+        cls = render.capture(self.cls, self.cls.__name__)
+        return f"{render.capture(type, 'type')}({value}) is {cls}"
 
     def holds(self, value: Any, state: State) -> bool:
         return type(value) is self.cls
@@ -55,7 +57,7 @@ class TypeIs(Kind):
     def watch(self, value: Any, cells: Cells) -> bool:
         return cells.type_of(value)
 
-    def discriminants(self) -> Sequence[tuple[Case, Hashable]]:
+    def discriminants(self) -> Sequence[tuple[CaseFunction, Hashable]]:
         return ((type_case, id(self.cls)),)
 
     def found(self, value: Any, state: State) -> str:
@@ -64,9 +66,10 @@ class TypeIs(Kind):
 
 @attrs.frozen(init=False)
 class Is(Kind):
-    """`value is obj`. Held weakly where possible: a new object at a dead one's address never matches."""
+    """`value is obj`. Held weakly where possible: a new object at a dead one's address never
+    matches."""
 
-    held: Held
+    held: ObjectRef
 
     rank = 12
     merge_key = None
@@ -77,7 +80,7 @@ class Is(Kind):
     fix = "keep using the same object, or pass what changes as an argument"
 
     def __init__(self, obj: object, *, weak: bool = True) -> None:
-        self.__attrs_init__(Held.of(obj, weak=weak))
+        self.__attrs_init__(ObjectRef.of(obj, weak=weak))
 
     @property
     def is_gone(self) -> bool:
@@ -97,7 +100,7 @@ class Is(Kind):
     def watch(self, value: Any, cells: Cells) -> bool:
         return True
 
-    def discriminants(self) -> Sequence[tuple[Case, Hashable]]:
+    def discriminants(self) -> Sequence[tuple[CaseFunction, Hashable]]:
         return ((id, self.held.address),)
 
 
@@ -121,7 +124,7 @@ class IsNone(Kind):
     def watch(self, value: Any, cells: Cells) -> bool:
         return True
 
-    def discriminants(self) -> Sequence[tuple[Case, Hashable]]:
+    def discriminants(self) -> Sequence[tuple[CaseFunction, Hashable]]:
         return ((type_case, id(type(None))),) if self.operator == "is" else ()
 
 
@@ -167,7 +170,8 @@ def _constant(instance: object, attribute: object, value: object) -> None:
 
 @attrs.frozen
 class Equals(Kind):
-    """The very constant `value`, by exact type and value at every depth: 1, True and 1.0 differ, -0.0 and 0.0 too."""
+    """The very constant `value`, by exact type and value at every depth: 1, True and 1.0 differ,
+    -0.0 and 0.0 too."""
 
     value: object = attrs.field(eq=key_of, validator=_constant)
 
@@ -185,7 +189,7 @@ class Equals(Kind):
     def watch(self, value: Any, cells: Cells) -> bool:
         return True
 
-    def discriminants(self) -> Sequence[tuple[Case, Hashable]]:
+    def discriminants(self) -> Sequence[tuple[CaseFunction, Hashable]]:
         cls = type(self.value)
         constant = ((constant_case, constant_key(self.value)),) if cls in _SCALARS else ()
         return (*constant, (type_case, id(cls)))

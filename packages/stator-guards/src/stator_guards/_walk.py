@@ -1,8 +1,8 @@
 """The walk: all guards checked by reading everything they are about.
 
-It is evaluated guard by guard until it has held once: text that is never used again, or only where a watch has to be
-renewed, takes far longer to compile than it saves. A predicate without watches is written as Python when it first
-holds, which is in the call that made the entry.
+It is evaluated guard by guard until it has held once: text that is never used again, or only where
+a watch has to be renewed, takes far longer to compile than it saves. A predicate without watches is
+written as Python when it first holds, which is in the call that made the entry.
 """
 
 import linecache
@@ -12,34 +12,38 @@ from typing import Any
 
 import attrs
 
-from stator_guards._kind import CANNOT_READ, Guard, Kind
-from stator_guards._part import PartSource
+from stator_guards._guard import CANNOT_READ, Guard, Kind
+from stator_guards._part_source import PartSource
 from stator_guards._source import Source, State
 from stator_guards._writer import Names, Writer, uses
 
 Predicate = Callable[..., bool]
-Step = tuple[Callable[[Any], Any] | None, Kind | None, int]
-"""Read a part of the value at a place and append it to the values; or check a kind; or evaluate a source."""
+WalkStep = tuple[Callable[[Any], Any] | None, Kind | None, int]
+"""Read a part of the value at a place and append it to the values; or check a kind; or evaluate a
+source."""
 
 LARGE = 1500
 HITS_BEFORE_WRITING_LARGE = 8
-"""Compiling a guard takes as long as evaluating it ten times or more: where that is much, repetition has to pay."""
+"""Compiling a guard takes as long as evaluating it ten times or more: where that is much,
+repetition has to pay."""
 
 
 @attrs.define(eq=False)
 class Steps:
-    """Guards in the order they are tested in, and the values they read, each once and right before it is needed."""
+    """Guards in the order they are tested in, and the values they read, each once and right before
+    it is needed."""
 
     places: dict[Source, int]
-    steps: list[Step]
+    steps: list[WalkStep]
 
     @classmethod
     def of(
         cls, guards: Iterable[Guard], known: Iterable[Source] = (), also: Iterable[Source] = ()
     ) -> "Steps":
-        """Place 0 is the state, for sources at the start of a chain and guards without one; `known` follow."""
+        """Place 0 is the state, for sources at the start of a chain and guards without one; `known`
+        follow."""
         places = {source: place for place, source in enumerate(known, 1)}
-        steps: list[Step] = []
+        steps: list[WalkStep] = []
         for guard in guards:
             if guard.source is not None and guard.source not in places:
                 steps += reading_steps((guard.source,), places)
@@ -64,7 +68,8 @@ class Steps:
 
 @attrs.define(eq=False)
 class Walk:
-    """Call it with a state. `guards` are in the order they are tested in, `implied` come after them."""
+    """Call it with a state. `guards` are in the order they are tested in, `implied` come after
+    them."""
 
     guards: list[Guard]
     implied: list[Guard]
@@ -127,7 +132,8 @@ class Walk:
     def module(self) -> tuple[str, dict[str, object]]:
         """Return the text with the objects that it names.
 
-        Threads whose first calls come at one moment each write their own, with names of their own; one is kept.
+        Threads whose first calls come at one moment each write their own, with names of their own;
+        one is kept.
         """
         if self._module is None:
             names = self.names.copy()
@@ -139,9 +145,9 @@ class Walk:
         return self._module
 
 
-def reading_steps(sources: Iterable[Source], places: dict[Source, int]) -> list[Step]:
+def reading_steps(sources: Iterable[Source], places: dict[Source, int]) -> list[WalkStep]:
     """Give the steps that read what has no place yet; each gets the next one."""
-    steps: list[Step] = []
+    steps: list[WalkStep] = []
     for source in (step for each in sources for step in _unread(each, places)):
         places[source] = len(places) + 1
         if isinstance(source, PartSource):
@@ -174,7 +180,8 @@ def function(name: str, parameters: Sequence[str], lines: Sequence[str], names: 
 def load_source(
     source: str, filename: str, objects: Mapping[str, object], owner: object
 ) -> dict[str, Any]:
-    """Run generated source whose lines debuggers and tracebacks can show, as long as `owner` lives."""
+    """Run generated source whose lines debuggers and tracebacks can show, as long as `owner`
+    lives."""
     _show(source, filename, owner)
     return _run(source, filename, objects)
 
@@ -186,6 +193,7 @@ def _show(source: str, filename: str, owner: object) -> None:
 
 def _run(source: str, filename: str, objects: Mapping[str, object]) -> dict[str, Any]:
     made: dict[str, Any] = {}
-    # Apart from their globals: a function that can be found in its own globals dies only when the collector comes by.
+    # Apart from their globals: a function that can be found in its own globals dies only when the
+    # collector comes by.
     exec(compile(source, filename, "exec"), {**objects}, made)
     return made

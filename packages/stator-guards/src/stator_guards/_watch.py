@@ -1,9 +1,11 @@
-"""Watches: guards on what rarely changes are verified by memory words, and re-read only when one of these has changed.
+"""Watches: guards on what rarely changes are verified by memory words, and re-read only when one of
+these has changed.
 
-The life of a predicate: it is *evaluated* until it first holds, which is in the call that made the entry. From then on
-it is *watched*: generated code looks up the binding of each root object, reads all words of the binding in one pass,
-compares them with what they were, and tests what is left. A difference *renews* the binding of that root. What changes
-again and again is made *loose*: its group is planned anew without it. docs/explanation/watches.md has all of this.
+The life of a predicate: it is *evaluated* until it first holds, which is in the call that made the
+entry. From then on it is *watched*: generated code looks up the binding of each root object, reads
+all words of the binding in one pass, compares them with what they were, and tests what is left. A
+difference *renews* the binding of that root. What changes again and again is made *loose*: its
+group is planned anew without it. docs/explanation/watches.md has all of this.
 """
 
 from __future__ import annotations
@@ -19,21 +21,24 @@ import attrs
 
 from stator_guards._binding import Unwatched, Watch
 from stator_guards._cells import Cells
-from stator_guards._kind import CANNOT_READ, Guard
+from stator_guards._guard import CANNOT_READ, Guard
 from stator_guards._loads import Loads
-from stator_guards._memory import Layout, reader
-from stator_guards._part import AttrSource, DictItemSource, InstanceDictSource
+from stator_guards._memory import ObjectLayout, reader
+from stator_guards._part_source import AttrSource, DictItemSource, InstanceDictSource
 from stator_guards._plan import WORTH_A_GROUP, Group, Plan, Situation, loosen, make_plan, replace
 from stator_guards._source import ParameterSource, Source, State
 from stator_guards._walk import Walk
 
 CHANGES_TO_BE_LOOSE = 3
 ROOTS_TO_BE_LOOSE = 3
-"""So many new root objects, each soon after the one before and after others died, are passing ones."""
+"""The number of successive new root objects, each after the death of earlier ones, that are taken
+for short-lived ones."""
 LIVING_ROOTS_TO_BE_LOOSE = 100
-"""The same, if none of them dies: many objects may share an entry, as the equal blocks of a model do."""
+"""The same, if none of them dies: many objects may share an entry, as the equal blocks of a model
+do."""
 MOST_GUARDS_OF_A_LOOSE_ROOT = 500
-"""Beyond it, the guards on passing root objects are evaluated: compiling them would take longer than many calls."""
+"""Beyond it, the guards on passing root objects are evaluated: compiling them would take longer
+than many calls."""
 SOON = 1.0
 MOST_PLANS = 12
 
@@ -59,7 +64,7 @@ class Watching:
 
     walk: Walk
     guards: Sequence[Guard]
-    layout: Layout
+    layout: ObjectLayout
     install: Callable[[Watching, Plan | None], None]
     """Called with a new plan; None when nothing is watched."""
     loads: list[Loads] = attrs.field(factory=list)
@@ -92,7 +97,7 @@ class Watching:
         finally:
             self.lock.release()
 
-    # -- plans --------------------------------------------------------------------------------------------------------
+    # -- plans -------------------------------------------------------------------------------------
     def _make_plan(self, state: State, values: dict[Source, Any]) -> None:
         if self.plan is None:
             self.plans += 1
@@ -110,7 +115,8 @@ class Watching:
         values: dict[Source, Any],
         left: _Left | None = None,
     ) -> None:
-        """Install the predicate of a plan; bindings of groups that it keeps stay, without what has left one of them."""
+        """Install the predicate of a plan; bindings of groups that it keeps stay, without what has
+        left one of them."""
         old = self.watches
         self.plan = plan
         self.watches = {group: self._watch(group) for group in plan.groups}
@@ -126,15 +132,15 @@ class Watching:
             else:
                 self._keep(watch, cells[group], values)
         for watch in old.values():
-            watch.bindings.clear()  # code that still refers to them finds nothing, and nothing is kept alive
+            # code that still refers to them finds nothing, and nothing is kept alive
+            watch.bindings.clear()
 
     def _watch(self, group: Group) -> Watch:
         owner = weakref.ref(self)
 
         def on_change(watch: Watch, changed: Sequence[Source], state: State) -> None:
-            if (
-                watching := owner()
-            ) is not None:  # weakly: what guards refer to is to die with their set
+            # weakly: what guards refer to is to die with their set
+            if (watching := owner()) is not None:
                 watching._on_change(watch, changed, state)
 
         return Watch(group, self.layout, reader(group.words), self.walk.parameters, on_change)
@@ -156,7 +162,7 @@ class Watching:
             if root is None or (isinstance(root, ParameterSource) and root not in loads.sources):
                 loads.served = self.watches[first].server(loads, root)
 
-    # -- changes ------------------------------------------------------------------------------------------------------
+    # -- changes -----------------------------------------------------------------------------------
     def _on_change(self, watch: Watch, changed: Sequence[Source], state: State) -> None:
         """Count what changed, and plan the group anew when it changes again and again."""
         group = watch.group
@@ -178,7 +184,8 @@ class Watching:
         return few or self.changes[root][0] >= LIVING_ROOTS_TO_BE_LOOSE
 
     def _is_churning(self, what: object, limit: int) -> bool:
-        """Count a change; return whether there were `limit` of them, each soon after the one before."""
+        """Count a change; return whether there were `limit` of them, each soon after the one
+        before."""
         count, last = self.changes.get(what, (0, 0.0))
         now = time.monotonic()
         count = count + 1 if now - last < SOON else 1

@@ -1,10 +1,11 @@
-"""Writes the predicate of a plan: compare the words of each group, take pinned values from its binding, test others."""
+"""Writes the predicate of a plan: compare the words of each group, take pinned values from its
+binding, test others."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from stator_guards._kind import Guard
+from stator_guards._guard import Guard
 from stator_guards._plan import Group, Plan
 from stator_guards._source import Source, parents_first
 from stator_guards._watch import Watching
@@ -15,7 +16,7 @@ CHEAP = 28
 
 
 class WatchedWriter(Writer):
-    """A writer that knows pinned sources: they are exported by the binding of their group."""
+    """A writer that reads pinned sources from the binding of their group."""
 
     def __init__(
         self, names: Names, count: Counter[Source], plan: Plan, watching: Watching
@@ -27,7 +28,8 @@ class WatchedWriter(Writer):
         self._opened: dict[Group, str] = {}
         """The names of bindings."""
         self._takes: list[tuple[Group, int, str]] = []
-        """The lines that take values out of bindings, with their indentation, filled in at the end."""
+        """The lines that take values out of bindings, with their indentation, filled in at the
+        end."""
 
     def _reads(self, source: Source) -> tuple[Source, ...]:
         return super()._reads(source) if self._pinned_in(source) is None else ()

@@ -1,7 +1,8 @@
-"""Turns guards into the lines of a predicate: shared sources become locals, captured objects become globals.
+"""Turns guards into the lines of a predicate: shared sources become locals, captured objects become
+globals.
 
-Every test is one `if not (...): return False`, in an order in which nothing is read before the guards on what it is
-read from have passed.
+Every test is one `if not (...): return False`, in an order in which nothing is read before the
+guards on what it is read from have passed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
-from stator_guards._kind import Guard, Kind
+from stator_guards._guard import Guard, Kind
 from stator_guards._source import LiteralSource, ParameterSource, Source, parents_first
 
 LONGEST_EXPRESSION = 200
@@ -21,7 +22,8 @@ LONGEST_NAME = 100
 
 
 def ordered(guards: Iterable[Guard]) -> list[Guard]:
-    """The guards without duplicates: parents before children, then the cheap and selective first."""
+    """The guards without duplicates: parents before children, then the cheap and selective
+    first."""
     unique = list(dict.fromkeys(guards))
     own: dict[Source, int] = {}
     read: dict[Source, None] = {}
@@ -48,7 +50,8 @@ def ordered(guards: Iterable[Guard]) -> list[Guard]:
 
 
 def _key(guard: Guard, places: dict[Source, tuple[int, int]]) -> tuple[int, int]:
-    """The rank at which a guard may run (no lower than that of any guard above it), and how deep its sources lie."""
+    """The rank at which a guard may run (no lower than that of any guard above it), and how deep
+    its sources lie."""
     kind, source = guard.kind, guard.source
     above, depth = (
         _highest(places, guard.sources) if source is None or kind.others else places[source]
@@ -66,7 +69,8 @@ def _highest(places: dict[Source, tuple[int, int]], sources: Iterable[Source]) -
 def uses(
     guards: Iterable[Guard], is_local: Callable[[Source], bool] = lambda source: False
 ) -> Counter[Source]:
-    """Count how often each source would be written out, unless it is a local; more than once makes it one."""
+    """Count how often each source would be written out, unless it is a local; more than once makes
+    it one."""
     count: Counter[Source] = Counter()
     for guard in guards:
         if guard.source is not None and not is_local(guard.source):
@@ -83,7 +87,8 @@ def with_wholes(count: Counter[Source]) -> Counter[Source]:
 
 
 class Writer:
-    """Collects the lines of one function body, and the objects it refers to; the Renderer of sources and kinds."""
+    """Collects the lines of one function body, and the objects it refers to; the Renderer of
+    sources and kinds."""
 
     def __init__(self, names: Names, count: Counter[Source]) -> None:
         self.lines: list[str] = []
@@ -93,7 +98,8 @@ class Writer:
         self._bound: dict[Source, str] = {}
 
     def value(self, source: Source) -> str:
-        """The local or expression for a source; what it is read from is written first, without recursion."""
+        """The local or expression for a source; what it is read from is written first, without
+        recursion."""
         pending = [source]
         while pending:
             missing = [child for child in self._reads(pending[-1]) if child not in self._bound]
@@ -138,7 +144,8 @@ class Writer:
         self.lines.append(f"{line}  # {comment}" if comment else line)
 
     def write(self, guards: Sequence[Guard]) -> None:
-        """Write the tests of ordered guards; kinds that can check several at once do so at their first guard."""
+        """Write the tests of ordered guards; kinds that can check several at once do so at their
+        first guard."""
         done: set[type[Kind]] = set()
         for guard in guards:
             kind = type(guard.kind)

@@ -1,7 +1,9 @@
-"""Tests for every guard compiler: derive from `GuardCompilerKit` and `WatchKit`, and override `compile_guards`.
+"""Tests for every guard compiler: derive from `GuardCompilerKit` and `WatchKit`, and override
+`compile_guards`.
 
-Each case is a set of guards with a state in which they hold, a change that breaks exactly one fact they rely on, and a
-change they do not care about. Needs pytest (the extra `conformance`); nothing imports this module.
+Each case is a set of guards with a state in which they hold, a change that breaks exactly one fact
+they rely on, and a change they do not care about. Needs pytest (the extra `conformance`); nothing
+imports this module.
 """
 
 import gc
@@ -126,7 +128,8 @@ def _on(index: int, change: Callable[[Any], object]) -> Callable[[list[Any]], ob
 
 
 def _case(source: Source, kind: Any, a: Any, broken: Any, other: Any = None) -> Case:
-    """A guard whose fact is broken by `broken`: a change of `a`, or `a`'s new value. `other` must not matter."""
+    """A guard whose fact is broken by `broken`: a change of `a`, or `a`'s new value. `other` must
+    not matter."""
     break_fact = _on(0, broken) if callable(broken) else _set(0, broken)
     change_else = (
         _set(1, "other") if other is None else _on(0, other) if callable(other) else _set(0, other)
@@ -465,7 +468,8 @@ class Scene:
 
 
 class WatchKit(Conformance):
-    """Tests of `compile_guards(guards, parameters)` that remembers what it has read: every change must be detected."""
+    """Tests of `compile_guards(guards, parameters)` that remembers what it has read: every change
+    must be detected."""
 
     MUTATIONS: ClassVar = mutations()
 

@@ -1,7 +1,8 @@
 """Tests for every guard kind: derive from `KindKit` and override the fixture `fact`.
 
-A kind is tested alone, through `compile_guards`: its text agrees with its evaluation, failures are explained, facts
-that differ are kept apart, and a change inside of an object is detected. Needs pytest (the extra `conformance`).
+A kind is tested alone, through `compile_guards`: its text agrees with its evaluation, failures are
+explained, facts that differ are kept apart, and a change inside of an object is detected. Needs
+pytest (the extra `conformance`).
 """
 
 from collections.abc import Callable
@@ -20,7 +21,8 @@ _A = ParameterSource("a")
 
 @attrs.define(eq=False)
 class Fact:
-    """A fact of the kind under test, with values that it holds of and values that it does not hold of."""
+    """A fact of the kind under test, with values that it holds of and values that it does not hold
+    of."""
 
     make: Callable[[], Kind]
     """A function that makes the fact, anew on each call."""
@@ -29,7 +31,8 @@ class Fact:
     bad_value: Callable[[], Any]
     """A function that makes a value that can be read, and of which the fact does not hold."""
     other: Callable[[], Kind] | None = None
-    """A function that makes another fact of the kind, which holds of `value` and not of `bad_value`."""
+    """A function that makes another fact of the kind, which holds of `value` and not of
+    `bad_value`."""
     mutate: Callable[[Any], object] | None = None
     """A change of the object `value` by which the fact no longer holds of it."""
 

@@ -1,4 +1,5 @@
-"""The errors of this layer: those every layer shares, under the names that callers of the guards meet."""
+"""The errors of this layer: those every layer shares, under the names that callers of the guards
+meet."""
 
 from stator_bytecode.errors import InternalError, InvalidUse, StatorError
 

@@ -3,7 +3,7 @@
 Start at `OutputGraph`: it implements the `GraphRecorder` of `stator_variables`.
 """
 
-from stator_subgraphs._captured import Body, CapturedGraph, GraphInput, ShapeFact
+from stator_subgraphs._captured_graph import Body, CapturedGraph, GraphInput, ShapeFact
 from stator_subgraphs._check import check_graph
 from stator_subgraphs._compiled_autograd import (
     BackwardCapture,
@@ -13,15 +13,23 @@ from stator_subgraphs._compiled_autograd import (
 )
 from stator_subgraphs._fake import is_mode_call
 from stator_subgraphs._fake_kernel import add_fake_kernels, needs_fake_kernels
-from stator_subgraphs._heard import Warned
 from stator_subgraphs._mutation import storage_of
 from stator_subgraphs._operators._all import OPERATORS
 from stator_subgraphs._output_graph import OutputGraph
-from stator_subgraphs._picky import CHECKS, bodies_of, calls_in, may_raise, name_of
 from stator_subgraphs._random import is_of_torch, may_draw, node_may_draw
 from stator_subgraphs._scope import BodyScope
+from stator_subgraphs._value_check import CHECKS, bodies_of, calls_in, may_raise, name_of
+from stator_subgraphs._warning_capture import CapturedWarning
 
-__all__ = ["Body", "BodyScope", "CapturedGraph", "GraphInput", "OutputGraph", "ShapeFact", "Warned"]
+__all__ = [
+    "Body",
+    "BodyScope",
+    "CapturedGraph",
+    "CapturedWarning",
+    "GraphInput",
+    "OutputGraph",
+    "ShapeFact",
+]
 __all__ += [
     "OPERATORS",
     "add_fake_kernels",

@@ -1,7 +1,8 @@
-"""Numbers and conditions on number inputs as Python text, in the order in which the program computes.
+"""Numbers and conditions on number inputs as Python text, in the order in which the program
+computes.
 
-`self.step += 1` becomes `v0["step"] = v1 + 1` in the entry, with no output of the graph: that is to be
-read, and compilers that give no floats take the graph. `if rate * 0.9 < 0.5` becomes the guard
+`self.step += 1` becomes `v0["step"] = v1 + 1` in the entry, with no output of the graph: that is to
+be read, and compilers that give no floats take the graph. `if rate * 0.9 < 0.5` becomes the guard
 `n0 * 0.9 < 0.5`, where `ShapeEnv` would reorder what floats depend on.
 """
 
@@ -14,7 +15,7 @@ from typing import Any
 import attrs
 import torch
 from stator_guards import ShapeExpression, Source
-from stator_variables import Traced
+from stator_variables import GraphValue
 from torch import fx
 
 from stator_subgraphs._constant import is_decided_exactly
@@ -34,7 +35,7 @@ _EXACT = 1 << 53
 """Up to here ints are floats."""
 
 
-def text_of(traced: Traced, inputs: Inputs, read: Callable[[Source], str]) -> str | None:
+def text_of(traced: GraphValue, inputs: Inputs, read: Callable[[Source], str]) -> str | None:
     """Return an expression over what `read` gives for inputs, which cannot raise.
 
     None where the graph has to compute the number: what raises there is raised at its line.
@@ -47,8 +48,9 @@ def text_of(traced: Traced, inputs: Inputs, read: Callable[[Source], str]) -> st
     return re.sub(r"\bn\d+\b", lambda match: values[match.group()], text[1:-1])
 
 
-def condition_of(traced: Traced, inputs: Inputs) -> tuple[ShapeExpression, bool] | None:
-    """Return the truth of a condition on floats as a guard, and what it is now; None: `ShapeEnv` decides."""
+def condition_of(traced: GraphValue, inputs: Inputs) -> tuple[ShapeExpression, bool] | None:
+    """Return the truth of a condition on floats as a guard, and what it is now; None: `ShapeEnv`
+    decides."""
     if is_decided_exactly(traced):
         return None
     writer = _Text(inputs, scope={})
@@ -107,7 +109,8 @@ class _Text:
         return None if None in texts else form.format(*texts)
 
     def _operand(self, operand: Any, cls: type) -> str | None:
-        """The text of an operand: in an entry of one class, as a large int may not become a float."""
+        """The text of an operand: in an entry of one class, as a large int may not become a
+        float."""
         if isinstance(operand, fx.Node):
             is_like = self.scope is not None or _class_of(operand) is cls
             return self.of(operand) if is_like else None
@@ -117,7 +120,8 @@ class _Text:
         return repr(operand) if is_like or abs(operand) <= _EXACT else None
 
     def _read_from(self, node: fx.Node) -> Source | None:
-        """Return its source: that of an int or a size, or a float that the graph takes as a tensor."""
+        """Return its source: that of an int or a size, or a float that the graph takes as a
+        tensor."""
         if isinstance(example := node.meta["example_value"], torch.SymInt):
             return self.inputs.source_of(expression_of(example), computed=False)
         if node.op != "call_method" or node.target != "item":

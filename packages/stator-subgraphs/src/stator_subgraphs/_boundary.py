@@ -1,8 +1,10 @@
-"""What foreign code raises while an operator runs on fake tensors, and what it means to the tracer: always a break.
+"""Exceptions of foreign code while an operator runs on fake tensors: each is a break for the
+tracer.
 
-An error that the operator itself has with these inputs (a shape mismatch, a wrong dtype) is the program's own: the
-break runs the operator natively, and it raises in its own words. The table below names the others: limits of fake
-tensors and of symbolic shapes. Only what foreign code raises is taken for a break, so a fault of ours stays one.
+An error that the operator itself has with these inputs (a shape mismatch, a wrong dtype) is the
+program's own: the break runs the operator natively, and it raises there. The table below names the
+others: limits of fake tensors and of symbolic shapes. Only exceptions of foreign code become
+breaks, so a fault of stator stays one.
 """
 
 import re
@@ -12,7 +14,10 @@ import attrs
 from stator_bytecode.errors import InvalidUse, StatorError, Unsupported
 from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
-CAPTURE_SCALARS = 'pass options={"capture_data": True}, or move the data-dependent part out of the compiled function'
+CAPTURE_SCALARS = (
+    'pass options={"capture_data": True}, or move the data-dependent part out of the compiled '
+    "function"
+)
 
 
 @attrs.frozen
@@ -27,7 +32,7 @@ LIMITS: dict[str, Limit] = {
     "DataDependentOutputException": Limit("data-dependent-output", CAPTURE_SCALARS),
     "DynamicOutputShapeException": Limit("data-dependent-shape", CAPTURE_SCALARS),
     "GuardOnDataDependentSymNode": Limit(
-        "data-dependent-guard", "tell the bound with torch._check"
+        "data-dependent-guard", "state the bound with torch._check"
     ),
     "PendingUnbackedSymbolNotFound": Limit(
         "unbacked-symbol-lost", "return the value that the symbol comes from"
@@ -50,7 +55,8 @@ LIMITS: dict[str, Limit] = {
     "OperatorIssue": Limit("no-fake-kernel"),
     "ValueRangeError": Limit("shape-out-of-range"),
 }
-"""By the name of the class, anywhere among its bases: half of these classes live where we may not import from."""
+"""Limits by the name of the class, anywhere among its bases: half of these classes are in modules
+that must not be imported here."""
 
 TEXTS: dict[str, Limit] = {
     r"no fake impl registered": LIMITS["UnsupportedOperatorException"],
@@ -58,11 +64,10 @@ TEXTS: dict[str, Limit] = {
     r"invoking .* with non-Fake Tensor inputs|Please convert all Tensors to FakeTensors": Limit(
         "real-tensor"
     ),
-    r"numpy\(\)|\.tolist\(\) is not supported for tensor subclasses|storage is not accessible": Limit(
-        "data-access"
-    ),
+    r"numpy\(\)|\.tolist\(\) is not supported for tensor subclasses|"
+    r"storage is not accessible": Limit("data-access"),
 }
-"""For errors that torch raises as a plain RuntimeError."""
+"""Limits by the text of errors that torch raises as a plain RuntimeError."""
 
 
 def limit_of(error: BaseException) -> Limit | None:
@@ -82,7 +87,8 @@ _OPERATOR_ERROR = Limit("operator-error", "see the error that it raises")
 class Foreign:
     """Around foreign code, and around nothing else: what it raises leaves as a break.
 
-    `what` was being done: an operator or the name of an input. A class, since a generator costs more than the rest.
+    `what` was being done: an operator or the name of an input. A class, since a generator costs
+    more than the rest.
     """
 
     what: Any

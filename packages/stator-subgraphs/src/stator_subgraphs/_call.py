@@ -9,19 +9,24 @@ from typing import Any
 
 import torch
 from stator_bytecode.errors import Unsupported
-from stator_variables import Traced, give_warning
+from stator_variables import GraphValue, give_warning
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings
 
 from stator_subgraphs._boundary import Foreign
-from stator_subgraphs._captured import Body
+from stator_subgraphs._captured_graph import Body
 from stator_subgraphs._fake import MODE_CALLS, has_body, refuse_wrappers, run
 from stator_subgraphs._fake_kernel import CALLERS, add_fake_kernels
-from stator_subgraphs._heard import Hearing, Warned
-from stator_subgraphs._mutation import Target, Watched, called, may_write, overloads_of, storage_of
-from stator_subgraphs._picky import may_raise, name_of
+from stator_subgraphs._mutation import (
+    NodeTarget,
+    Watched,
+    called,
+    may_write,
+    overloads_of,
+    storage_of,
+)
 from stator_subgraphs._random import undisturbed
-from stator_subgraphs._refused import (
+from stator_subgraphs._refusal import (
     Operation,
     refuse,
     refuse_expanded,
@@ -31,16 +36,18 @@ from stator_subgraphs._refused import (
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._structure import constant_argument, rebuild, tensors_in
 from stator_subgraphs._symbol import symbols_of_any
+from stator_subgraphs._value_check import may_raise, name_of
+from stator_subgraphs._warning_capture import CapturedWarning, WarningCapture
 
 
 def record_call(
     state: GraphState,
-    target: Target,
+    target: NodeTarget,
     args: Sequence[Any],
     kwargs: dict[str, Any],
     body: Body | None,
     example: Any,
-) -> Traced:
+) -> GraphValue:
     """See `OutputGraph.call`. Nothing is recorded when this raises."""
     target = _writable(target, args)
     args, kwargs = _without_keywords(target, args, kwargs)
@@ -57,13 +64,13 @@ def record_call(
     watched = Watched.of(tensors, may_write(target, kwargs))
     mode = MODE_CALLS.get(target)
     before = mode.look(*examples) if mode is not None else None
-    heard: list[Warned] = []
+    heard: list[CapturedWarning] = []
     if target is give_warning:
         heard.append(_given_by_program(state, *args))
     elif body is not None:
         example = body.outputs
     elif example is None:
-        with Hearing(state.location, heard):
+        with WarningCapture(state.location, heard):
             example = _propagate(state, target, examples, example_kwargs)
         refuse_new_leaves(example, tensors)
     traced = _write_down(state, target, args, kwargs, example)
@@ -88,15 +95,17 @@ def record_call(
     return traced
 
 
-def _given_by_program(state: GraphState, text: str, category: str) -> Warned:
+def _given_by_program(state: GraphState, text: str, category: str) -> CapturedWarning:
     """A warning that each call gives, at the line that is traced."""
     span = state.location.span()
-    return Warned(getattr(builtins, category), text, span.filename, span.line or 0, often=True)
+    return CapturedWarning(
+        getattr(builtins, category), text, span.filename, span.line or 0, often=True
+    )
 
 
-def _writable(target: Target, args: Sequence[Any]) -> Target:
-    """fx would write the power of a constant as `-2 ** n`, which Python reads as `-(2 ** n)`; and a function in C by
-    its name in `torch`, where `cdist` and `einsum` are others, in Python."""
+def _writable(target: NodeTarget, args: Sequence[Any]) -> NodeTarget:
+    """fx would write the power of a constant as `-2 ** n`, which Python reads as `-(2 ** n)`; and a
+    function in C by its name in `torch`, where `cdist` and `einsum` are others, in Python."""
     if target is operator.pow and isinstance(args[0], int | float):
         return pow
     name = getattr(target, "__name__", "")
@@ -107,9 +116,10 @@ def _writable(target: Target, args: Sequence[Any]) -> Target:
 
 
 def _without_keywords(
-    target: Target, args: Sequence[Any], kwargs: dict[str, Any]
+    target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
-    """Return the arguments with those by position whose names are keywords of Python: `uniform_(**{"from": 0})`."""
+    """Return the arguments with those by position whose names are keywords of Python:
+    `uniform_(**{"from": 0})`."""
     unwritable = [name for name in kwargs if keyword.iskeyword(name)]
     if not unwritable:
         return args, kwargs
@@ -127,8 +137,9 @@ def _without_keywords(
     raise Unsupported("operator-error", f"{called(target)} with an argument named {unwritable[0]}")
 
 
-def _schemas(target: Target) -> list[Any]:
-    """The schemas of an operator; those of the one of the same name for a function of torch or a method of tensors."""
+def _schemas(target: NodeTarget) -> list[Any]:
+    """The schemas of an operator; those of the one of the same name for a function of torch or a
+    method of tensors."""
     if isinstance(target, torch._ops.OpOverload):
         return [target._schema]
     is_packet = isinstance(target, torch._ops.OpOverloadPacket)
@@ -152,10 +163,11 @@ def _by_path(function: Any) -> Any:
 
 
 def _examples(structure: Any, tensors: list[torch.Tensor]) -> Any:
-    """The structure as the fake run wants it; its tensors are appended to `tensors`."""
+    """Return the structure with examples for the fake run; its tensors are appended to
+    `tensors`."""
 
     def leaf(item: Any) -> Any:
-        if type(item) is not Traced:
+        if type(item) is not GraphValue:
             return constant_argument(item)
         if isinstance(example := item.example, torch.Tensor):
             tensors.append(example)
@@ -166,7 +178,7 @@ def _examples(structure: Any, tensors: list[torch.Tensor]) -> Any:
     return rebuild(tuple(structure) if isinstance(structure, Sequence) else structure, leaf)
 
 
-def _gives(state: GraphState, body: Body, traced: Traced) -> list[torch.Tensor]:
+def _gives(state: GraphState, body: Body, traced: GraphValue) -> list[torch.Tensor]:
     """The operator gives what `body` gives; what that wrote to in the graph around."""
     tracer, inner = state.current, body.tracer
     state.journal.assign(inner, call=traced)
@@ -174,29 +186,27 @@ def _gives(state: GraphState, body: Body, traced: Traced) -> list[torch.Tensor]:
     return [body.inputs[position] for position in body.written]
 
 
-def _propagate(state: GraphState, target: Target, args: Any, kwargs: dict[str, Any]) -> Any:
+def _propagate(state: GraphState, target: NodeTarget, args: Any, kwargs: dict[str, Any]) -> Any:
     pending = len(state.env.pending_fresh_unbacked_symbols)
     try:
         with Foreign(target), undisturbed(target):
             example = run(state.mode, target, args, kwargs)
-            if (
-                type(example) is torch.Tensor and example.is_meta
-            ):  # `torch.tensor` makes no fake there
+            # `torch.tensor` makes no fake there
+            if type(example) is torch.Tensor and example.is_meta:
                 example = state.mode.from_tensor(example)
         if state.env.pending_fresh_unbacked_symbols:  # what it made up for itself is nobody's
             given, made = symbols_of_any(example), state.env.pending_fresh_unbacked_symbols
             made[pending:] = [symbol for symbol in made[pending:] if symbol in given]
         return example
-    except (
-        BaseException
-    ):  # whatever it was goes on; symbols born in a call that failed must not wait for a binding
+    # whatever it was goes on; symbols born in a call that failed must not wait for a binding
+    except BaseException:
         del state.env.pending_fresh_unbacked_symbols[pending:]
         state.keeps_history |= _is_refused_view(args)
         raise
 
 
 def propagated(
-    state: GraphState, target: Target, args: Sequence[Any], kwargs: dict[str, Any]
+    state: GraphState, target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
     """Return what a call gives on fakes; no node is recorded."""
     tensors: list[torch.Tensor] = []
@@ -213,28 +223,28 @@ def propagated(
 
 
 def _is_refused_view(args: Any) -> bool:
-    """Autograd refuses a write to some views: those made without gradients, or several at once. What comes out of a
-    compiled graph is none of these, so that the write, which runs natively, would be done."""
+    """Autograd refuses a write to some views: those made without gradients, or several at once.
+    What comes out of a compiled graph is none of these, so that the write, which runs natively,
+    would be done."""
     written = next(iter(tensors_in(args)), None)
     base = None if written is None or written.is_inference() else written._base
     return base is not None and base.requires_grad
 
 
 def _write_down(
-    state: GraphState, target: Target, args: Sequence[Any], kwargs: dict[str, Any], example: Any
-) -> Traced:
+    state: GraphState, target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any], example: Any
+) -> GraphValue:
     bindings = _bindings(state, target, example)
     tracer = state.current
 
     def leaf(item: Any) -> Any:
-        return tracer.local(item).node if type(item) is Traced else constant_argument(item)
+        return tracer.local(item).node if type(item) is GraphValue else constant_argument(item)
 
     op = "call_method" if isinstance(target, str) else "call_function"
     node = tracer.node(op, target, rebuild(tuple(args), leaf), rebuild(kwargs, leaf))
     state.annotate(node, example)
-    if "source_fn_stack" not in node.meta or isinstance(
-        target, type
-    ):  # a record is made where an operator takes it
+    # a record is made where an operator takes it
+    if "source_fn_stack" not in node.meta or isinstance(target, type):
         node.meta["source_fn_stack"] = [*tracer.function_stack, (node.name, target)]
     traced = state.issue(node, example)
     if bindings:
@@ -246,8 +256,11 @@ def _write_down(
     return traced
 
 
-def _bindings(state: GraphState, target: Target, example: Any) -> Any:
-    """Where in the result the symbols are that this operator made up; asked later, nobody could tell whose they are."""
+def _bindings(state: GraphState, target: NodeTarget, example: Any) -> Any:
+    """Return the positions, in the result, of the symbols that this operator made.
+
+    They are computed now, as later it could not be determined which operator made them.
+    """
     if not state.env.pending_fresh_unbacked_symbols:
         return None
     with Foreign(target):
@@ -255,7 +268,8 @@ def _bindings(state: GraphState, target: Target, example: Any) -> Any:
 
 
 def _forget_memos(state: GraphState) -> None:
-    """A fake remembers the symbol that `x.item()` gave; after a rollback no node binds that symbol any more."""
+    """A fake remembers the symbol that `x.item()` gave; after a rollback no node binds that symbol
+    any more."""
     state.mode.epoch += 1
 
 
@@ -274,7 +288,7 @@ def _note_write(state: GraphState, node: fx.Node, changed: list[torch.Tensor]) -
 
 
 def _is_lasting(operation: Operation, written: torch.Tensor) -> bool:
-    """Whether it is a view from outside, or of one: a view never loses its history again."""
+    """Return True if it is a view from outside, or of one: a view never loses its history again."""
     views = (one for one in operation.inputs if isinstance(one, torch.Tensor) and one._is_view())
     return any(storage_of(one) == storage_of(written) for one in views)
 
@@ -285,8 +299,8 @@ def _note_mode(state: GraphState, node: fx.Node, undo: Any) -> None:
     state.journal.record(state.leave_last_mode)
 
 
-def project(state: GraphState, traced: Traced, index: Any) -> Traced:
-    """Part of a result, on the line that asks for it first."""
+def project(state: GraphState, traced: GraphValue, index: Any) -> GraphValue:
+    """Return a part of a result. Its node has the line that uses the part first."""
     tracer = state.current
     known = (tracer.local(traced).node, index) in tracer.parts
     part = tracer.part(traced, index)

@@ -1,10 +1,11 @@
-"""The faults of a graph module, as text: what compilers downstream rely on and would report far from the cause."""
+"""The faults of a graph module, as text: what compilers downstream rely on and would report far
+from the cause."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import torch
-from stator_variables import Traced
+from stator_variables import GraphValue
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
 
@@ -14,8 +15,8 @@ NUMBERS = (int, float, bool, *SymbolicTypes)
 
 
 def check_graph(module: fx.GraphModule, *, is_body: bool = False) -> list[str]:
-    """Everything that is wrong with a finished graph or one of its bodies; empty when a compiler may see it. A body
-    may give one value as it is (the condition of a loop)."""
+    """Everything that is wrong with a finished graph or one of its bodies; empty when a compiler
+    may see it. A body may give one value as it is (the condition of a loop)."""
     graph = module.graph
     faults = [
         *_lint(module),
@@ -52,15 +53,16 @@ def _nodes(graph: fx.Graph) -> Iterator[str]:
             and "stack_trace" not in node.meta
             and "source_fn_stack" in node.meta
         ):
-            yield f"{node} does not say which line it is from"
+            yield f"{node} has no line of the program in its metadata"
         yield from _leaks(node)
 
 
-LEAKED = (fx.Proxy, Traced, FakeTensor, *SymbolicTypes)
+LEAKED = (fx.Proxy, GraphValue, FakeTensor, *SymbolicTypes)
 
 
 def _leaks(node: fx.Node) -> Iterator[str]:
-    """What belongs to the trace and not to the graph: as an argument it would be a constant of one compilation."""
+    """Yield objects that belong to the trace and not to the graph: as an argument, one would be a
+    constant of one compilation."""
     found: list[Any] = []
     fx.node.map_aggregate((node.args, node.kwargs), found.append)
     yield from (
@@ -88,7 +90,8 @@ def _placeholders(graph: fx.Graph) -> Iterator[str]:
 
 
 def _symbols(graph: fx.Graph) -> Iterator[str]:
-    """Each symbol of an example is a placeholder, or made by a node, before it is met; in a body its place is free."""
+    """Each symbol of an example is a placeholder, or made by a node, before it is met; in a body
+    its place is free."""
     is_body = not any(
         hasattr(node, "_dynamo_source") for node in graph.find_nodes(op="placeholder")
     )
@@ -100,11 +103,13 @@ def _symbols(graph: fx.Graph) -> Iterator[str]:
     for node in graph.nodes:
         bound |= _bound_by(node)
         if missing := {*symbols_of_any(node.meta.get("example_value"))} - bound - _of_offset(node):
-            yield f"{node} has symbols that nothing before it binds: {', '.join(sorted(map(str, missing)))}"
+            names = ", ".join(sorted(map(str, missing)))
+            yield f"{node} has symbols that nothing before it binds: {names}"
 
 
 def _of_offset(node: fx.Node) -> set[Any]:
-    """Where a result starts in its memory is the operator's own affair: the result of a loop says it in its rounds."""
+    """Return the symbols of a result's storage offset, which the operator itself determines: a loop
+    in its rounds."""
     example = node.meta.get("example_value")
     parts = example if isinstance(example, tuple | list) else [example]
     if node.op == "placeholder":

@@ -1,14 +1,15 @@
 """Symbolic numbers as constants, and their truth.
 
-What floats give depends on the order of operations, and `ShapeEnv` reorders them; and products beyond a machine word
-are infinite to it. So these are computed again, node by node as Python would, once each symbol in them has been fixed.
+What floats give depends on the order of operations, and `ShapeEnv` reorders them; and products
+beyond a machine word are infinite to it. So these are computed again, node by node as Python would,
+once each symbol in them has been fixed.
 """
 
 from typing import Any
 
 import sympy  # type: ignore[import-untyped]
 import torch
-from stator_variables import Traced
+from stator_variables import GraphValue
 from torch import fx
 from torch.utils._sympy.functions import PowByNatural
 from torch.utils._sympy.symbol import SymT, symbol_is_type
@@ -18,8 +19,9 @@ from stator_subgraphs._structure import rebuild
 from stator_subgraphs._symbol import SymbolicTypes, expression_of, symbols_of
 
 
-def constant_of(state: GraphState, traced: Traced) -> Any:
-    """The number, guarded to stay what it is. Raises what `ShapeEnv` raises for one that data decides."""
+def constant_of(state: GraphState, traced: GraphValue) -> Any:
+    """The number, guarded to stay what it is. Raises what `ShapeEnv` raises for one that data
+    decides."""
     example, expression = traced.example, expression_of(traced.example)
     inexact = expression is not None and (has_floats(expression) or _overflows(example, expression))
     if not isinstance(example, torch.SymFloat) and not inexact:
@@ -30,17 +32,16 @@ def constant_of(state: GraphState, traced: Traced) -> Any:
     return _value(traced.node, {})
 
 
-def truth_of(state: GraphState, traced: Traced) -> bool:
+def truth_of(state: GraphState, traced: GraphValue) -> bool:
     """A comparison of a float symbol with a number is exact; of a sum of several it need not be."""
     expression = expression_of(traced.example)
     if expression is None and any(_is_float(node) for node in traced.node.all_input_nodes):
-        return bool(
-            _value(traced.node, {})
-        )  # its symbols are fixed already, and sympy multiplied them
+        # its symbols are fixed already, and sympy multiplied them
+        return bool(_value(traced.node, {}))
     return bool(traced.example if is_decided_exactly(traced) else constant_of(state, traced))
 
 
-def is_decided_exactly(traced: Traced) -> bool:
+def is_decided_exactly(traced: GraphValue) -> bool:
     """Return whether `ShapeEnv` decides a condition as Python does, in a guard as well."""
     if (expression := expression_of(traced.example)) is None:
         return True
@@ -64,8 +65,10 @@ def has_floats(expression: Any) -> bool:
 
 
 def _overflows(example: Any, expression: Any) -> bool:
-    """Whether a product of several symbolic factors may be beyond `sys.maxsize`: bounds of such numbers are infinite,
-    and so equal. Products with constants are bounded exactly."""
+    """Return True if a product of several symbolic factors may exceed `sys.maxsize`.
+
+    Bounds of such numbers are infinite, and so equal. Products with constants are bounded exactly.
+    """
     products = [part for part in sympy.preorder_traversal(expression) if _is_nonlinear(part)]
     if not products:
         return False
@@ -83,7 +86,7 @@ def _is_nonlinear(part: Any) -> bool:
 
 
 def _bits(part: Any, hints: Any, known: dict[Any, int]) -> int:
-    """How many bits the number has at most, and all that it is made of."""
+    """Return an upper bound of the bits of the number, and of all its parts."""
     if part not in known:
         known[part] = _counted(part, hints, known)
     return known[part]

@@ -1,5 +1,5 @@
-"""The fake world of one compilation: one `FakeTensorMode` over one `ShapeEnv`, and operators run in it, under
-the modes that they change.
+"""The fake world of one compilation: one `FakeTensorMode` over one `ShapeEnv`, and operators run in
+it, under the modes that they change.
 
 Nothing of the process changes by running an operator here: no kernel runs and no memory is touched.
 """
@@ -28,7 +28,7 @@ from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from stator_subgraphs._inference_views import as_views
-from stator_subgraphs._mutation import Target, called
+from stator_subgraphs._mutation import NodeTarget, called
 from stator_subgraphs._structure import tensors_in
 
 NO_POINTERS = config.patch(fake_tensor_allow_unsafe_data_ptr_access=False)
@@ -38,22 +38,24 @@ PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 @cache
 def _import_what_it_needs() -> None:
-    """The first `ShapeEnv` of a process imports modules of torch that keep all frames around them, as `torch.fx.wrap`
-    does, and what the program has in these. In a thread of its own there are none."""
+    """The first `ShapeEnv` of a process imports modules of torch that keep all frames around them,
+    as `torch.fx.wrap` does, and what the program has in these. In a thread of its own there are
+    none."""
     importing = threading.Thread(target=ShapeEnv)
     importing.start()
     importing.join()
 
 
 def new_fake_mode(shape_env: ShapeEnv) -> FakeTensorMode:
-    """A mode whose tensors never hand out a data pointer: an address read while tracing would be baked in."""
+    """A mode whose tensors never hand out a data pointer: an address read while tracing would be
+    baked in."""
     with NO_POINTERS:
         return FakeTensorMode(shape_env=shape_env)
 
 
 class World:
-    """The mode and the `ShapeEnv` of one compilation, made when something first has to be fake: in many a trace
-    nothing ever has."""
+    """The mode and the `ShapeEnv` of one compilation, made when something first has to be fake: in
+    many a trace nothing ever has."""
 
     def __init__(self, capture_data: bool, context: TracingContext) -> None:
         self._capture_data = capture_data
@@ -89,12 +91,13 @@ def fake_input(
 ) -> FakeTensor:
     """`tensor` without its memory: a parameter stays one, a view a view, a leaf a leaf.
 
-    Static shapes take the path without `ShapeEnv`: twice as fast, and the *value* of a 0-d tensor becomes no symbol.
+    Static shapes take the path without `ShapeEnv`: twice as fast, and the *value* of a 0-d tensor
+    becomes no symbol.
     """
     with (
         _quiet(tensor),
         torch._C.DisableTorchFunctionSubclass(),
-    ):  # it may be a view of a tensor with a say in that
+    ):  # it may be a view of a tensor that overrides it
         if static:
             return mode.from_tensor(tensor, static_shapes=True, source=source)
         return mode.from_tensor(tensor, source=source, symbolic_context=context)
@@ -102,7 +105,8 @@ def fake_input(
 
 @contextmanager
 def _quiet(tensor: torch.Tensor) -> Iterator[None]:
-    """torch reads `.grad` of every tensor; it hides the warning about a non-leaf from people, not from `-W error`."""
+    """torch reads `.grad` of every tensor; it hides the warning about a non-leaf from people, not
+    from `-W error`."""
     if tensor.is_leaf or not tensor.requires_grad:
         yield
         return
@@ -111,7 +115,8 @@ def _quiet(tensor: torch.Tensor) -> Iterator[None]:
 
 
 def refuse_subclass(tensor: torch.Tensor, name: str) -> None:
-    """Plain tensors are understood, and those with others in them; another subclass has ways of its own everywhere."""
+    """Plain tensors are understood, and those with others in them; another subclass has ways of its
+    own everywhere."""
     if type(tensor) in PLAIN:
         if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
             raise Unsupported(
@@ -129,16 +134,20 @@ def refuse_subclass(tensor: torch.Tensor, name: str) -> None:
 
 
 def refuse_wrappers(inputs: Sequence[Any]) -> None:
-    """For a graph with bodies: what they write to, and which memory they share, is not seen in the parts."""
+    """Reject wrapper tensors in a graph with bodies: their parts do not show writes and shared
+    memory."""
     if any(map(is_traceable_wrapper_subclass, inputs)):
         raise Unsupported(
             "tensor-subclass", "a tensor with others in it, beside an operator with a body"
         )
 
 
-def run(mode: FakeTensorMode, target: Target, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """`target(*args, **kwargs)` on fakes. Shapes with symbols need decompositions in Python; that of `dropout` copies
-    where the operator itself gives its input, as it does in inference mode, too."""
+def run(
+    mode: FakeTensorMode, target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """`target(*args, **kwargs)` on fakes. Shapes with symbols need decompositions in Python; that
+    of `dropout` copies where the operator itself gives its input, as it does in inference mode,
+    too."""
     name, given = called(target), tensors_in([*args, *kwargs.values()])
     with (
         mode,
@@ -172,7 +181,8 @@ def _gives_back(
 
 
 def _count_writes(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """Fakes count no writes of operators over lists of tensors; the fused ones write to almost all that they get."""
+    """Fakes count no writes of operators over lists of tensors; the fused ones write to almost all
+    that they get."""
     if name.startswith(("_foreach_", "_fused_")) and name.endswith("_"):
         lists = [*args, *kwargs.values()]
         written = tensors_in(lists[:1] if name.startswith("_foreach_") else lists)
@@ -217,8 +227,8 @@ def _dispatcher(mode: FakeTensorMode) -> AbstractContextManager[Any]:
 
 # Calls that change a mode of the process, and how to change it back.
 #
-# Such a call is recorded like any other, and takes effect while tracing so that what follows is traced under it. A
-# rollback and the end of the trace set it back: each entry of the table says how.
+# Such a call is recorded like any other, and takes effect while tracing so that what follows is
+# traced under it. A rollback and the end of the trace set it back, by the function in the table.
 
 exit_autocast: Any = autocast_mode._exit_autocast
 enter_inference_mode: Any = grad_mode._enter_inference_mode
@@ -227,7 +237,8 @@ exit_inference_mode: Any = grad_mode._exit_inference_mode
 
 @attrs.frozen
 class ModeCall:
-    """`undo(before, args, result)` sets back what a call changed; `before` is what `look(*args)` gave ahead of it."""
+    """`undo(before, args, result)` sets back what a call changed; `before` is what `look(*args)`
+    gave ahead of it."""
 
     undo: Callable[[Any, Any, Any], object]
     look: Callable[..., Any] = lambda *_: None
@@ -259,5 +270,6 @@ MODE_CALLS = {
 
 
 def is_mode_call(node: torch.fx.Node) -> bool:
-    """Return True if the node enters, leaves or sets a mode of torch: gradients, autocast, inference, kernels."""
+    """Return True if the node enters, leaves or sets a mode of torch: gradients, autocast,
+    inference, kernels."""
     return node.op == "call_function" and node.target in MODE_CALLS

@@ -1,7 +1,8 @@
-"""Fake kernels for operators that torch has none for, because the size of one of several results depends on data.
+"""Fake kernels for operators that torch has none for, because the size of one of several results
+depends on data.
 
-The sizes that do not are given as they are; one that does is a symbol, where a function of torch keeps that result to
-itself (the table of `ctc_loss`), and a reason to refuse elsewhere.
+The sizes that do not are given as they are; one that does is a symbol, where a function of torch
+keeps that result to itself (the table of `ctc_loss`), and a reason to refuse elsewhere.
 """
 
 import weakref
@@ -19,7 +20,8 @@ aten = torch.ops.aten
 
 
 def add_fake_kernels(mode: FakeTensorMode) -> None:
-    """Let a mode use the kernels of this module, from the first call on that may need one (`CALLERS`).
+    """Let a mode use the kernels of this module, from the first call on that may need one
+    (`CALLERS`).
 
     A subclass would not do: operators with bodies find what to do for a mode by its exact class.
     """
@@ -76,7 +78,8 @@ def _lstsq(
     *,
     driver: str | None = None,
 ) -> Any:
-    """The solution with residuals, ranks and singular values; None where the residuals depend on the rank."""
+    """The solution with residuals, ranks and singular values; None where the residuals depend on
+    the rank."""
     driver = driver or ("gelsy" if matrix.device.type == "cpu" else "gels")
     rows, columns = matrix.shape[-2:]
     if matrix.dim() != right.dim() or (driver in ("gelsd", "gelss") and rows > columns):

@@ -1,4 +1,5 @@
-"""The end of a graph: what nothing needs is dropped, deferred checks are written in, a module is made."""
+"""The end of a graph: what nothing needs is dropped, deferred checks are written in, a module is
+made."""
 
 import builtins
 import linecache
@@ -10,13 +11,13 @@ from functools import partial
 from typing import Any
 
 import torch
-from stator_variables import Traced
+from stator_variables import GraphValue
 from torch import fx
 from torch._guards import CompileId
 from torch.fx.graph_module import _loader
 from torch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
 
-from stator_subgraphs._captured import CapturedGraph, CapturedModule
+from stator_subgraphs._captured_graph import CapturedGraph, CapturedModule
 from stator_subgraphs._input import Inputs
 from stator_subgraphs._shape_guard import ShapeGuards
 from stator_subgraphs._state import GraphState
@@ -41,19 +42,21 @@ ARITHMETIC = frozenset(
     }
     | {torch.sym_not, torch.sym_int, torch.sym_float, operator.and_, operator.or_}
 )
-"""On numbers these neither fail nor change anything. Division may fail, so it stays."""
+"""Functions that, on numbers, neither fail nor change anything. Division may fail, so it stays."""
 VIEWS = frozenset({"detach", "movedim", "permute", "swapaxes", "t", "transpose", "unsqueeze"})
-"""Whether these fail depends on the number of dimensions alone, which is guarded; the same goes for slices."""
+"""Operators that fail depending on the number of dimensions alone, which is guarded; so do
+slices."""
 DEPRECATED = frozenset({"T", "H"})
 """Attributes of which torch warns, where the tensor is no matrix."""
 
 
 def captured_graph(
-    state: GraphState, inputs: Inputs, outputs: Sequence[Traced], compile_id: CompileId
+    state: GraphState, inputs: Inputs, outputs: Sequence[GraphValue], compile_id: CompileId
 ) -> CapturedGraph:
     """The graph as a module; `state` must not be traced into any more."""
     state.leave_modes()
-    state.journal.undo.clear()  # nothing is taken back any more, and its records are what makes cycles
+    # nothing is taken back any more, and its records are what makes cycles
+    state.journal.undo.clear()
     root = state.root
     root.graph.output(tuple(root.local(traced).node for traced in outputs))
     if has_deferred_asserts(state):
@@ -82,7 +85,8 @@ def _module(state: GraphState, compile_id: CompileId) -> fx.GraphModule:
     # The program may not have had them; the backward of a loop counts its rounds.
     state.mode.allow_scalar_outputs = True
     module = CapturedModule(held_by(state, state.root.graph), state.root.graph)
-    # AOTAutograd and Inductor take a graph for one of a front end, with sources for its inputs, when both are there.
+    # AOTAutograd and Inductor take a graph for one of a front end, with sources for its inputs,
+    # when both are there.
     module.meta["dynamo_compile_id"] = compile_id
     module.meta["dynamo_flat_name_to_original_fqn"] = {}
     vars(module)["_param_name_to_source"] = {}
@@ -91,7 +95,7 @@ def _module(state: GraphState, compile_id: CompileId) -> fx.GraphModule:
 
 
 def held_by(state: GraphState, graph: fx.Graph) -> dict[str, Any]:
-    """What the module of `graph` has as attributes."""
+    """Return the attributes that the module of `graph` needs."""
     names = {str(node.target) for node in graph.nodes if node.op == "get_attr"}
     return {name: state.held[name] for name in names}
 
@@ -102,9 +106,10 @@ def _forget_text(filename: str) -> None:
     linecache.cache.pop(filename, None)
 
 
-# -- checks that only the values at run time can answer ------------------------------------------------------------
+# -- checks that only the values at run time can answer --------------------------------------------
 def has_deferred_asserts(state: GraphState) -> bool:
-    """Only symbols that data decides have any; without one the pass would walk the graph for nothing."""
+    """Only symbols that data decides have any; without one the pass would walk the graph for
+    nothing."""
     return state.world.is_made and bool(
         state.env.deferred_runtime_asserts or state.env.unbacked_alloc_order
     )
@@ -121,17 +126,18 @@ def _write_asserts(state: GraphState) -> None:
     )
 
 
-# -- what nothing needs --------------------------------------------------------------------------------------------
+# -- what nothing needs ----------------------------------------------------------------------------
 def prune(tracer: SubgraphTracer) -> None:
-    """Drop nodes that nothing uses, that cannot fail and that change nothing. An operator of the program is none of
-    these: it may raise at run time, or draw random numbers."""
+    """Drop nodes that nothing uses, that cannot fail and that change nothing. An operator of the
+    program is none of these: it may raise at run time, or draw random numbers."""
     for node in reversed(tracer.graph.nodes):
         if not node.users and is_droppable(node) and node not in tracer.effects:
             tracer.graph.erase_node(node)
 
 
 def _narrow_bodies(state: GraphState, tracer: SubgraphTracer) -> None:
-    """Outer bodies first: what one does not give is not asked of those inside."""
+    """Narrow the outputs of bodies, outer ones first: an output that one drops is not needed of
+    those inside."""
     prune(tracer)
     for node, inner in tracer.called.items():
         if (module := _only_module(state, node, inner)) is not None:
@@ -181,7 +187,8 @@ def _is_number(node: fx.Node) -> bool:
 
 
 def unused(tracer: SubgraphTracer, placeholders: Iterable[fx.Node]) -> list[fx.Node]:
-    """Of these placeholders, those that no node uses; a symbol stays while the shape of anything left mentions it."""
+    """Return the placeholders that no node uses; a symbol stays while the shape of anything left
+    mentions it."""
     dead = [node for node in placeholders if not node.users]
     if not any(isinstance(node.meta["example_value"], SymbolicTypes) for node in dead):
         return dead
@@ -195,13 +202,14 @@ def unused(tracer: SubgraphTracer, placeholders: Iterable[fx.Node]) -> list[fx.N
     ]
 
 
-# What a body gives and nobody uses: compilers would keep it, for a backward that nobody asked for.
+# Unused outputs of a body: compilers would keep them, for a backward that never runs.
 #
 # a, b = wrap(body, x); return a -> the body gives `a` alone; what computes `b` may raise, and stays
 
 
 def _only_module(state: GraphState, node: fx.Node, inner: SubgraphTracer) -> fx.GraphModule | None:
-    """The module of the body `inner` of an operator that gives what it gives, if no other node calls it."""
+    """The module of the body `inner` of an operator that gives what it gives, if no other node
+    calls it."""
     held = [argument for argument in node.all_input_nodes if argument.op == "get_attr"]
     names = [str(argument.target) for argument in held if len(argument.users) == 1]
     found: list[Any] = [state.held[name] for name in names]

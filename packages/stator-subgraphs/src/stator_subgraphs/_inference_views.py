@@ -1,5 +1,8 @@
-"""Views taken in inference mode. There `FakeTensorMode` takes composite operators (`flatten`, `view_as`, `.mT`) apart
-below the layer that makes views, so that their fakes are none and want no gradients, which real ones do.
+"""Views taken in inference mode.
+
+There `FakeTensorMode` decomposes composite operators (`flatten`, `view_as`, `.mT`) below the layer
+that makes views, so that their fakes are no views and require no gradients, unlike the real
+results.
 """
 
 from __future__ import annotations
@@ -15,7 +18,8 @@ DETACHING = frozenset({"detach", "data"})
 
 
 def as_views(name: str, made: Any, given: Sequence[torch.Tensor]) -> Any:
-    """The result of the operator of this name, whose tensors are views of those given where they share memory."""
+    """The result of the operator of this name, whose tensors are views of those given where they
+    share memory."""
     if name in DETACHING:
         return made
     if isinstance(made, torch.Tensor):

@@ -1,4 +1,5 @@
-"""Inputs of the root graph: real tensors and numbers become placeholders, with their symbols bound before them."""
+"""Inputs of the root graph: real tensors and numbers become placeholders, with their symbols bound
+before them."""
 
 import math
 from collections.abc import Sequence
@@ -8,7 +9,7 @@ import attrs
 import torch
 from stator_bytecode.errors import InternalError, InvalidUse, Unsupported
 from stator_guards import AttrSource, CallSource, Source
-from stator_variables import Dim, Traced, is_new_in_each_call
+from stator_variables import Dim, GraphValue, is_new_in_each_call
 from torch import fx
 from torch._guards import Source as AnyTorchSource
 from torch.fx.experimental import symbolic_shapes as shapes
@@ -20,9 +21,8 @@ from torch.utils._sympy.value_ranges import ValueRanges
 from torch.utils.weak import WeakIdKeyDictionary
 
 from stator_subgraphs._boundary import Foreign
-from stator_subgraphs._captured import GraphInput
+from stator_subgraphs._captured_graph import GraphInput
 from stator_subgraphs._fake import fake_input, refuse_subclass, refuse_wrappers
-from stator_subgraphs._origin import TorchSource, WrappedFloatSource, ours
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._symbol import (
     Symbol,
@@ -33,40 +33,43 @@ from stator_subgraphs._symbol import (
     sizes_of,
     symbols_of,
 )
+from stator_subgraphs._torch_source import TorchSource, WrappedFloatSource, ours
 
 _CACHED = tuple(method for method in vars(ShapeEnv).values() if hasattr(method, "cache_clear"))
 """Some of these caches have no limit, and each key holds its `ShapeEnv`."""
-Part = tuple[str, int]  # ("size", 0), ("storage_offset", 0)
+TensorPart = tuple[str, int]  # ("size", 0), ("storage_offset", 0)
 
 
 @attrs.define(eq=False)
 class Record:
-    """One tensor or number that was read. It outlives a rollback (`live` is then False): shape guards may need it."""
+    """One tensor or number that was read. It outlives a rollback (`live` is then False): shape
+    guards may need it."""
 
     origin: TorchSource
     real: Any
     context: StatefulSymbolicContext | None
     static: bool
-    traced: Traced
+    traced: GraphValue
     live: bool = True
-    constant: frozenset[Part] = frozenset()  # sizes and the like that had no symbol from the start
-    first: FakeTensorMeta | None = (
-        None  # its shape then, which the trace may change (`x.t_()`): of a plain tensor
-    )
+    # sizes and the like that had no symbol from the start
+    constant: frozenset[TensorPart] = frozenset()
+    # its shape then, which the trace may change (`x.t_()`): of a plain tensor
+    first: FakeTensorMeta | None = None
 
 
 @attrs.define(eq=False)
 class Inputs:
-    """All records of one graph. It keeps the real tensors alive, so that an `id` names one tensor throughout."""
+    """All records of one graph. It keeps the real tensors alive, so that an `id` names one tensor
+    throughout."""
 
     state: GraphState
     tensors: dict[int, Record] = attrs.field(factory=dict)
-    numbers: dict[Source, Traced] = attrs.field(factory=dict)
+    numbers: dict[Source, GraphValue] = attrs.field(factory=dict)
     records: list[Record] = attrs.field(factory=list)  # in order of appearance
     described: dict[fx.Node, GraphInput] = attrs.field(factory=dict)
     contexts: WeakIdKeyDictionary = attrs.field(factory=WeakIdKeyDictionary)
 
-    # -- tensors ----------------------------------------------------------------------------------------------------
+    # -- tensors -----------------------------------------------------------------------------------
     def tensor(
         self,
         source: Source,
@@ -74,7 +77,7 @@ class Inputs:
         dims: Sequence[Dim],
         hint: str,
         sizes: Source,
-    ) -> Traced:
+    ) -> GraphValue:
         if (known := self.tensors.get(id(tensor))) is not None and known.live:
             return known.traced
         refuse_subclass(tensor, str(source))
@@ -92,9 +95,8 @@ class Inputs:
         context = symbolic_context(origin, tensor, dims)
         static = is_static(dims) and type(origin) is TorchSource
         fake = self.fake(origin, tensor, context, static)
-        static = static and not symbols_of(
-            fake
-        )  # torch may know it: another tensor, or its gradient, is a view of it
+        # torch may have a fake of it: another tensor, or its gradient, is a view of it
+        static = static and not symbols_of(fake)
         if not static:
             self._bind_symbols(fake, origin.source)
         record = Record(origin, tensor, context, static, self._placeholder(hint, fake, origin))
@@ -121,14 +123,16 @@ class Inputs:
             return fake_input(self.state.mode, tensor, origin, context, static)
 
     def _bind_symbols(self, fake: torch.Tensor, source: Source) -> None:
-        """Every free symbol gets a placeholder before the tensor's own: compilers need to know where to read it."""
+        """Give every free symbol a placeholder before the tensor's own: compilers need a place to
+        read it from."""
         readable = readable_symbols(fake, source)
         for symbol in symbols_of(fake):
             if symbol not in self.state.root.symbols:
                 self._bind_symbol(symbol, readable.get(symbol) or self._first_source(symbol))
 
     def _first_source(self, symbol: Symbol) -> Source:
-        """For a symbol that is only part of this tensor's sizes: where `ShapeEnv` met it first."""
+        """Return the first source in `ShapeEnv` of a symbol that is only part of this tensor's
+        sizes."""
         return ours(self.state.env.var_to_sources[symbol][0])
 
     def _bind_symbol(self, symbol: Symbol, source: Source) -> None:
@@ -136,8 +140,8 @@ class Inputs:
         node = self._placeholder(str(symbol), number, TorchSource(source)).node
         self.described[node] = GraphInput(source, number, "number")
 
-    # -- numbers ----------------------------------------------------------------------------------------------------
-    def integer(self, source: Source, value: int, hint: str) -> Traced:
+    # -- numbers -----------------------------------------------------------------------------------
+    def integer(self, source: Source, value: int, hint: str) -> GraphValue:
         origin = TorchSource(source)
         number = self.state.env.create_unspecified_symint_and_symbol(
             value, origin, DimDynamic.DYNAMIC
@@ -147,8 +151,9 @@ class Inputs:
         self._keep(Record(origin, value, None, False, traced), None)
         return self.remember(source, traced)
 
-    def wrapped_float(self, source: Source, value: float, hint: str) -> Traced:
-        """A float as a tensor of no dimensions: compilers take no floats. The float itself is its `item()`."""
+    def wrapped_float(self, source: Source, value: float, hint: str) -> GraphValue:
+        """A float as a tensor of no dimensions: compilers take no floats. The float itself is its
+        `item()`."""
         if math.isnan(value) or math.isinf(value):
             raise Unsupported(
                 "float-not-finite",
@@ -159,12 +164,12 @@ class Inputs:
         self.described[record.traced.node] = GraphInput(source, record.traced.example, "float")
         return record.traced
 
-    def unwrapped_float(self, source: Source, value: float, item: Traced) -> Traced:
+    def unwrapped_float(self, source: Source, value: float, item: GraphValue) -> GraphValue:
         self._keep(Record(TorchSource(source), value, None, False, item), None)
         return self.remember(source, item)
 
-    # -- what the entry computes before the graph runs --------------------------------------------------------------
-    def drawn_integer(self, source: Source) -> Traced:
+    # -- what the entry computes before the graph runs ---------------------------------------------
+    def drawn_integer(self, source: Source) -> GraphValue:
         """A symbol without a hint, which no guard can use."""
         with self.state.env.ignore_fresh_unbacked_symbols():  # the placeholder binds it
             number = self.state.env.create_unbacked_symint()
@@ -174,7 +179,7 @@ class Inputs:
 
     def drawn_tensor(
         self, source: Source, example: torch.Tensor, kind: Literal["tensor", "float"] = "tensor"
-    ) -> Traced:
+    ) -> GraphValue:
         """A tensor that no other value shares memory with, by a fake that is like it."""
         traced = self._placeholder(source.name, example, TorchSource(source))
         self.described[traced.node] = GraphInput(source, example, kind)
@@ -182,7 +187,7 @@ class Inputs:
         traced.node.meta["holds_number"] = kind == "float"
         return traced
 
-    def remember(self, source: Source, traced: Traced) -> Traced:
+    def remember(self, source: Source, traced: GraphValue) -> GraphValue:
         self.state.root.note_symbol(traced)
         self.state.journal.put(self.numbers, source, traced)
         return traced
@@ -206,16 +211,14 @@ class Inputs:
         described = None if bound is None else self.described.get(bound.node)
         return described.source if described is not None and described.kind == "number" else None
 
-    # -- both -------------------------------------------------------------------------------------------------------
-    def _placeholder(self, hint: str, example: Any, origin: TorchSource) -> Traced:
+    # -- both --------------------------------------------------------------------------------------
+    def _placeholder(self, hint: str, example: Any, origin: TorchSource) -> GraphValue:
         traced = self.state.root.placeholder(hint, example)
         if isinstance(example, torch.Tensor) and not example.is_inference() and example._version:
-            traced.node.meta["version"] = (
-                example._version
-            )  # what does not begin with its memory was set to it
-        traced.node._dynamo_source = (
-            origin  # an attribute, not an entry of `meta`, is where AOTAutograd looks
-        )
+            # what does not begin with its memory was set to it
+            traced.node.meta["version"] = example._version
+        # an attribute, not an entry of `meta`, is where AOTAutograd looks
+        traced.node._dynamo_source = origin
         self.state.journal.record(lambda: self.described.pop(traced.node))
         return traced
 
@@ -237,7 +240,7 @@ class Inputs:
         return [self.described[node] for node in self.state.root.placeholders]
 
     def examples(self) -> list[Any]:
-        """What to show a backend: the real tensor, or the symbol."""
+        """Return the example of each input for the backend: the real tensor, or the symbol."""
         real = {
             record.traced.node: record.real for record in self.records if record.context is not None
         }
@@ -246,7 +249,7 @@ class Inputs:
         ]
 
     def release(self) -> None:
-        """Let go of every real tensor, and of weak references, which would block `swap_tensors`."""
+        """Release every real tensor, and weak references, which would block `swap_tensors`."""
         self.tensors.clear()
         self.records.clear()
         self.contexts.clear()
@@ -268,7 +271,8 @@ class Inputs:
 
 
 def _mark_static_address(node: fx.Node, tensor: torch.Tensor) -> None:
-    """Parameters and buffers keep their address between calls; CUDA graphs rely on being told."""
+    """Mark parameters and buffers, which keep their address between calls; CUDA graphs rely on the
+    mark."""
     marked: Literal["guarded", "unguarded"] | None = getattr(
         tensor, "_dynamo_static_input_type", None
     )
@@ -287,7 +291,8 @@ Constraint = shapes.StrictMinMaxConstraint | shapes.RelaxedUnspecConstraint | No
 def symbolic_context(
     source: AnyTorchSource, tensor: torch.Tensor, dims: Sequence[Dim]
 ) -> shapes.StatefulSymbolicContext:
-    """Says which symbols `tensor` gets; the same object gives the same symbols when it is made fake again."""
+    """Return the choice of symbols for `tensor`; the same object gives the same symbols when it is
+    made fake again."""
     if len(dims) != tensor.dim():
         raise InvalidUse(f"{source} has {tensor.dim()} dimensions, but {len(dims)} are described")
     base = tensor._base if tensor._is_view() else None
@@ -318,7 +323,7 @@ def symbolic_context(
 
 
 def _inner(source: Any, wrapper: Any) -> dict[str, Any]:
-    """How its parts are treated, which have no symbols."""
+    """Return the contexts of the parts of a wrapper, which have no symbols."""
     parts = {name: getattr(wrapper, name) for name in wrapper.__tensor_flatten__()[0]}
     named = {name: TorchSource(AttrSource(ours(source), name)) for name in parts}
     contexts = {

@@ -1,6 +1,8 @@
-"""Where the user's program is, in the forms that torch asks for: node metadata, and stacks for its own messages.
+"""The location of the user's program in the forms of torch: node metadata, and stacks for its own
+messages.
 
-Formatting is cached by line, so that a thousand nodes made ten calls deep read each source line once.
+Formatting is cached by line, so that a thousand nodes made ten calls deep read each source line
+once.
 """
 
 import copy
@@ -11,24 +13,27 @@ from typing import Any
 
 import attrs
 from stator_bytecode.errors import NOWHERE, SourceSpan
-from stator_variables import Place, Places
+from stator_variables import TraceLocation, TraceLocations
 from torch.fx.proxy import _COPY_META_FIELDS
 from torch.utils._traceback import format_frame
 
 KEPT = ("stack_trace", *_COPY_META_FIELDS)
-"""What a node that is traced again has from the first time: whose line and module it is, and marks of users."""
+"""The metadata that a node keeps when it is traced again: its first line and module, and marks of
+users."""
 
 ModuleStack = dict[str, tuple[str, type]]
 
 
 @attrs.define(eq=False)
 class LiveStack:
-    """Stands in for the frame list of a `TracingContext`, and is asked only when torch words a message or a guard.
+    """A substitute for the frame list of a `TracingContext`, read only when torch formats a message
+    or a guard.
 
-    It remembers how each line was worded, so that a guard that torch words can be traced back to the line.
+    It records the text of each line, so that a guard formatted by torch can be traced back to the
+    line.
     """
 
-    places: Places
+    places: TraceLocations
     spans: dict[str, SourceSpan] = attrs.field(factory=dict)
 
     def __iter__(self) -> Iterator[traceback.FrameSummary]:
@@ -45,13 +50,12 @@ class LiveStack:
 class Location:
     """Node metadata for the place the program is at."""
 
-    places: Places
+    places: TraceLocations
     stack: LiveStack = attrs.field()
     _lines: dict[tuple[str, int | None, str], str] = attrs.field(factory=dict)
     _modules: dict[tuple[tuple[str, str, type], ...], ModuleStack] = attrs.field(factory=dict)
-    _last: tuple[
-        SourceSpan, ...
-    ] = ()  # where the program was: modes are left after it raised, and locals dropped
+    # where the program was: modes are left after it raised, and locals dropped
+    _last: tuple[SourceSpan, ...] = ()
 
     @stack.default
     def _stack(self) -> LiveStack:
@@ -62,7 +66,7 @@ class Location:
         return frames[-1] if frames else NOWHERE
 
     def annotate(self, meta: dict[str, Any]) -> None:
-        place: Place = self.places.current()
+        place: TraceLocation = self.places.current()
         self._last = place.frames or self._last
         meta["stack_trace"] = "".join(map(self._line, self._last or (NOWHERE,)))
         if place.modules and not place.original:

@@ -1,22 +1,23 @@
-"""Bodies that one operator calls with the same operands: branches that were lifted apart get one list of inputs."""
+"""Bodies that one operator calls with the same operands: branches that were lifted apart get one
+list of inputs."""
 
 from collections.abc import Sequence
 
-from stator_variables import Traced
+from stator_variables import GraphValue
 
-from stator_subgraphs._captured import Body
+from stator_subgraphs._captured_graph import Body
 
 
-def merge(bodies: Sequence[Body]) -> tuple[Traced, ...]:
-    """Every body takes, after its explicit arguments, what any of them lifts; gives those values of the graph
-    around."""
+def merge(bodies: Sequence[Body]) -> tuple[GraphValue, ...]:
+    """Every body takes, after its explicit arguments, what any of them lifts; gives those values of
+    the graph around."""
     union = {traced.node: traced for body in bodies for traced in body.lifted}
     for body in bodies:
         _take(body, tuple(union.values()))
     return tuple(union.values())
 
 
-def _take(body: Body, operands: tuple[Traced, ...]) -> None:
+def _take(body: Body, operands: tuple[GraphValue, ...]) -> None:
     tracer = body.tracer
     known = dict(
         zip(

@@ -1,7 +1,8 @@
-"""Operators that write to their arguments, seen by what they did to the fakes.
+"""Operators that write to their arguments, detected by their effect on the fakes.
 
-A fake shows a write: its version counter moves, or its shape or gradient flag changes. The operator's name only decides
-how closely to look. Observation covers custom operators and bodies, where names and schemas say little.
+A fake shows a write: its version counter moves, or its shape or gradient flag changes. The
+operator's name only decides how thorough the comparison is. Observation covers custom operators and
+bodies, whose names and schemas are not informative.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from stator_bytecode.errors import Unsupported
 from stator_variables import UNTOLD, history_of
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-Target = Callable[..., Any] | str
+NodeTarget = Callable[..., Any] | str
 WRITING_FUNCTIONS = frozenset(
     {setattr, delattr, operator.setitem, operator.delitem, "__setitem__", "__setattr__"}
 )
 
 
-def called(target: Target) -> str:
+def called(target: NodeTarget) -> str:
     """The name that an operator or method goes by; empty where it has none."""
     return target if isinstance(target, str) else str(getattr(target, "__name__", ""))
 
@@ -42,11 +43,12 @@ IN_PLACE_OPERATORS = frozenset(
 NOT_IN_PLACE = frozenset({"__int__", "__invert__", "__index__", "__iter__", "__init__"})
 
 
-def is_in_place(target: Target) -> bool:
+def is_in_place(target: NodeTarget) -> bool:
     """Return True if the operator writes to its first argument.
 
-    A schema decides, where there is one. Of the functions of `operator` the augmented assignments are in place:
-    `and_`, `or_` and `is_` end in an underscore because the words without it are keywords.
+    A schema decides, where there is one. Of the functions of `operator` the augmented assignments
+    are in place: `and_`, `or_` and `is_` end in an underscore because the words without it are
+    keywords.
     """
     if isinstance(target, torch._ops.OpOverload):
         return _writes_to_first(target)
@@ -70,8 +72,9 @@ def _writes_to_first(overload: torch._ops.OpOverload[..., Any]) -> bool:
     return alias is not None and alias.is_write
 
 
-def may_write(target: Target, kwargs: dict[str, Any]) -> bool:
-    """Return True if more than the versions of the tensors has to be compared: the operator is in place, or sets."""
+def may_write(target: NodeTarget, kwargs: dict[str, Any]) -> bool:
+    """Return True if more than the versions of the tensors has to be compared: the operator is in
+    place, or sets."""
     return "out" in kwargs or target in WRITING_FUNCTIONS or is_in_place(target)
 
 
@@ -104,8 +107,8 @@ class Watched:
         ]
 
     def refuse_resizing(self, name: str, inputs: Iterable[Any]) -> None:
-        """Raises Unsupported where `out=` had elements and got another shape: a real kernel warns of it. An input has
-        the symbols that it came with."""
+        """Raises Unsupported where `out=` had elements and got another shape: a real kernel warns
+        of it. An input has the symbols that it came with."""
         for tensor, before in zip(self.tensors, self.before, strict=True):
             shape = before[5][0] if type(before) is tuple else tensor.size()
             if _same_shape(shape, tensor.size()):
@@ -114,7 +117,8 @@ class Watched:
                 raise Unsupported("operator-error", f"{name}: it resizes its `out`")
 
     def refuse_reshaping(self, name: str) -> None:
-        """Raises Unsupported where a tensor with others in it got another shape: compilers lose that."""
+        """Raises Unsupported where a tensor with others in it got another shape: compilers lose
+        that."""
         for tensor, before in zip(self.tensors, self.before, strict=True):
             if not is_traceable_wrapper_subclass(tensor) or type(before) is not tuple:
                 continue
@@ -148,7 +152,7 @@ def state_of(tensor: torch.Tensor, thorough: bool) -> Any:
 def _same(before: Any, after: Any) -> bool:
     if type(before) is not tuple:
         return bool(before == after)
-    same_history = before[2] in (UNTOLD, after[2])  # to read what was not told is no write
+    same_history = before[2] in (UNTOLD, after[2])  # to read an unknown history is no write
     return (
         same_history
         and before[:2] == after[:2]
@@ -158,17 +162,19 @@ def _same(before: Any, after: Any) -> bool:
 
 
 def _same_shape(before: Any, after: Any) -> bool:
-    """Compares expressions as written: comparing the numbers would put guards into the `ShapeEnv`."""
+    """Compares expressions as written: comparing the numbers would put guards into the
+    `ShapeEnv`."""
     return repr(before) == repr(after)
 
 
 def now(size: Any) -> Any:
-    """What a size is in this trace. Only a break may hang on it."""
+    """Return the value of a size in this trace. Only a break may depend on it."""
     return size if type(size) is int else size.node.hint
 
 
 def storage_of(tensor: torch.Tensor) -> int:
-    """Equal for tensors over one storage. One with others in it may not tell it of itself, but its parts do."""
+    """Return a number equal for tensors over one storage. A wrapper may not have one of its own,
+    but its parts do."""
     if tensor.layout is not torch.strided:
         return id(tensor)
     if is_traceable_wrapper_subclass(tensor):

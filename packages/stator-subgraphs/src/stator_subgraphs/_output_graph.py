@@ -1,11 +1,13 @@
-"""The graph of one compilation: inputs, operator calls, bodies of higher-order operators, and its end.
+"""The graph of one compilation: inputs, operator calls, bodies of higher-order operators, and its
+end.
 
     graph = OutputGraph(places)
     x = graph.tensor_input(source, tensor, [Dim()], "x")
     y = graph.call(torch.sin, (x,), {})
     captured = graph.finish([y])
 
-One fake propagation per call, nothing is traced twice. Whatever is added can be taken back with `mark` and `rollback`.
+One fake propagation per call, nothing is traced twice. Whatever is added can be taken back with
+`mark` and `rollback`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +17,7 @@ from typing import Any
 import torch
 from stator_bytecode.errors import InternalError, InvalidUse
 from stator_guards import ShapeExpression, Source
-from stator_variables import Dim, Journal, Places, Traced
+from stator_variables import Dim, GraphValue, Journal, TraceLocations
 from torch import fx
 from torch._guards import CompileId, TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -23,14 +25,14 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from stator_subgraphs._arithmetic import condition_of, text_of
 from stator_subgraphs._call import project, propagated, record_call
-from stator_subgraphs._captured import Body, CapturedGraph
+from stator_subgraphs._captured_graph import Body, CapturedGraph
 from stator_subgraphs._constant import constant_of, truth_of
 from stator_subgraphs._fake import World, reading_scalars
 from stator_subgraphs._finish import captured_graph
 from stator_subgraphs._input import Inputs
 from stator_subgraphs._location import Location
 from stator_subgraphs._merge import merge
-from stator_subgraphs._mutation import Target
+from stator_subgraphs._mutation import NodeTarget
 from stator_subgraphs._random import is_pure, may_have_drawn, node_may_draw
 from stator_subgraphs._refresh import refresh
 from stator_subgraphs._scope import BodyScope
@@ -44,11 +46,16 @@ from stator_subgraphs._tracer import SubgraphTracer
 class OutputGraph:
     """Used by one thread, for one compilation; after `finish` only its `CapturedGraph` may be used.
 
-    `capture_data`: results that depend on data become unbacked symbols, where `torch.compile` would refuse them.
+    `capture_data`: results that depend on data become unbacked symbols, where `torch.compile` would
+    refuse them.
     """
 
     def __init__(
-        self, places: Places, *, capture_data: bool = False, compile_id: CompileId | None = None
+        self,
+        places: TraceLocations,
+        *,
+        capture_data: bool = False,
+        compile_id: CompileId | None = None,
     ) -> None:
         self._context = TracingContext(None)
         world, journal = World(capture_data, self._context), Journal()
@@ -68,15 +75,15 @@ class OutputGraph:
 
     @contextmanager
     def tracing(self) -> Iterator[None]:
-        """Wrap the whole trace in this: torch then words messages and guards with the user's lines, and modes that the
-        trace changed are set back however it ends."""
+        """Wrap the whole trace in this: torch then words messages and guards with the user's lines,
+        and modes that the trace changed are set back however it ends."""
         try:
             with tracing(self._context), sums_looked_at():
                 yield
         finally:
             self._state.leave_modes()
 
-    # -- inputs -----------------------------------------------------------------------------------------------------
+    # -- inputs ------------------------------------------------------------------------------------
     def tensor_input(
         self,
         source: Source,
@@ -84,14 +91,16 @@ class OutputGraph:
         dims: Sequence[Dim],
         hint: str,
         sizes: Source | None = None,
-    ) -> Traced:
-        """The placeholder of a real tensor, one for each tensor whatever ways lead to it. Symbols in its shape are
-        bound by placeholders before it; they are read from `sizes`, by default from the tensor."""
+    ) -> GraphValue:
+        """The placeholder of a real tensor, one for each tensor whatever ways lead to it. Symbols
+        in its shape are bound by placeholders before it; they are read from `sizes`, by default
+        from the tensor."""
         with self._state.placed():
             return self._inputs.tensor(source, tensor, dims, hint, sizes or source)
 
-    def number_input(self, source: Source, value: int | float, hint: str) -> Traced:
-        """A symbolic int, or a symbolic float (then the graph takes a tensor and starts with its `item()`)."""
+    def number_input(self, source: Source, value: int | float, hint: str) -> GraphValue:
+        """A symbolic int, or a symbolic float (then the graph takes a tensor and starts with its
+        `item()`)."""
         if (known := self._inputs.numbers.get(source)) is not None:
             return known
         if type(value) is int:
@@ -106,8 +115,9 @@ class OutputGraph:
             self._state.root.note_box(item, wrapped)
             return self._inputs.unwrapped_float(source, value, item)
 
-    def drawn_number(self, source: Source, kind: type) -> Traced:
-        """An int or float that the entry computes before the graph runs: a symbol without a hint."""
+    def drawn_number(self, source: Source, kind: type) -> GraphValue:
+        """An int or float that the entry computes before the graph runs: a symbol without a
+        hint."""
         with self._state.placed(), self._state.at_root():
             if kind is int:
                 return self._inputs.drawn_integer(source)
@@ -120,32 +130,37 @@ class OutputGraph:
             return item
 
     def drawn_tensor(
-        self, source: Source, target: Target, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> Traced:
-        """A tensor that the entry computes before the graph runs, like that of `target(*args, **kwargs)`."""
+        self, source: Source, target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> GraphValue:
+        """A tensor that the entry computes before the graph runs, like that of
+        `target(*args, **kwargs)`."""
         with self._state.placed(), self._state.at_root():
             example = propagated(self._state, target, args, kwargs)
             return self._inputs.drawn_tensor(source, example)
 
     def may_have_drawn(self, *, foreign: bool = False) -> bool:
-        """Return True if a node so far may draw random numbers; with `foreign`, if one is of another library."""
+        """Return True if a node so far may draw random numbers; with `foreign`, if one is of
+        another library."""
         return may_have_drawn(self._state.current, foreign)
 
-    def may_draw(self, traced: Traced) -> bool:
+    def may_draw(self, traced: GraphValue) -> bool:
         """Return True if the node of this value may draw random numbers."""
         return node_may_draw(traced.node)
 
-    def install(self, hint: str, module: Any) -> Traced:
-        """A value that the graph itself holds: a module (the body of an operator) or a constant tensor."""
+    def install(self, hint: str, module: Any) -> GraphValue:
+        """A value that the graph itself holds: a module (the body of an operator) or a constant
+        tensor."""
         return hold(self._state, hint, module)
 
     @property
     def is_pure(self) -> bool:
-        """Whether nothing that was recorded so far writes to a tensor or may draw random numbers."""
+        """Return True if nothing that was recorded so far writes to a tensor or may draw random
+        numbers."""
         return is_pure(self._state.current)
 
-    def may_be_kept(self, traced: Traced) -> bool:
-        """Whether autograd may have kept this tensor for later: something that has gradients was computed of it."""
+    def may_be_kept(self, traced: GraphValue) -> bool:
+        """Return True if autograd may have saved this tensor: a value with gradients was computed
+        from it."""
         tracer = self._state.current
         given = (user.meta.get("example_value") for user in tracer.local(traced).node.users)
         return tracer is not self._state.root or any(
@@ -156,49 +171,58 @@ class OutputGraph:
         """A rollback leaves this: it costs speed, no answer."""
         self._state.keeps_history = True
 
-    # -- operators --------------------------------------------------------------------------------------------------
+    # -- operators ---------------------------------------------------------------------------------
     def call(
         self,
-        target: Target,
+        target: NodeTarget,
         args: Sequence[Any],
         kwargs: dict[str, Any],
         *,
         body: Body | None = None,
         example: Any = None,
-    ) -> Traced:
-        """Record `target(*args, **kwargs)`; a str names a tensor method. Raises `Unsupported` where the operator
-        refuses these fakes, and where fakes cannot tell. `body`: the target is an operator that gives what this body
-        gives, which is known already; its inputs must be the last of `args`. `example`: what it gives is known."""
+    ) -> GraphValue:
+        """Record `target(*args, **kwargs)`; a str names a tensor method.
+
+        Raises `Unsupported` if the operator raises on these fakes, or fakes do not determine the
+        result. `body`: the target is an operator with the outputs of this body, which are known
+        already; its inputs must be the last of `args`. `example`: the result, if it is known.
+        """
         with self._state.placed():
             return record_call(self._state, target, args, kwargs, body, example)
 
-    def attribute(self, owner: Traced, name: str) -> Traced:
+    def attribute(self, owner: GraphValue, name: str) -> GraphValue:
         """Record `getattr(owner, name)`."""
         return self.call(getattr, (owner, name), {})
 
-    def project(self, traced: Traced, index: Any) -> Traced:
-        """Part of a result that is a tuple, list or dict. Asked twice, it is the same value."""
+    def project(self, traced: GraphValue, index: Any) -> GraphValue:
+        """Return a part of a result that is a tuple, list or dict: the same value for the same
+        index."""
         return project(self._state, traced, index)
 
-    def constant_of(self, traced: Traced) -> Any:
+    def constant_of(self, traced: GraphValue) -> Any:
         """A symbolic number as a constant, guarded."""
         return constant_of(self._state, traced)
 
-    def truth_of(self, traced: Traced) -> bool:
+    def truth_of(self, traced: GraphValue) -> bool:
         """The truth of a symbolic number, guarded."""
         return truth_of(self._state, traced)
 
-    def source_of(self, traced: Traced, computed: bool = False) -> Source | None:
-        """Where a number can be read when the entry starts: it is a number input, or a size of an input, as such. With
-        `computed` also where it is an expression of such."""
+    def source_of(self, traced: GraphValue, computed: bool = False) -> Source | None:
+        """Return the source of a number that can be read when the entry starts: a number input, or
+        a size of an input.
+
+        With `computed`, also an expression of such.
+        """
         return self._inputs.source_of(expression_of(traced.example), computed)
 
-    def text_of(self, traced: Traced, read: Callable[[Source], str]) -> str | None:
-        """Return an expression over what `read` gives for inputs; None where the graph computes it."""
+    def text_of(self, traced: GraphValue, read: Callable[[Source], str]) -> str | None:
+        """Return an expression over what `read` gives for inputs; None where the graph computes
+        it."""
         return text_of(traced, self._inputs, read)
 
-    def condition_of(self, traced: Traced) -> tuple[ShapeExpression, bool] | None:
-        """Return a condition as a guard, and whether it holds now; None where `truth_of` decides it."""
+    def condition_of(self, traced: GraphValue) -> tuple[ShapeExpression, bool] | None:
+        """Return a condition as a guard, and whether it holds now; None where `truth_of` decides
+        it."""
         return condition_of(traced, self._inputs)
 
     def subgraph(self, hint: str) -> BodyScope:
@@ -209,11 +233,12 @@ class OutputGraph:
         tracer.function_stack = (*self._state.current.function_stack, (hint, hint))
         return BodyScope(self._state, tracer, self.rollback)
 
-    def merge(self, bodies: Sequence[Body]) -> tuple[Traced, ...]:
-        """Give all these bodies the same lifted inputs, in the same order: those that any of them has."""
+    def merge(self, bodies: Sequence[Body]) -> tuple[GraphValue, ...]:
+        """Give all these bodies the same lifted inputs, in the same order: those that any of them
+        has."""
         return merge(bodies)
 
-    # -- taking back ------------------------------------------------------------------------------------------------
+    # -- taking back -------------------------------------------------------------------------------
     @property
     def learned(self) -> int:
         return len(self._state.world.learned)
@@ -222,18 +247,19 @@ class OutputGraph:
         return self._state.journal.mark()
 
     def rollback(self, mark: int) -> None:
-        """Take back all since `mark`: nodes, inputs, bindings, modes, writes to fakes. What was learned about sizes of
-        inputs that stay stays true of the graph, so it stays guarded."""
+        """Take back all since `mark`: nodes, inputs, bindings, modes, writes to fakes. What was
+        learned about sizes of inputs that stay stays true of the graph, so it stays guarded."""
         self._state.journal.rollback(mark)
         if self._state.stale:
             refresh(self._state, self._inputs)
 
     def release(self) -> None:
-        """Let go of real tensors, when the trace is given up; after `finish`, `CapturedGraph.release` does the same."""
+        """Release real tensors, when the trace is abandoned; after `finish`,
+        `CapturedGraph.release` does the same."""
         self._state.leave_modes()
         self._inputs.release()
 
-    def finish(self, outputs: Sequence[Traced]) -> CapturedGraph:
+    def finish(self, outputs: Sequence[GraphValue]) -> CapturedGraph:
         """End the graph with these outputs, and set back modes that it changed."""
         if self._state.current is not self._state.root:
             raise InternalError(f"the body {self._state.current.hint} is still open")

@@ -1,7 +1,8 @@
 """Random streams of the process stay where they are while tracing.
 
-torch's own operators draw nothing on fakes. An operator of someone else may: its fake kernel is Python, or it has none
-and runs for real on zeros. A function that *seeds* is no operator at all, and cannot be a node (`_refused.py`).
+torch's own operators draw nothing on fakes. An operator of someone else may: its fake kernel is
+Python, or it has none and runs for real on zeros. A function that *seeds* is no operator at all,
+and cannot be a node (`_refusal.py`).
 """
 
 import random
@@ -12,8 +13,8 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from stator_subgraphs._picky import name_of
 from stator_subgraphs._tracer import SubgraphTracer
+from stator_subgraphs._value_check import name_of
 
 OWN = frozenset({"aten", "prims", "higher_order", "inductor", "_c10d_functional"})
 
@@ -24,14 +25,15 @@ def undisturbed(target: Any) -> AbstractContextManager[None]:
 
 
 DRAWING = (
-    "dropout rand normal uniform bernoulli binomial multinomial poisson geometric cauchy exponential dirichlet "
-    "standard_gamma rrelu gumbel attention lstm gru rnn".split()
+    "dropout rand normal uniform bernoulli binomial multinomial poisson geometric cauchy "
+    "exponential dirichlet standard_gamma rrelu gumbel attention lstm gru rnn".split()
 )
-"""Parts of the names of what torch tags `nondeterministic_seeded`, and of functions made of those."""
+"""Parts of the names of operators tagged `nondeterministic_seeded`, and of their callers."""
 
 
 def may_draw(module: torch.fx.GraphModule) -> bool:
-    """Whether running the graph, or a body in it, may draw random numbers. An operator that is not torch's own may."""
+    """Return True if running the graph, or a body in it, may draw random numbers, as a foreign
+    operator may."""
     nodes = (
         node
         for part in module.modules()
@@ -42,7 +44,8 @@ def may_draw(module: torch.fx.GraphModule) -> bool:
 
 
 def is_pure(tracer: SubgraphTracer | None) -> bool:
-    """Whether no node of a graph under construction, or of those around it, writes to a tensor or may draw."""
+    """Return True if no node of a graph under construction, or of the outer ones, writes to a
+    tensor or may draw."""
     if tracer is None:
         return True
     calls = (node for node in tracer.graph.nodes if node.op.startswith("call_"))
@@ -52,7 +55,8 @@ def is_pure(tracer: SubgraphTracer | None) -> bool:
 
 
 def may_have_drawn(tracer: SubgraphTracer | None, foreign: bool) -> bool:
-    """Return True if a node of a graph under construction, or of those around it, may draw random numbers.
+    """Return True if a node of a graph under construction, or of those around it, may draw random
+    numbers.
 
     With `foreign` only operators of other libraries count, which may draw from any stream.
     """
@@ -66,7 +70,8 @@ def may_have_drawn(tracer: SubgraphTracer | None, foreign: bool) -> bool:
 
 
 def node_may_draw(node: Node) -> bool:
-    """Return True if a call may draw random numbers: dropout and attention do not where they drop nothing."""
+    """Return True if a call may draw random numbers: dropout and attention do not where they drop
+    nothing."""
     name = name_of(node)
     if name in ("dropout", "feature_dropout", "alpha_dropout"):
         return node.args[2:3] != (False,) and node.kwargs.get("training") is not False
@@ -77,7 +82,8 @@ def node_may_draw(node: Node) -> bool:
 
 
 def draws(target: Any) -> bool:
-    """Return True if calling `target` may draw random numbers; an operator that is not torch's own may."""
+    """Return True if calling `target` may draw random numbers; an operator that is not torch's own
+    may."""
     return not is_of_torch(target) or any(part in str(target) for part in DRAWING)
 
 
@@ -87,7 +93,7 @@ def is_of_torch(target: Any) -> bool:
 
 
 def _namespace(target: Any) -> str:
-    """That of a registered operator; `aten` for every other function."""
+    """Return the namespace of a registered operator; `aten` for every other function."""
     return (
         getattr(target, "namespace", None)
         or getattr(target, "_qualified_op_name", "aten::").partition("::")[0]

@@ -1,8 +1,9 @@
-"""After a rollback that took back writes: fakes that still have them are made again, from the inputs on.
+"""After a rollback that took back writes: fakes that still have them are made again, from the
+inputs on.
 
-A write cannot be undone on a fake (its gradient history is in C++). So every value that shares storage with a written
-one, and all that was computed from it, is propagated again along the graph that is left. `Traced.example` is renewed in
-place.
+A write cannot be undone on a fake (its gradient history is in C++). So every value that shares
+storage with a written one, and all that was computed from it, is propagated again along the graph
+that is left. `GraphValue.example` is renewed in place.
 """
 
 from functools import partial
@@ -10,7 +11,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_variables import Traced
+from stator_variables import GraphValue
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorConverter
 
@@ -23,7 +24,8 @@ from stator_subgraphs._tracer import SubgraphTracer
 
 
 def refresh(state: GraphState, inputs: Inputs) -> None:
-    """Renew what `state.stale` reaches. Rare, so it need not be fast; it must leave no trace of what was taken back."""
+    """Renew what `state.stale` reaches. Rare, so it need not be fast; it must leave no trace of
+    what was taken back."""
     stale, state.stale = state.stale, []
     # The converter would hand out the written fake again for the same real tensor.
     state.mode.fake_tensor_converter = FakeTensorConverter()
@@ -58,23 +60,24 @@ class Renewal:
             ):
                 self._renew(traced, self._again(tracer, traced))
 
-    def _is_stale(self, traced: Traced) -> bool:
+    def _is_stale(self, traced: GraphValue) -> bool:
         tensors = tensors_in(traced.example)
         return any(
             id(tensor) in self.tensors or storage_of(tensor) in self.storages for tensor in tensors
         )
 
-    def _renew(self, traced: Traced, example: Any) -> None:
+    def _renew(self, traced: GraphValue, example: Any) -> None:
         object.__setattr__(traced, "example", example)  # trackers hold this very object
         traced.node.meta["example_value"] = example
         self.renewed.add(traced.node)
 
-    def _lifted(self, tracer: SubgraphTracer, traced: Traced, outer: fx.Node) -> None:
+    def _lifted(self, tracer: SubgraphTracer, traced: GraphValue, outer: fx.Node) -> None:
         if outer in self.renewed and tracer.parent is not None:
             self._renew(traced, tracer.parent.values[outer].example)
 
-    def _mode_call(self, tracer: SubgraphTracer, traced: Traced) -> None:
-        """Every mode was left; entering them again in order puts each operator under the modes it had."""
+    def _mode_call(self, tracer: SubgraphTracer, traced: GraphValue) -> None:
+        """Every mode was left; entering them again in order puts each operator under the modes it
+        had."""
         node = traced.node
         mode = MODE_CALLS[node.target]
         args = self._arguments(tracer, node.args)
@@ -83,7 +86,7 @@ class Renewal:
         self.state.mode_undo.append(partial(mode.undo, before, args, example))
         self._renew(traced, example)
 
-    def _again(self, tracer: SubgraphTracer, traced: Traced) -> Any:
+    def _again(self, tracer: SubgraphTracer, traced: GraphValue) -> Any:
         node = traced.node
         if node.op == "placeholder":
             return self._input(tracer, traced)
@@ -103,7 +106,7 @@ class Renewal:
         self.walk(tracer)
         return self._arguments(tracer, tracer.graph.output_node().args[0])
 
-    def _input(self, tracer: SubgraphTracer, traced: Traced) -> Any:
+    def _input(self, tracer: SubgraphTracer, traced: GraphValue) -> Any:
         if tracer.parent is not None or traced.node in tracer.births:  # no real one is at hand
             return blank_like(traced.example, tracer.births.get(traced.node))
         record = self.inputs.record_of(traced.node)
@@ -118,7 +121,8 @@ class Renewal:
 
 
 def blank_like(example: Any, shape: tuple[Any, Any] | None) -> Any:
-    """A new fake with the shape `example` was born with, for one that cannot be computed again without new symbols."""
+    """A new fake with the shape `example` was born with, for one that cannot be computed again
+    without new symbols."""
     if not isinstance(example, torch.Tensor) or shape is None:
         return example
     with example.fake_mode:  # type: ignore[attr-defined]  # every example is a fake

@@ -1,7 +1,7 @@
 """The body of a higher-order operator while it is traced, as a context manager.
 
     with graph.subgraph("true_branch") as scope:
-        x = scope.argument(outer_x)          # explicit; what else is used of the graph around is lifted by itself
+        x = scope.argument(outer_x)    # explicit; other values of the outer graph are lifted
         body = scope.close([graph.call(torch.sin, (x,), {})])
 
 Leaving without `close` (an exception) takes everything back, in the graphs around too.
@@ -16,9 +16,9 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode.errors import InternalError
-from stator_variables import Traced
+from stator_variables import GraphValue
 
-from stator_subgraphs._captured import Body, CapturedModule
+from stator_subgraphs._captured_graph import Body, CapturedModule
 from stator_subgraphs._finish import held_by, prune, unused
 from stator_subgraphs._mutation import storage_of
 from stator_subgraphs._state import GraphState
@@ -35,7 +35,7 @@ class BodyScope:
     tracer: SubgraphTracer
     rollback: Callable[[int], None]
     _start: int = -1
-    _arguments: list[Traced | None] = attrs.field(factory=list)
+    _arguments: list[GraphValue | None] = attrs.field(factory=list)
     _closed: bool = False
 
     def __enter__(self) -> BodyScope:
@@ -47,13 +47,14 @@ class BodyScope:
         if not self._closed and self.state.journal.mark() > self._start:
             self.rollback(self._start)
 
-    def argument(self, value: Any, hint: str = "arg") -> Traced:
-        """The next explicit argument: a value of the graph around, or an example that the operator makes up."""
+    def argument(self, value: Any, hint: str = "arg") -> GraphValue:
+        """The next explicit argument: a value of the graph around, or an example that the operator
+        makes up."""
         if self.state.current is not self.tracer:
             raise InternalError("an argument for a body that is not the innermost one")
         outer = (
             self.tracer.parent.local(value)
-            if isinstance(value, Traced) and self.tracer.parent
+            if isinstance(value, GraphValue) and self.tracer.parent
             else None
         )
         example = value if outer is None else outer.example
@@ -71,17 +72,23 @@ class BodyScope:
         return any(tensors_in(node.meta.get("example_value")) for node in self.tracer.graph.nodes)
 
     def close(self, outputs: Sequence[Any]) -> Body:
-        """End the body with these flat outputs, traced or constant, and go on in the graph around."""
+        """End the body with these flat outputs, traced or constant, and go on in the graph
+        around."""
         local = [
-            self.tracer.local(value) if isinstance(value, Traced) else value for value in outputs
+            self.tracer.local(value) if isinstance(value, GraphValue) else value
+            for value in outputs
         ]
         self._lift_symbols()
         graph = self.tracer.graph
-        graph.output(tuple(value.node if isinstance(value, Traced) else value for value in local))
+        graph.output(
+            tuple(value.node if isinstance(value, GraphValue) else value for value in local)
+        )
         self._drop_unused()
         self._leave(local)
         module = CapturedModule(held_by(self.state, graph), graph)
-        examples = tuple(value.example if isinstance(value, Traced) else value for value in local)
+        examples = tuple(
+            value.example if isinstance(value, GraphValue) else value for value in local
+        )
         return Body(
             module,
             self.tracer,
@@ -91,9 +98,9 @@ class BodyScope:
             *self._memory(examples),
         )
 
-    def close_wrapping(self, candidates: Sequence[Traced]) -> Body:
-        """End the body; it gives those of the candidates that are computed in it, each once. They stand for parts of
-        what the operator gives, when it is recorded with this body."""
+    def close_wrapping(self, candidates: Sequence[GraphValue]) -> Body:
+        """End the body; it gives those of the candidates that are computed in it, each once. They
+        stand for parts of what the operator gives, when it is recorded with this body."""
         mine = (self.tracer.graph, *self.tracer.bodies)
         inside = [self.tracer.local(traced) for traced in candidates if traced.node.graph in mine]
         computed = {value.node: value for value in inside if self.tracer.computes(value)}
@@ -124,7 +131,8 @@ class BodyScope:
             self.tracer.graph.erase_node(node)
 
     def _memory(self, outputs: tuple[Any, ...]) -> tuple[tuple[int, ...], Pairs, Pairs]:
-        """Which inputs the body writes to, which (output, input) and which (output, output) pairs share storage."""
+        """Return the inputs that the body writes to, and the (output, input) and (output, output)
+        pairs that share storage."""
         inputs = [node.meta["example_value"] for node in self.tracer.placeholders]
         inner, outer = _storages(inputs), _storages(outputs)
         dirty = {storage_of(tensor) for tensor in self.tracer.written}

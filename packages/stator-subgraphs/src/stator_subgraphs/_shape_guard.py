@@ -1,6 +1,7 @@
-"""What the graph relies on about sizes and numbers, as Python text over our sources.
+"""The facts about sizes and numbers that a graph relies on, as Python text over our sources.
 
-Asked after the backend ran. Inputs that a rollback dropped take part only where a fact is about one of their symbols.
+They are computed after the backend ran. Inputs that a rollback dropped take part only where a fact
+is about one of their symbols.
 """
 
 import re
@@ -13,12 +14,12 @@ from stator_guards import ShapeExpression, SizeSource, Source
 from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP, ConstraintViolationError
 
 from stator_subgraphs._boundary import MARKED
-from stator_subgraphs._captured import ShapeFact
+from stator_subgraphs._captured_graph import ShapeFact
 from stator_subgraphs._fake import fake_input, new_fake_mode
 from stator_subgraphs._input import Inputs, Record
-from stator_subgraphs._origin import ours
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._symbol import sizes_of, symbols_of
+from stator_subgraphs._torch_source import ours
 
 TOKEN = re.compile(r"\bsource_\d+_\b")
 
@@ -30,8 +31,9 @@ class ShapeGuards:
     _numbers: dict[Source, int] = attrs.field(factory=dict)  # which token stands for a source
 
     def produce(self, dropped: bool = False) -> list[ShapeFact]:
-        """Facts that are not implied by the static sizes of tensors, which tensor guards check anyway. With `dropped`,
-        also those about dropped inputs alone: what was taken back decided how the trace ends."""
+        """Facts that are not implied by the static sizes of tensors, which tensor guards check
+        anyway. With `dropped`, also those about dropped inputs alone: what was taken back decided
+        how the trace ends."""
         records = [record for record in self.inputs.records if not record.static]
         if not records:
             return []
@@ -49,7 +51,8 @@ class ShapeGuards:
         return [self._fact(text, comment) for text, comment in facts if text not in known]
 
     def _needed(self, symbols: set[Any]) -> set[Any]:
-        """These symbols and all that facts relate them to; a fact about other inputs alone binds nobody."""
+        """Return these symbols and all that facts relate to them; facts about other inputs alone
+        are irrelevant."""
         related = [set(guard.expr.free_symbols) for guard in self.state.env.guards]
         related += [
             {symbol, *expression.free_symbols}
@@ -68,7 +71,7 @@ class ShapeGuards:
         return {symbol for expression in cache.values() for symbol in expression.free_symbols}
 
     def _fake(self, record: Record) -> Any:
-        """Its shape as it was at first, or a fake that has it."""
+        """Return an example with the first shape of an input: its first one, or a new fake."""
         if record.context is None or record.first is not None:
             return record.first or record.traced.example
         return fake_input(
@@ -96,8 +99,8 @@ class ShapeGuards:
         return helpers[0].exprs, helpers[1].exprs
 
     def _constant(self, records: list[Record], fakes: list[Any]) -> set[str]:
-        """The texts about sizes that were constant from the start, and that floats are numbers: who reads one guards
-        that it is finite."""
+        """The texts about sizes that were constant from the start, and that floats are numbers: who
+        reads one guards that it is finite."""
         floats = [record for record in records if isinstance(record.traced.example, torch.SymFloat)]
         return {f"not math.isnan({self._token_of(record.origin.source)})" for record in floats} | {
             f"{self._token_of(SizeSource(record.origin.source, kind, dim))} == {part}"

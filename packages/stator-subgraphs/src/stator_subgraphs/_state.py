@@ -1,5 +1,5 @@
-"""What the steps of building one graph share, and what it holds. `OutputGraph` owns it; all of
-it lives as long as one compilation."""
+"""The state shared by the steps of building one graph. `OutputGraph` owns it; all of it lives as
+long as one compilation."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode.errors import NOWHERE, InvalidUse, Unsupported
-from stator_variables import Journal, Traced
+from stator_variables import GraphValue, Journal
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
@@ -21,7 +21,8 @@ from stator_subgraphs._tracer import SubgraphTracer
 
 @attrs.frozen
 class Placed:
-    """Around an operation: a break in it is at the user's line. A class, since a generator costs more than the rest."""
+    """Around an operation: a break in it is at the user's line. A class, since a generator costs
+    more than the rest."""
 
     location: Location
 
@@ -40,16 +41,13 @@ class GraphState:
     journal: Journal
     root: SubgraphTracer
     current: SubgraphTracer
-    held: dict[str, Any] = attrs.field(
-        factory=dict
-    )  # modules and tensors that graphs refer to by name
-    keeps_history: bool = False  # autograd will be asked about values inside
-    stale: list[torch.Tensor] = attrs.field(
-        factory=list
-    )  # fakes with changes that a rollback took back
-    mode_undo: list[Callable[[], object]] = attrs.field(
-        factory=list
-    )  # sets the process back to where tracing began
+    # modules and tensors that graphs refer to by name
+    held: dict[str, Any] = attrs.field(factory=dict)
+    keeps_history: bool = False  # the history of values inside will be read
+    # fakes with changes that a rollback took back
+    stale: list[torch.Tensor] = attrs.field(factory=list)
+    # sets the process back to where tracing began
+    mode_undo: list[Callable[[], object]] = attrs.field(factory=list)
 
     @property
     def mode(self) -> FakeTensorMode:
@@ -91,15 +89,15 @@ class GraphState:
     def leave_last_mode(self) -> None:
         self.mode_undo.pop()()
 
-    def issue(self, node: fx.Node, example: Any) -> Traced:
+    def issue(self, node: fx.Node, example: Any) -> GraphValue:
         """The one traced value of a new node of the current graph."""
-        return self.current.remember(Traced(node, example))
+        return self.current.remember(GraphValue(node, example))
 
 
 # Values that a graph holds itself, under a name of its own.
 
 
-def hold(state: GraphState, hint: str, value: Any) -> Traced:
+def hold(state: GraphState, hint: str, value: Any) -> GraphValue:
     """A `get_attr` node of the current graph; one object keeps one name."""
     if not isinstance(value, torch.nn.Module | torch.Tensor):
         raise InvalidUse(f"a graph holds modules and tensors, not a {type(value).__name__}")

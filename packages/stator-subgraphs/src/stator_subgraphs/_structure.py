@@ -1,11 +1,12 @@
-"""Arguments and results: nested Python structures with traced values inside, seen as nodes and seen as examples."""
+"""Arguments and results: nested Python structures with traced values inside, seen as nodes and seen
+as examples."""
 
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from stator_bytecode.errors import InternalError, Unsupported
-from stator_variables import Traced
+from stator_variables import GraphValue
 from torch.fx.node import base_types
 
 from stator_subgraphs._symbol import SymbolicTypes, expression_of
@@ -34,11 +35,12 @@ LEAVES = frozenset(
 
 
 def rebuild(value: Any, leaf: Callable[[Any], Any]) -> Any:
-    """A copy of a nested structure, with `leaf` applied to what is not a tuple, list, dict or slice."""
+    """A copy of a nested structure, with `leaf` applied to what is not a tuple, list, dict or
+    slice."""
     kind = type(value)
     if kind in LEAVES:
         return value
-    if kind is Traced:
+    if kind is GraphValue:
         return leaf(value)
     if kind is slice:
         return slice(
@@ -70,7 +72,8 @@ def constant_argument(value: Any) -> Any:
 
 
 def _constant_number(value: Any) -> Any:
-    """A symbolic number may have turned out to be constant; one with symbols must come with the node that binds it."""
+    """A symbolic number may have turned out to be constant; one with symbols must come with the
+    node that binds it."""
     if expression_of(value) is not None:
         raise InternalError(f"the symbolic number {value} as an argument without its node")
     return value.node.pytype(value)

@@ -1,7 +1,9 @@
-"""Sums of symbols, which torch takes for such after a guard has put something else in their place.
+"""Sums of symbols, which torch mistakes for such after a guard has put something else in their
+place.
 
-A `SymNode` notes of itself that it is a sum of symbols; another symbol is then put among the parts of its expression,
-and nothing else is looked at. Once `s0 + s1 == 7` is known the expression is 7, which has no parts: `n + s2` was `s2`.
+A `SymNode` records that it is a sum of symbols; another symbol is then inserted into the parts of
+its expression without a further check. Once `s0 + s1 == 7` is known the expression is 7, which has
+no parts: `n + s2` was `s2`.
 """
 
 from collections.abc import Iterator

@@ -16,8 +16,9 @@ SymbolicTypes = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def expression_of(value: Any) -> sympy.Expr | None:
-    """The expression of a symbolic number that really has symbols. The ragged size of a jagged tensor has none: it
-    stands for the offsets, and is read from a tensor of the graph wherever it is needed."""
+    """The expression of a symbolic number that really has symbols. The ragged size of a jagged
+    tensor has none: it stands for the offsets, and is read from a tensor of the graph wherever it
+    is needed."""
     if not isinstance(value, SymbolicTypes) or value.node.is_nested_int():
         return None
     expression = value.node.expr
@@ -30,7 +31,8 @@ def is_symbol(expression: Any) -> bool:
 
 
 def sizes_of(tensor: torch.Tensor | FakeTensorMeta) -> Iterator[tuple[Any, Any, int]]:
-    """(value, kind, dimension) of each size, stride and the offset. Sizes first: they are what people recognise."""
+    """(value, kind, dimension) of each size, stride and the offset. Sizes first: they are what
+    people recognise."""
     yield from ((size, "size", i) for i, size in enumerate(tensor.size()))
     if isinstance(tensor, FakeTensorMeta) or tensor.layout is torch.strided:
         yield from ((stride, "stride", i) for i, stride in enumerate(tensor.stride()))
@@ -56,7 +58,8 @@ def symbols_of_any(example: Any) -> list[Symbol]:
 
 
 def readable_symbols(tensor: torch.Tensor, source: Source) -> dict[Symbol, Source]:
-    """The symbols that are a size, stride or offset of this tensor as such, with the source that reads them."""
+    """The symbols that are a size, stride or offset of this tensor as such, with the source that
+    reads them."""
     found: dict[Symbol, Source] = {}
     for part, kind, dim in sizes_of(tensor):
         expression = expression_of(part)
@@ -67,7 +70,8 @@ def readable_symbols(tensor: torch.Tensor, source: Source) -> dict[Symbol, Sourc
 
 @functools.lru_cache(256)
 def formula(expression: sympy.Expr, symbols: tuple[Symbol, ...]) -> Callable[..., Any]:
-    """A Python function of the values of the symbols. The same expression gives the same function."""
+    """A Python function of the values of the symbols. The same expression gives the same
+    function."""
     names = {symbol: sympy.Symbol(f"n{i}", integer=True) for i, symbol in enumerate(symbols)}
     text = PythonPrinter().doprint(expression.xreplace(names))
     made: Callable[..., Any] = eval(

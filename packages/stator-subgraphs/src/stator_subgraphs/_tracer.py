@@ -1,8 +1,9 @@
-"""One fx graph under construction: its placeholders, the symbols it binds, and what it takes from the graph around it.
+"""One fx graph under construction: its placeholders, the symbols it binds, and what it takes from
+the graph around it.
 
-A nested tracer is the body of a higher-order operator. A value of an outer tracer that is used inside becomes a
-placeholder of every tracer on the way, once each; so do the symbols in its shape. Explicit arguments come before what
-is lifted.
+A nested tracer is the body of a higher-order operator. A value of an outer tracer that is used
+inside becomes a placeholder of every tracer on the way, once each; so do the symbols in its shape.
+Explicit arguments come before what is lifted.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode.errors import InternalError, Unsupported
-from stator_variables import Journal, Traced
+from stator_variables import GraphValue, Journal
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import CallMethodKey, ConvertIntKey, DivideByKey
 from torch.utils import _pytree as pytree
@@ -35,10 +36,11 @@ KeyPath = tuple[Any, ...]
 
 @attrs.define(eq=False)
 class SubgraphTracer:
-    """Lives as long as the scope it traces; `graph` then belongs to the module made of it.
+    """The state of one graph under construction. It lives as long as the scope it traces; `graph`
+    then belongs to the module made of it.
 
-    Invariants: every node in `lifted` is of the parent's graph; every symbol of an example is in `symbols`, or is one
-    that `unbacked` says how to read from a node here.
+    Invariants: every node in `lifted` is of the parent's graph; every symbol of an example is in
+    `symbols`, or in `unbacked`, with the path to read it from a node here.
     """
 
     graph: fx.Graph
@@ -48,37 +50,33 @@ class SubgraphTracer:
     parent: SubgraphTracer | None = None
     placeholders: list[fx.Node] = attrs.field(factory=list)
     explicit: int = 0  # how many of the placeholders are explicit arguments
-    symbols: dict[Symbol, Traced] = attrs.field(factory=dict)
-    unbacked: dict[Symbol, tuple[Traced, KeyPath]] = attrs.field(factory=dict)
-    lifted: dict[fx.Node, Traced] = attrs.field(factory=dict)
-    outer: list[Traced] = attrs.field(
-        factory=list
-    )  # what was lifted, in the parent's terms, in order
-    values: dict[fx.Node, Traced] = attrs.field(factory=dict)  # the one traced value of each node
-    parts: dict[tuple[fx.Node, Any], Traced] = attrs.field(
-        factory=dict
-    )  # parts of results that were asked for
-    boxes: dict[fx.Node, Traced] = attrs.field(factory=dict)  # floats as tensors
+    symbols: dict[Symbol, GraphValue] = attrs.field(factory=dict)
+    unbacked: dict[Symbol, tuple[GraphValue, KeyPath]] = attrs.field(factory=dict)
+    lifted: dict[fx.Node, GraphValue] = attrs.field(factory=dict)
+    # what was lifted, in the parent's terms, in order
+    outer: list[GraphValue] = attrs.field(factory=list)
+    # the one traced value of each node
+    values: dict[fx.Node, GraphValue] = attrs.field(factory=dict)
+    # parts of results that were used
+    parts: dict[tuple[fx.Node, Any], GraphValue] = attrs.field(factory=dict)
+    boxes: dict[fx.Node, GraphValue] = attrs.field(factory=dict)  # floats as tensors
     effects: set[fx.Node] = attrs.field(factory=set)  # nodes seen to change something
     written: list[torch.Tensor] = attrs.field(factory=list)  # examples that were written to
     lasting: bool = False  # a write gave one from outside a history that nothing takes away again
-    births: dict[fx.Node, tuple[Any, Any]] = attrs.field(
-        factory=dict
-    )  # shapes of what cannot be made again
-    called: dict[fx.Node, SubgraphTracer] = attrs.field(
-        factory=dict
-    )  # operators that give what their body gives
+    # shapes of what cannot be made again
+    births: dict[fx.Node, tuple[Any, Any]] = attrs.field(factory=dict)
+    # operators that give what their body gives
+    called: dict[fx.Node, SubgraphTracer] = attrs.field(factory=dict)
     closed: bool = False  # the graph belongs to a module now
-    bodies: dict[fx.Graph, SubgraphTracer] = attrs.field(
-        factory=dict
-    )  # of graphs in here that were left, mine
-    given: dict[fx.Node, int] = attrs.field(
-        factory=dict
-    )  # what the operator gives of a body: position in its result
-    call: Traced | None = None  # the operator, in the parent, when it gives what this body gives
+    # of graphs in here that were left, mine
+    bodies: dict[fx.Graph, SubgraphTracer] = attrs.field(factory=dict)
+    # what the operator gives of a body: position in its result
+    given: dict[fx.Node, int] = attrs.field(factory=dict)
+    # the operator, in the parent, when it gives what this body gives
+    call: GraphValue | None = None
     function_stack: tuple[tuple[str, Any], ...] = ()  # the operators this body is inside of
 
-    # -- nodes ------------------------------------------------------------------------------------------------------
+    # -- nodes -------------------------------------------------------------------------------------
     def node(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> fx.Node:
         if self.closed:
             raise InternalError(f"the body {self.hint} was left, and something goes on in it")
@@ -86,7 +84,7 @@ class SubgraphTracer:
         self.journal.record(lambda: self._erase(node))
         return node
 
-    def remember(self, traced: Traced) -> Traced:
+    def remember(self, traced: GraphValue) -> GraphValue:
         self.values[traced.node] = traced
         return traced
 
@@ -96,21 +94,20 @@ class SubgraphTracer:
         if not self.closed:
             self.graph.erase_node(node)
 
-    def placeholder(self, hint: str, example: Any, *, explicit: bool = False) -> Traced:
+    def placeholder(self, hint: str, example: Any, *, explicit: bool = False) -> GraphValue:
         """A new placeholder, after those of its kind and before every other node."""
         position = self.explicit if explicit else len(self.placeholders)
         node = self.graph.create_node(
             "placeholder", _identifier(hint), (), {}, type_expr=_annotation(example)
         )
-        node.target = (
-            node.name
-        )  # the parameter of the generated function: hints may repeat, names do not
+        # the parameter of the generated function: hints may repeat, names do not
+        node.target = node.name
         self._move(node, position)
         node.meta["example_value"] = example
         self.placeholders.insert(position, node)
         self.explicit += explicit
         self.journal.record(lambda: self._drop_placeholder(node, explicit))
-        traced = self.remember(Traced(node, example))
+        traced = self.remember(GraphValue(node, example))
         self.note_symbol(traced)
         return traced
 
@@ -132,23 +129,25 @@ class SubgraphTracer:
             self.explicit -= explicit
         self._erase(node)
 
-    # -- symbols ----------------------------------------------------------------------------------------------------
-    def note_symbol(self, traced: Traced) -> None:
-        """If the value is a symbol as such, this is where it is read from here on."""
+    # -- symbols -----------------------------------------------------------------------------------
+    def note_symbol(self, traced: GraphValue) -> None:
+        """Bind the symbol, if the value is one as such, to be read from here on."""
         if (symbol := _plain_symbol(traced.example)) is not None and symbol not in self.symbols:
             self.bind(symbol, traced)
 
-    def bind(self, symbol: Symbol, traced: Traced) -> None:
-        """From here on `symbol` is read from this node."""
+    def bind(self, symbol: Symbol, traced: GraphValue) -> None:
+        """Make `symbol` be read from this node from now on."""
         self.journal.put(self.symbols, symbol, traced)
 
-    def bind_unbacked(self, bindings: dict[Symbol, KeyPath], producer: Traced) -> None:
-        """Symbols that an operator just made up; a node that reads one is only added when something asks for it."""
+    def bind_unbacked(self, bindings: dict[Symbol, KeyPath], producer: GraphValue) -> None:
+        """Record symbols that an operator made; a node that reads one is only added on its first
+        use."""
         for symbol, path in bindings.items():
             self.journal.put(self.unbacked, symbol, (producer, path))
 
-    def symbol(self, symbol: Symbol) -> Traced | None:
-        """A value of this graph that equals `symbol`, lifted if need be; None when no graph around binds it."""
+    def symbol(self, symbol: Symbol) -> GraphValue | None:
+        """A value of this graph that equals `symbol`, lifted if need be; None when no graph around
+        binds it."""
         if symbol in self.symbols:
             return self.symbols[symbol]
         if symbol in self.unbacked:
@@ -156,32 +155,33 @@ class SubgraphTracer:
         outer = None if self.parent is None else self.parent.symbol(symbol)
         return None if outer is None else self.local(outer)
 
-    def _read_unbacked(self, symbol: Symbol) -> Traced:
+    def _read_unbacked(self, symbol: Symbol) -> GraphValue:
         traced, path = self.unbacked[symbol]
         for key in path:
             traced = self._step(traced, key)
         if _plain_symbol(traced.example) is None:  # made of a bool
             traced.node.meta["example_value"] = number = number_for(self.world.env, symbol)
-            traced = self.remember(Traced(traced.node, number))
+            traced = self.remember(GraphValue(traced.node, number))
         self.bind(symbol, traced)
         return traced
 
-    def _step(self, traced: Traced, key: Any) -> Traced:
-        """One key of a path that torch reports: how to get nearer to a symbol that an operator made up."""
+    def _step(self, traced: GraphValue, key: Any) -> GraphValue:
+        """One key of a path that torch reports: how to get nearer to a symbol that an operator made
+        up."""
         value = key.get(traced.example)
         if isinstance(key, CallMethodKey):
             return self._known("call_method", key.name, (traced.node,), value)
         function, rest = _read_by(key)
         return self._known("call_function", function, (traced.node, *rest), value)
 
-    def _known(self, op: str, target: Any, args: tuple[Any, ...], example: Any) -> Traced:
+    def _known(self, op: str, target: Any, args: tuple[Any, ...], example: Any) -> GraphValue:
         """A node of which it is known what it gives."""
         node = self.node(op, target, args, {})
         node.meta["example_value"] = example
-        return self.remember(Traced(node, example))
+        return self.remember(GraphValue(node, example))
 
-    # -- values of the graphs around --------------------------------------------------------------------------------
-    def local(self, traced: Traced) -> Traced:
+    # -- values of the graphs around ---------------------------------------------------------------
+    def local(self, traced: GraphValue) -> GraphValue:
         """`traced` as a value of this graph: itself, or the placeholder it is lifted to."""
         graph = traced.node.graph
         if graph is self.graph:
@@ -194,10 +194,10 @@ class SubgraphTracer:
         found = self.lifted.get(outer.node) or self._bound(outer.example)
         return found if found is not None else self._lift(outer)
 
-    def _bound(self, example: Any) -> Traced | None:
+    def _bound(self, example: Any) -> GraphValue | None:
         return None if (symbol := _plain_symbol(example)) is None else self.symbols.get(symbol)
 
-    def _lift(self, outer: Traced) -> Traced:
+    def _lift(self, outer: GraphValue) -> GraphValue:
         if outer.node.op == "get_attr":
             return self._copy_attribute(outer)
         if isinstance(outer.example, torch.SymFloat):
@@ -210,12 +210,11 @@ class SubgraphTracer:
         traced = self.placeholder(outer.node.name, outer.example)
         self.adopt(outer, traced)
         self.outer.append(outer)
-        self.journal.record(
-            lambda: self.closed or self.outer.pop()
-        )  # what a closed one did not use is dropped
+        # what a closed one did not use is dropped
+        self.journal.record(lambda: self.closed or self.outer.pop())
         return traced
 
-    def _lift_float(self, outer: Traced) -> Traced:
+    def _lift_float(self, outer: GraphValue) -> GraphValue:
         """Most operators take no floats: it goes in as a tensor, and is read in here."""
         assert self.parent is not None
         box = self.local(self.parent.box(outer))
@@ -224,7 +223,7 @@ class SubgraphTracer:
         self.adopt(outer, traced)
         return traced
 
-    def _lift_bool(self, outer: Traced) -> Traced:
+    def _lift_bool(self, outer: GraphValue) -> GraphValue:
         """Likewise, as an int."""
         assert self.parent is not None
         number = _CHOICE(outer.example, 1, 0)
@@ -234,8 +233,9 @@ class SubgraphTracer:
         self.adopt(outer, traced)
         return traced
 
-    def box(self, number: Traced) -> Traced:
-        """A float of this graph as a tensor without dimensions. Compilers follow floats through arithmetic alone."""
+    def box(self, number: GraphValue) -> GraphValue:
+        """A float of this graph as a tensor without dimensions. Compilers follow floats through
+        arithmetic alone."""
         if number.node not in self.boxes:
             with self.world.mode:
                 one = torch.ones((), dtype=torch.float64, device="cpu")
@@ -250,14 +250,14 @@ class SubgraphTracer:
             )
         return self.boxes[number.node]
 
-    def note_box(self, number: Traced, tensor: Traced) -> None:
-        """This tensor, which nothing writes to, holds the float."""
+    def note_box(self, number: GraphValue, tensor: GraphValue) -> None:
+        """Record that this tensor, which nothing writes to, holds the float."""
         self.journal.put(self.boxes, number.node, tensor)
 
     def _derived(
-        self, source: Traced, op: str, target: Any, args: tuple[Any, ...], example: Any
-    ) -> Traced:
-        """A node that the program did not ask for, on the line of another."""
+        self, source: GraphValue, op: str, target: Any, args: tuple[Any, ...], example: Any
+    ) -> GraphValue:
+        """Add a node that the program does not have, on the line of another."""
         traced = self._known(op, target, args, example)
         traced.node.meta.update(
             {name: source.node.meta[name] for name in _PLACE if name in source.node.meta}
@@ -265,15 +265,15 @@ class SubgraphTracer:
         self.note_symbol(traced)
         return traced
 
-    def _copy_attribute(self, outer: Traced) -> Traced:
-        """What the graph itself holds needs no input: each module that needs it holds it."""
+    def _copy_attribute(self, outer: GraphValue) -> GraphValue:
+        """Copy an attribute, which needs no input: each module that uses it has it."""
         node = self.node("get_attr", outer.node.target, (), {})
         node.meta.update(outer.node.meta)
-        traced = self.remember(Traced(node, outer.example))
+        traced = self.remember(GraphValue(node, outer.example))
         self.adopt(outer, traced)
         return traced
 
-    # -- a body that was left -----------------------------------------------------------------------------------------
+    # -- a body that was left ----------------------------------------------------------------------
     def leave(self, given: Sequence[Any]) -> None:
         """The graph around goes on; `given` are the results of the body, traced or constant."""
         assert self.parent is not None
@@ -281,13 +281,13 @@ class SubgraphTracer:
         self.given = {
             value.node: index
             for index, value in reversed(list(enumerate(given)))
-            if type(value) is Traced
+            if type(value) is GraphValue
         }
         for graph in (self.graph, *self.bodies):
             self.journal.put(self.parent.bodies, graph, self)
 
-    def outer_of(self, traced: Traced) -> Traced | None:
-        """What the graph around knows a value of this one by, if it is not computed here."""
+    def outer_of(self, traced: GraphValue) -> GraphValue | None:
+        """Return the outer graph's value for a value of this one, if it is not computed here."""
         assert self.parent is not None
         if isinstance(traced.example, torch.SymInt) and not symbols_of(traced.example):
             # What needed it to be the same in every call has guarded it.
@@ -303,12 +303,13 @@ class SubgraphTracer:
             None,
         )
 
-    def computes(self, traced: Traced) -> bool:
-        """Whether it is made by a node here, and the graph around does not know it."""
+    def computes(self, traced: GraphValue) -> bool:
+        """Return True if a node here makes the value, and the outer graph does not have it."""
         return traced.node.graph is self.graph and self.outer_of(traced) is None
 
-    def seen_outside(self, traced: Traced) -> Traced:
-        """A value of this body, for the graph around: what it was lifted from, or a part of what the operator gives."""
+    def seen_outside(self, traced: GraphValue) -> GraphValue:
+        """A value of this body, for the graph around: what it was lifted from, or a part of what
+        the operator gives."""
         if (outer := self.outer_of(traced)) is not None:
             return outer
         if self.call is None or self.parent is None:
@@ -321,7 +322,7 @@ class SubgraphTracer:
             )
         return self.parent.part(self.call, index)
 
-    def part(self, traced: Traced, index: Any) -> Traced:
+    def part(self, traced: GraphValue, index: Any) -> GraphValue:
         """A `getitem` node for part of a result; the example is at hand, so nothing runs."""
         local = self.local(traced)
         key = (local.node, index)
@@ -337,8 +338,8 @@ class SubgraphTracer:
                 ]
         return found
 
-    def adopt(self, outer: Traced, inner: Traced) -> None:
-        """From here on `outer` is known by `inner` in this graph."""
+    def adopt(self, outer: GraphValue, inner: GraphValue) -> None:
+        """Represent `outer` by `inner` in this graph from now on."""
         if outer.node not in self.lifted:
             self.journal.put(self.lifted, outer.node, inner)
 
@@ -355,7 +356,8 @@ def _identifier(hint: str) -> str:
 
 
 def _plain_symbol(example: Any) -> Symbol | None:
-    """The symbol that a number is, as such; None for a number computed from symbols, and for everything else."""
+    """The symbol that a number is, as such; None for a number computed from symbols, and for
+    everything else."""
     expression = expression_of(example)
     return expression if is_symbol(expression) else None
 

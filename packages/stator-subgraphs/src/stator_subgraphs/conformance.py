@@ -1,11 +1,13 @@
-"""What a `GraphRecorder` must do: derive from `GraphRecorderConformance`, override `make_recorder`, run pytest.
+"""The conformance kit of a `GraphRecorder`: derive from `GraphRecorderConformance`, override
+`make_recorder`, run pytest.
 
     class TestMine(GraphRecorderConformance):
         @pytest.fixture
         def make_recorder(self):
-            return MyRecorder            # called with a `Places`
+            return MyRecorder            # called with a `TraceLocations`
 
-A recorder also needs `finish(outputs)`, giving something with `module` and `inputs` like a `CapturedGraph`.
+A recorder also needs `finish(outputs)`, returning an object with `module` and `inputs` like a
+`CapturedGraph`.
 """
 
 import random
@@ -16,26 +18,26 @@ import pytest
 import torch
 from stator_bytecode.conformance import Conformance
 from stator_bytecode.errors import SourceSpan, Unsupported
-from stator_variables import Place, Places
+from stator_variables import TraceLocation, TraceLocations
 
 from stator_subgraphs._mutation import storage_of
-from stator_subgraphs.testing import Driver, FixedPlaces
+from stator_subgraphs.testing import Driver, FixedLocations
 
-__all__ = ["Conformance", "Driver", "FixedPlaces", "GraphRecorderConformance"]
+__all__ = ["Conformance", "Driver", "FixedLocations", "GraphRecorderConformance"]
 
 
 class GraphRecorderConformance(Conformance):
-    """What trackers rely on. Every graph is run, and compared with the plain calls."""
+    """The requirements of trackers. Every graph is run, and compared with the plain calls."""
 
     @pytest.fixture
-    def make_recorder(self) -> Callable[[Places], Any]:
+    def make_recorder(self) -> Callable[[TraceLocations], Any]:
         raise NotImplementedError("override the fixture `make_recorder`")
 
     @pytest.fixture
-    def driver(self, make_recorder: Callable[[Places], Any]) -> Driver:
-        return Driver(make_recorder(FixedPlaces()))
+    def driver(self, make_recorder: Callable[[TraceLocations], Any]) -> Driver:
+        return Driver(make_recorder(FixedLocations()))
 
-    # -- inputs -----------------------------------------------------------------------------------------------------
+    # -- inputs ------------------------------------------------------------------------------------
     def test_one_tensor_is_one_input(self, driver: Driver) -> None:
         x = torch.ones(3)
         first, second = driver.input("x", x), driver.input("same", x)
@@ -81,7 +83,7 @@ class GraphRecorderConformance(Conformance):
             "x"
         ]
 
-    # -- calls ------------------------------------------------------------------------------------------------------
+    # -- calls -------------------------------------------------------------------------------------
     def test_functions_methods_and_operators_run(self, driver: Driver) -> None:
         x = driver.input("x", torch.arange(6.0).view(2, 3))
         y = driver.call("reshape", driver.call(torch.sin, x), (3, -1))
@@ -126,7 +128,7 @@ class GraphRecorderConformance(Conformance):
         y = driver.call(torch.mul, driver.input("x", torch.ones(3)), held)
         assert driver.run(driver.finish(y))[0].tolist() == [2.0, 2.0, 2.0]
 
-    # -- errors -----------------------------------------------------------------------------------------------------
+    # -- errors ------------------------------------------------------------------------------------
     def test_the_error_of_an_operator_is_a_break(self, driver: Driver) -> None:
         x = driver.input("x", torch.ones(2, 3))
         with pytest.raises(Unsupported, match=r"cannot be multiplied|same reduction dim"):
@@ -138,7 +140,7 @@ class GraphRecorderConformance(Conformance):
             driver.call(bool, driver.input("x", torch.ones(1)))
         assert caught.value.where.line == 1
 
-    # -- the process ------------------------------------------------------------------------------------------------
+    # -- the process -------------------------------------------------------------------------------
     def test_random_streams_are_untouched(self, driver: Driver) -> None:
         x = driver.input("x", torch.ones(3))
         before = random.getstate(), torch.get_rng_state()
@@ -155,7 +157,7 @@ class GraphRecorderConformance(Conformance):
         assert not y.example.requires_grad
         assert torch.is_grad_enabled()
 
-    # -- taking back ------------------------------------------------------------------------------------------------
+    # -- taking back -------------------------------------------------------------------------------
     def test_a_rollback_leaves_no_trace_in_the_graph(self, driver: Driver) -> None:
         y = driver.call(torch.neg, driver.input("x", torch.ones(3)))
         mark = driver.recorder.mark()
@@ -192,12 +194,16 @@ class GraphRecorderConformance(Conformance):
         driver.recorder.rollback(mark)
         assert torch.is_grad_enabled()
 
-    # -- metadata ---------------------------------------------------------------------------------------------------
-    def test_a_node_says_where_it_is_from(self, make_recorder: Callable[[Places], Any]) -> None:
+    # -- metadata ----------------------------------------------------------------------------------
+    def test_a_node_says_where_it_is_from(
+        self, make_recorder: Callable[[TraceLocations], Any]
+    ) -> None:
         inner, outer = SourceSpan("program.py", "g", 7), SourceSpan("program.py", "f", 3)
         driver = Driver(
             make_recorder(
-                FixedPlaces(Place((outer, inner), (("key", "layers.0", torch.nn.Linear),)))
+                FixedLocations(
+                    TraceLocation((outer, inner), (("key", "layers.0", torch.nn.Linear),))
+                )
             )
         )
         node = driver.call(torch.neg, driver.input("x", torch.ones(1))).node

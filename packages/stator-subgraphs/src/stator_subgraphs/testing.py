@@ -1,6 +1,6 @@
 """Stand-ins for the layers above, for trying a graph recorder by hand. They need no test runner.
 
-graph = OutputGraph(FixedPlaces())
+graph = OutputGraph(FixedLocations())
 driver = Driver(graph)
 captured = driver.finish(driver.call(torch.sin, driver.input("x", torch.ones(3))))
 """
@@ -12,24 +12,26 @@ import attrs
 import torch
 from stator_bytecode.errors import SourceSpan
 from stator_guards import ParameterSource
-from stator_variables import Dim, Place, Traced
+from stator_variables import Dim, GraphValue, TraceLocation
 
 from stator_subgraphs._check import check_graph
 
-__all__ = ["Driver", "FixedPlaces"]
+__all__ = ["Driver", "FixedLocations"]
 
 
 @attrs.define
-class FixedPlaces:
+class FixedLocations:
     """A program position that stays on one line until `at` changes it."""
 
-    place: Place = attrs.field(factory=lambda: Place((SourceSpan("program.py", "f", 1),), ()))
+    place: TraceLocation = attrs.field(
+        factory=lambda: TraceLocation((SourceSpan("program.py", "f", 1),), ())
+    )
 
-    def current(self) -> Place:
+    def current(self) -> TraceLocation:
         return self.place
 
     def at(self, line: int, function: str = "f") -> None:
-        self.place = Place((SourceSpan("program.py", function, line),), self.place.modules)
+        self.place = TraceLocation((SourceSpan("program.py", function, line),), self.place.modules)
 
 
 @attrs.define(eq=False)
@@ -39,7 +41,7 @@ class Driver:
     recorder: Any
     values: dict[str, Any] = attrs.field(factory=dict)
 
-    def input(self, name: str, value: Any, *kinds: str) -> Traced:
+    def input(self, name: str, value: Any, *kinds: str) -> GraphValue:
         """Add a parameter of the program. `kinds` of its dimensions default to static."""
         self.values[name] = value
         if not isinstance(value, torch.Tensor):
@@ -47,14 +49,14 @@ class Driver:
         dims = [Dim(kind) for kind in kinds] + [Dim()] * (value.dim() - len(kinds))
         return self.traced(self.recorder.tensor_input(ParameterSource(name), value, dims, name))
 
-    def call(self, target: Any, *args: Any, **kwargs: Any) -> Traced:
+    def call(self, target: Any, *args: Any, **kwargs: Any) -> GraphValue:
         return self.traced(self.recorder.call(target, args, kwargs))
 
-    def traced(self, value: Any) -> Traced:
-        assert isinstance(value, Traced)
+    def traced(self, value: Any) -> GraphValue:
+        assert isinstance(value, GraphValue)
         return value
 
-    def finish(self, *outputs: Traced) -> Any:
+    def finish(self, *outputs: GraphValue) -> Any:
         """Return the finished graph, after checking that it has no faults."""
         captured = self.recorder.finish(outputs)
         faults = check_graph(captured.module)
@@ -62,7 +64,8 @@ class Driver:
         return captured
 
     def arguments(self, captured: Any, **values: Any) -> list[Any]:
-        """Read the inputs of the graph from their sources, with `values` replacing recorded ones."""
+        """Read the inputs of the graph from their sources, with `values` replacing recorded
+        ones."""
         state = {**self.values, **values}
         return [_loaded(item, item.source.evaluate(state)) for item in captured.inputs]
 

@@ -73,9 +73,9 @@ from stator_variables._trace._graph import (
     BodyRecorder,
     Dim,
     GraphRecorder,
-    Place,
-    Places,
-    Traced,
+    GraphValue,
+    TraceLocation,
+    TraceLocations,
 )
 from stator_variables._trace._journal import Journal
 from stator_variables._trace._policy import Policy, Stop
@@ -85,13 +85,13 @@ from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
 __all__ = [
     "DEFAULT_HANDLERS",
     "Journal",
-    "Place",
-    "Places",
     "Policy",
     "Space",
     "StandardSpace",
     "Stop",
     "SymbolicDomain",
+    "TraceLocation",
+    "TraceLocations",
 ]
 __all__ += ["REPLACEABLE", "filtered", "globals_tracker", "restore_modes"]
 __all__ += ["STATE_SETTERS", "Setter", "give_warning", "sets_state_of_kernels"]
@@ -118,7 +118,7 @@ __all__ += ["UNTOLD", "history_of", "is_new_in_each_call", "real_of", "source_of
 # streams of random numbers
 __all__ += ["Step", "is_drawn", "lines_of", "saved_stream"]
 # what a trace becomes
-__all__ += ["Dim", "GraphRecorder", "Traced", "from_traced", "record"]
+__all__ += ["Dim", "GraphRecorder", "GraphValue", "from_traced", "record"]
 __all__ += ["Emitter", "ObjectRecipe", "RaisedBefore", "StaysInGraph", "StillRunning"]
 __all__ += [
     "Answered",

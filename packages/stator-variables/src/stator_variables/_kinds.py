@@ -25,7 +25,7 @@ from stator_variables._container_kinds import (
     TupleTracker,
     ViewTracker,
 )
-from stator_variables._trace._graph import Traced
+from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import MISSING, VariableTracker
 
 __all__ = [
@@ -57,8 +57,9 @@ class ConstantTracker(VariableTracker):
 
 class TensorTracker(VariableTracker):
     """A tensor: the node that computes it and the fake tensor that it evaluates to. `grad` and `data`: what was set as
-    such, a tracker and a Traced. `history`: the `grad_fn` that the fake of an existing one began with. `is_new`: a leaf
-    that the region makes; `connected`: its data, these with its history, and the number of writes to them by then."""
+    such, a tracker and a GraphValue. `history`: the `grad_fn` that the fake of an existing one began with.
+    `is_new`: a leaf that the region makes; `connected`: its data, these with its history, and the number of
+    writes to them by then."""
 
     history: Any = None
     is_late = False  # read after the graph: see `_streams`
@@ -67,14 +68,14 @@ class TensorTracker(VariableTracker):
     hooked: Any = None  # what the Machine saved ahead of a hook: a compiled graph may not use it from there on
     node: Any = None  # a tracker of its autograd node, where the program may look at that
     is_new: bool = False
-    connected: tuple[Traced, Traced, int] | None = None
+    connected: tuple[GraphValue, GraphValue, int] | None = None
 
-    def __init__(self, traced: Traced, cls: type) -> None:
+    def __init__(self, traced: GraphValue, cls: type) -> None:
         self.before = traced
         self.cls = cls
 
     @property
-    def traced(self) -> Traced:
+    def traced(self) -> GraphValue:
         if (
             self.hooked is not None
             and self.before.example.requires_grad
@@ -92,7 +93,7 @@ class TensorTracker(VariableTracker):
         return self.shown
 
     @property
-    def shown(self) -> Traced:
+    def shown(self) -> GraphValue:
         """What it looks like. Of replaced data no node has the history, too, so that autograd must not see this."""
         return self.before if self.data is MISSING else self.data
 
@@ -140,7 +141,7 @@ class NumberTracker(VariableTracker):
     is_late = False  # read after the graph: see `_streams`
     is_address: bool = False  # of memory: it must not become a constant
 
-    def __init__(self, traced: Traced, cls: type) -> None:
+    def __init__(self, traced: GraphValue, cls: type) -> None:
         self.traced = traced
         self.cls = cls
         self.steps = 0  # how many operations gave it, since its expression was measured
@@ -453,7 +454,10 @@ class GraphFunction(VariableTracker):
     cls = types.FunctionType
 
     def __init__(
-        self, traced: Traced, handler: Callable[[Any, list[Any], dict[str, Any]], Any], begun: Any
+        self,
+        traced: GraphValue,
+        handler: Callable[[Any, list[Any], dict[str, Any]], Any],
+        begun: Any,
     ) -> None:
         self.traced = traced
         self.handler = handler

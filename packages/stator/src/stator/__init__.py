@@ -1,4 +1,5 @@
-"""Graph capture for PyTorch: the same answer as Python, breaks that cost one break, generated code you can read."""
+"""Graph capture for PyTorch: the same answer as Python, breaks that cost one break, generated code
+you can read."""
 
 from stator_backends import list_backends, register_backend
 

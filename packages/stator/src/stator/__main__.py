@@ -1,4 +1,5 @@
-"""`python -m stator`: versions and backends. `python -m stator report script.py`: run it, say what was compiled."""
+"""`python -m stator`: versions and backends. `python -m stator report script.py`: run a script and
+report what was compiled."""
 
 import argparse
 import importlib.metadata

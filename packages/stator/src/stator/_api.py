@@ -1,4 +1,5 @@
-"""`stator.compile` and `stator.compile_in_place`: what to compile comes first, how is said by keywords."""
+"""`stator.compile` and `stator.compile_in_place`: the subject first, everything else as
+keywords."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, TypeVar, Unpack, overload
@@ -49,12 +50,12 @@ def compile(
 ) -> Any:
     """Compile a function, a method, a module or another callable; without one, a decorator.
 
-    The parameters mean what they mean to `torch.compile`. `options` may hold `recompile_limit`, `fallback`, `oracle`
-    and `break_everywhere` of ours; the rest is the backend's. `stack` replaces layers. A class is changed in place:
-    calls of its instances are compiled. Generator and coroutine functions run plainly, and so do
-    disabled ones; with `TORCH_COMPILE_DISABLE=1` in the environment every function does.
-    Raises InvalidUse, UnknownBackend, InvalidOption; Unsupported on a call under `fullgraph`; BackendFailed when the
-    backend raises.
+    The parameters mean what they mean to `torch.compile`. `options` may hold `recompile_limit`,
+    `fallback`, `oracle` and `break_everywhere` of ours; the rest is the backend's. `stack` replaces
+    layers. A class is changed in place: calls of its instances are compiled. Generator and
+    coroutine functions run plainly, and so do disabled ones; with `TORCH_COMPILE_DISABLE=1` in the
+    environment every function does. Raises InvalidUse, UnknownBackend, InvalidOption; Unsupported
+    on a call under `fullgraph`; BackendFailed when the backend raises.
     """
     made = make_options(backend, fullgraph, dynamic, mode, options, stack, recompile_limit)
     if model is None:
@@ -80,10 +81,11 @@ def compile_in_place(
     recompile_limit: int | None = None,
     stack: Stack | None = None,
 ) -> M:
-    """Compile a module without making another object, as `torch.nn.Module.compile` does: `module(...)` runs compiled.
+    """Compile a module without making another object, as `torch.nn.Module.compile` does:
+    `module(...)` runs compiled.
 
-    Gives the module back. Copies of it, pickled or not, run plainly. Compiled code that calls it goes on inside it.
-    Compiling in place again replaces what was compiled before.
+    Gives the module back. Copies of it, pickled or not, run plainly. Compiled code that calls it
+    goes on inside it. Compiling in place again replaces what was compiled before.
     """
     if not isinstance(module, torch.nn.Module):
         raise InvalidUse(

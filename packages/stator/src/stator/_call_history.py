@@ -1,16 +1,20 @@
-"""Calls that are not worth tracing: the function broke repeatedly, and no graph gained an operation from it.
+"""Calls that are not worth tracing: the function broke repeatedly, and no graph gained an operation
+from it.
 
-The evidence is counted per call site (caller, instruction, callee), while tracing and in the first runs of an entry:
+The evidence is counted per call site (caller, instruction, callee), while tracing and in the first
+runs of an entry:
 
-- `contributing`: an operator of a graph was recorded in the function, or below it. Such a call is always traced.
+- `contributing`: an operator of a graph was recorded in the function, or below it. Such a call is
+  always traced.
 - `breaks`: traces that broke in the function or below it.
-- `ends`: times that it came to its end after a break. One that broke four times, and came to its end twice without an
-  operator, is called natively from then on; so is what is left of it where it is under way (`stator_bytecode.Rest`).
-- One that breaks many times before its first end is finished natively at once, if none of its locals is a tensor or
-  a module: drawing a figure breaks a thousand times.
+- `ends`: times that it came to its end after a break. One that broke four times, and came to its
+  end twice without an operator, is called natively from then on; so is what is left of it where it
+  is under way (`stator_bytecode.InnermostFrames`).
+- One that breaks many times before its first end is finished natively at once, if none of its
+  locals is a tensor or a module: drawing a figure breaks a thousand times.
 
-Time plays no part, so equal programs are compiled equally. Other code in the place of caller or callee is another
-call site, whose count begins at zero.
+Time plays no part, so equal programs are compiled equally. Other code in the place of caller or
+callee is another call site, whose count begins at zero.
 """
 
 from __future__ import annotations
@@ -43,7 +47,8 @@ class CallEvidence:
 
 
 def visible_calls(frames: Sequence[Any]) -> list[tuple[int, CallSite]]:
-    """Return the number of each called frame and its call site; app-level frames stand for C and have none."""
+    """Return the number of each called frame and its call site; app-level frames stand for C and
+    have none."""
     numbered = enumerate(call_sites(frames), 1)
     return [
         (depth, site)
@@ -70,7 +75,8 @@ class CallsUnderWay:
 
 @attrs.define(eq=False)
 class CallHistory:
-    """The calls of one region. `native` is replaced, never changed: a trace keeps the one that it began with."""
+    """The calls of one region. `native` is replaced, never changed: a trace keeps the one that it
+    began with."""
 
     native: frozenset[CallSite] = frozenset()
     contributing: set[CallSite] = attrs.field(factory=set)
@@ -124,7 +130,8 @@ def _is_of_torch(value: Any) -> bool:
 
 @attrs.define(eq=False)
 class FirstRuns:
-    """Takes the place of `entry.run` until the calls that end in the entry have ended often enough to decide."""
+    """Takes the place of `entry.run` until the calls that end in the entry have ended often enough
+    to decide."""
 
     entry: Entry
     run: Callable[..., Any]

@@ -1,4 +1,4 @@
-"""What users put into their own code: `graph_break`, `disable`, `is_compiling`; and `reset`."""
+"""Functions for use in the user's code: `graph_break`, `disable`, `is_compiling`; and `reset`."""
 
 import functools
 import inspect
@@ -33,7 +33,8 @@ def disable(subject: T) -> T: ...
 
 
 def disable(subject: Any = None) -> Any:
-    """Let a function run without being compiled; compiled code that calls it breaks there. Usable as a decorator.
+    """Let a function run without being compiled; compiled code that calls it breaks there. Usable
+    as a decorator.
 
     A class: the calls of its instances. A module: its own calls; it stays the object it is.
     """
@@ -83,8 +84,10 @@ def python_call(cls: type) -> Any:
 
 
 def call_name(cls: type) -> str | None:
-    """What to replace on a class, so that calls of its instances run something else: of a module's, `_call_impl`, which
-    runs hooks and `forward`."""
+    """Return the attribute of a class to replace so that calls of its instances run something else.
+
+    For a module it is `_call_impl`, which runs hooks and `forward`.
+    """
     call = python_call(cls)
     return (
         None if call is None else "_call_impl" if call is torch.nn.Module.__call__ else "__call__"
@@ -92,9 +95,9 @@ def call_name(cls: type) -> str | None:
 
 
 def is_disabled(fn: Any) -> bool:
-    """Return True if a mark says that `fn` must not be compiled: ours, or one that users of torch put.
+    """Return True if `fn` is marked as not to be compiled, by stator or by torch.
 
-    No code of the program runs: a `__getattr__` may do anything.
+    Runs no code of the program: a `__getattr__` may do anything.
     """
     if isinstance(fn, types.MethodType):
         fn = fn.__func__
@@ -103,7 +106,8 @@ def is_disabled(fn: Any) -> bool:
 
 
 def is_compiling() -> bool:
-    """Whether this code is being captured, by stator or by torch.compile. False when it runs plainly."""
+    """Return True if this code is being captured, by stator or by torch.compile; False if it runs
+    eagerly."""
     return bool(torch.compiler.is_compiling())
 
 

@@ -1,12 +1,17 @@
-"""What a function can reach, as copies for as long as a block lasts: a run in there leaves nothing behind.
+"""Copies of everything that a function can reach, for the duration of a block: a run inside it
+leaves nothing behind.
 
-    world = CopiedWorld(fn, (x, seen))    copies of the arguments, of globals that are named, of cells, of what classes
-    with world.installed():               and functions of the program hold; what is shared among these stays shared
-        fn(*world.state)                  every name is bound to its copy: no object from outside is written
-    world.left                            what the names were bound to at the end of the block; now they are as before
+    world = CopiedWorld(fn, (x, seen))    copies of the arguments, of the globals that are named,
+                                          of cells, of what classes and functions of the program
+                                          hold; what these share stays shared
+    with world.installed():
+        fn(*world.state)                  every name is bound to its copy: no object from outside
+                                          is written
+    world.left                            the values of the names at the end of the block, which
+                                          are bound as before now
 
-Code of libraries is not followed. What has no faithful copy (a generator, a file, what a cached function holds) would
-be used up or written: that raises `CannotCopy`.
+Code of libraries is not followed. An object without a faithful copy (a generator, a file, what a
+cached function holds) would be used up or written: it raises `CannotCopy`.
 """
 
 from __future__ import annotations
@@ -29,7 +34,7 @@ import attrs
 import torch
 from stator_variables import UNTOLD, history_of
 
-from stator._compared import ATOMS, Comparison, parts
+from stator._comparison import ATOMS, Comparison, parts
 from stator._wrapper import original_of
 
 _HOLDERS_OF_FUNCTIONS = (staticmethod, classmethod, property, functools.partial, MethodType)
@@ -53,8 +58,9 @@ class CannotCopy(Exception):
 
 
 @attrs.define(eq=False)
-class Names:
-    """Names of one owner: a namespace, a class, a cell, or a function (its defaults). `wanted`: these only."""
+class OwnedNames:
+    """The names of one owner: a namespace, a class, a cell, or a function (its defaults). `wanted`
+    restricts them."""
 
     owner: Any
     label: str
@@ -89,7 +95,7 @@ class Names:
     def _bind(self, name: str, value: Any) -> None:
         if isinstance(self.owner, dict):
             self.owner[name] = value
-        else:  # a metaclass is not asked
+        else:  # without `__setattr__` of a metaclass
             (type.__setattr__ if isinstance(self.owner, type) else setattr)(self.owner, name, value)
 
     def _delete(self, name: str) -> None:
@@ -100,7 +106,8 @@ class Names:
 
 
 def _is_of_the_class(name: str) -> bool:
-    """What metaclasses keep for themselves, `__slots__` or an Enum's `_member_map_`."""
+    """Return True for a name that a metaclass maintains: `__slots__`, or `_member_map_` of an
+    Enum."""
     return name.startswith("_") and (name.endswith("_") or name == "_abc_impl")
 
 
@@ -117,7 +124,7 @@ class CopiedWorld:
     fn: FunctionType
     arguments: tuple[Any, ...]
     state: tuple[Any, ...] = attrs.field(init=False)
-    places: list[Names] = attrs.field(factory=list)
+    places: list[OwnedNames] = attrs.field(factory=list)
     left: list[dict[str, Any]] = attrs.field(factory=list)
     cuts_history: bool = False  # of a tensor that was computed: autograd may raise for the copy
     _copies: list[dict[str, Any]] = attrs.field(factory=list)
@@ -191,12 +198,11 @@ class CopiedWorld:
             return self._of_function(original_of(value) or value)
         if isinstance(value, type):
             return [] if _is_of_a_library(_namespace_of(value)) else self._of_class(value)
-        if (
-            isinstance(value, torch.Tensor) and history_of(value) is not None
-        ):  # which deepcopy refuses
+        # which deepcopy refuses
+        if isinstance(value, torch.Tensor) and history_of(value) is not None:
             if history_of(value) is UNTOLD:
                 raise CannotCopy(
-                    "a view has no copy that autograd tells nothing of, since its base was written to"
+                    "a view whose base was written to has no copy with the same history"
                 )
             with torch.inference_mode(False), torch.enable_grad():
                 self._memo[id(value)] = value.detach().clone().requires_grad_().clone()
@@ -216,15 +222,19 @@ class CopiedWorld:
         wanted = frozenset(_names(fn.__code__))
         return self._at(
             *(
-                Names(namespace, "the global", wanted)
+                OwnedNames(namespace, "the global", wanted)
                 for namespace in _namespaces(fn.__globals__, wanted)
             ),
-            *(Names(cell, f"the variable {name}") for name, cell in cells),
-            *(Names(owner, f"{fn.__qualname__}'s") for owner in (fn, fn.__dict__)),
+            *(OwnedNames(cell, f"the variable {name}") for name, cell in cells),
+            *(OwnedNames(owner, f"{fn.__qualname__}'s") for owner in (fn, fn.__dict__)),
         )
 
     def _of_class(self, cls: type) -> list[Any]:
-        own = [] if cls.__flags__ & _IS_IMMUTABLE else self._at(Names(cls, f"{cls.__qualname__}'s"))
+        own = (
+            []
+            if cls.__flags__ & _IS_IMMUTABLE
+            else self._at(OwnedNames(cls, f"{cls.__qualname__}'s"))
+        )
         functions = [
             value
             for value in vars(cls).values()
@@ -232,7 +242,7 @@ class CopiedWorld:
         ]
         return [*own, *functions, *cls.__bases__]
 
-    def _at(self, *places: Names) -> list[Any]:
+    def _at(self, *places: OwnedNames) -> list[Any]:
         self.places += places
         return [value for place in places for value in place.read().values()]
 
@@ -253,7 +263,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _namespaces(first: dict[str, Any], wanted: frozenset[str]) -> list[dict[str, Any]]:
-    """And those of the program's modules that are named in there."""
+    """Return the namespace, and those of the program's modules that it names, recursively."""
     found = [first]
     for namespace in found:
         modules = [

@@ -1,15 +1,15 @@
 """`dump`: everything generated, as files that run.
 
     folder/run.py          the compiled function again: `from run import compiled`
-    folder/report.txt      what `str(compiled.report)` says, with all guards
+    folder/report.txt      the text of `compiled.report`, with all guards
     folder/guards_0.py     the predicate of entry 0, to read
     folder/entry_0.py      the source of entry 0, run as it stands in the file
     folder/graph_0.py      its graph, run as it stands in the file, without the backend
     folder/break_0.txt     where entry 0 breaks, why, and what runs natively there
-    folder/constants.pkl   what those sources refer to
+    folder/constants.pkl   the objects that those sources refer to
 
-Guards are checked again where that means anything in another process: not the identity of objects that were dumped by
-value.
+Guards are checked again where they are meaningful in another process: not the identity of objects
+that were dumped by value.
 """
 
 import operator
@@ -28,7 +28,7 @@ from stator._subject import region_in
 from stator._target import Continuation, Root
 from stator.errors import InvalidUse
 
-RUN = '''"""{name}, as stator compiled it. `from run import compiled`, and call it like the original."""
+RUN = '''"""{name}, compiled by stator: `from run import compiled`, to be called as the original."""
 
 import pathlib
 
@@ -42,7 +42,7 @@ _BY_REFERENCE = (types.ModuleType, type, type(None), bool, *_FUNCTIONS)
 
 @attrs.frozen(eq=False)
 class Portable:
-    """What one entry needs besides its files."""
+    """The data of one entry that its files do not hold."""
 
     target: Root | Continuation
     guards: tuple[Guard, ...]
@@ -54,9 +54,10 @@ class Portable:
 
 
 def dump(compiled: Any, folder: str | Path) -> Path:
-    """Write everything that was generated for `compiled` into `folder`, and say where it is.
+    """Write everything that was generated for `compiled` into `folder`, and return its path.
 
-    Raises InvalidUse when something that the entries refer to can be written neither as source nor as a pickle.
+    Raises InvalidUse when something that the entries refer to can be written neither as source nor
+    as a pickle.
     """
     region, path = region_in(compiled), Path(folder)
     path.mkdir(parents=True, exist_ok=True)
@@ -92,7 +93,8 @@ def graph_source(data: EntryData) -> str:
 
 
 def _stubs(data: EntryData) -> str:
-    """The frames at the break, in the order of a traceback; the last one's instruction runs natively."""
+    """The frames at the break, in the order of a traceback; the last one's instruction runs
+    natively."""
     site = next((value for value in data.namespace.values() if hasattr(value, "point")), None)
     if site is None:
         return ""
@@ -134,7 +136,8 @@ def _portable(entry: Any) -> Portable:
 
 
 def _grad(entry: Any) -> bool | None:
-    """Whether gradients were on; what else there is of global state is left to who runs the dump."""
+    """Return the grad mode that the entry requires. Other global state is the responsibility of
+    whoever runs the dump."""
     states = [
         g.kind
         for g in getattr(entry.guards, "guards", ())

@@ -1,5 +1,5 @@
-"""Which sizes, strides and numbers are symbolic: static at first, symbolic once they were seen to change;
-and the marks by which users say so."""
+"""The choice of symbolic sizes, strides and numbers: static at first, symbolic once they changed;
+and the marks by which users decide."""
 
 import math
 import sys
@@ -18,9 +18,10 @@ Sizes = tuple[int | None, ...]  # None: it changed
 
 @attrs.define(eq=False)
 class Shapes:
-    """What was seen of one target's inputs. `dynamic`: True makes all symbolic at once, False none ever.
+    """The history of one target's inputs. `dynamic`: True makes all symbolic at once, False none
+    ever.
 
-    `is_whole`: see `Policy`. `static_floats`: a compiler asked for their values.
+    `is_whole`: see `Policy`. `static_floats`: a compiler required the values of floats.
     """
 
     dynamic: bool | None
@@ -30,9 +31,8 @@ class Shapes:
     static_floats: bool = False
     sizes: dict[guards.Source, Sizes] = attrs.field(factory=dict)
     strides: dict[guards.Source, Sizes] = attrs.field(factory=dict)
-    numbers: dict[guards.Source, Any] = attrs.field(
-        factory=dict
-    )  # CHANGED once two values were seen
+    # CHANGED once two values were seen
+    numbers: dict[guards.Source, Any] = attrs.field(factory=dict)
 
     def policy(self, state: Mapping[str, Any]) -> Policy:
         def number_is_symbolic(source: guards.Source, value: Any, at_once: bool) -> bool:
@@ -52,15 +52,14 @@ class Shapes:
             draws_numbers=not self.static_floats,
         )
 
-    # -- tensors ----------------------------------------------------------------------------------------------------
+    # -- tensors -----------------------------------------------------------------------------------
     def dims(
         self, source: guards.Source, tensor: torch.Tensor, state: Mapping[str, Any]
     ) -> list[Dim]:
         marks = marks_of(tensor)
         if isinstance(tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
-            return [
-                marks.get(i, Dim()) for i in range(tensor.dim())
-            ]  # sparse fakes with symbols become strided ones
+            # sparse fakes with symbols become strided ones
+            return [marks.get(i, Dim()) for i in range(tensor.dim())]
         known = _seen(self.sizes, source, tuple(tensor.shape), (None,) * tensor.dim())
         if self.dynamic is not False:
             sizes = zip(known, tensor.shape, strict=True)
@@ -77,7 +76,8 @@ class Shapes:
         return Dim("dynamic") if (changed or self.dynamic is True) and size not in (0, 1) else Dim()
 
     def _moves(self, tensor: torch.Tensor, dims: list[Dim], at: int, known: int | None) -> bool:
-        """Whether a stride changed that does not follow from symbolic sizes further inside."""
+        """Return True if a stride changed that does not follow from symbolic sizes further
+        inside."""
         strides = tensor.stride()
         if known is not None or strides[at] in (0, 1) or self.dynamic is False:
             return False
@@ -86,7 +86,7 @@ class Shapes:
             for i, dim in enumerate(dims)
         )
 
-    # -- numbers ----------------------------------------------------------------------------------------------------
+    # -- numbers -----------------------------------------------------------------------------------
     def _has_changed(self, source: guards.Source, value: Any) -> bool:
         """Return whether two values of this number were seen, this one included."""
         before = self.numbers.setdefault(source, value)
@@ -103,7 +103,8 @@ class Shapes:
 
 
 def recorded(policy: Policy) -> tuple[Policy, Policy]:
-    """Return a policy that decides as `policy` does, and one that repeats these decisions without the state."""
+    """Return a policy that decides as `policy` does, and one that repeats these decisions without
+    the state."""
     dims: dict[guards.Source, list[Dim]] = {}
     numbers: dict[guards.Source, bool] = {}
 
@@ -128,7 +129,8 @@ def recorded(policy: Policy) -> tuple[Policy, Policy]:
 def _seen(
     known: dict[guards.Source, Sizes], source: guards.Source, now: tuple[int, ...], at_odds: Sizes
 ) -> Sizes:
-    """What stayed the same so far; `at_odds` where the number of dimensions changed."""
+    """Return the sizes that have not changed so far; `at_odds` if the number of dimensions
+    changed."""
     before = known.get(source, now)
     if len(before) != len(now):
         before = at_odds
@@ -140,7 +142,8 @@ CHANGED = object()
 
 
 def _is_passed_in(source: guards.Source, state: Mapping[str, Any]) -> bool:
-    """Return whether a number was passed in, bare, inside of something that is no module, or computed from such.
+    """Return whether a number was passed in, bare, inside of something that is no module, or
+    computed from such.
 
     What a module or the default of an argument has is configuration, until it changes.
     """
@@ -158,8 +161,8 @@ def _is_passed_in(source: guards.Source, state: Mapping[str, Any]) -> bool:
 
 
 def _follows(source: guards.Source, value: int, state: Mapping[str, Any]) -> bool:
-    """An int or a size in what a call gives for symbolic numbers, and a multiple of one of them: it will change with
-    it."""
+    """An int or a size in what a call gives for symbolic numbers, and a multiple of one of them: it
+    will change with it."""
     calls = [step for step in source.steps() if isinstance(step, guards.CallSource)]
     return value > 1 and any(value % n == 0 for call in calls for n in _numbers(call, state))
 
@@ -175,10 +178,11 @@ def _numbers(call: guards.CallSource, state: Mapping[str, Any]) -> Iterator[int]
                 yield number
 
 
-# How users say what is to be symbolic. The marks are those of torch: attributes on the tensor, whoever sets them.
+# Marks by which users decide what is symbolic. They are those of torch: attributes on the tensor,
+# whoever sets them.
 #
-# stator.mark_dynamic(x, 0, min=2, max=64) one graph for all sizes of dimension 0; an error where none can be
-# stator.mark_static(y) no symbols for it, also where its sizes change
+# stator.mark_dynamic(x, 0, min=2, max=64) one graph for all sizes of dimension 0; an error where
+# none can be stator.mark_static(y) no symbols for it, also where its sizes change
 
 Index = int | Iterable[int]
 
@@ -195,15 +199,18 @@ class DimRange:
 def mark_dynamic(
     tensor: torch.Tensor, index: Index, *, min: int | None = None, max: int | None = None
 ) -> None:
-    """These dimensions are symbols from the first call on. Code that needs one of their sizes as a constant, or sizes
-    outside the range, are InvalidUse."""
+    """Make these dimensions symbols from the first call on.
+
+    Code that needs one of their sizes as a constant, or a size outside the range, raises
+    InvalidUse.
+    """
     for dim in _indices(tensor, index):
         _attribute(tensor, "_dynamo_dynamic_indices", set()).add(dim)
         _attribute(tensor, "_dynamo_dynamic_range", set()).add(DimRange(dim, min, max))
 
 
 def maybe_mark_dynamic(tensor: torch.Tensor, index: Index) -> None:
-    """These dimensions are symbols from the first call on, where that is possible."""
+    """Make these dimensions symbols from the first call on, where that is possible."""
     for dim in _indices(tensor, index):
         _attribute(tensor, "_dynamo_weak_dynamic_indices", set()).add(dim)
 
@@ -211,7 +218,8 @@ def maybe_mark_dynamic(tensor: torch.Tensor, index: Index) -> None:
 def mark_unbacked(
     tensor: torch.Tensor, index: Index, *, min: int | None = None, max: int | None = None
 ) -> None:
-    """These dimensions are symbols that nothing may ask the value of: not even 0 and 1 have graphs of their own."""
+    """Make these dimensions symbols without a known value: not even 0 and 1 have graphs of their
+    own."""
     for dim in _indices(tensor, index):
         _attribute(tensor, "_dynamo_unbacked_indices", set()).add(dim)
         if min is not None or max is not None:
@@ -219,13 +227,15 @@ def mark_unbacked(
 
 
 def mark_static(tensor: torch.Tensor, index: Index | None = None) -> None:
-    """These dimensions (default: all) are constants: each of their sizes has a graph of its own."""
+    """Make these dimensions (default: all) constants: each of their sizes has a graph of its
+    own."""
     for dim in _indices(tensor, range(tensor.dim()) if index is None else index):
         _attribute(tensor, "_dynamo_static_indices", set()).add(dim)
 
 
 def mark_static_address(tensor: torch.Tensor, guard: bool = False) -> None:
-    """The tensor stays where it is in memory, as parameters do. `guard`: another tensor in its place is noticed."""
+    """Declare that the tensor keeps its address, as parameters do. `guard`: another tensor in its
+    place fails a guard."""
     tensor._dynamo_static_input_type = "guarded" if guard else "unguarded"  # type: ignore[attr-defined]
 
 
@@ -247,7 +257,8 @@ def _attribute(tensor: torch.Tensor, name: str, empty: Any) -> Any:
 
 
 def marks_of(tensor: torch.Tensor) -> dict[int, Dim]:
-    """The dimensions that carry marks; of several marks the last of: weak, dynamic, unbacked, static."""
+    """The dimensions that carry marks; of several marks the last of: weak, dynamic, unbacked,
+    static."""
     weak = ("_dynamo_weak_dynamic_indices", "_dynamo_propagated_dynamic_indices")
     found = {index: Dim("dynamic") for name in weak for index in getattr(tensor, name, ())}
     if not getattr(tensor, "_has_dynamo_dim_marking", False) and not found:

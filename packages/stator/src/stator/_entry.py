@@ -26,14 +26,14 @@ from stator_guards import (
 from stator_variables import Step, is_drawn
 
 from stator._entry_source import ending, function_text, inference_marks
-from stator._fallback import Plainly, Remainder
+from stator._fallback import EagerFallback, Remainder
 from stator._kernel_state import SEVERAL, StateCalls, state_calls
 from stator._kernel_state import run as run_setters
 from stator._known_graph import KnownGraph, key_of
 from stator._options import Options
-from stator._saying import Saying, silent
 from stator._target import Continuation, Target, start_of
-from stator._trace import Traced
+from stator._trace import TraceResult
+from stator._warning_replay import WarningReplay, silent
 from stator.errors import BackendFailed, InternalError, Unsupported, backend_boundary
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _numbers = itertools.count()
 
 @attrs.define(eq=False)
 class EntryData:
-    """What the report and `dump` show of an entry."""
+    """The data of an entry that the report and `dump` show."""
 
     target: Target
     graph: Any  # the GraphModule, None when the entry runs no operation
@@ -65,14 +65,15 @@ class EntryData:
 
 
 def make_entry(
-    traced: Traced,
+    traced: TraceResult,
     retrace: Retrace,
     site: Site | None,
     ambient: AmbientState,
     key: Hashable,
     known: dict[Hashable, KnownGraph],
 ) -> Entry:
-    """Lower the graph, collect the guards, write the function. `known` has the graphs that were compiled before."""
+    """Lower the graph, collect the guards, write the function. `known` has the graphs that were
+    compiled before."""
     target, options = retrace.target, retrace.options
     captured = traced.captured
     runs = captured.op_count > 0 or bool(traced.emitter.outputs)
@@ -93,7 +94,7 @@ def make_entry(
             shared = _lowered_once(traced, options, ambient, effects, known)
             lowered, ran = shared.lowered, shared.module
     if lowered is not None and warned:
-        lowered = attrs.evolve(lowered, callable=Saying(lowered.callable, warned))
+        lowered = attrs.evolve(lowered, callable=WarningReplay(lowered.callable, warned))
     guards = [*traced.guards, Guard(None, GlobalState(), start_of(target))]
     with one_at_a_time:  # these are found with fake tensors, too; after the lowering
         guards += [
@@ -123,12 +124,15 @@ def make_entry(
 def finishing_entry(
     target: Continuation, remainder: Remainder, options: Options, key: Hashable, reason: Unsupported
 ) -> Entry:
-    """The entry of a continuation whose innermost frames run natively to their end, whatever the state is."""
+    """The entry of a continuation whose innermost frames run natively to their end, whatever the
+    state is."""
     data = EntryData(target, None, "", 0, reason, 0.0, {})
     name = f"entry_{next(_numbers)}"
     state = "".join(f"{parameter}, " for parameter in target.parameters)
-    data.source = function_text(name, target.parameters, [f"return Plainly(remainder, ({state}))"])
-    data.namespace = {"Plainly": Plainly, "remainder": remainder}
+    data.source = function_text(
+        name, target.parameters, [f"return EagerFallback(remainder, ({state}))"]
+    )
+    data.namespace = {"EagerFallback": EagerFallback, "remainder": remainder}
     filename = f"<stator {name}: {target.name}>"
     run = load_source(data.source, filename, dict(data.namespace), data)[name]
     return Entry(options.stack.guards([], target.parameters), run, data.source, key, data)
@@ -155,7 +159,7 @@ def _runs_in_order(options: Options, effects: GraphEffects) -> bool:
 
 
 def _lowered_once(
-    traced: Traced,
+    traced: TraceResult,
     options: Options,
     ambient: AmbientState,
     effects: GraphEffects,
@@ -173,7 +177,7 @@ def _lowered_once(
 
 
 def _lowered(
-    traced: Traced, options: Options, ambient: AmbientState, effects: GraphEffects
+    traced: TraceResult, options: Options, ambient: AmbientState, effects: GraphEffects
 ) -> Lowered:
     from stator_subgraphs import add_fake_kernels, needs_fake_kernels
 
@@ -213,7 +217,8 @@ def _lowered(
 
 
 def _take_out_setters(module: Any) -> StateCalls | None:
-    """Take setters of state that kernels read out of a graph; what it is compiled under is what they set."""
+    """Take setters of state that kernels read out of a graph; what it is compiled under is what
+    they set."""
     calls = state_calls(module)
     if calls:
         calls.take_out(module)
@@ -238,14 +243,15 @@ class FloatsNeeded(Exception):
 
 
 def _are_floats(symbols: Iterable[Any]) -> bool:
-    """Whether one of them is the symbol of a float."""
+    """Return True if one of the symbols is that of a float."""
     from torch.utils._sympy.symbol import SymT, symbol_is_type
 
     return any(symbol_is_type(symbol, SymT.FLOAT) for symbol in symbols)
 
 
 def _layout_guards(lowered: Lowered, captured: CapturedGraph, target: Target) -> Iterator[Guard]:
-    """Yield the conditions of a backend; a float becomes a tensor of its own in each call, which shares nothing."""
+    """Yield the conditions of a backend; a float becomes a tensor of its own in each call, which
+    shares nothing."""
     for guard in lowered.guards:
         if isinstance(guard, AliasLayout):
             given = [p for p in guard.positions if captured.inputs[p].kind != "float"]
@@ -266,14 +272,15 @@ def _layout_guard(guard: Any, captured: CapturedGraph, target: Target) -> Guard:
 
 
 def _checked(source: Source) -> Source:
-    """Return where a guard reads an input; a drawn one shares memory with no other, like the tensor in its place."""
+    """Return where a guard reads an input; a drawn one shares memory with no other, like the tensor
+    in its place."""
     return CapturedSource("drawn", torch.empty(0)) if is_drawn(source) else source
 
 
-# -- the function ----------------------------------------------------------------------------------------------------
+# -- the function ----------------------------------------------------------------------------------
 def _function(
     target: Target,
-    traced: Traced,
+    traced: TraceResult,
     lowered: Lowered | None,
     site: Site | None,
     recovery: Recovery | None,
@@ -296,19 +303,24 @@ def _function(
 
 
 def _loads(emitter: Any, target: Target) -> list[str]:
-    """What only weak references of the program hold may be gone when it is read: then nothing has changed yet."""
+    """Return the lines that load objects which only weak references of the program hold.
+
+    They may be dead by then: the entry falls back to eager execution, as nothing has changed yet.
+    """
     if not emitter.fleeting or not emitter.loads:
         return list(emitter.loads)
     errors, plainly = (
         emitter.capture((KeyError, ReferenceError), "Gone"),
-        emitter.capture(Plainly, "Plainly"),
+        emitter.capture(EagerFallback, "EagerFallback"),
     )
     state = "".join(f"{name}, " for name in target.parameters)
     again = f"return {plainly}({emitter.capture(target, 'target')}, ({state}))"
     return ["try:", *(f"    {line}" for line in emitter.loads), f"except {errors}:", f"    {again}"]
 
 
-def _graph_call(traced: Traced, lowered: Lowered, recovery: Recovery, target: Target) -> list[str]:
+def _graph_call(
+    traced: TraceResult, lowered: Lowered, recovery: Recovery, target: Target
+) -> list[str]:
     """`g = graph(inputs)`, and what is done when that raises."""
     emitter = traced.emitter
     graph = emitter.capture(_giving_outputs(lowered), "graph")
@@ -334,8 +346,9 @@ def _graph_call(traced: Traced, lowered: Lowered, recovery: Recovery, target: Ta
     ]
 
 
-def _kept(traced: Traced, recovery: Recovery) -> Iterator[str]:
-    """Yield the arguments of `Recovery.before`: tensors that exist before the entry, and random streams."""
+def _kept(traced: TraceResult, recovery: Recovery) -> Iterator[str]:
+    """Yield the arguments of `Recovery.before`: tensors that exist before the entry, and random
+    streams."""
     load = traced.emitter.load
     for item in traced.captured.inputs:
         if item.kind == "tensor":
@@ -345,7 +358,7 @@ def _kept(traced: Traced, recovery: Recovery) -> Iterator[str]:
 
 
 def _recovery(
-    traced: Traced,
+    traced: TraceResult,
     effects: GraphEffects,
     steps: Sequence[Step],
     retrace: Retrace,
@@ -368,7 +381,8 @@ _SEQUENCES = (tuple, list)
 
 
 def _giving_outputs(lowered: Lowered) -> Callable[..., Any]:
-    """The compiled graph; what a backend made may give something else than the outputs, one tensor say."""
+    """Return the compiled graph, with a check that the backend's function returns the outputs as a
+    sequence."""
     count, run = lowered.count, lowered.callable
     if not lowered.spec.compiles or not count:
         return run
@@ -387,11 +401,12 @@ def _giving_outputs(lowered: Lowered) -> Callable[..., Any]:
 
 
 MANY = 4
-"""So many inputs in a row are worth a call that reads them all."""
+"""The number of consecutive inputs from which on one call that reads them all pays."""
 
 
-def _inputs(traced: Traced, target: Target, emitter: Any) -> list[str]:
-    """The arguments of the graph; what lies deep in the parameters, a model's weights say, is loaded together."""
+def _inputs(traced: TraceResult, target: Target, emitter: Any) -> list[str]:
+    """Return the arguments of the graph. Inputs deep inside the parameters (a model's weights) are
+    loaded together."""
     found: list[str] = []
     for deep, items in itertools.groupby(traced.captured.inputs, _is_deep):
         run = list(items)
@@ -415,8 +430,7 @@ def _is_deep(item: Any) -> bool:
 def _input(emitter: Any, item: Any) -> str:
     text: str = emitter.load(item.source)
     if item.kind == "float":
-        make = emitter.capture(
-            torch.scalar_tensor, "scalar_tensor"
-        )  # in less than half the time of `torch.tensor`
+        # in less than half the time of `torch.tensor`
+        make = emitter.capture(torch.scalar_tensor, "scalar_tensor")
         return f"{make}({text}, dtype={emitter.capture(torch.float64, 'float64')})"
     return text

@@ -8,11 +8,12 @@ import torch
 from stator_bytecode import Goto, Site
 from stator_variables import as_inference
 
-from stator._trace import Traced
+from stator._trace import TraceResult
 
 
-def ending(traced: Traced, site: Site | None) -> str:
-    """Return the last line of an entry: it returns the result, or the state with which `site` continues."""
+def ending(traced: TraceResult, site: Site | None) -> str:
+    """Return the last line of an entry: it returns the result, or the state with which `site`
+    continues."""
     if site is None:
         return f"return {traced.result}"
     emitter = traced.emitter
@@ -21,7 +22,8 @@ def ending(traced: Traced, site: Site | None) -> str:
 
 
 def inference_marks(emitter: Any) -> list[str]:
-    """Return the line that marks results as inference tensors: the graph only has gradients switched off."""
+    """Return the line that marks results as inference tensors: the graph only has gradients
+    switched off."""
     examples = [traced.example for traced in emitter.outputs]
     tensors = [(i, made) for i, made in enumerate(examples) if isinstance(made, torch.Tensor)]
     made = [i for i, example in tensors if example.is_inference()]

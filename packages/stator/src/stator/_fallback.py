@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import attrs
-from stator_bytecode import Rest
+from stator_bytecode import InnermostFrames
 
 
 class Native(Protocol):
@@ -16,24 +16,26 @@ class Native(Protocol):
 
 @attrs.frozen(eq=False)
 class Remainder:
-    """The innermost frames of a continuation: their caller goes on as before, in `Region.dispatch`."""
+    """The innermost frames of a continuation: their caller goes on as before, in
+    `Region.dispatch`."""
 
-    rest: Rest
+    rest: InnermostFrames
 
-    def plain(self) -> Rest:
+    def plain(self) -> InnermostFrames:
         return self.rest
 
 
 @attrs.define
-class Plainly:
-    """Result of an entry that gives up before it had an effect: run `target` natively on `state`."""
+class EagerFallback:
+    """Result of an entry that gives up before it had an effect: run `target` natively on
+    `state`."""
 
     target: Native
     state: tuple[Any, ...]
 
     def run(self) -> Any:
-        """Run the target. The state is kept neither here nor in this frame, so that its objects die when the program
-        drops them."""
+        """Run the target. The state is kept neither here nor in this frame, so that its objects die
+        when the program drops them."""
         plain, state = self.target.plain(), list(self.state)
         self.state = ()
         return (

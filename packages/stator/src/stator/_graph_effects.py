@@ -1,7 +1,9 @@
-"""Observable effects of a graph: writes to inputs, random numbers, and operators of other libraries.
+"""Observable effects of a graph: writes to inputs, random numbers, and operators of other
+libraries.
 
-The nodes that write are known from the trace (`meta["writes"]`: the storages of example values). They decide what may
-be done about a graph that raises (`_recovery.py`): a graph without effects may simply be run again by the program.
+The nodes that write are known from the trace (`meta["writes"]`: the storages of example values).
+They decide what may be done about a graph that raises (`_recovery.py`): a graph without effects may
+simply be run again by the program.
 """
 
 from __future__ import annotations
@@ -30,17 +32,16 @@ if TYPE_CHECKING:
 class GraphEffects:
     """Changes that running a graph makes outside of it.
 
-    `written` are the positions, among the tensor inputs, of those that share memory with what a node writes to.
+    `written` are the positions, among the tensor inputs, of those that share memory with what a
+    node writes to.
     """
 
     written: tuple[int, ...]
     draws: bool  # random numbers, or whatever an operator of another library does
-    is_final: (
-        bool  # other processes took part, or a tensor got another storage: nothing takes that back
-    )
-    writes_to_views: (
-        bool  # of which autograd may refuse everything afterwards, a new trace included
-    )
+    # other processes took part, or a tensor got another storage: nothing takes that back
+    is_final: bool
+    # of which autograd may refuse everything afterwards, a new trace included
+    writes_to_views: bool
     has_checks: bool  # a node raises where an assumption of the trace does not hold
     is_caught: bool  # an operator behind the first effect may raise, and the program may catch it
     catches_foreign: bool  # the program may catch what an operator of another library raises
@@ -82,8 +83,8 @@ def is_check(node: Node) -> bool:
 
 
 def _is_caught_after_effect(module: GraphModule) -> bool:
-    """Return True for an operator in a `try` behind a write, or in a graph that draws anywhere: a compiler may draw
-    first."""
+    """Return True for an operator in a `try` behind a write, or in a graph that draws anywhere: a
+    compiler may draw first."""
     changed = any(map(node_may_draw, calls_in(module)))
     for node in calls_in(module):
         if changed and node.meta.get("catches_operators"):
@@ -93,8 +94,9 @@ def _is_caught_after_effect(module: GraphModule) -> bool:
 
 
 def _is_foreign_and_caught(node: Node) -> bool:
-    """Return True where a compiler would have to keep an order that none keeps: of the operator and the writes before
-    it, which the program sees when it handles the exception. The operator cannot run again to find out."""
+    """Return True where a compiler would have to keep an order that none keeps: of the operator and
+    the writes before it, which the program sees when it handles the exception. The operator cannot
+    run again to find out."""
     return bool(node.meta.get("caught")) and not is_of_torch(node.target)
 
 
@@ -120,7 +122,8 @@ def _storage(node: Node) -> int | None:
 
 
 def is_silent_write(node: Node) -> bool:
-    """Return True for kernels that update running statistics without a new version, and for writes to `.data`."""
+    """Return True for kernels that update running statistics without a new version, and for writes
+    to `.data`."""
     name = name_of(node)
     if "batch_norm" in name or "instance_norm" in name:
         return node.args[5:6] != (

@@ -1,8 +1,8 @@
 """Setters of state that kernels read when they run, in a graph that a compiler gets.
 
-A compiler follows a setter while it traces, and drops it: the kernels would find the state of the caller. Where all
-operators run under one state, as in a `with` block of `torch.backends`, the setters are taken out of the graph and run
-around what the compiler made of it:
+A compiler follows a setter while it traces, and drops it: the kernels would find the state of the
+caller. Where all operators run under one state, as in a `with` block of `torch.backends`, the
+setters are taken out of the graph and run around what the compiler made of it:
 
     torch._C._set_cudnn_enabled(False)        prologue
     sin = x.sin()                             graph(x)

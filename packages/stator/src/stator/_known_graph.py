@@ -1,8 +1,9 @@
-"""Graphs that a region has compiled already: an equal graph of another entry runs the same compiled code.
+"""Graphs that a region has compiled already: an equal graph of another entry runs the same compiled
+code.
 
-A table that is filled by the first call is read by the second, so that two entries differ in guards and side effects
-and not in the graph. Only graphs without symbols and modules are compared: the code of these follows from their nodes,
-the metadata of their inputs and the modes around them.
+A table that is filled by the first call is read by the second, so that two entries differ in guards
+and side effects and not in the graph. Only graphs without symbols and modules are compared: the
+code of these follows from their nodes, the metadata of their inputs and the modes around them.
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ class KnownGraph:
 
 
 class _Incomparable(Exception):
-    """A graph with a value that says nothing about when another one is equal to it."""
+    """A graph with a value of a kind that cannot be compared for equality."""
 
 
 def key_of(captured: CapturedGraph, ambient: AmbientState) -> Hashable | None:
-    """Return what two graphs with the same compiled code have in common; None for a graph that is not compared."""
+    """Return what two graphs with the same compiled code have in common; None for a graph that is
+    not compared."""
     numbers = {node: index for index, node in enumerate(captured.graph.nodes)}
     try:
         nodes = tuple(_key_of_node(node, numbers) for node in captured.graph.nodes)

@@ -1,4 +1,5 @@
-"""First call of a compiled lazy module (`nn.LazyLinear` and its like): it makes its parameters, then it is traced."""
+"""First call of a compiled lazy module (`nn.LazyLinear` and its like): it makes its parameters,
+then it is traced."""
 
 from __future__ import annotations
 
@@ -16,10 +17,11 @@ _ALWAYS_CALLED = torch.nn.modules.module._global_forward_hooks_always_called
 
 
 def make_parameters(target: Target, state: tuple[Any, ...]) -> None:
-    """Run the hook that makes the parameters if it is the first thing that this call of a module would run.
+    """Run the hook that makes the parameters if it is the first thing that this call of a module
+    would run.
 
-    The hook removes itself, so the call that is traced afterwards does the rest. Other hooks before it have to run
-    first; such a call runs eagerly as a whole.
+    The hook removes itself, so the call that is traced afterwards does the rest. Other hooks before
+    it have to run first; such a call runs eagerly as a whole.
     """
     if not isinstance(target, Root) or target.code is not _CALL:
         return

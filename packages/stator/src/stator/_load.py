@@ -11,7 +11,7 @@ from stator_bytecode import Goto, Point, drive
 from stator_guards import compile_guards
 
 from stator._dump import Portable
-from stator._fallback import Plainly
+from stator._fallback import EagerFallback
 from stator._portable import loads
 from stator._region import NOTHING
 from stator._target import Continuation, Root
@@ -35,20 +35,21 @@ class Loaded:
     def finish(self, result: Any) -> Any:
         if type(result) is Goto:
             return drive(result.site, result.take(), self._dispatch)
-        return result.run() if type(result) is Plainly else result
+        return result.run() if type(result) is EagerFallback else result
 
     def _dispatch(self, point: Point, state: Sequence[Any]) -> Any:
         result = self._enter(point, Continuation(point), tuple(state))
-        return result.run() if type(result) is Plainly else result
+        return result.run() if type(result) is EagerFallback else result
 
     def _enter(
         self, point: Point | None, target: Root | Continuation, state: tuple[Any, ...]
     ) -> Any:
-        """What no dumped entry accepts runs plainly: nothing is compiled here."""
+        """Run the first dumped entry whose guards hold; without one, run eagerly, as nothing is
+        compiled here."""
         for check, run in self.entries.get(point, ()):
             if check(*state):
                 return run(*state)
-        return Plainly(target, state)
+        return EagerFallback(target, state)
 
 
 def load(folder: str | Path) -> Any:
@@ -91,7 +92,7 @@ def _graph(path: Path, portable: Portable) -> Any:
 
 
 def _executed(path: Path, namespace: dict[str, Any]) -> dict[str, Any]:
-    """What a file of the dump defines."""
+    """Execute a file of the dump, and return the namespace that it fills."""
     text = path.read_text()
     linecache.checkcache(str(path))
     exec(compile(text, str(path), "exec"), namespace)

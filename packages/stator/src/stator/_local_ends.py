@@ -1,4 +1,5 @@
-"""Locals of a continuation whose end the program can observe, and that die when its frames release them.
+"""Locals of a continuation whose end the program can observe, and that die when its frames release
+them.
 
 An entry holds its arguments to its end, plain Python releases a local at once:
 
@@ -7,8 +8,9 @@ An entry holds its arguments to its end, plain Python releases a local at once:
     box = None                      # the list dies, and the box with it
     reference()                     # None
 
-An entry that relies on the end of a local being unobservable has its place in `Place.ending`, and each call finds out
-anew: by class alone where the locals are plain values, by their reference counts where something else holds them.
+An entry that relies on the end of a local being unobservable has its place in `Place.ending`, and
+each call finds out anew: by class alone where the locals are plain values, by their reference
+counts where something else holds them.
 """
 
 import gc
@@ -26,18 +28,19 @@ from stator_variables import (
 )
 
 WHILE_TRACED = 2
-"""How often each value of a state is held while it is traced: by `Region.enter`, and by name."""
+"""The references to each value of a state while it is traced: by `Region.enter`, and by name."""
 
 
 _CARRIERS = frozenset(map(id, (tuple, CellType, MethodType)))
-"""Classes, by identity, of what holds an object besides: as the `__exit__` of a `with` statement."""
+"""Classes, by identity, of what holds an object besides: as the `__exit__` of a `with`
+statement."""
 
 
 def observed_ends(
     state: tuple[object, ...], places: Sequence[int], holders: int = 1
 ) -> tuple[int, ...]:
-    """Return those of `places` in the state of a continuation where an object is whose end is observable, and that
-    nothing but the state refers to, which does so `holders` times."""
+    """Return those of `places` in the state of a continuation where an object is whose end is
+    observable, and that nothing but the state refers to, which does so `holders` times."""
     if are_plain_or_method(state, places):
         return ()
     kept = {id(value) for place, value in enumerate(state) if place not in places}  # to the end
@@ -64,7 +67,8 @@ def _references(state: tuple[object, ...], holders: int) -> dict[int, int]:
 
 
 def _die_unobserved(values: dict[int, object], count: dict[int, int]) -> bool:
-    """Return whether that is sure of all of them, and what dies with them; what others hold as well lives on."""
+    """Return whether that is sure of all of them, and what dies with them; what others hold as well
+    lives on."""
     dying = dying_with(values, count)
     return dying is not None and not is_end_observable(dying)
 

@@ -1,13 +1,14 @@
-"""A compiled module is the same module to its owner: it shares the attributes of the original, only its call differs.
+"""A compiled module is the same module to its owner: it shares the attributes of the original, only
+its call differs.
 
     compiled = compiled_module(model, call)
-    compiled.__dict__ is model.__dict__      # parameters, buffers, submodules, hooks, training: one set of them
+    compiled.__dict__ is model.__dict__      # one set of parameters, buffers, submodules, hooks
     type(compiled).__mro__[2] is type(model) # so isinstance holds
     compiled(x)                              # call(model, x): compiled code sees the original
-    compiled.forward(x)                      # forward()(model, x), which calls no hooks of the module
+    compiled.forward(x)                      # forward()(model, x), without hooks of the module
 
-The class is made once for each class of modules. What the object has of its own are three slots, no entry in
-`__dict__`, so that the state of the module stays what it was.
+The class is made once for each class of modules. The object itself adds three slots and no entry in
+`__dict__`, so that the state of the module is unchanged.
 """
 
 import copy
@@ -27,7 +28,7 @@ from stator_variables import Space, SymbolicDomain, VariableTracker, get_attribu
 
 
 class CompiledModule:
-    """What compiled modules have in common. Stands before the user's class in the bases."""
+    """The common part of compiled modules. It precedes the user's class in the bases."""
 
     __slots__ = ()
     _stator_model: torch.nn.Module
@@ -35,13 +36,15 @@ class CompiledModule:
     _stator_forward: Any
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Not passed on: the user's class, which may register its subclasses, is to see no new one."""
+        """Do nothing: the user's class, which may register its subclasses, must not get this
+        one."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._stator_call(self._stator_model, *args, **kwargs)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Pickled as the module it was made from: compiled code does not travel, loading does not need stator."""
+        """Pickled as the module it was made from: compiled code does not travel, loading does not
+        need stator."""
         return operator.itemgetter(0), ((self._stator_model,),)
 
     def __copy__(self) -> Any:
@@ -55,7 +58,8 @@ class CompiledModule:
 
 
 class _LiveReport:
-    """The attribute `report`. No data descriptor: an attribute that the module itself has goes first."""
+    """The attribute `report`. No data descriptor: an attribute that the module itself has goes
+    first."""
 
     def __get__(self, module: Any, cls: type | None = None) -> Any:
         return self if module is None else module._stator_call.report
@@ -63,7 +67,8 @@ class _LiveReport:
 
 @attrs.frozen
 class _CompiledForward:
-    """The attribute `forward`. No data descriptor: a module whose instance has its own goes first."""
+    """The attribute `forward`. No data descriptor: a module whose instance has its own goes
+    first."""
 
     plain: types.FunctionType
 
@@ -74,8 +79,8 @@ class _CompiledForward:
 
 
 def compiled_module(model: torch.nn.Module, call: Any, forward: Any) -> Any:
-    """An object that shares everything with `model`. Its call is `call(model, ...)`, its `forward` is `forward()`, made
-    when it is needed, of `model`."""
+    """An object that shares everything with `model`. Its call is `call(model, ...)`, its `forward`
+    is `forward()`, made when it is needed, of `model`."""
     made: Any = object.__new__(_subclass(type(model)))
     object.__setattr__(made, "__dict__", model.__dict__)
     object.__setattr__(made, "_stator_model", model)
@@ -102,14 +107,14 @@ def _subclass(base: type) -> type:
     if isinstance(forward := inspect.getattr_static(base, "forward"), types.FunctionType):
         body["forward"] = _CompiledForward(forward)
     meta = type(base)
-    make = (
-        ABCMeta if issubclass(meta, ABCMeta) else type
-    )  # a metaclass of the user's is to see no new class either
+    # a metaclass of the user's is to see no new class either
+    make = ABCMeta if issubclass(meta, ABCMeta) else type
     return make.__new__(meta, base.__name__, (CompiledModule, base), body)
 
 
 def _slots(base: type) -> dict[str, MemberDescriptorType]:
-    """What instances of `base` store outside of `__dict__`."""
+    """Return the descriptors of the slots of `base`: the state of its instances outside of
+    `__dict__`."""
     found = (item for cls in reversed(base.__mro__) for item in vars(cls).items())
     return {name: value for name, value in found if isinstance(value, MemberDescriptorType)}
 
@@ -122,12 +127,13 @@ def _shared_slot(member: MemberDescriptorType) -> property:
     )
 
 
-# -- in place ---------------------------------------------------------------------------------------------------------
+# -- in place --------------------------------------------------------------------------------------
 handlers: HandlerTable[Any, Any] = HandlerTable("function of stator")
 
 
-# What a module compiled in place has in `_compiled_call_impl`, where `torch.nn.Module.__call__` looks for another way
-# to run. It refers to its module weakly: a module is not kept alive by having been compiled.
+# What a module compiled in place has in `_compiled_call_impl`, where `torch.nn.Module.__call__`
+# looks for another way to run. It refers to its module weakly: a module is not kept alive by having
+# been compiled.
 
 
 class InPlace:
@@ -148,7 +154,8 @@ def put_in_place(module: torch.nn.Module, call: Any) -> None:
 
 @handlers.handles(InPlace.__call__)
 def inlined(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Traced code goes on inside: the weak reference is read while tracing, and the object that has it is guarded."""
+    """Continue tracing inside the module: the weak reference is read while tracing, and the object
+    that has it is guarded."""
     in_place: VariableTracker = args[0]
     real: InPlace = in_place.real
     source = source_of(in_place)

@@ -1,12 +1,15 @@
 """Calls that run natively as a whole, where a break inside of them would gain nothing.
 
-- A function with a long loop: the whole target, if that is where it began. So is what C does with a long container.
-- A function of torch that repeats until the values of a tensor end it (rejection sampling, `lobpcg`): its rounds are
-  few operators each, between two breaks.
-- A function of the standard library that breaks before it has added to the graph: `logger.info` breaks a dozen times
-  between its formatter and its locks, and none of its continuations has an operation.
+- A function with a long loop: the whole target, if that is where it began. So is what C does with a
+  long container.
+- A function of torch that repeats until the values of a tensor end it (rejection sampling,
+  `lobpcg`): its rounds are few operators each, between two breaks.
+- A function of the standard library that breaks before it has added to the graph: `logger.info`
+  breaks a dozen times between its formatter and its locks, and none of its continuations has an
+  operation.
 
-    frames  f, Logger.info, Logger._log, Logger.findCaller before `sys._getframe()`   =>   f before `logger.info(...)`
+    frames  f, Logger.info, Logger._log, Logger.findCaller before `sys._getframe()`
+    =>      f before `logger.info(...)`
 """
 
 from __future__ import annotations
@@ -54,7 +57,8 @@ _OF_ITERATION = frozenset({"FOR_ITER", "SEND"})
 
 
 def _driver(machine: Machine, depth: int, through_loops: bool = True) -> int:
-    """The depth of the frame that makes frame `depth` go on: one of C's, or one that loops over a generator."""
+    """The depth of the frame that makes frame `depth` go on: one of C's, or one that loops over a
+    generator."""
     frames = machine.frames
     while depth and (
         frames[depth - 1].hidden
@@ -73,10 +77,11 @@ def _loops_over(caller: Frame, frame: Frame) -> bool:
 
 
 def before_library(outcome: Broke, machine: Machine, domain: Any) -> Broke | None:
-    """Go back to the outermost call of a library function that led to the break without a graph operation; None where
-    the break is not one of a library's, or may not come again.
+    """Go back to the outermost call of a library function that led to the break without a graph
+    operation; None where the break is not one of a library's, or may not come again.
 
-    A trace should be made again up to there: what was guarded since then are facts about the library.
+    A trace should be made again up to there: what was guarded since then are facts about the
+    library.
     """
     if outcome.reason.reason == "stress":  # which is there to break everywhere
         return None
@@ -114,7 +119,7 @@ def _package(code: Any) -> str:
 
 
 def _makes_of_constants(frames: list[Frame], depth: int) -> bool:
-    """Return True for the `__init__` of an object that is made of constants, a configuration say."""
+    """Return True for the `__init__` of an object made of constants, such as a configuration."""
     parked = frames[depth - 1].parked if depth else None
     if parked is None or parked.before is None or frames[depth].code.raw.co_name != "__init__":
         return False
@@ -133,7 +138,8 @@ def _operands(parked: Any) -> list[Any]:
 def _runs_as_one(frames: list[Frame], depth: int) -> bool:
     """Return True if frame `depth` may run natively as a whole.
 
-    One that handles an exception is on a rare path, a key that is not in its cache say: the next call takes another.
+    A frame that handles an exception is on a rare path (a key missing in its cache): the next call
+    takes another.
     """
     if frames[depth - 1].hidden or frames[depth].hidden or frames[depth].generator is not None:
         return False

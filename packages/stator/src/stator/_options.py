@@ -1,4 +1,4 @@
-"""What a user may ask of a compilation, checked once, and the layers it is done with."""
+"""The options of a compilation, validated once, and the layers that it runs through."""
 
 import difflib
 import functools
@@ -15,13 +15,14 @@ from stator_guards import Guard, GuardSet, compile_guards
 from stator_variables import DEFAULT_HANDLERS, Space, SymbolicDomain
 
 from stator import _module
+from stator._deferred_warning import defer_warning
 from stator._stress import MODES, is_mode, stressed
-from stator._telling import tell_later
 from stator.errors import InvalidOption, InvalidUse, backend_boundary
 
 
 def output_graph(places: Any, capture_data: bool = False) -> Any:
-    """The default graph layer, imported by the first trace: it brings sympy, half the time of importing everything."""
+    """The default graph layer, imported by the first trace: it brings sympy, half the time of
+    importing everything."""
     from stator_subgraphs import OutputGraph
 
     return OutputGraph(places, capture_data=capture_data)
@@ -42,7 +43,7 @@ def installed_operators() -> Mapping[Any, Any]:
             tables.append(point.load())
         except Exception as error:  # importing a distribution of somebody else may raise anything
             text = f"the operators {point.name!r} ({point.value}) are not available: {error!r}"
-            tell_later(UserWarning(text))
+            defer_warning(UserWarning(text))
 
     return OPERATORS.merged_with(*tables)
 
@@ -63,8 +64,10 @@ def disabled_by_environment() -> bool:
 
 @attrs.frozen
 class Stack:
-    """The layers a compilation runs through; a fork passes one with its own parts. `operators` are handlers too,
-    asked for by the first trace: their keys need torch in full."""
+    """The layers a compilation runs through; a fork passes one with its own parts.
+
+    `operators` are handlers as well, made by the first trace: their keys need all of torch.
+    """
 
     guards: Callable[[list[Guard], tuple[str, ...]], GuardSet] = compile_guards
     graph: Callable[..., Any] = output_graph
@@ -104,19 +107,17 @@ class Options:
     recompile_limit: int = 8
     fallback: bool = False  # a backend that fails: run plainly instead of raising
     break_everywhere: bool | str | int = False  # stress: see `_stress.py`
-    oracle: bool = (
-        False  # run the plain function too, and compare; also STATOR_ORACLE=1 in the environment
-    )
-    capture_data: bool | None = (
-        None  # sizes and numbers that data decides as unbacked symbols; None: if `fullgraph`
-    )
+    # run the plain function too, and compare; also STATOR_ORACLE=1 in the environment
+    oracle: bool = False
+    # sizes and numbers that data decides as unbacked symbols; None: if `fullgraph`
+    capture_data: bool | None = None
     check: bool = False  # look for faults in every graph; also STATOR_CHECK=1 in the environment
-    keep_text: bool = (
-        True  # keep each graph's text for the report, since a backend may take the graph apart
-    )
+    # keep each graph's text for the report, since a backend may take the graph apart
+    keep_text: bool = True
     opcodes: Mapping[str, OpcodeHandler] = attrs.field(init=False, eq=False, repr=False)
     key: int = attrs.field(init=False, eq=False, repr=False)
-    """The identity of the backend, which may be one that cannot be hashed; the options keep it alive."""
+    """The identity of the backend, which may be one that cannot be hashed; the options keep it
+    alive."""
 
     @opcodes.default
     def _opcodes(self) -> Mapping[str, OpcodeHandler]:

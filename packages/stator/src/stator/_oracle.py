@@ -1,8 +1,10 @@
-"""Oracle mode: each call runs the plain function first, in a copied world, then the compiled one, and compares.
+"""Oracle mode: each call runs the original function in a copied world, then the compiled one, and
+compares.
 
-Compared are the result with its structure, types, values and sharing, or the exception; what has become of arguments,
-globals, closures, classes and functions; random streams and modes. The plain run leaves nothing behind and says
-nothing, but for what it does outside of the process and to what cannot be copied.
+Compared are the result with its structure, types, values and sharing, or the exception; the final
+state of arguments, globals, closures, classes and functions; random streams and modes. The original
+run has no effects and no output, except outside of the process and on objects that cannot be
+copied.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from stator_backends import AmbientState
 from stator_bytecode import passed_over
 from torch.utils.hooks import RemovableHandle
 
-from stator._compared import Comparison
+from stator._comparison import Comparison
 from stator._copied_world import CannotCopy, CopiedWorld
 from stator._region import NOTHING, Region
 from stator._traceback import OWN_CODES
@@ -78,8 +80,8 @@ def _process() -> dict[str, Any]:
 
 
 @attrs.frozen(eq=False)
-class Outcome:
-    """What one run gave and left."""
+class RunOutcome:
+    """The result of one run and the state it left."""
 
     result: Any = None
     error: BaseException | None = None
@@ -99,9 +101,8 @@ class Oracle:
         return self.region.finish
 
     def run(self, state: tuple[Any, ...]) -> Any:
-        if (
-            beside := self._beside(state)
-        ) is None:  # no exception of ours is being handled while the program runs
+        # no exception of ours is being handled while the program runs
+        if (beside := self._beside(state)) is None:
             return self.region.run(state)
         world, expected = beside
         try:
@@ -112,14 +113,17 @@ class Oracle:
             if world.cuts_history:
                 _leave_out(_ANOTHER_HISTORY.format(error), 2)
             else:
-                self._compare(expected, Outcome(error=error), world)
+                self._compare(expected, RunOutcome(error=error), world)
             raise
-        self._compare(expected, Outcome(result), world)
+        self._compare(expected, RunOutcome(result), world)
         return result
 
-    def _beside(self, state: tuple[Any, ...]) -> tuple[CopiedWorld, Outcome] | None:
-        """What the plain function did in a copied world; None, with a warning, where there is no faithful copy.
-        `run` is passed over: the warning is about its caller."""
+    def _beside(self, state: tuple[Any, ...]) -> tuple[CopiedWorld, RunOutcome] | None:
+        """Run the original function in a copied world; return None, with a warning, without a
+        faithful copy.
+
+        Frames of `run` are skipped: the warning concerns its caller.
+        """
         try:
             world = CopiedWorld(self.fn, state)
             return world, self._plain(world)
@@ -127,18 +131,18 @@ class Oracle:
             _leave_out(reason, 3)
             return None
 
-    def _plain(self, world: CopiedWorld) -> Outcome:
-        with _unheard(), _process_kept(), world.installed():
+    def _plain(self, world: CopiedWorld) -> RunOutcome:
+        with _muted(), _process_kept(), world.installed():
             try:
-                return Outcome(
+                return RunOutcome(
                     contextvars.copy_context().run(self.region.root.target.plain(), *world.state)
                 )
             except Exception as error:  # whatever the program raises is its outcome
                 if world.cuts_history:
                     raise CannotCopy(_ANOTHER_HISTORY.format(error)) from error
-                return Outcome(error=error)
+                return RunOutcome(error=error)
 
-    def _compare(self, expected: Outcome, found: Outcome, world: CopiedWorld) -> None:
+    def _compare(self, expected: RunOutcome, found: RunOutcome, world: CopiedWorld) -> None:
         names = self.region.root.target.parameters
         parts = [
             ("the exception", _described(expected.error), _described(found.error)),
@@ -158,7 +162,7 @@ class Oracle:
         ]:
             raise OracleMismatch(where, left, right, self._where(expected)) from found.error
 
-    def _where(self, expected: Outcome) -> SourceSpan:
+    def _where(self, expected: RunOutcome) -> SourceSpan:
         """The line that raised, else the function."""
         if expected.error is not None:
             frame = traceback.extract_tb(expected.error.__traceback__)[-1]
@@ -179,8 +183,8 @@ def _described(error: BaseException | None) -> Any:
 
 
 @contextlib.contextmanager
-def _unheard() -> Iterator[None]:
-    """What the plain run prints and warns of, the compiled one says again."""
+def _muted() -> Iterator[None]:
+    """Discard the output and the warnings of the original run: the compiled one repeats them."""
     with (
         contextlib.redirect_stdout(io.StringIO()),
         contextlib.redirect_stderr(io.StringIO()),

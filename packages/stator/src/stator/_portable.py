@@ -1,7 +1,9 @@
-"""Pickling what a dump cannot write as source: code, functions, cells, namespaces of modules, places of breaks.
+"""Pickling what a dump cannot write as source: code, functions, cells, namespaces of modules,
+places of breaks.
 
-Whatever has an import path is referred to by it (and by its file, for a script); the rest goes by value. A namespace of
-a module is always referred to: it is the program's, and has to be the one that is live in the process that loads.
+Whatever has an import path is referred to by it (and by its file, for a script); the rest goes by
+value. A namespace of a module is always referred to: it is the program's, and has to be the one
+that is live in the process that loads.
 """
 
 import functools
@@ -17,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from stator_bytecode import Code, Point, Rest, Site, decode
+from stator_bytecode import Code, InnermostFrames, Point, Site, decode
 
 from stator.errors import InvalidUse
 
@@ -26,7 +28,7 @@ def dumps(value: Any) -> bytes:
     """Raises InvalidUse, naming the object, for what can go neither by reference nor by value."""
     stream = io.BytesIO()
     try:
-        Writer(stream).dump(value)
+        PortablePickler(stream).dump(value)
     except (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise InvalidUse(
             f"cannot dump: {error}", "keep such an object out of the compiled function"
@@ -34,7 +36,7 @@ def dumps(value: Any) -> bytes:
     return stream.getvalue()
 
 
-class Writer(pickle.Pickler):
+class PortablePickler(pickle.Pickler):
     """The C pickler, with our references for what it refuses or would take apart."""
 
     def __init__(self, stream: io.BytesIO) -> None:
@@ -53,13 +55,13 @@ class Writer(pickle.Pickler):
         return _reduced_class(value) if isinstance(value, type) else NotImplemented
 
 
-class Reader(pickle.Unpickler):
+class PortableUnpickler(pickle.Unpickler):
     def persistent_load(self, reference: Any) -> dict[str, Any]:
         return vars(module_at(*reference))
 
 
 def loads(data: bytes) -> Any:
-    return Reader(io.BytesIO(data)).load()
+    return PortableUnpickler(io.BytesIO(data)).load()
 
 
 def _has_name(module: Any) -> bool:
@@ -100,9 +102,9 @@ def attribute_at(name: str, path: str, qualname: str) -> Any:
     return functools.reduce(getattr, qualname.split("."), module_at(name, path))
 
 
-# -- one reducer for each kind that pickle does not know --------------------------------------------------------------
+# -- one reducer for each kind that pickle does not support ------------------------------------
 def _path_to(value: Any) -> tuple[str, str, str] | None:
-    """Where `value` can be found again."""
+    """Return the module and name by which `value` can be found again; None without such a path."""
     module = sys.modules.get(getattr(value, "__module__", None) or "")
     if module is None or "<" in value.__qualname__:
         return None
@@ -124,9 +126,8 @@ _NAMED_IN_TYPES = {value: name for name, value in vars(types).items() if isinsta
 
 
 def _reduced_class(value: type) -> Any:
-    if (
-        value in _NAMED_IN_TYPES
-    ):  # `function`, `cell` and their kind say they are of builtins, and are not
+    # the `__module__` of `function`, `cell` and the like is `builtins`, which does not have them
+    if value in _NAMED_IN_TYPES:
         return getattr, (types, _NAMED_IN_TYPES[value])
     path = _path_to(value)
     return NotImplemented if path is None or path[0] == "builtins" else (attribute_at, path)
@@ -148,7 +149,8 @@ def fill_function(made: types.FunctionType, facts: Any) -> None:
 
 
 def _reduced_code(code: types.CodeType) -> Any:
-    """That of the function at its path, so that a guard on it holds; else by value."""
+    """Reduce code to the path of its function, so that a guard on its identity holds; otherwise by
+    value."""
     for module in list(sys.modules.values()):
         if getattr(module, "__file__", None) != code.co_filename:
             continue
@@ -177,7 +179,8 @@ def fill_cell(cell: types.CellType, content: tuple[Any]) -> None:
 
 
 class Strong:
-    """Stands for a weak reference; the object lives as long as what was loaded. One to a tensor is to none."""
+    """Stands for a weak reference; the object lives as long as what was loaded. One to a tensor is
+    to none."""
 
     def __init__(self, value: Any) -> None:
         self.value = None if isinstance(value, torch.Tensor) else value
@@ -194,6 +197,6 @@ _REDUCERS: dict[type, Callable[[Any], Any]] = {
     weakref.ReferenceType: lambda reference: (Strong, (reference(),)),
     Code: lambda code: (decode, (code.raw,)),
     Point: lambda point: (Point, (point.frames, point.carried)),
-    Rest: lambda rest: (Rest, (rest.start, rest.first)),
+    InnermostFrames: lambda rest: (InnermostFrames, (rest.start, rest.first)),
     Site: lambda site: (Site, (site.point,)),
 }

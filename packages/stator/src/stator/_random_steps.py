@@ -1,13 +1,15 @@
-"""Steps on random streams that an entry made before its graph raised, and how they are taken back or kept.
+"""Steps on random streams that an entry made before its graph raised, and how they are taken back
+or kept.
 
-A step cannot be undone, so the state of a stream is saved ahead of the graph where that may be needed: where an
-operator that may refuse its values is in the graph of a compiler, and in a graph that runs in program order where a
-step comes after such an operator. All other entries with steps save nothing.
+A step cannot be undone, so the state of a stream is saved ahead of the graph where that may be
+needed: where an operator that may refuse its values is in the graph of a compiler, and in a graph
+that runs in program order where a step comes after such an operator. All other entries with steps
+save nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import attrs
 from stator_guards import Source
@@ -15,12 +17,11 @@ from stator_subgraphs import calls_in, may_raise
 from stator_variables import Emitter, Step, lines_of
 from torch.fx import GraphModule
 
-Restore = Callable[[], object]
-
 
 @attrs.frozen(eq=False)
 class RandomSteps:
-    """The steps of one entry ahead of its graph; `saved` are the streams to save, None stands for torch's own."""
+    """The steps of one entry ahead of its graph; `saved` are the streams to save, None stands for
+    torch's own."""
 
     steps: tuple[Step, ...] = ()
     saved: tuple[Source | None, ...] = ()
@@ -49,7 +50,8 @@ class RandomSteps:
 
 
 def given_again(emitter: Emitter, again: Sequence[Step], made_again: set[int]) -> list[str]:
-    """Return lines for the first steps of an entry: what they gave is known as `drawn`; some are made again."""
+    """Return lines for the first steps of an entry: what they gave is known as `drawn`; some are
+    made again."""
     lines: list[str] = []
     for position, step in enumerate(again):
         if position in made_again:

@@ -1,15 +1,17 @@
 """Recovery from an exception that a compiled graph raises, or lets pass.
 
-An entry applies its side effects after its graph. When the graph raises, the effects that precede the operator are
-still to be applied, and the exception belongs to the program's line. No operator, hook or function of the program runs
-twice. In this order:
+An entry applies its side effects after its graph. When the graph raises, the effects that precede
+the operator are still to be applied, and the exception belongs to the program's line. No operator,
+hook or function of the program runs twice. In this order:
 
-1. Nothing observable has happened, and an operator of torch raised: the program itself runs, and raises in its own
-   words. Not if a saved-tensor hook may have run, or if Python code of the program or of a backend raised.
-2. The graph ran in program order: the program goes on at the operator (`_resumption.py`), with the effects before it.
-   The same exception object is raised there. An operator of torch without effects runs there again, natively, since
-   the program may word its error in another way.
-3. The program may catch the exception, and the entry has copied what the graph writes to (`RollbackPlan`): as 1.
+1. Nothing observable has happened, and an operator of torch raised: the program itself runs, and
+   raises in its own words. Not if a saved-tensor hook may have run, or if Python code of the
+   program or of a backend raised.
+2. The graph ran in program order: the program goes on at the operator (`_resumption.py`), with the
+   effects before it. The same exception object is raised there. An operator of torch without
+   effects runs there again, natively, since the program may word its error in another way.
+3. The program may catch the exception, and the entry has copied what the graph writes to
+   (`RollbackPlan`): as 1.
 4. The exception goes through as it is.
 
 Nothing of this costs a call that does not raise, except for the copies of 3.
@@ -18,7 +20,7 @@ Nothing of this costs a call that does not raise, except for the copies of 3.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +31,12 @@ from stator_bytecode import Point, Site, exception_field, passed_over, set_excep
 from stator_subgraphs import bodies_of
 from stator_variables import saved_stream
 
-from stator._fallback import Plainly
+from stator._fallback import EagerFallback
 from stator._graph_effects import GraphEffects, has_effect
-from stator._random_steps import RandomSteps, Restore
-from stator._resumption import Failure, Resumption, Unavailable, has_saved_tensor_hooks
+from stator._random_steps import RandomSteps
+from stator._resumption import NodeFailure, Resumption, Unavailable, has_saved_tensor_hooks
 from stator._retrace import Retrace
-from stator._saved_tensor import Saved, save
+from stator._saved_tensor import SavedTensor, save
 from stator._target import Continuation, Target
 from stator._traceback import OWN_CODES
 from stator.errors import BackendFailed, Unsupported
@@ -42,7 +44,8 @@ from stator.errors import BackendFailed, Unsupported
 
 @attrs.frozen
 class RollbackPlan:
-    """Copies that an entry makes before its graph runs: where nothing else can bring the program to its handler.
+    """Copies that an entry makes before its graph runs: where nothing else can bring the program to
+    its handler.
 
     `written` are positions among the tensor inputs of the graph.
     """
@@ -54,9 +57,11 @@ class RollbackPlan:
     def of(
         cls, effects: GraphEffects, steps: RandomSteps, runs_in_order: bool, forgives: bool
     ) -> RollbackPlan | None:
-        """Plan copies for graphs that a compiler may reorder, and for checks of what the trace relied on.
+        """Plan copies for graphs that a compiler may reorder, and for checks of what the trace
+        relied on.
 
-        With the option `fallback` (`forgives`) each graph of a compiler may turn out to be one that cannot run.
+        With the option `fallback` (`forgives`) each graph of a compiler may turn out to be one that
+        cannot run.
         """
         is_needed = effects.has_checks or (effects.is_caught and effects.writes_to_views)
         if not runs_in_order:
@@ -72,8 +77,8 @@ class Before:
     """State that the graph may change, as it was before."""
 
     rng: torch.Tensor | None
-    saved: tuple[Saved, ...]
-    streams: tuple[Restore, ...] = ()
+    saved: tuple[SavedTensor, ...]
+    streams: tuple[Callable[[], object], ...] = ()
 
     def restore(self) -> bool:
         """Return False, with nothing changed, if that is not possible."""
@@ -98,7 +103,8 @@ class Made:
 
 @attrs.define(eq=False)
 class Recovery:
-    """Called by an entry whose graph raised. `failures` holds the text of the last error, for the report."""
+    """Called by an entry whose graph raised. `failures` holds the text of the last error, for the
+    report."""
 
     target: Target
     ambient: AmbientState
@@ -120,7 +126,8 @@ class Recovery:
         return Recovery, (*facts, self.settings)
 
     def before(self, *inputs: torch.Tensor, streams: Sequence[Any] = ()) -> Before:
-        """Copy what the plan lists; `inputs` are the tensor inputs of the graph that exist already."""
+        """Copy what the plan lists; `inputs` are the tensor inputs of the graph that exist
+        already."""
         assert self.plan is not None
         rng = torch.get_rng_state() if self.plan.random else None
         written = [inputs[position] for position in self.plan.written]
@@ -133,10 +140,10 @@ class Recovery:
         state: tuple[Any, ...],
         before: Before | None = None,
         drawn: Sequence[Any] = (),
-    ) -> Plainly:
+    ) -> EagerFallback:
         """Return how the program goes on; raise `error` where nothing but that is left."""
         self.failures[:] = [f"{type(error).__name__}: {error}"]
-        failure = None if self.module is None else Failure.of(error, self.module, self.ran)
+        failure = None if self.module is None else NodeFailure.of(error, self.module, self.ran)
         is_of_operator = self._is_of_operator(error, failure)
         for setting, start in self.settings:
             setting.set(start)
@@ -157,8 +164,9 @@ class Recovery:
         finally:
             del error, failure, before  # the traceback holds this frame
 
-    def _is_of_operator(self, error: BaseException, failure: Failure | None) -> bool:
-        """Return True if an operator of torch raised, so that it raises again when it runs again."""
+    def _is_of_operator(self, error: BaseException, failure: NodeFailure | None) -> bool:
+        """Return True if an operator of torch raised, so that it raises again when it runs
+        again."""
         if isinstance(error, BackendFailed):
             return self.forgives
         if not isinstance(error, Exception) or has_saved_tensor_hooks():
@@ -167,11 +175,10 @@ class Recovery:
             return False
         return not _is_raised_by_program(error)
 
-    def _run_natively(self, error: BaseException, state: tuple[Any, ...]) -> Plainly:
-        set_exception_field(
-            error, "__traceback__", None
-        )  # its frames hold modes that the graph entered
-        return Plainly(self.target, state)
+    def _run_natively(self, error: BaseException, state: tuple[Any, ...]) -> EagerFallback:
+        # its frames hold modes that the graph entered
+        set_exception_field(error, "__traceback__", None)
+        return EagerFallback(self.target, state)
 
     def _restore(self, before: Before) -> bool:
         with torch.inference_mode(self.ambient.inference):
@@ -184,11 +191,11 @@ class Recovery:
     def _resume(
         self,
         error: BaseException,
-        failure: Failure,
+        failure: NodeFailure,
         state: tuple[Any, ...],
         made: Made,
         is_of_operator: bool,
-    ) -> Plainly | None:
+    ) -> EagerFallback | None:
         resumption = self._resumption(failure, state)
         if resumption is None or not self._rewind(resumption, made):
             return None
@@ -205,10 +212,11 @@ class Recovery:
             site = goto.site
         else:
             site = Throwing(goto.site, error)
-        return Plainly(Resumed(site, self.continuations), tuple(goto.state))
+        return EagerFallback(Resumed(site, self.continuations), tuple(goto.state))
 
     def _rewind(self, resumption: Resumption, made: Made) -> bool:
-        """Put the streams back that have steps after the operator; the resumption makes those before it again."""
+        """Put the streams back that have steps after the operator; the resumption makes those
+        before it again."""
         made_anew = {step.drawn for step in self.steps.steps if step.key is step.drawn}
         rewound = resumption.rewound - made_anew
         if not rewound:
@@ -224,7 +232,7 @@ class Recovery:
                 restore()
         return True
 
-    def _resumption(self, failure: Failure, state: tuple[Any, ...]) -> Resumption | None:
+    def _resumption(self, failure: NodeFailure, state: tuple[Any, ...]) -> Resumption | None:
         name = failure.node.name
         if self.retrace is None or "began" not in failure.node.meta:
             return None
@@ -238,7 +246,8 @@ class Recovery:
 
 @attrs.frozen(eq=False)
 class Resumed:
-    """A target that starts with the step of a site. What follows an exception runs natively: it is rare."""
+    """A target that starts with the step of a site. What follows an exception runs natively: it is
+    rare."""
 
     site: Site
     continuations: dict[Point, Continuation]  # that were needed before: their code is made once
@@ -252,7 +261,7 @@ class Resumed:
         state.clear()
         if (continuation := self.continuations.get(point)) is None:
             continuation = self.continuations[point] = Continuation(point)
-        rest = Plainly(continuation, tuple(after))
+        rest = EagerFallback(continuation, tuple(after))
         del after
         return rest.run()
 
@@ -273,7 +282,8 @@ class Throwing(Site):
 
 
 def _is_raised_by_program(error: BaseException) -> bool:
-    """Return True if a frame of other code than torch's, stator's, or generated code is the innermost."""
+    """Return True if a frame of other code than torch's, stator's, or generated code is the
+    innermost."""
     entry: Any = exception_field(error, "__traceback__")
     while entry is not None and entry.tb_next is not None:
         entry = entry.tb_next

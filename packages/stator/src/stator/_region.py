@@ -1,4 +1,5 @@
-"""A Region: one compiled function with its entries, sites and continuations. Everything cached belongs to it."""
+"""A Region: one compiled function with its entries, sites and continuations. Everything cached
+belongs to it."""
 
 from __future__ import annotations
 
@@ -12,25 +13,30 @@ from typing import Any
 import attrs
 import torch
 from stator_backends import AmbientState, ordinary_signal_handlers
-from stator_bytecode import CallSite, Goto, Point, Rest, Site, drive, passed_over
+from stator_bytecode import CallSite, Goto, InnermostFrames, Point, Site, drive, passed_over
 from stator_guards import Cache, Entry
 from stator_variables import REPLACEABLE, can_be_taken, give_back, taken
 from torch.autograd import forward_ad
 
 from stator._call_history import CallEvidence, CallHistory, FirstRuns, visible_calls
+from stator._compilation_flag import compiling, is_compiling
+from stator._deferred_warning import (
+    RUNNERS,
+    defer_warning,
+    deferred_warnings,
+    show_deferred_warnings,
+)
 from stator._dynamic import Shapes, recorded
 from stator._entry import FloatsNeeded, finishing_entry, make_entry
-from stator._fallback import Plainly, Remainder
+from stator._fallback import EagerFallback, Remainder
 from stator._known_graph import KnownGraph
 from stator._lazy import make_parameters
 from stator._local_ends import observed_ends
-from stator._making import is_making, making
 from stator._options import Options
-from stator._raising import RaisingSite
+from stator._raising_site import RaisingSite
 from stator._release import without_frames
 from stator._retrace import Retrace
 from stator._target import Continuation, Root, Target
-from stator._telling import RUNNERS, tell, tell_later, untold
 from stator._trace import trace
 from stator._traceback import OWN_CODES
 from stator.errors import BackendFailed, SourceSpan, Unsupported
@@ -38,27 +44,26 @@ from stator.errors import BackendFailed, SourceSpan, Unsupported
 NOTHING_AFTER = "replaced-builtin"
 """The reason of a break after which no code of ours could run: the whole runs plainly."""
 LAZY, LAZY_CALLS = "uninitialized-parameter", 4
-"""The reason of a break at the first call of a lazy module, and how many such calls run eagerly as a
-whole: an entry for one is of no use to the next, which finds other classes and parameters."""
+"""The reason of a break at the first call of a lazy module, and how many such calls run eagerly as
+a whole: an entry for one is of no use to the next, which finds other classes and parameters."""
 PATIENCE = 20_000
-"""Instructions without a graph operation after which a loop runs natively, unless one graph was asked for."""
+"""The number of instructions without a graph operation after which a loop runs natively, unless
+`fullgraph` was requested."""
 
 
 @attrs.define(eq=False)
-class Place:
+class CompiledTarget:
     """A target with its cache and what is known about its inputs' shapes."""
 
     target: Target
     cache: Cache
     shapes: Shapes
     refused: list[Unsupported] = attrs.field(factory=list)
-    ending: tuple[
-        int, ...
-    ] = ()  # where in a state the locals are whose end a trace took for unobservable
+    # where in a state the locals are whose end a trace took for unobservable
+    ending: tuple[int, ...] = ()
     newest: dict[Hashable, Entry] = attrs.field(factory=dict)  # for each key the entry used last
-    under_modes: list[Place] = attrs.field(
-        factory=list
-    )  # at most one: the same, for calls under function modes
+    # at most one: the same, for calls under function modes
+    under_modes: list[CompiledTarget] = attrs.field(factory=list)
     recent: Entry | None = None  # the entry used last
     passed: set[SourceSpan] = attrs.field(factory=set)  # breaks that were to come only once
     lazy_calls: int = 0  # calls that ran eagerly because they initialize lazy modules
@@ -71,21 +76,19 @@ NOTHING = Entry(_NEVER, run=lambda *state: None)
 
 @attrs.define(eq=False)
 class Region:
-    """`run(state)` is the compiled function; the wrapper tries the entry in `newest` before, without a call of ours."""
+    """`run(state)` is the compiled function; the wrapper tries the entry in `newest` before,
+    without a call of ours."""
 
-    root: Place
+    root: CompiledTarget
     options: Options
-    newest: list[Entry] = attrs.field(
-        factory=lambda: [NOTHING]
-    )  # one item: the entry of `root` used last
-    places: dict[Point, Place] = attrs.field(factory=dict)
-    sites: dict[tuple[Point, str], Site] = attrs.field(
-        factory=dict
-    )  # and what the program raises there
+    # one item: the entry of `root` used last
+    newest: list[Entry] = attrs.field(factory=lambda: [NOTHING])
+    places: dict[Point, CompiledTarget] = attrs.field(factory=dict)
+    # and what the program raises there
+    sites: dict[tuple[Point, str], Site] = attrs.field(factory=dict)
     graphs: dict[Hashable, KnownGraph] = attrs.field(factory=dict)  # those that were compiled
-    missed: list[Unsupported] = attrs.field(
-        factory=list
-    )  # exceptions that were expected and did not come
+    # exceptions that were expected and did not come
+    missed: list[Unsupported] = attrs.field(factory=list)
     history: CallHistory = attrs.field(factory=CallHistory)
     _lock: Any = attrs.field(factory=threading.Lock)
 
@@ -93,7 +96,7 @@ class Region:
     def of(cls, target: Root, options: Options) -> Region:
         return cls(_place(target, options), options)
 
-    # -- running ------------------------------------------------------------------------------------------------------
+    # -- running -----------------------------------------------------------------------------------
     def run(self, state: tuple[Any, ...]) -> Any:
         """Call the compiled function: no entry was found by the fast way."""
         return self.finish(self.enter(self.root, state))
@@ -102,15 +105,16 @@ class Region:
         """Drive what an entry gave to the end."""
         if type(result) is Goto:
             result = drive(result.site, result.take(), self.dispatch)
-        elif type(result) is Plainly:
+        elif type(result) is EagerFallback:
             result = result.run()
-        if untold.waiting:
-            tell()
+        if deferred_warnings.waiting:
+            show_deferred_warnings()
         return result
 
     def dispatch(self, point: Point, state: list[Any]) -> Any:
-        """The continuation at `point`: a value, or the next Goto. Tries the entry used there last before all else, as
-        the wrapper does for the root: its guards do not hold under modes and in other tracers."""
+        """The continuation at `point`: a value, or the next Goto. Tries the entry used there last
+        before all else, as the wrapper does for the root: its guards do not hold under modes and in
+        other tracers."""
         values = tuple(state)
         state.clear()
         place = self.places.get(point) or self.place_of(point)
@@ -123,29 +127,31 @@ class Region:
         else:
             result = self.enter(place, values, key, entry)
         del values
-        return result.run() if type(result) is Plainly else result
+        return result.run() if type(result) is EagerFallback else result
 
     def enter(
         self,
-        place: Place,
+        place: CompiledTarget,
         state: tuple[Any, ...],
         key: Hashable = None,
         failed: Entry = NOTHING,
     ) -> Any:
-        """Run the entry for a state: `key` if that is known already, and not `failed`, whose guards do not hold."""
+        """Run the entry for a state: `key` if that is known already, and not `failed`, whose guards
+        do not hold."""
         if _len_function_stack() and can_be_taken() and not is_foreign_below():
             return self._enter_under_modes(place, state)
         return self._entered(place, state, key, failed)
 
-    def _enter_under_modes(self, place: Place, state: tuple[Any, ...]) -> Any:
-        """An entry puts modes back itself, those that are then entered; what runs plainly finds them as they were."""
+    def _enter_under_modes(self, place: CompiledTarget, state: tuple[Any, ...]) -> Any:
+        """An entry puts modes back itself, those that are then entered; what runs plainly finds
+        them as they were."""
         with taken() as modes:
             result = self._entered(self._under_modes(place), state)
-            if type(result) is Plainly:
+            if type(result) is EagerFallback:
                 give_back(modes)
             return result
 
-    def _under_modes(self, place: Place) -> Place:
+    def _under_modes(self, place: CompiledTarget) -> CompiledTarget:
         with self._lock:
             if not place.under_modes:
                 place.under_modes.append(_place(place.target, self.options))
@@ -153,7 +159,7 @@ class Region:
 
     def _entered(
         self,
-        place: Place,
+        place: CompiledTarget,
         state: tuple[Any, ...],
         key: Hashable = None,
         failed: Entry = NOTHING,
@@ -165,11 +171,12 @@ class Region:
                 make_parameters(place.target, state)
             entry = place.cache.get_or_make(key, state, lambda: self._make(place, state, key))
             if entry is not None and not entry.data.made_calls and not entry.guards.check(*state):
-                entry = None  # while it was made, another thread or the collector changed what it stands on
+                # while it was made, another thread or the collector changed what it stands on
+                entry = None
         if entry is None:
             if self._refuses(place) and place.cache.is_full(key):
                 raise _past_limit(place.cache, key, state)
-            return Plainly(place.target, state)
+            return EagerFallback(place.target, state)
         if self._breaks_once(place, entry):
             place.cache.remove(entry)
             return entry.run(*state)
@@ -178,30 +185,32 @@ class Region:
             self._remember(place, key, entry)
         return _first_run(entry, state) if entry.data.made_calls else entry.run(*state)
 
-    def _breaks_once(self, place: Place, entry: Entry) -> bool:
-        """Return True if the cause of the break at the end of an entry is gone when it has run: the next call traces
-        again, once for each such break, since the cause may return (a cache that is cleared)."""
+    def _breaks_once(self, place: CompiledTarget, entry: Entry) -> bool:
+        """Return True if the cause of the break at the end of an entry is gone when it has run: the
+        next call traces again, once for each such break, since the cause may return (a cache that
+        is cleared)."""
         reason = entry.data.reason
         if reason is None or not reason.once or reason.where in place.passed:
             return False
         place.passed.add(reason.where)
         return True
 
-    def _remember(self, place: Place, key: Hashable, entry: Entry) -> None:
-        """Let the wrapper try the entry first, unless calls alternate among several: then the cache finds it sooner."""
+    def _remember(self, place: CompiledTarget, key: Hashable, entry: Entry) -> None:
+        """Let the wrapper try the entry first, unless calls alternate among several: then the cache
+        finds it sooner."""
         repeated = place.recent is entry or len(place.cache.entries(key)) <= 2
         place.recent = entry
         self.newest[0] = entry if repeated else NOTHING
         if place is not self.root:  # reset meanwhile by another thread
             self.newest[0] = NOTHING
 
-    def _key(self, place: Place, state: tuple[Any, ...]) -> Hashable:
+    def _key(self, place: CompiledTarget, state: tuple[Any, ...]) -> Hashable:
         ending = observed_ends(state, place.ending) if place.ending else ()
         return (self.options.key, ending) if ending else self.options.key
 
-    # -- making -------------------------------------------------------------------------------------------------------
-    def _make(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
-        with making(), ordinary_signal_handlers():
+    # -- compiling ---------------------------------------------------------------------------------
+    def _make(self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable) -> Entry | None:
+        with compiling(), ordinary_signal_handlers():
             if (entry := self._finishing(place, state, key)) is not None:
                 return entry
             try:
@@ -210,7 +219,7 @@ class Region:
                 place.shapes.static_floats = True
                 return self._made(place, state, key)
 
-    def _made(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
+    def _made(self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable) -> Entry | None:
         ambient = AmbientState.capture()
         named = dict(zip(place.target.parameters, state, strict=True))
         shapes = place.shapes.policy(named)
@@ -245,7 +254,9 @@ class Region:
                 raise
             place.refused.append(Unsupported("backend-failed", str(failure)))
         finally:
-            named.clear()  # the policy asks it while tracing; what was traced may outlive this call, the state must not
+            # read by the policy while tracing; the result of the trace may outlive this call, the
+            # state must not
+            named.clear()
         return None
 
     def _count_calls(self, calls: CallEvidence, entry: Entry) -> None:
@@ -264,7 +275,9 @@ class Region:
                 if any(site == other for _, other in visible_calls(point.frames)):
                     self.places.pop(point, None)
 
-    def _finishing(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
+    def _finishing(
+        self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable
+    ) -> Entry | None:
         """The entry that leaves a native call to Python; None outside of such calls."""
         target, known = place.target, self.history.native
         if isinstance(target, Root):
@@ -274,7 +287,7 @@ class Region:
         for site in self.history.native - known:
             self._forget_call(site)
         try:
-            remainder = Remainder(Rest(target.point, first))
+            remainder = Remainder(InnermostFrames(target.point, first))
         except Unsupported:
             return None  # a generator, say: this round of it is traced
         layout = target.point.frames[first]
@@ -282,11 +295,12 @@ class Region:
         reason = Unsupported("native-call", detail, "", layout.code.span(layout.pc))
         return finishing_entry(target, remainder, self.options, key, reason)
 
-    def _refuses(self, place: Place) -> bool:
-        """`fullgraph` promises one graph or an error. What comes after lets out an exception: the effects are done."""
+    def _refuses(self, place: CompiledTarget) -> bool:
+        """`fullgraph` promises one graph or an error. What comes after lets out an exception: the
+        effects are done."""
         return self.options.fullgraph and isinstance(place.target, Root)
 
-    def place_of(self, point: Point) -> Place:
+    def place_of(self, point: Point) -> CompiledTarget:
         if (found := self.places.get(point)) is None:
             with self._lock:
                 found = self.places.setdefault(point, _place(Continuation(point), self.options))
@@ -302,12 +316,13 @@ class Region:
             found = self.sites.setdefault((point, raises), made)
         return found
 
-    def all_places(self) -> list[Place]:
+    def all_places(self) -> list[CompiledTarget]:
         places = [self.root, *self.places.values()]
         return [each for place in places for each in (place, *place.under_modes)]
 
     def release_in_child(self) -> None:
-        """Release locks that another thread held when this process was forked: it does not exist here."""
+        """Release locks that another thread held when this process was forked: it does not exist
+        here."""
         self._lock = threading.Lock()
         for place in self.all_places():
             place.cache.release_in_child()
@@ -324,15 +339,15 @@ class Region:
 
 
 def _first_run(entry: Entry, state: tuple[Any, ...]) -> Any:
-    """Run an entry whose trace made calls of cached functions. Its guards hold only then; to check them once plans how
-    they are watched, which the second call would have to do."""
+    """Run an entry whose trace made calls of cached functions. Its guards hold only then; to check
+    them once plans how they are watched, which the second call would have to do."""
     entry.data.made_calls = False
     result = entry.run(*state)
     entry.guards.check(*state)
     return result
 
 
-def _place(target: Target, options: Options) -> Place:
+def _place(target: Target, options: Options) -> CompiledTarget:
     patience = math.inf if options.fullgraph else PATIENCE
     shapes = Shapes(
         options.dynamic,
@@ -340,30 +355,37 @@ def _place(target: Target, options: Options) -> Place:
         options.fullgraph,
         patience,
     )
-    return Place(
+    return CompiledTarget(
         target,
-        Cache(target.name, options.recompile_limit, warn=None if options.fullgraph else tell_later),
+        Cache(
+            target.name, options.recompile_limit, warn=None if options.fullgraph else defer_warning
+        ),
         shapes,
     )
 
 
-def _initializes(reason: Unsupported | None, place: Place) -> bool:
-    """Return True if the trace ended where a lazy module makes its parameters, and count the call."""
+def _initializes(reason: Unsupported | None, place: CompiledTarget) -> bool:
+    """Return True if the trace ended where a lazy module makes its parameters, and count the
+    call."""
     if reason is None or reason.reason != LAZY or place.lazy_calls >= LAZY_CALLS:
         return False
     place.lazy_calls += 1
     return True
 
 
-def _must_not_compile(place: Place) -> bool:
+def _must_not_compile(place: CompiledTarget) -> bool:
     """Return whether a call that no entry accepts runs eagerly."""
     return bool(
-        place.refused or place.target.is_stale or is_making() or is_foreign_call() or has_others()
+        place.refused
+        or place.target.is_stale
+        or is_compiling()
+        or is_foreign_call()
+        or has_others()
     )
 
 
 _RUNNING = (Region.run, Region.enter, Region._entered, Region.finish, Region.dispatch)
-OWN_CODES.update(passed_over(*_RUNNING, Plainly.run, make_parameters))
+OWN_CODES.update(passed_over(*_RUNNING, EagerFallback.run, make_parameters))
 passed_over(Region._enter_under_modes, _first_run)
 RUNNERS.add(Region.finish.__code__)
 
@@ -382,15 +404,16 @@ def _past_limit(cache: Cache, key: Hashable, state: tuple[Any, ...]) -> Unsuppor
     )
 
 
-# Calls from inside another tracer or mode: those are run plainly, so that the other one sees every operation; so are
-# those under forward-mode derivatives, which what a compiler makes of a graph does not have.
+# Calls from inside another tracer or mode: those are run plainly, so that the other one sees every
+# operation; so are those under forward-mode derivatives, which what a compiler makes of a graph
+# does not have.
 
 _len_function_stack: Any = torch._C._len_torch_function_stack
 
 
 def is_foreign_call() -> bool:
-    """Whether a torch function or dispatch mode, a functorch transform, a dual level or torch.jit's tracer is at work
-    here."""
+    """Return True inside a torch function or dispatch mode, a functorch transform, a dual level, or
+    torch.jit's tracer."""
     return _len_function_stack() > 0 or is_foreign_below()
 
 
@@ -402,7 +425,7 @@ _OWN = {
 
 
 def has_others() -> bool:
-    """Whether somebody has replaced builtins that tracing calls, `sum` say."""
+    """Return True if a builtin that tracing calls, such as `sum`, has been replaced."""
     return not _OWN.items() <= vars(builtins).items()
 
 

@@ -1,22 +1,24 @@
-"""Taking a finished trace apart, so that what it saw dies with its owner, not when the collector comes by.
+"""Taking a finished trace apart, so that what it saw dies with its owner, not when the collector
+comes by.
 
-Trackers, the graph and the interpreter refer to one another while they work. Inputs hang off trackers, and are large.
+Trackers, the graph and the interpreter refer to one another while they work. Inputs hang off
+trackers, and are large.
 """
 
 from stator_bytecode import Machine, Unsupported
 from stator_variables import Space, forget_class
 
-from stator._places import MachinePlaces
+from stator._trace_location import MachineLocations
 
 
-def release(tracing: Space, machine: Machine, places: MachinePlaces) -> None:
-    """Forget what was traced. Its guards, graph and emitted lines are finished by now and need none of it."""
+def release(tracing: Space, machine: Machine, places: MachineLocations) -> None:
+    """Forget what was traced. Its guards, graph and emitted lines are finished by now and need none
+    of it."""
     for tracker in tracing.heap.values():
         tracker.__dict__.clear()  # a tracker and that of its `__dict__` refer to each other
     for tracker in tracing.named:
-        vars(
-            tracker
-        ).clear()  # its `id` may be a key in what it holds, as in the memo of `copy.deepcopy`
+        # its `id` may be a key in what it holds, as in the memo of `copy.deepcopy`
+        vars(tracker).clear()
     for made in tracing.made.values():
         forget_class(made.value)
     for table in (
@@ -49,6 +51,7 @@ def release(tracing: Space, machine: Machine, places: MachinePlaces) -> None:
 
 
 def without_frames(reason: Unsupported) -> Unsupported:
-    """A reason is kept for the report; the frames it was raised through, with all their locals, are not."""
+    """A reason is kept for the report; the frames it was raised through, with all their locals, are
+    not."""
     reason.__traceback__ = reason.__context__ = reason.__cause__ = None
     return reason

@@ -1,4 +1,5 @@
-"""What was compiled: graphs, breaks, guards, entries, times; as data, and as text with `str`."""
+"""A report of the compiled state: graphs, breaks, guards, entries, times; as data, and as text with
+`str`."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from stator.errors import Unsupported
 
 @attrs.frozen(eq=False)
 class EntryReport:
-    """One entry: where it starts, its graph, why it ends early (None: it runs to the end), its guards."""
+    """One entry: where it starts, its graph, why it ends early (None: it runs to the end), its
+    guards."""
 
     target: str
     graph: Any
@@ -23,14 +25,13 @@ class EntryReport:
     compiled_guards: Any
     trace_seconds: float
     source: str
-    failures: tuple[
-        str, ...
-    ] = ()  # the last error that the graph raised; the program itself ran then
+    # the last error that the graph raised; the program itself ran then
+    failures: tuple[str, ...] = ()
     uncompiled: str = ""  # why the compiler did not take the graph, which runs as it is
 
     @property
     def guards(self) -> tuple[Guard, ...]:
-        """Those of the entry; a guard compiler of somebody else need not have them, nor their text."""
+        """The guards of the entry; empty if a foreign guard compiler does not expose them."""
         return tuple(getattr(self.compiled_guards, "guards", ()))
 
     @property
@@ -39,9 +40,8 @@ class EntryReport:
 
     def lines(self, number: int, guards: bool) -> list[str]:
         spent = f"{self.trace_seconds * 1000:.1f} ms to trace"
-        found = [
-            f"entry {number}: {self.target}: {self.op_count} operations, {len(self.guards)} guards, {spent}"
-        ]
+        counts = f"{self.op_count} operations, {len(self.guards)} guards, {spent}"
+        found = [f"entry {number}: {self.target}: {counts}"]
         if self.reason is not None:
             found += [f"  {line}" for line in str(self.reason).splitlines()]
         found += [
@@ -61,7 +61,7 @@ class EntryReport:
 
 @attrs.frozen(eq=False)
 class Report:
-    """A look at a compiled function as it is now."""
+    """A snapshot of the state of a compiled function."""
 
     entries: tuple[EntryReport, ...]
     recompiles: tuple[Failure, ...]
@@ -83,7 +83,7 @@ class Report:
 
     @property
     def breaks(self) -> list[Unsupported]:
-        """Where, why, and what to try: the `where`, `reason` and `detail`, `hint` of each."""
+        """The graph breaks: `where`, `reason` and `detail`, and a `hint` for each."""
         return [entry.reason for entry in self.entries if entry.reason is not None] + [
             *self.refused,
             *self.missed,
@@ -112,7 +112,8 @@ class Report:
 
     @property
     def guards(self) -> list[Guard]:
-        """Of all entries; each has its source, what it needs, and the user's line that needs it (`where`)."""
+        """The guards of all entries, each with its source, its requirement, and the user's line
+        that needs it (`where`)."""
         return [guard for entry in self.entries for guard in entry.guards]
 
     @property
@@ -120,7 +121,7 @@ class Report:
         return sum(entry.trace_seconds for entry in self.entries)
 
     def text(self, guards: bool = False) -> str:
-        """The report for people, with every guard if asked."""
+        """Return the report as text, with every guard if `guards` is set."""
         counts = f"{self.graph_count} graphs, {self.op_count} operations, {len(self.breaks)} breaks"
         lines = [f"{counts}, {self.entry_count} entries"]
         for number, entry in enumerate(self.entries):

@@ -1,14 +1,16 @@
 """Deoptimization: from a node of a graph that raised to the frames of the program at that operator.
 
-A graph that runs in program order has, when a node raises, done what plain Python would have done up to that operator.
-The target is traced once more, up to the instruction that recorded the node (`Stop`). Of that trace the graph is not
-run: its outputs are the values that the graph which raised has computed already. Its effects and its frame state are
-what the program needs to go on at the operator.
+A graph that runs in program order has, when a node raises, done what plain Python would have done
+up to that operator. The target is traced once more, up to the instruction that recorded the node
+(`Stop`). Of that trace the graph is not run: its outputs are the values that the graph which raised
+has computed already. Its effects and its frame state are what the program needs to go on at the
+operator.
 
     entry_0(x, log)    g = graph(x)          raises at `getitem`, with `sin` computed
     resume_1(x, log, g)                      g = (sin,)
         log.append(g[0])                     # the effects before the operator
-        return Goto(site, [x, log, g[0]])    # where the exception is raised, or the instruction runs natively
+        return Goto(site, [x, log, g[0]])    # the exception is raised there, or the instruction
+                                             # runs natively
 
 Traces for this are made when a node raises for the first time, and kept with the entry.
 """
@@ -35,7 +37,7 @@ from stator._graph_effects import has_effect
 from stator._random_steps import RandomSteps, given_again
 from stator._retrace import Retrace
 from stator._target import Target
-from stator._trace import Traced
+from stator._trace import TraceResult
 from stator.errors import Unsupported
 
 _numbers = itertools.count()
@@ -54,7 +56,7 @@ class Unavailable(Exception):
 
 
 @attrs.frozen(eq=False)
-class Failure:
+class NodeFailure:
     """The node of a graph that raised, and the values that the graph had then."""
 
     node: fx.Node
@@ -64,8 +66,9 @@ class Failure:
     @classmethod
     def of(
         cls, error: BaseException, module: fx.GraphModule, ran: fx.GraphModule
-    ) -> Failure | None:
-        """Find the node by the line in the generated function of `ran`, an equal graph; None if that did not run."""
+    ) -> NodeFailure | None:
+        """Find the node by the line in the generated function of `ran`, an equal graph; None if
+        that did not run."""
         code = type(ran).forward.__code__
         entry: Any = exception_field(error, "__traceback__")
         while entry is not None and entry.tb_frame.f_code is not code:
@@ -97,9 +100,10 @@ class Failure:
 class Resumption:
     """The way from one node of a graph to the frames of the program.
 
-    `run(*state, g)` applies the side effects that precede the operator, and gives the site and the frame state.
-    `needed` are the positions in `g` of what the side effects need; the frame state has the rest.
-    `is_exact` is False where an effect of the graph came after the instruction began: it must not run again.
+    `run(*state, g)` applies the side effects that precede the operator, and gives the site and the
+    frame state. `needed` are the positions in `g` of what the side effects need; the frame state
+    has the rest. `is_exact` is False where an effect of the graph came after the instruction began:
+    it must not run again.
     """
 
     run: Callable[..., Any]
@@ -111,9 +115,10 @@ class Resumption:
 
     @classmethod
     def of(
-        cls, retrace: Retrace, state: tuple[Any, ...], failure: Failure, steps: RandomSteps
+        cls, retrace: Retrace, state: tuple[Any, ...], failure: NodeFailure, steps: RandomSteps
     ) -> Resumption:
-        """Raises Unsupported when the trace takes another way than the first, or cannot be continued there."""
+        """Raises Unsupported when the trace takes another way than the first, or cannot be
+        continued there."""
         traced = retrace.to(state, failure.node.meta["began"])
         try:
             is_exact = _compare(traced.captured.graph, failure)
@@ -132,15 +137,16 @@ class Resumption:
             traced.captured.release()
 
     def resume(
-        self, target: Target, state: tuple[Any, ...], failure: Failure, drawn: Sequence[Any]
+        self, target: Target, state: tuple[Any, ...], failure: NodeFailure, drawn: Sequence[Any]
     ) -> Goto:
         """Raises Unavailable when a value is missing; then nothing has changed.
 
-        Where no handler of the program will run, the frames need no values: they are only seen in a traceback.
+        Where no handler of the program will run, the frames need no values: they are only seen in a
+        traceback.
         """
         named = dict(zip(target.parameters, state, strict=True))
         named |= {step.drawn.name: one for step, one in zip(self.steps, drawn, strict=False)}
-        values = _Values(self.captured, failure.frame.f_locals, named)
+        values = _NodeValues(self.captured, failure.frame.f_locals, named)
         outputs: Any = self.captured.graph.output_node().args[0]
         is_handled = bool(failure.node.meta.get("handled"))
 
@@ -156,8 +162,9 @@ class Resumption:
         return result
 
 
-def _compare(graph: fx.Graph, failure: Failure) -> bool:
-    """Compare a new trace with the nodes that ran; return True if no effect among them is missing in it."""
+def _compare(graph: fx.Graph, failure: NodeFailure) -> bool:
+    """Compare a new trace with the nodes that ran; return True if no effect among them is missing
+    in it."""
     ran = {node.name: node for node in failure.before()}
     again = {node.name: node for node in graph.nodes if node.op.startswith("call")}
     for name, node in again.items():
@@ -173,7 +180,7 @@ def _compare(graph: fx.Graph, failure: Failure) -> bool:
 
 
 def _function(
-    traced: Traced, target: Target, site: Site, steps: Sequence[str]
+    traced: TraceResult, target: Target, site: Site, steps: Sequence[str]
 ) -> Callable[..., Any]:
     emitter = traced.emitter
     name = f"resume_{next(_numbers)}"
@@ -189,21 +196,23 @@ def _function(
 
 
 def has_saved_tensor_hooks() -> bool:
-    """Return True if hooks for saved tensors are active: an operator that runs again would call them again."""
+    """Return True if hooks for saved tensors are active: an operator that runs again would call
+    them again."""
     return torch._C._autograd._top_saved_tensors_default_hooks(False) is not None
 
 
 @attrs.define(eq=False)
-class _Values:
-    """Values of a new trace's nodes: what the graph that raised has kept, or what can be computed from that.
+class _NodeValues:
+    """Values of a new trace's nodes: what the graph that raised has kept, or what can be computed
+    from that.
 
-    Only operators without effects, of values that nothing writes to, are run again; nobody can observe that.
+    Only operators without effects, of values that nothing writes to, are run again; nobody can
+    observe that.
     """
 
     captured: CapturedGraph
-    kept: Mapping[
-        str, Any
-    ]  # locals of the graph's function, which sets what it needs no longer to None
+    # locals of the graph's function, which sets what it needs no longer to None
+    kept: Mapping[str, Any]
     state: Mapping[str, Any]
     found: dict[fx.Node, Any] = attrs.field(factory=dict)
     _inputs: dict[fx.Node, Any] = attrs.field(factory=dict)
@@ -250,12 +259,13 @@ def _storages(nodes: Sequence[fx.Node]) -> set[int]:
     return {storage_of(example) for example in examples if isinstance(example, torch.Tensor)}
 
 
-# Liveness: what a handler of the program may read must still be there when an operator in its `try` raises.
+# Liveness: what a handler of the program may read must still be there when an operator in its `try`
+# raises.
 
 
 @attrs.define(eq=False)
 class Repeatable:
-    """Which nodes of a graph give the same when they run again at any later time."""
+    """The nodes of a graph that give the same results when they run again at any later time."""
 
     written: set[int]
     has_modes: bool
@@ -278,8 +288,8 @@ _DROPPED = re.compile(r";  ((?:\w+ = )+)None")
 
 
 def keep_for_handlers(module: fx.GraphModule) -> None:
-    """Keep what `except` and `finally` clauses may need, and nothing can compute again, until the last operator that
-    such a clause is around. Graphs without one stay as they are."""
+    """Keep what `except` and `finally` clauses may need, and nothing can compute again, until the
+    last operator that such a clause is around. Graphs without one stay as they are."""
     nodes = [*module.graph.nodes]
     last = max((i for i, node in enumerate(nodes) if node.meta.get("handled")), default=0)
     is_repeatable = Repeatable.of(module.graph)

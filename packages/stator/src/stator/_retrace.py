@@ -8,10 +8,10 @@ import attrs
 from stator_backends import ordinary_signal_handlers
 from stator_variables import Policy, Stop
 
-from stator._making import making
+from stator._compilation_flag import compiling
 from stator._options import Options
 from stator._target import Target
-from stator._trace import Traced, trace
+from stator._trace import TraceResult, trace
 from stator.errors import Unsupported
 
 
@@ -23,11 +23,12 @@ class Retrace:
     options: Options
     policy: Policy
 
-    def to(self, state: tuple[Any, ...], began: int) -> Traced:
-        """Trace up to the instruction that was the `began`-th to begin. Raises Unsupported when that fails."""
+    def to(self, state: tuple[Any, ...], began: int) -> TraceResult:
+        """Trace up to the instruction that was the `began`-th to begin. Raises Unsupported when
+        that fails."""
         reason = Unsupported("operator-error", "an operator that raised", "")
         policy = attrs.evolve(self.policy, stop=Stop(began, reason))
-        with making(), ordinary_signal_handlers():
+        with compiling(), ordinary_signal_handlers():
             traced = trace(self.target, state, self.options, policy)
         if traced.point is None or traced.reason is not reason:
             traced.captured.release()

@@ -1,7 +1,8 @@
 """Copies of the tensors that a graph writes to: contents, shape, and place in the autograd graph.
 
-Made before the graph runs, and only where the program may catch what the graph raises after a write (`RollbackPlan` in
-`_recovery.py`): the program then continues with the tensors, in the state that they had before the graph ran.
+Made before the graph runs, and only where the program may catch what the graph raises after a write
+(`RollbackPlan` in `_recovery.py`): the program then continues with the tensors, in the state that
+they had before the graph ran.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ _set_versions: Any = torch._C._autograd._unsafe_set_version_counter
 
 
 def version(tensor: torch.Tensor) -> int:
-    """Return the version counter, which views share with their base; inference tensors have none."""
+    """Return the version counter, which views share with their base; inference tensors have
+    none."""
     return _UNKNOWN if tensor.is_inference() else tensor._version
 
 
 @attrs.frozen(eq=False)
-class Saved:
+class SavedTensor:
     """One tensor before the graph ran. Tensors over one storage share its copy."""
 
     tensor: torch.Tensor
@@ -37,7 +39,8 @@ class Saved:
 
     @property
     def can_be_restored(self) -> bool:
-        """False for a storage that was resized, and for a view that was a leaf and has a history now."""
+        """False for a storage that was resized, and for a view that was a leaf and has a history
+        now."""
         same_size = (
             self.content is None or self.tensor.untyped_storage().nbytes() == self.content.nbytes()
         )
@@ -57,13 +60,15 @@ class Saved:
             _set_versions((self.tensor,), (self.version,))
 
     def _has_its_history(self) -> bool:
-        """True also where autograd refuses to give a view's history: it follows from the version."""
+        """True also where autograd refuses to give a view's history: it follows from the
+        version."""
         now = history_of(self.tensor)
         same = now is self.grad_fn or UNTOLD in (now, self.grad_fn)
         return same and self.tensor.requires_grad == self.requires_grad
 
     def _follow(self) -> None:
-        """Give the tensor its former history in place of the one that an in-place operator added."""
+        """Give the tensor its former history in place of the one that an in-place operator
+        added."""
         if not self.tensor._is_view():
             self.tensor.detach_().requires_grad_(self.requires_grad and self.history is None)
         if self.history is not None:
@@ -71,7 +76,7 @@ class Saved:
                 self.tensor.copy_(self.history)
 
 
-def save(tensors: Sequence[torch.Tensor]) -> tuple[Saved, ...]:
+def save(tensors: Sequence[torch.Tensor]) -> tuple[SavedTensor, ...]:
     """Copy the storages of those of the tensors that are strided, or hold strided ones."""
     strided = [part for t in tensors for part in _with_parts(t) if t.layout is torch.strided]
     plain = [tensor for tensor in strided if not is_traceable_wrapper_subclass(tensor)]
@@ -91,11 +96,11 @@ def _with_parts(tensor: Any) -> Iterator[torch.Tensor]:
         yield from _with_parts(getattr(tensor, name))
 
 
-def _saved(tensor: torch.Tensor, content: torch.UntypedStorage | None) -> Saved:
+def _saved(tensor: torch.Tensor, content: torch.UntypedStorage | None) -> SavedTensor:
     grad_fn = history_of(tensor)
     with torch.enable_grad():
         history = tensor.clone() if isinstance(grad_fn, torch.autograd.graph.Node) else None
-    return Saved(
+    return SavedTensor(
         tensor, content, _geometry(tensor), tensor.requires_grad, grad_fn, history, version(tensor)
     )
 

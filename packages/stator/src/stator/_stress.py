@@ -1,7 +1,8 @@
 """The stress modes: the program breaks at every place of a kind, so that breaks are met everywhere.
 
-`break_everywhere` is True or "calls" (every call), "operations" (all that is no call: called functions are entered, and
-break inside), "instructions" (everything), or a number n (every n-th instruction of each function).
+`break_everywhere` is True or "calls" (every call), "operations" (all that is no call: called
+functions are entered, and break inside), "instructions" (everything), or a number n (every n-th
+instruction of each function).
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +29,7 @@ MODES: Mapping[str, Picks] = {
 
 
 def is_mode(value: Any) -> bool:
-    """Whether `value` may be given for `break_everywhere`."""
+    """Return True if `value` is valid for `break_everywhere`."""
     return value in MODES if isinstance(value, str) else isinstance(value, int) and value >= 0
 
 
@@ -49,7 +50,8 @@ def _picks(mode: bool | str | int) -> Picks:
 
 def _refusing(handler: OpcodeHandler, picks: Picks) -> OpcodeHandler:
     def refuse(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-        """Code of ours, and class bodies, break at the instruction of the program that runs them."""
+        """Code of ours, and class bodies, break at the instruction of the program that runs
+        them."""
         if not frame.hidden and frame.names is None and picks(instr):
             raise Unsupported("stress", f"{instr.op} breaks in stress mode")
         return handler(machine, frame, instr)

@@ -1,4 +1,5 @@
-"""What can be compiled, each kind in its way: functions, methods, modules, classes, partials and other callables."""
+"""The subjects of a compilation: functions, methods, modules, classes, partials and other
+callables."""
 
 import functools
 import inspect
@@ -11,13 +12,13 @@ import torch
 from torch._ops import OperatorBase, OpOverloadPacket
 
 from stator._control import REGIONS, call_name, is_disabled, python_call
+from stator._deferred_warning import depth_of_the_user
 from stator._module import CompiledModule, InPlace, compiled_module, put_in_place
 from stator._options import Options
 from stator._oracle import Oracle
 from stator._region import Region
 from stator._report import LiveReport
 from stator._target import Root
-from stator._telling import depth_of_the_user
 from stator._wrapper import make_wrapper, original_of, region_of
 from stator.errors import InvalidUse
 
@@ -62,7 +63,7 @@ def _is_of_torch_compile(subject: Any) -> bool:
 def compiled_function(fn: types.FunctionType, options: Options, name: str = "") -> Any:
     """Make the wrapper of a Python function; `name` replaces the function's own in reports.
 
-    Generator and coroutine functions run without being compiled; a warning says so once.
+    Generator and coroutine functions run without being compiled, with one warning.
     """
     fn = original_of(fn) or fn
     if is_disabled(fn):
@@ -95,7 +96,8 @@ def _module(module: torch.nn.Module, options: Options) -> Any:
 def in_place(module: torch.nn.Module, options: Options) -> None:
     """Compile a module without making another one."""
     if type(module).__call__ is not torch.nn.Module.__call__:
-        problem = f"{type(module).__qualname__} has a __call__ of its own, which would not look for compiled code"
+        name = type(module).__qualname__
+        problem = f"{name} has a __call__ of its own, which would not run the compiled code"
         raise InvalidUse(
             f"cannot compile in place: {problem}", "use stator.compile, and call what it gives"
         )
@@ -103,7 +105,8 @@ def in_place(module: torch.nn.Module, options: Options) -> None:
 
 
 def _compiled_call(cls: type, options: Options) -> Any:
-    """Make the wrapper of a class's call. `Module._call_impl` is reported as the `forward` it runs."""
+    """Make the wrapper of a class's call. `Module._call_impl` is reported as the `forward` it
+    runs."""
     attribute = call_name(cls) or "_call_impl"
     called = "forward" if attribute == "_call_impl" else attribute
     return compiled_function(getattr(cls, attribute), options, f"{cls.__qualname__}.{called}")
@@ -152,7 +155,8 @@ _KINDS: tuple[tuple[type, Callable[[Any, Options], Any]], ...] = (
 
 
 def region_in(subject: Any) -> Region:
-    """The region of anything that `compiled` or `in_place` gave. Raises InvalidUse for anything else."""
+    """The region of anything that `compiled` or `in_place` gave. Raises InvalidUse for anything
+    else."""
     seen = subject
     while seen is not None:
         if (region := region_of(seen)) is not None:
@@ -164,7 +168,7 @@ def region_in(subject: Any) -> Region:
 
 
 def _next_inside(subject: Any) -> Any:
-    """What `subject` runs: one step towards the wrapper."""
+    """Return the object that `subject` runs: one step towards the wrapper."""
     if isinstance(subject, CompiledModule):
         return subject._stator_call
     if isinstance(subject, torch.nn.Module):

@@ -1,4 +1,5 @@
-"""What is compiled: a function from its start, or a continuation from the Point where a break left it."""
+"""The target of a compilation: a function from its start, or a continuation from the Point of a
+break."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ from stator.errors import SourceSpan
 
 @attrs.frozen(eq=False)
 class Root:
-    """A function from its first instruction; its state are its parameters, `*args` and `**kwargs` as they are bound."""
+    """A function from its first instruction; its state are its parameters, `*args` and `**kwargs`
+    as they are bound."""
 
     fn: FunctionType
     parameters: tuple[str, ...]
@@ -45,7 +47,8 @@ class Root:
 
     @property
     def is_stale(self) -> bool:
-        """Whether the function was given code with another signature: state is bound as it was before."""
+        """Return True if the function was given code with another signature, since state is bound
+        by the old one."""
         return self.fn.__code__ is not self.code and _signature(self.fn.__code__) != _signature(
             self.code
         )
@@ -55,9 +58,8 @@ class Root:
         names = parameters_of(self.code)
         trackers = wrap_state(tracing, self.parameters, state, lambda: names)
         frame = function_frame(tracing, function, trackers)
-        if (
-            not self.fn.__code__.co_flags & inspect.CO_OPTIMIZED
-        ):  # made of a module's code: its names are its globals
+        # made of a module's code: its names are its globals
+        if not self.fn.__code__.co_flags & inspect.CO_OPTIMIZED:
             frame.names = frame.globals
         return [frame]
 
@@ -131,7 +133,8 @@ class Continuation:
         )
 
     def plain(self) -> Callable[..., Any]:
-        """Made once: past the recompile limit every call wants it."""
+        """Return the native continuation. It is made once, as every call past the recompile limit
+        needs it."""
         if not self._plain:
             self._plain.append(plain(self.point))
         return self._plain[0]
@@ -152,7 +155,8 @@ _OWN_NAMES = re.compile(r"g|before|error|torch|v\d+|r\d+_\d+|\w*_\d+")
 
 
 def entry_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Parameters of an entry, named after the program's, none of them a name that the entry's text uses itself."""
+    """Parameters of an entry, named after the program's, none of them a name that the entry's text
+    uses itself."""
     found: list[str] = []
     for index, name in enumerate(names):
         free = name if name.isidentifier() else f"argument{index}"
@@ -173,7 +177,8 @@ def wrap_state(
     state: tuple[Any, ...],
     descriptions: Callable[[], tuple[str, ...]],
 ) -> list[Any]:
-    """Return trackers of the flat state; messages have the descriptions, which are made on demand."""
+    """Return trackers of the flat state; messages have the descriptions, which are made on
+    demand."""
     trackers = []
     for index, (name, value) in enumerate(zip(parameters, state, strict=True)):
         source = ParameterSource(name, shown=partial(_item_of, descriptions, index))

@@ -1,4 +1,5 @@
-"""One trace: run the Machine over trackers, then write down what it found as the parts of an entry."""
+"""One trace: run the Machine over trackers, then write down what it found as the parts of an
+entry."""
 
 from __future__ import annotations
 
@@ -18,21 +19,25 @@ from stator_bytecode.errors import NOWHERE, InternalError, SourceSpan, StatorErr
 from stator_guards import Guard
 
 from stator._call_history import CallEvidence, CallsUnderWay, visible_calls
-from stator._carried import Carried, held_by, reads_frames
+from stator._frame_state import Carried, held_by, reads_frames
 from stator._native_call import before_library, before_loop
 from stator._options import Options
-from stator._places import MachinePlaces
 from stator._release import release, without_frames
 from stator._target import Target
+from stator._trace_location import MachineLocations
 
 if TYPE_CHECKING:
     from stator_subgraphs import CapturedGraph
 
 
 @attrs.frozen(eq=False)
-class Traced:
-    """What one trace gives. `point` is None when the target ran to its end; `result` is then the value's expression.
-    `raises` names the exception that the trace ended by, if it did; it `leaves` the instruction at `point` natively."""
+class TraceResult:
+    """The result of one trace.
+
+    `point` is None when the target ran to its end; `result` is then the expression of its value.
+    `raises` names the exception that ended the trace, if one did; it `leaves` the instruction at
+    `point` to run natively.
+    """
 
     captured: CapturedGraph
     emitter: variables.Emitter
@@ -49,11 +54,10 @@ class Traced:
 
 def trace(
     target: Target, state: tuple[Any, ...], options: Options, policy: variables.Policy
-) -> Traced:
+) -> TraceResult:
     """Trace `target` on `state`. Raises Unsupported when not even the start can be written down."""
-    with (
-        one_at_a_time
-    ):  # torch's tracing state is global, and so is the interpreter's lock: nothing is lost
+    # torch's tracing state is global, and so is the interpreter's lock: nothing is lost
+    with one_at_a_time:
         try:
             return _traced(target, state, options, policy)
         except _Again as again:
@@ -70,9 +74,9 @@ class _Again(StatorError):
 
 def _traced(
     target: Target, state: tuple[Any, ...], options: Options, policy: variables.Policy
-) -> Traced:
+) -> TraceResult:
     started = time.perf_counter()
-    places = MachinePlaces()
+    places = MachineLocations()
     graph = options.stack.graph(places, capture_data=options.captures_data)
     policy = attrs.evolve(policy, runs_in_order=not spec_of(options.backend).compiles)
     tracing = variables.StandardSpace(
@@ -99,9 +103,8 @@ def _traced(
                     outcome = _without_library(outcome, machine, domain)
             traced = _written_down(outcome, machine, tracing, graph, started)
             return attrs.evolve(traced, calls=_evidence(traced, places, finished))
-    except (
-        BaseException
-    ):  # whatever it was goes on; a graph that nobody will get must not keep what it saw alive
+    # whatever it was goes on; a graph that nobody will get must not keep what it saw alive
+    except BaseException:
         graph.release()
         raise
     finally:
@@ -109,7 +112,9 @@ def _traced(
         release(tracing, machine, places)
 
 
-def _evidence(traced: Traced, places: MachinePlaces, finished: list[CallSite]) -> CallEvidence:
+def _evidence(
+    traced: TraceResult, places: MachineLocations, finished: list[CallSite]
+) -> CallEvidence:
     """Return what the trace shows of the calls in it."""
     contributing = places.contributing(traced.captured.graph.nodes)
     frames = () if traced.point is None else traced.point.frames
@@ -122,7 +127,8 @@ def _evidence(traced: Traced, places: MachinePlaces, finished: list[CallSite]) -
 
 
 def _before_hook(outcome: Outcome, machine: Machine) -> Outcome:
-    """Break where a tensor got a hook, instead of where a compiled graph would go on with the tensor."""
+    """Break where a tensor got a hook, instead of where a compiled graph would go on with the
+    tensor."""
     if not isinstance(outcome, Broke) or not isinstance(outcome.reason, variables.UsedBehindHook):
         return outcome
     machine.frames = []
@@ -130,7 +136,8 @@ def _before_hook(outcome: Outcome, machine: Machine) -> Outcome:
 
 
 def _without_library(outcome: Broke, machine: Machine, domain: Any) -> Broke:
-    """Break at the call of a library function instead of inside of it, in a trace that has not looked into it."""
+    """Break at the call of a library function instead of inside of it, in a trace that has not
+    looked into it."""
     if (earlier := before_library(outcome, machine, domain)) is None:
         return outcome
     raise _Again(domain.stop_at(earlier))
@@ -138,7 +145,11 @@ def _without_library(outcome: Broke, machine: Machine, domain: Any) -> Broke:
 
 @contextmanager
 def _own_faults(tracing: variables.Space) -> Iterator[None]:
-    """What the program raises is a value to the Machine, so anything else that is raised here is a fault of ours."""
+    """Convert an exception of the tracing code itself into InternalError.
+
+    Exceptions of the program are values to the Machine, so any other exception raised here is a
+    fault of stator.
+    """
     try:
         yield
     except StatorError:
@@ -153,7 +164,8 @@ def _own_faults(tracing: variables.Space) -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """torch logs an operator that fails on fake tensors; the program may expect it to, and handles the error itself."""
+    """torch logs an operator that fails on fake tensors; the program may expect it to, and handles
+    the error itself."""
     logger, here = logging.getLogger("torch._subclasses.fake_tensor"), threading.get_ident()
 
     def of_another_thread(record: logging.LogRecord) -> bool:
@@ -180,7 +192,7 @@ def _refuse_deep(outcome: Outcome) -> None:
 
 def _written_down(
     outcome: Outcome, machine: Machine, tracing: variables.Space, graph: Any, started: float
-) -> Traced:
+) -> TraceResult:
     _refuse_deep(outcome)
     ends = isinstance(outcome, Escaped)  # which is the program's own way to end, and no break
     while True:
@@ -202,11 +214,14 @@ def _written_down(
     spent = time.perf_counter() - started
     leaves = isinstance(outcome, Escaped) and outcome.leaves
     raises = outcome.exception.cls.__name__ if isinstance(outcome, Escaped) else ""
-    return Traced(captured, emitter, guards, result, point, values, raises, leaves, reason, spent)
+    return TraceResult(
+        captured, emitter, guards, result, point, values, raises, leaves, reason, spent
+    )
 
 
 def _broken_at_raise(needed: variables.RaisedBefore, outcome: Outcome, machine: Machine) -> Broke:
-    """Go back to where an exception was first raised, and break there: raised natively, it has its traceback."""
+    """Go back to where an exception was first raised, and break there: raised natively, it has its
+    traceback."""
     _, saved = machine.origins.pop(id(needed.tracker))
     snapshot = machine.go_back(saved)
     machine.frames = []  # they are of a later moment
@@ -216,17 +231,22 @@ def _broken_at_raise(needed: variables.RaisedBefore, outcome: Outcome, machine: 
 
 
 def _broken_at_answer(given: variables.Answered, machine: Machine) -> Broke:
-    """Go back to where a key was hashed or compared that says something else by now, and break there: the container
-    that it was put into is a real one then."""
+    """Go back to where a key was hashed or compared that gives another result by now, and break
+    there.
+
+    The container that the key was put into is real after the break.
+    """
     machine.frames = []
-    detail = f"a key of class {given.question[0].cls.__name__}, which is hashed or compared otherwise later"
+    name = given.question[0].cls.__name__
+    detail = f"a key of class {name}, which is hashed or compared otherwise later"
     return Broke(machine.go_back(given.begun), Unsupported("user-hash", detail, "", given.where))
 
 
 def _broken_at_resumption(
     running: variables.StillRunning, outcome: Outcome, machine: Machine
 ) -> Broke:
-    """Go back to where a running generator was resumed, and break there: its frame is then its own again."""
+    """Go back to where a running generator was resumed, and break there: its frame is then its own
+    again."""
     snapshot = machine.before_resumption(running.state)
     if snapshot is None or not isinstance(outcome, Broke):
         raise running.refusal
@@ -236,8 +256,9 @@ def _broken_at_resumption(
 def _emitted(
     outcome: Outcome, tracing: variables.Space
 ) -> tuple[variables.Emitter, Point | None, list[str], str]:
-    """The text of the entry. A generator that only the frames see is carried as state; one that something else can
-    reach has to be an object, which shows when that something is written: then it is written again."""
+    """The text of the entry. A generator that only the frames see is carried as state; one that
+    something else can reach has to be an object, which shows when that something is written: then
+    it is written again."""
     objects: list[Any] = []
     while True:
         emitter = variables.Emitter(tracing, makes_tracebacks=isinstance(outcome, Returned))

@@ -8,10 +8,11 @@ from types import CodeType
 from stator_bytecode import exception_field, set_exception_field
 
 OWN_CODES: set[CodeType] = set()
-"""Codes that may stand between the user's call and the user's code. Each module adds its own when it is imported."""
+"""Codes that may stand between the user's call and the user's code. Each module adds its own when
+it is imported."""
 
 WRAPPERS = "<stator wrapper of "
-"""How the file names of wrappers start: those are made per function."""
+"""The prefix of the file names of wrappers, which are made per function."""
 
 
 def hide(error: BaseException) -> None:

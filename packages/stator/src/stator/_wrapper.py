@@ -1,4 +1,5 @@
-"""The function a user gets back: the signature of the original, the guards of the newest entry, then that entry.
+"""The function a user gets back: the signature of the original, the guards of the newest entry,
+then that entry.
 
 For `def f(x, y=1)` the text is
 
@@ -9,15 +10,15 @@ For `def f(x, y=1)` the text is
             if not entry.guards.check(x, y):
                 return run((x, y,))
             result = entry.run(x, y)
-            if type(result) is Goto or type(result) is Plainly:
+            if type(result) is Goto or type(result) is EagerFallback:
                 return finish(result)
             return result
         except BaseException as error:
             hide(error)
             raise
 
-A hit costs two calls: the guards and the entry. Defaults are looked up on the original, so that changing them there
-works. Names that a parameter has already get underscores.
+A hit costs two calls: the guards and the entry. Defaults are looked up on the original, so that
+changing them there works. Names that a parameter has already get underscores.
 """
 
 import functools
@@ -31,17 +32,28 @@ from typing import Any, Protocol
 from stator_bytecode import PASSED_OVER, Goto
 from stator_guards import Entry, load_source
 
-from stator._fallback import Plainly
+from stator._fallback import EagerFallback
 from stator._region import Region
 from stator._target import parameters_of
 from stator._traceback import WRAPPERS, hide
 
 ORIGINAL = "__stator_original__"
-"""In the globals of a wrapper, the function it was made for. `functools.wraps` copies attributes, but no globals."""
+"""The key, in the globals of a wrapper, of the function it was made for. `functools.wraps` copies
+attributes, not globals."""
 
 REGION = "__stator_region__"
 
-_GLOBALS = ("Unset", "default", "original", "newest", "run", "Goto", "Plainly", "finish", "hide")
+_GLOBALS = (
+    "Unset",
+    "default",
+    "original",
+    "newest",
+    "run",
+    "Goto",
+    "EagerFallback",
+    "finish",
+    "hide",
+)
 _LOCALS = ("entry", "result", "error")
 _BUILTINS = {"type": type, "BaseException": BaseException}
 
@@ -53,7 +65,7 @@ def {function}({signature}):
         if not {entry}.guards.check({arguments}):
             return {run}(({state}))
         {result} = {entry}.run({arguments})
-        if {type}({result}) is {Goto} or {type}({result}) is {Plainly}:
+        if {type}({result}) is {Goto} or {type}({result}) is {EagerFallback}:
             return {finish}({result})
         return {result}
     except {BaseException} as {error}:
@@ -63,7 +75,8 @@ def {function}({signature}):
 
 
 class _Unset:
-    """What a parameter of a wrapper holds when its default is meant."""
+    """The default of a wrapper's parameter, replaced by the current default of the original on each
+    call."""
 
     def __repr__(self) -> str:
         return "<the default of the original>"
@@ -73,7 +86,7 @@ Unset = _Unset()
 
 
 class Runner(Protocol):
-    """What a wrapper calls: a region, or something around one."""
+    """The callee of a wrapper: a region, or an object around one."""
 
     @property
     def newest(self) -> list[Entry]: ...
@@ -90,15 +103,14 @@ def make_wrapper(fn: FunctionType, runner: Runner, region: Region | None = None)
     made.__defaults__ = (Unset,) * len(fn.__defaults__ or ())
     made.__kwdefaults__ = dict.fromkeys(fn.__kwdefaults__ or (), Unset)
     functools.update_wrapper(made, fn)
-    if not hasattr(fn, "__wrapped__") and not hasattr(
-        fn, "__signature__"
-    ):  # then that is what is asked
+    # `inspect.signature` reads these first
+    if not hasattr(fn, "__wrapped__") and not hasattr(fn, "__signature__"):
         setattr(made, "__signature__", SignatureOf(fn))
     return made
 
 
 class SignatureOf(inspect.Signature):
-    """That of a function as it is now: its defaults may change."""
+    """The signature of a function, computed on each access, since its defaults may change."""
 
     __slots__ = ("_fn",)
 
@@ -133,7 +145,17 @@ def region_of(fn: Any) -> Region | None:
 
 
 def _load(fn: FunctionType, runner: Runner, region: Region | None) -> FunctionType:
-    values = (Unset, default_of, fn, runner.newest, runner.run, Goto, Plainly, runner.finish, hide)
+    values = (
+        Unset,
+        default_of,
+        fn,
+        runner.newest,
+        runner.run,
+        Goto,
+        EagerFallback,
+        runner.finish,
+        hide,
+    )
     parameters = parameters_of(fn.__code__)
     names = _unlike(parameters, (*_GLOBALS, *_LOCALS, *_BUILTINS))
     name = (
@@ -164,7 +186,7 @@ def _text(fn: FunctionType, name: str, parameters: tuple[str, ...], names: dict[
 
 
 def _unlike(taken: Iterable[str], wanted: Iterable[str]) -> dict[str, str]:
-    """Each wanted name, longer by underscores where it is taken."""
+    """Return each wanted name, with underscores appended while it is taken."""
     seen = set(taken)
     names = {}
     for name in wanted:
@@ -190,7 +212,8 @@ def _default_lines(fn: FunctionType, names: dict[str, str]) -> list[str]:
 
 
 def default_of(fn: FunctionType, name: str) -> Any:
-    """The default that `fn` has for a parameter now. Raises TypeError, as a call would, when it has none any more."""
+    """The default that `fn` has for a parameter now. Raises TypeError, as a call would, when it has
+    none any more."""
     code = fn.__code__
     if name in code.co_varnames[: code.co_argcount]:
         defaults = fn.__defaults__ or ()
@@ -203,10 +226,10 @@ def default_of(fn: FunctionType, name: str) -> Any:
 
 
 def _signature(fn: FunctionType) -> str:
-    """The parameter list, each default a placeholder: the real ones are set on the function object."""
-    bare = FunctionType(
-        fn.__code__, {}, None, fn.__defaults__, fn.__closure__
-    )  # without what says something else
+    """The parameter list, each default a placeholder: the real ones are set on the function
+    object."""
+    # without `__wrapped__` and `__signature__`, which may differ
+    bare = FunctionType(fn.__code__, {}, None, fn.__defaults__, fn.__closure__)
     bare.__kwdefaults__ = fn.__kwdefaults__
     parameters = inspect.signature(bare).parameters.values()
     written = [

@@ -1,4 +1,5 @@
-"""Every error stator raises, under one roof, and the table that maps those of the backend layer onto it."""
+"""Every error stator raises, under one roof, and the table that maps those of the backend layer
+onto it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +22,8 @@ __all__ += ["BackendFailed", "InvalidOption", "UnknownBackend", "backend_boundar
 
 @attrs.define(eq=False)
 class BackendFailed(StatorError):
-    """A backend raised, or gave back something that cannot be called. What it raised is the `__cause__`."""
+    """A backend raised, or gave back something that cannot be called. What it raised is the
+    `__cause__`."""
 
     name: str
     reason: str
@@ -30,7 +32,8 @@ class BackendFailed(StatorError):
     def __str__(self) -> str:
         return (
             f"backend {self.name!r} failed while {self.stage}: {self.reason}\n"
-            "  try: backend='eager', which tells whether the graph itself is sound; or options={'fallback': True}"
+            "  try: backend='eager', which shows if the graph itself is sound; or"
+            " options={'fallback': True}"
         )
 
 
@@ -70,21 +73,21 @@ class OracleWarning(UserWarning):
     """Oracle mode: a call was not compared, as something that it can reach has no faithful copy."""
 
 
-def _unknown_backend(error: stator_backends.UnknownBackend) -> StatorError:
+def _unknown_backend(error: stator_backends.BackendNotFound) -> StatorError:
     close = f"did you mean {' or '.join(map(repr, error.close))}? " if error.close else ""
     hint = f"{close}there are: {', '.join(error.known)}"
     return UnknownBackend(f"no backend is called {error.name!r}", hint, error.name, error.known)
 
 
-def _invalid_option(error: stator_backends.InvalidOption) -> StatorError:
+def _invalid_option(error: stator_backends.InvalidBackendOption) -> StatorError:
     problem = f"backend {error.backend!r}: {error.option}={error.value!r} is not valid"
     return InvalidOption(problem, f"expected {error.expected}", error.option)
 
 
 _BOUNDARY: dict[type[Exception], Callable[..., StatorError]] = {
-    stator_backends.UnknownBackend: _unknown_backend,
-    stator_backends.InvalidOption: _invalid_option,
-    stator_backends.BackendFailed: lambda error: BackendFailed(
+    stator_backends.BackendNotFound: _unknown_backend,
+    stator_backends.InvalidBackendOption: _invalid_option,
+    stator_backends.BackendError: lambda error: BackendFailed(
         error.name, error.reason, error.stage
     ),
     stator_backends.MalformedGraph: lambda error: InternalError(str(error)),
@@ -92,8 +95,9 @@ _BOUNDARY: dict[type[Exception], Callable[..., StatorError]] = {
 
 
 class backend_boundary:
-    """Around every call into the backend layer: its errors leave as ours, with the original cause. No generator: the
-    frame of one, in the traceback, would keep what called it with the first error, a cycle."""
+    """Around every call into the backend layer: its errors leave as ours, with the original cause.
+    No generator: the frame of one, in the traceback, would keep what called it with the first
+    error, a cycle."""
 
     def __enter__(self) -> None: ...
 

@@ -19,7 +19,7 @@ from stator_bytecode._codec._raw_instruction import Raw
 from stator_bytecode._codec._tables import OPCODES
 
 
-class Body:
+class NativeBody:
     """The code being written. `raws` is the original, to be jumped into."""
 
     def __init__(

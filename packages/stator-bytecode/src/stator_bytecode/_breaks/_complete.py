@@ -6,7 +6,7 @@ instruction, and states at each way out how to go on (`Leave`). Where CPython ch
 (`__bool__`, `__len__`, `__iter__`, `__next__`), so does this code: the state is made an object
 whose method is the inner function, and the checking instruction runs on that.
 
-    parked at POP_JUMP_IF_TRUE, then "truth":   Answer(state); UNARY_NOT; UNARY_NOT; POP_JUMP_IF_TRUE
+    parked at POP_JUMP_IF_TRUE, then "truth":  Answer(state); UNARY_NOT; UNARY_NOT; POP_JUMP_IF_TRUE
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ class Leave(Protocol):
 
 
 @attrs.define(eq=False)
-class Completion:
+class FrameCompletion:
     """One frame that waits, being written."""
 
     frame: NativeFrame
@@ -64,7 +64,7 @@ class Completion:
         )
 
 
-def write_completion(completion: Completion) -> None:
+def write_completion(completion: FrameCompletion) -> None:
     kind = completion.layout.waits_with
     if completion.instruction.op == "FOR_ITER" and kind == "next":
         return _write_next(completion)
@@ -76,7 +76,7 @@ def write_completion(completion: Completion) -> None:
     (_finish_truth if kind in TRUTHS else _finish_value)(completion)
 
 
-ThenWriter = Callable[[Completion], None]
+ThenWriter = Callable[[FrameCompletion], None]
 """Emits the call and what the Then does to its result: a value, or a bool for the instruction to
 test."""
 
@@ -84,12 +84,12 @@ then_writers: HandlerTable[str, ThenWriter] = HandlerTable("then")
 
 
 @then_writers.handles("value")
-def write_value(completion: Completion) -> None:
+def write_value(completion: FrameCompletion) -> None:
     completion.call()
 
 
 @then_writers.handles("attribute")
-def write_attribute(completion: Completion) -> None:
+def write_attribute(completion: FrameCompletion) -> None:
     then = completion.layout.then
     assert then is not None
     completion.inner = _noting(completion.inner, completion.frame.places.then[0], then.name)
@@ -128,9 +128,9 @@ def forget_note(error: BaseException, obj: object, name: str) -> None:
 
 
 @then_writers.handles("instance")
-def write_instance(completion: Completion) -> None:
+def write_instance(completion: FrameCompletion) -> None:
     glue, frame = completion.glue, completion.frame
-    frame.load(frame.places.then[0])  # before the state is handed on
+    frame.load(frame.places.then[0])  # before the state is passed to the callee
     completion.call()
     glue.emit("COPY", 1)
     fine = glue.jump_if("NONE")
@@ -148,18 +148,18 @@ TRUTHS = {"truth": "__bool__", "length": "__len__"}
 
 
 @then_writers.handles_each(TRUTHS)
-def write_truth(completion: Completion, of: str) -> None:
+def write_truth(completion: FrameCompletion, of: str) -> None:
     completion.answer(of)
     completion.glue.to_bool()
 
 
 @then_writers.handles("iter")
-def write_iter(completion: Completion) -> None:
+def write_iter(completion: FrameCompletion) -> None:
     completion.answer("__iter__")
     completion.glue.emit("GET_ITER")
 
 
-def _write_next(completion: Completion) -> None:
+def _write_next(completion: FrameCompletion) -> None:
     """FOR_ITER over an iterator whose `__next__` is a frame: StopIteration ends the loop, as
     always."""
     glue = completion.glue
@@ -175,7 +175,7 @@ def _write_next(completion: Completion) -> None:
 # the instruction, once the result is there
 
 
-def _finish_truth(completion: Completion) -> None:
+def _finish_truth(completion: FrameCompletion) -> None:
     """The top of the stack is a bool."""
     glue, instr = completion.glue, completion.instruction
     if "JUMP" in instr.op:
@@ -189,7 +189,7 @@ def _finish_truth(completion: Completion) -> None:
         completion.leave(False, made=1)
 
 
-def _finish_value(completion: Completion) -> None:
+def _finish_value(completion: FrameCompletion) -> None:
     glue, instr = completion.glue, completion.instruction
     if _completion.COMPLETIONS.get(instr.op) is _completion.discard:
         glue.emit("POP_TOP")

@@ -1,4 +1,5 @@
-"""The flat state of a Point in the words of the program, for messages that name a value to its user.
+"""The flat state of a Point in the words of the program, for messages that name a value to its
+user.
 
 parameters     x    stack0                f1_y
 descriptions   x    the loop over xs      y of helper

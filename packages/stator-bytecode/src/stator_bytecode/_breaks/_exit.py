@@ -16,7 +16,7 @@ from stator_bytecode._breaks._layout import VALUE, CarriedAt, SlotKind, Virtuali
 from stator_bytecode._breaks._point import Point
 from stator_bytecode._breaks._rebuild import GeneratorFactory, closed_generator
 
-State = tuple[Any, ...]
+FlatState = tuple[Any, ...]
 Cell = tuple[SlotKind, "int | None"]
 """The kind of one slot or stack position, and the place of its value (if it carries one)."""
 
@@ -27,7 +27,7 @@ class Exit:
     order."""
 
     point: Point
-    pick: Callable[[State], State]
+    pick: Callable[[FlatState], FlatState]
     closed: tuple[GeneratorFactory, ...] = ()
     """Makers of running generators that ended and can still be seen: they are objects then, after
     the results."""
@@ -89,8 +89,8 @@ def exit_to(draft: Draft, results: int) -> Exit:
 
 
 def materialized(point: Point, generators: tuple[int, ...]) -> Exit:
-    """Return the same place with these suspended generators as objects; the objects follow the state, in
-    that order."""
+    """Return the same place with these suspended generators as objects; the objects follow the
+    state, in that order."""
     return _ExitBuilder(Draft.of(point, len(point.frames) - 1), len(generators), generators).build()
 
 
@@ -166,7 +166,7 @@ class _ExitBuilder:
         yield from part.rest
 
 
-def picker(sources: tuple[int, ...]) -> Callable[[State], State]:
+def picker(sources: tuple[int, ...]) -> Callable[[FlatState], FlatState]:
     """`itemgetter` gives a bare item for one place and refuses none."""
     if len(sources) > 1:
         return itemgetter(*sources)

@@ -1,4 +1,4 @@
-"""The layout of a frame stack: what a `Point` knows of it without its values.
+"""The layout of a frame stack: a `Point` without its values.
 
 Every slot and stack position has a kind. Most carry one value of the flat state (`VALUE`, `CELL`,
 `PREVIOUS`); the others carry none, and are made again from their kind alone. Equal layouts share
@@ -20,20 +20,18 @@ from stator_bytecode._codec._instruction import Code, Instruction
 from stator_bytecode._machine._frame import GeneratorStatus, Then
 
 
-class Holder(enum.Enum):
+class SimpleKind(enum.Enum):
     """Kinds without data."""
 
     VALUE = "value"
     CELL = "cell"
     NULL = "null"
-    PREVIOUS = (
-        "previous"  # the marker of PUSH_EXC_INFO, over an exception that was being handled before
-    )
+    # the marker of PUSH_EXC_INFO, over an exception that was being handled before
+    PREVIOUS = "previous"
     NO_PREVIOUS = "no previous"  # the same, over none
 
-    __hash__ = (
-        object.__hash__
-    )  # that of `Enum` is written in Python, and asked a thousand times a break
+    # that of `Enum` is written in Python, and called a thousand times a break
+    __hash__ = object.__hash__
 
 
 @attrs.frozen
@@ -53,11 +51,11 @@ class CarriedAt:
     running: bool
 
 
-SlotKind: TypeAlias = Holder | RaisedAt | CarriedAt
+SlotKind: TypeAlias = SimpleKind | RaisedAt | CarriedAt
 
-VALUE, CELL, NULL_KIND = Holder.VALUE, Holder.CELL, Holder.NULL
+VALUE, CELL, NULL_KIND = SimpleKind.VALUE, SimpleKind.CELL, SimpleKind.NULL
 """NULL_KIND is an empty stack slot, and a local without a value, as the interpreter has it."""
-PREVIOUS, NO_PREVIOUS = Holder.PREVIOUS, Holder.NO_PREVIOUS
+PREVIOUS, NO_PREVIOUS = SimpleKind.PREVIOUS, SimpleKind.NO_PREVIOUS
 CARRYING: frozenset[SlotKind] = frozenset({VALUE, CELL, PREVIOUS})
 """Kinds that have a value in the flat state."""
 

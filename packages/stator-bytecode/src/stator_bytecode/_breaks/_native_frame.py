@@ -62,9 +62,8 @@ _SLOTTED = frozenset({*dis.haslocal, *dis.hasfree})
 
 def shape_of(code: CodeType) -> Shape:
     variables, cells, free = code.co_varnames, code.co_cellvars, code.co_freevars
-    if (
-        not variables
-    ):  # a cell that is an argument too keeps its slot; a free variable cannot be one
+    # a cell that is an argument too keeps its slot; a free variable cannot be one
+    if not variables:
         variables = (*cells, ".state")[:1]
     replacements: dict[str, Any] = {
         "co_varnames": variables,
@@ -93,7 +92,8 @@ def shape_of(code: CodeType) -> Shape:
 
 
 class NativeFrame:
-    """Writes the code of one native frame. `places` says where in the state the values are."""
+    """A writer of the code of one native frame. `places` are the positions of the values in the
+    state."""
 
     def __init__(
         self,

@@ -9,12 +9,12 @@ waits for the value.
 
 from collections.abc import Callable
 
-from stator_bytecode._breaks._complete import Completion, write_completion
+from stator_bytecode._breaks._complete import FrameCompletion, write_completion
 from stator_bytecode._breaks._exit import Draft, Exit, exit_to
 from stator_bytecode._breaks._layout import NULL_KIND, FrameLayout
 from stator_bytecode._breaks._native_frame import NativeFrame
 from stator_bytecode._breaks._point import Point
-from stator_bytecode._breaks._shape import Shapes, null_of, shapes_of
+from stator_bytecode._breaks._shape import StepEffect, null_of, shapes_of
 from stator_bytecode._breaks._stub import (
     FRAME_BOUND,
     Stub,
@@ -39,9 +39,8 @@ class NativeStack:
         self.point = point
         self.exits: list[Exit] = []
         self.visible = [index for index, layout in enumerate(point.frames) if not layout.hidden]
-        self.shows_hidden = (
-            False  # whether a frame of ours, that stands for C, runs natively as the innermost
-        )
+        # whether a frame of ours, that stands for C, runs natively as the innermost
+        self.shows_hidden = False
         last = len(point.frames) - 1
         if rest is not None:
             self.innermost = self.outside = first - 1
@@ -63,9 +62,8 @@ class NativeStack:
         elif shapes.jumps:
             self._add_exit(shapes, True, None)
         host = self._host()
-        self.shows_hidden = (
-            host is None and layout.hidden and layout.instruction.op != "RERAISE"
-        )  # that adds no entry
+        # that adds no entry
+        self.shows_hidden = host is None and layout.hidden and layout.instruction.op != "RERAISE"
         if host is None:
             return step_stub(layout, places, places.handled)
         self.outside = host
@@ -82,7 +80,7 @@ class NativeStack:
         return self.visible[-1]
 
     def _add_exit(
-        self, shapes: Shapes, jump: bool, null: str | None, handled: int | None = None
+        self, shapes: StepEffect, jump: bool, null: str | None, handled: int | None = None
     ) -> None:
         """`handled`: which of the values made is the exception being handled from then on."""
         used, kept, made = shapes.used, shapes.kept[jump], shapes.made[jump]
@@ -113,7 +111,7 @@ class NativeStack:
         if callee.generator is not None:
             _raise_end(frame, callee, inner)
         else:
-            write_completion(Completion(frame, inner, self._leave(frame)))
+            write_completion(FrameCompletion(frame, inner, self._leave(frame)))
         frame.clean_up(frame.places.handled, frame.glue.raws[begin:])
         return frame.function()
 

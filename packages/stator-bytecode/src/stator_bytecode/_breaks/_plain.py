@@ -1,7 +1,7 @@
 """The native continuation of a whole frame stack: original code entered at its middle, in every
 frame.
 
-    F0 at its parked call: <prologue>; call F1; <what the result does>; JUMP → after the call, in F0's own code
+    F0 at its parked call: <prologue>; call F1; <completion>; JUMP → after the call, in its own code
     F1 at its instruction: <prologue>; JUMP → instruction `pc`, in F1's own code
 
 Outer frames run their own exception regions around the call, so every handler, `finally` and `with`
@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from operator import methodcaller
 from typing import Any
 
-from stator_bytecode._breaks._body import Body
-from stator_bytecode._breaks._complete import Completion, write_completion
+from stator_bytecode._breaks._body import NativeBody
+from stator_bytecode._breaks._complete import FrameCompletion, write_completion
 from stator_bytecode._breaks._layout import CarriedAt
 from stator_bytecode._breaks._point import Point
 from stator_bytecode._breaks._rebuild import Rebuilder
@@ -25,10 +25,10 @@ from stator_bytecode._codec._raw_instruction import RawHandler
 from stator_bytecode.errors import Unsupported
 
 
-def plain(point: Point) -> Plain:
+def plain(point: Point) -> NativeContinuation:
     """A function of the flat state that runs the rest of the program natively: it returns the first
     frame's value."""
-    return Plain(point)
+    return NativeContinuation(point)
 
 
 def rest_of(point: Point, first: int) -> Callable[[Any], Any]:
@@ -39,10 +39,10 @@ def rest_of(point: Point, first: int) -> Callable[[Any], Any]:
     """
     if point.carried or any(layout.generator is not None for layout in point.frames[first:]):
         raise Unsupported("native-continuation", "a generator that is to be run to its end")
-    return Plain(point, first).functions[0]
+    return NativeContinuation(point, first).functions[0]
 
 
-class Plain:
+class NativeContinuation:
     def __init__(self, point: Point, first: int = 0) -> None:
         if any(layout.has_names for layout in point.frames[first:]):
             raise Unsupported("class-body", "a class body cannot be entered in its middle")
@@ -96,7 +96,7 @@ class Plain:
 
     def _function(self, index: int, inner: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
         layout = self.point.frames[index]
-        body = Body(layout, self.point.places[index], self.generators.place)
+        body = NativeBody(layout, self.point.places[index], self.generators.place)
         is_generator = layout.generator is not None
         body.frame.start(is_generator)
         if is_generator:
@@ -112,11 +112,11 @@ class Plain:
             self._write_resumption(body, CarriedAt(index + 1, True))
         return body.function(is_generator)
 
-    def _write_call(self, body: Body, inner: Callable[[Any], Any]) -> None:
+    def _write_call(self, body: NativeBody, inner: Callable[[Any], Any]) -> None:
         body.glue.handler = body.raw_at(body.layout.pc).handler
-        write_completion(Completion(body.frame, inner, body.leave))
+        write_completion(FrameCompletion(body.frame, inner, body.leave))
 
-    def _write_resumption(self, body: Body, generator: CarriedAt) -> None:
+    def _write_resumption(self, body: NativeBody, generator: CarriedAt) -> None:
         """The instruction that waits for a generator is run again, on a generator that goes on
         where it was."""
         layout, frame, glue = body.layout, body.frame, body.glue
@@ -141,7 +141,7 @@ class Plain:
             )
 
 
-def _prime(body: Body) -> None:
+def _prime(body: NativeBody) -> None:
     """A new generator takes no value, so it is run to here first. Whatever is sent or thrown next
     has been before."""
     glue = body.glue
@@ -153,4 +153,6 @@ def _prime(body: Body) -> None:
         raw.handler = RawHandler(drop, 0, False)
 
 
-OWN_CODES = passed_over(Plain.__call__, Plain.consume, Plain._extended)
+OWN_CODES = passed_over(
+    NativeContinuation.__call__, NativeContinuation.consume, NativeContinuation._extended
+)

@@ -4,7 +4,8 @@
 the values (what differs each time); `frames_from` puts the frames together again, so that a Machine
 goes on with the whole stack. Values are opaque: the same code serves trackers and real objects.
 
-    frames  f(x) parked at `g(x) + 1`, g(y) before `y * 2`  =>  Point of two layouts, ("x", "f1_y", "f1_stack0", …)
+    frames  f(x) parked at `g(x) + 1`, g(y) before `y * 2`
+    =>      Point of two layouts, ("x", "f1_y", "f1_stack0", …)
 """
 
 import re
@@ -77,9 +78,9 @@ def layout_of(
 ) -> tuple[Point, list[V]]:
     """Split `snapshot` into its Point and the flat list of values.
 
-    `virtual` tells which values are generators that nothing but these frames can see: they are
-    carried as state, and so are the objects that hold them, in parts. It is asked for locals, for
-    stack positions and for parts. What the innermost instruction works on is never taken apart.
+    `virtual` decides which values are generators that nothing but these frames can reach: they are
+    carried as state, and so are the objects that hold them, in parts. It is called for locals, for
+    stack positions and for parts. The operands of the innermost instruction are never virtualized.
     """
     return _Splitting(snapshot, virtual, globals_of).split()
 
@@ -121,9 +122,8 @@ class _Splitting:
             self.frame(state, running if state.generator else None)
             for state in self.snapshot.frames
         )
-        layouts = tuple(
-            self._layout(carried) for carried in self.carried
-        )  # which grows: each may hold others
+        # which grows: each may hold others
+        layouts = tuple(self._layout(carried) for carried in self.carried)
         return Point(frames, layouts), self.values
 
     def _layout(self, carried: _frame.GeneratorState | layouts.Virtualized) -> layouts.Layout:
@@ -274,9 +274,8 @@ class _Restoring:
     make_generator: Callable[[_frame.GeneratorState], V]
     wrap: Callable[[Any], V]
     make_object: Callable[[Any, list[V]], V]
-    made: dict[int, V] = attrs.field(
-        factory=dict
-    )  # generators and objects, by the number of their layout
+    # generators and objects, by the number of their layout
+    made: dict[int, V] = attrs.field(factory=dict)
 
     def frames(self) -> list[_frame.Frame]:
         """Frames first without contents, so that generators can be linked whatever refers to
@@ -328,8 +327,8 @@ class _Restoring:
         return _frame.PreviousExc(None) if kind is layouts.NO_PREVIOUS else _frame.NULL
 
     def _carried(self, number: int) -> V:
-        """A generator, which is there already, or an object in parts, which is made when it is
-        first asked for."""
+        """Return a carried value: a generator that exists already, or a virtualized object, made on
+        first use."""
         layout = self.point.laid_out[number]
         if number not in self.made and isinstance(layout, layouts.VirtualizedLayout):
             values = self._values_of(number)

@@ -4,7 +4,7 @@ From the raising frame outwards: an exception region of a frame, or an instructi
 this exception (the end of an iteration). Without either the exception leaves, and its traceback has
 the entries of the user's frames only.
 
-    frames F0, F1; F1 raised; F0 parked inside `try:`   =>   (Point of F0 at its handler, (…, error))
+    frames F0, F1; F1 raised; F0 parked inside `try:`  =>  (Point of F0 at its handler, (…, error))
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from stator_bytecode._breaks._complete import note
-from stator_bytecode._breaks._exit import Draft, Exit, State, exit_to
+from stator_bytecode._breaks._exit import Draft, Exit, FlatState, exit_to
 from stator_bytecode._breaks._layout import FrameLayout, RaisedAt
 from stator_bytecode._breaks._point import Point
 from stator_bytecode._breaks._rebuild import Rebuilder
@@ -21,17 +21,17 @@ from stator_bytecode._breaks._traceback import after, drop_outer, outermost, pas
 from stator_bytecode._fields import exception_field, set_exception_field
 from stator_bytecode._machine._unwind import CAUGHT
 
-Step = tuple[Point, State]
+PointState = tuple[Point, FlatState]
 
 
-def take(rebuilder: Rebuilder, exit: Exit, state: State, results: State) -> Step:
+def take(rebuilder: Rebuilder, exit: Exit, state: FlatState, results: FlatState) -> PointState:
     """Leave by an exit where generators end."""
     finalize(rebuilder, exit, state)
     closed = [make(()) for make in exit.closed]
     return exit.point, exit.pick((*state, *results, *closed))
 
 
-def finalize(rebuilder: Rebuilder, exit: Exit, state: State) -> None:
+def finalize(rebuilder: Rebuilder, exit: Exit, state: FlatState) -> None:
     """Close generators that nothing can see any more as Python closes them: their `finally` blocks
     run."""
     if exit.dropped:
@@ -53,7 +53,7 @@ class Propagation:
     handlers: dict[int, Exit] = attrs.field(factory=dict)
     answers: dict[int, Exit] = attrs.field(factory=dict)
 
-    def go_on(self, error: BaseException, handed_on: list[Any]) -> Step:
+    def go_on(self, error: BaseException, handed_on: list[Any]) -> PointState:
         """The handler of `error` and the state there; raises it again when there is none.
 
         `handed_on` is a list with the state. What it holds in the end lives as long as the
@@ -84,7 +84,7 @@ class Propagation:
         """The number of native frames outside of frame `index`."""
         return sum(outer < index for outer in self.visible)
 
-    def _note(self, index: int, error: BaseException, state: State) -> None:
+    def _note(self, index: int, error: BaseException, state: FlatState) -> None:
         if (then := self.point.frames[index].then) is not None and then.kind == "attribute":
             note(error, state[self.point.places[index].then[0]], then.name)
 
@@ -112,7 +112,7 @@ class Propagation:
             self.handlers[index] = exit_to(draft, 1)
         return self.handlers[index]
 
-    def _answer(self, index: int, error: BaseException) -> tuple[Exit, State] | None:
+    def _answer(self, index: int, error: BaseException) -> tuple[Exit, FlatState] | None:
         """The exit and result if `error` is an answer to frame `index`, which waits: the end of an
         iteration."""
         kind = self.point.frames[index].waits_with

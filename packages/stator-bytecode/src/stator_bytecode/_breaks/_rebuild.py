@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from stator_bytecode._breaks._body import Body
+from stator_bytecode._breaks._body import NativeBody
 from stator_bytecode._breaks._layout import (
     NULL_KIND,
     CarriedAt,
@@ -113,11 +113,11 @@ def generator_function(
     layout: FrameLayout, places: FlatIndices, place: GeneratorPlace
 ) -> Callable[[Any], AnyGenerator]:
     if layout.generator is GeneratorStatus.SUSPENDED:
-        return _suspended(Body(layout, places, place))
-    return _created(Body(layout, places, place))
+        return _suspended(NativeBody(layout, places, place))
+    return _created(NativeBody(layout, places, place))
 
 
-def _suspended(body: Body) -> Callable[[Any], AnyGenerator]:
+def _suspended(body: NativeBody) -> Callable[[Any], AnyGenerator]:
     """Restored when it is run for the first time, up to its yield."""
     layout, frame = body.layout, body.frame
     pc = layout.pc - 1
@@ -134,7 +134,7 @@ def _suspended(body: Body) -> Callable[[Any], AnyGenerator]:
     return body.function(generator=True)
 
 
-def _created(body: Body) -> Callable[[Any], AnyGenerator]:
+def _created(body: NativeBody) -> Callable[[Any], AnyGenerator]:
     """Restored before it becomes a generator. The stack is that of a new one: the interpreter makes
     it."""
     frame, layout = body.frame, body.layout

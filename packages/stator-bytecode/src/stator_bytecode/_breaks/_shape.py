@@ -14,8 +14,8 @@ from stator_bytecode._codec._stack_effect import operands, results
 UNCHANGED = frozenset(
     {"LIST_APPEND", "SET_ADD", "MAP_ADD", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE"}
 )
-"""They change the container they look at, which lies anywhere below. The stub has it next to what
-is added."""
+"""Operations that change a container which lies anywhere below. In the stub it lies next to the
+operand."""
 
 _LOOKS_AT_ONE = (
     "FOR_ITER",
@@ -35,7 +35,7 @@ jumps."""
 
 
 @attrs.frozen
-class Shapes:
+class StepEffect:
     """Operands used by a native step, how many are kept, and values made, per exit."""
 
     used: tuple[int, ...]
@@ -45,27 +45,29 @@ class Shapes:
     jumps: bool
 
 
-def shapes_of(instr: Instruction) -> Shapes:
+def shapes_of(instr: Instruction) -> StepEffect:
     op, arg = instr.op, instr.arg
     count = operands(instr)
     if op in UNCHANGED:
         added = 2 if op == "MAP_ADD" else 1
-        return Shapes((arg + added, *range(added, 0, -1)), (1, 0), (0, 0), False)
+        return StepEffect((arg + added, *range(added, 0, -1)), (1, 0), (0, 0), False)
     used = tuple(range(count, 0, -1))
     if op == "DICT_MERGE":
-        return Shapes(used, (count - 1, 0), (0, 0), False)
+        return StepEffect(used, (count - 1, 0), (0, 0), False)
     if op == "SEND":
-        return Shapes(used, (1, int(instr.arg)), (1, 1), True)
+        return StepEffect(used, (1, int(instr.arg)), (1, 1), True)
     if op == "RERAISE":
-        return Shapes((1,), (0, 0), (0, 0), False)
+        return StepEffect((1,), (0, 0), (0, 0), False)
     kept = _KEPT.get(op, (0, 0))
     made = (values_made(instr) - kept[0], results(instr, True) - kept[1])
-    return Shapes(used, kept, made, instr.target >= 0)
+    return StepEffect(used, kept, made, instr.target >= 0)
 
 
 def values_made(instr: Instruction) -> int:
-    """Without the NULL that the instruction pushes besides: the stub leaves it away, since it
-    cannot be returned."""
+    """Return the number of values that the instruction makes.
+
+    A NULL that it pushes besides is not counted: the stub omits it, since it cannot be returned.
+    """
     return results(instr, False) - pushes_null(instr)
 
 
@@ -76,7 +78,7 @@ def pushes_null(instr: Instruction) -> bool:
 
 
 def null_of(layout: FrameLayout) -> str | None:
-    """On which side of the value the instruction pushes a NULL."""
+    """Return the side of the value on which the instruction pushes a NULL, if it does."""
     instr = layout.instruction
     if not pushes_null(instr):
         return None

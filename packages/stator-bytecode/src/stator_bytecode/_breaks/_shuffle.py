@@ -8,7 +8,7 @@ a test.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from stator_bytecode._breaks._exit import Draft
+from stator_bytecode._breaks._exit import Draft, FlatState
 from stator_bytecode._breaks._layout import (
     CELL,
     NO_PREVIOUS,
@@ -21,8 +21,7 @@ from stator_bytecode._codec._decode import cell_slots
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handler_table import HandlerTable
 
-State = tuple[Any, ...]
-Make = Callable[[State], Any]
+Make = Callable[[FlatState], Any]
 Shuffle = Callable[[Draft, Instruction], "Make | None"]
 """Edits the draft. One that makes a value, its only result, gives the function that makes it of the
 state."""

@@ -17,7 +17,7 @@ import attrs
 from stator_bytecode._breaks import _step
 from stator_bytecode._breaks._layout import FrameLayout
 from stator_bytecode._breaks._point import Point
-from stator_bytecode._breaks._propagation import Step
+from stator_bytecode._breaks._propagation import PointState
 from stator_bytecode._breaks._shuffle import NO_STEP
 from stator_bytecode._breaks._step import Take, Throw, ThrowingStep
 from stator_bytecode._breaks._traceback import hide, passed_over
@@ -43,7 +43,7 @@ class Site:
     def instruction(self) -> Instruction:
         return self.layout.instruction
 
-    def step(self, *state: Any) -> Step:
+    def step(self, *state: Any) -> PointState:
         """Run the instruction natively: the Point after it, and its flat state."""
         try:
             if (take := self._take) is None:
@@ -55,7 +55,7 @@ class Site:
         finally:
             state = ()  # it may hold an exception whose traceback holds this frame
 
-    def throw(self, error: BaseException, *state: Any) -> Step:
+    def throw(self, error: BaseException, *state: Any) -> PointState:
         """Raise `error` where the instruction stands, instead of running it: the Point of its
         handler, and its state.
 
@@ -74,8 +74,8 @@ class Site:
             del error
 
     def __repr__(self) -> str:
-        layout = self.layout
-        return f"<Site {layout.raw.co_qualname}:{layout.instruction.positions[0]} {layout.instruction.op}>"
+        name, instr = self.layout.raw.co_qualname, self.layout.instruction
+        return f"<Site {name}:{instr.positions[0]} {instr.op}>"
 
 
 def _refuse(point: Point) -> None:
@@ -103,7 +103,7 @@ class Arrival:
 
     point: Point
 
-    def step(self, *state: Any) -> Step:
+    def step(self, *state: Any) -> PointState:
         return self.point, state
 
 
@@ -122,8 +122,11 @@ class Goto:
 
 
 Dispatch = Callable[[Point, list[Any]], Any]
-"""Runs the continuation of a Point: gives a `Goto`, when it broke again, or the final value. The
-list is its own: what it takes out of it dies when the program lets go of it."""
+"""A function that runs the continuation of a Point and returns a `Goto`, if it broke again, or the
+final value.
+
+The list is its own: it empties the list, so that objects die when the program releases them.
+"""
 
 
 def drive(site: Site | Arrival, state: Sequence[Any], dispatch: Dispatch) -> Any:
@@ -140,7 +143,8 @@ def drive(site: Site | Arrival, state: Sequence[Any], dispatch: Dispatch) -> Any
             state = list(after)
             del after
             result = dispatch(point, state)
-            state.clear()  # this frame may live as long as an exception that passed through the step
+            # this frame may live as long as an exception that passed through the step
+            state.clear()
             if type(result) is not Goto:
                 return result
             site, state = result.site, result.take()

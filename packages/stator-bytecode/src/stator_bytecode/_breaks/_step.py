@@ -12,19 +12,19 @@ from typing import Any
 
 from stator_bytecode._breaks import _propagation
 from stator_bytecode._breaks._complete import forget_note
-from stator_bytecode._breaks._exit import Draft, State, exit_to, materialized
+from stator_bytecode._breaks._exit import Draft, FlatState, exit_to, materialized
 from stator_bytecode._breaks._layout import CarriedAt
 from stator_bytecode._breaks._native_stack import NativeStack, ThrowingStack
 from stator_bytecode._breaks._point import Point
-from stator_bytecode._breaks._propagation import Propagation, Step, finalize, take
+from stator_bytecode._breaks._propagation import PointState, Propagation, finalize, take
 from stator_bytecode._breaks._rebuild import Rebuilder
 from stator_bytecode._breaks._shape import shapes_of
 from stator_bytecode._breaks._shuffle import raises, shuffles
 from stator_bytecode._breaks._traceback import drop_at, hide, passed_over
 from stator_bytecode.errors import Unsupported
 
-Take = Callable[[State], Step]
-Throw = Callable[[BaseException, State], Step]
+Take = Callable[[FlatState], PointState]
+Throw = Callable[[BaseException, FlatState], PointState]
 
 
 def prepare(point: Point) -> Take:
@@ -64,7 +64,7 @@ class Shuffling:
         self.make = shuffles[instr.op](draft, instr)
         self.exit = exit_to(draft, 1)
 
-    def take(self, state: State) -> Step:
+    def take(self, state: FlatState) -> PointState:
         made = None if self.make is None else self.make(state)
         finalize(self.rebuilder, self.exit, state)
         return self.exit.point, self.exit.pick((*state, made))
@@ -79,7 +79,7 @@ class Materializing:
         self.exit = materialized(point, touched)
         self.take_on = prepare(self.exit.point)
 
-    def take(self, state: State) -> Step:
+    def take(self, state: FlatState) -> PointState:
         handed_on = [self.exit.pick((*state, *self.rebuilder.rebuild(state, self.touched)))]
         state = ()  # what the step raises keeps this frame alive
         return self.take_on(handed_on.pop())
@@ -98,7 +98,7 @@ class NativeStep:
         self.rebuilder = Rebuilder(point)
         self.propagation = Propagation(point, stack.innermost, stack.visible, self.rebuilder)
 
-    def take(self, state: State) -> Step:
+    def take(self, state: FlatState) -> PointState:
         try:
             result = self.run(state)
         except BaseException as error:
@@ -110,7 +110,7 @@ class NativeStep:
             return take(self.rebuilder, taken, state, result[:-1])
         return taken.point, taken.pick(state + result)
 
-    def _raised(self, error: BaseException, handed_on: list[Any]) -> Step:
+    def _raised(self, error: BaseException, handed_on: list[Any]) -> PointState:
         """Go on at the handler of `error`. `handed_on` is a list with the state, which is taken
         out."""
         hide(error, OWN_CODES)
@@ -120,7 +120,7 @@ class NativeStep:
             self._forget_note(error, handed_on[0])
         return self.propagation.go_on(error, handed_on)
 
-    def _forget_note(self, error: BaseException, state: State) -> None:
+    def _forget_note(self, error: BaseException, state: FlatState) -> None:
         """The receiver is None where it is carried in parts, and not the program's."""
         last = len(self.point.frames) - 1
         receiver = self.point.places[last].stack[-1]
@@ -135,7 +135,7 @@ class ThrowingStep:
         self.stack = stack = ThrowingStack(point)
         self.propagation = Propagation(point, stack.innermost, stack.visible, Rebuilder(point))
 
-    def throw(self, error: BaseException, state: State) -> Step:
+    def throw(self, error: BaseException, state: FlatState) -> PointState:
         try:
             self.stack.run((*state, error))
         except BaseException as raised:

@@ -21,7 +21,7 @@ import attrs
 
 from stator_bytecode._breaks._layout import NULL_KIND, FlatIndices, FrameLayout, RaisedAt
 from stator_bytecode._breaks._native_frame import NativeFrame, moved
-from stator_bytecode._breaks._shape import UNCHANGED, Shapes, pushes_null, shapes_of
+from stator_bytecode._breaks._shape import UNCHANGED, StepEffect, pushes_null, shapes_of
 from stator_bytecode._codec._instruction import Code
 from stator_bytecode._codec._raw import disassemble
 from stator_bytecode._codec._raw_instruction import Raw
@@ -134,7 +134,7 @@ class _StepWriter:
 
     def _push(self, depth: int) -> None:
         if isinstance(self.operands.layout.stack[depth], RaisedAt):
-            self.frame.glue.constant(0)  # WITH_EXCEPT_START wants a number there
+            self.frame.glue.constant(0)  # WITH_EXCEPT_START takes a number there
         else:
             self.operands.push(depth)
 
@@ -152,7 +152,7 @@ class _StepWriter:
             else:
                 last.arg &= ~1
 
-    def _write_exits(self, shapes: Shapes) -> None:
+    def _write_exits(self, shapes: StepEffect) -> None:
         glue, op = self.frame.glue, self.operands.layout.instruction.op
         lowest = len(self.operands.layout.stack) - shapes.used[0] if shapes.used else 0
         if op == "CHECK_EG_MATCH":

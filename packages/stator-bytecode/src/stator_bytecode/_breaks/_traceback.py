@@ -20,8 +20,9 @@ PASSED_OVER = " (as importlib._bootstrap)"
 def passed_over(*functions: Callable[..., Any]) -> frozenset[CodeType]:
     """Return the codes of functions of ours that stand between two frames of the program.
 
-    `warnings` and `logging` count no frame whose file is named as those of the import system
-    (its internal frames in Python/_warnings.c). Named so, these leave `stacklevel=2` at the program's own frame.
+    `warnings` and `logging` count no frame whose file is named as those of the import system (its
+    internal frames in Python/_warnings.c). Named so, these leave `stacklevel=2` at the program's
+    own frame.
     """
     for function in functions:
         code = function.__code__

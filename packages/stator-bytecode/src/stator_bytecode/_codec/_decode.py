@@ -15,7 +15,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from stator_bytecode._codec._dialect import Scope
-from stator_bytecode._codec._instruction import Code, Handler, Instruction
+from stator_bytecode._codec._instruction import Code, ExceptionHandler, Instruction
 from stator_bytecode._codec._raw import disassemble
 from stator_bytecode._codec._raw_instruction import Raw, RawHandler
 from stator_bytecode._codec._tables import OPCODES
@@ -105,12 +105,12 @@ def _apply_rules(raws: list[Raw], scope: Scope) -> tuple[list[_Draft], list[int]
 def _resolve(drafts: list[_Draft], raws: list[Raw], starts: list[int]) -> tuple[Instruction, ...]:
     for index, raw in enumerate(raws):
         raw.index = index
-    handlers: dict[RawHandler | None, Handler | None] = {None: None}
+    handlers: dict[RawHandler | None, ExceptionHandler | None] = {None: None}
     instructions = []
     for index, (op, arg, lead, start, stop) in enumerate(drafts):
         raw = raws[lead]
         if (handler := raw.handler) is not None and handler not in handlers:
-            handlers[handler] = Handler(
+            handlers[handler] = ExceptionHandler(
                 _neutral_index(handler.target, starts), handler.depth, handler.lasti
             )
         target = -1 if raw.target is None else _neutral_index(raw.target, starts)

@@ -8,18 +8,18 @@ CPython can search the table by halves.
 
 from collections.abc import Iterator
 
-Entry = tuple[int, int, int, int, bool]
+ExceptionEntry = tuple[int, int, int, int, bool]
 """Start, end, target (code units), depth, lasti."""
 
 
-def parse_exception_table(table: bytes) -> Iterator[Entry]:
+def parse_exception_table(table: bytes) -> Iterator[ExceptionEntry]:
     numbers = _numbers(table)
     for start in numbers:
         length, target, depth_lasti = next(numbers), next(numbers), next(numbers)
         yield start, start + length, target, depth_lasti >> 1, bool(depth_lasti & 1)
 
 
-def write_entry(table: bytearray, entry: Entry) -> None:
+def write_entry(table: bytearray, entry: ExceptionEntry) -> None:
     start, end, target, depth, lasti = entry
     _write(table, start, first=128)
     _write(table, end - start)

@@ -1,7 +1,7 @@
 """The neutral instruction: the form of CPython bytecode above the codec.
 
-`Code` is one decoded code object, `Instruction` one neutral operation, `Handler` where an exception
-raised by it goes. The vocabulary of `Instruction.op` and the meaning of its `arg` are in
+`Code` is one decoded code object, `Instruction` one neutral operation, `ExceptionHandler` where an
+exception raised by it goes. The vocabulary of `Instruction.op` and the meaning of its `arg` are in
 docs/explanation/architecture.md, section 1; start with `decode` in `_decode.py`.
 
     x = a + 1     =>     LOAD_FAST 0, LOAD_CONST 1, BINARY_OP "+", STORE_FAST 1
@@ -16,7 +16,7 @@ from stator_bytecode.errors import Positions, SourceSpan
 
 
 @attrs.frozen(eq=False)
-class Handler:
+class ExceptionHandler:
     """The target of an exception: the stack is cut to `depth`, then the raising instruction (if
     `lasti`) and the exception are pushed, and execution goes on at the neutral index `target`."""
 
@@ -34,7 +34,7 @@ class Instruction:
     arg: Any
     index: int
     target: int
-    handler: Handler | None
+    handler: ExceptionHandler | None
     positions: Positions
     raw: tuple[int, int]
     """[start, stop) in `disassemble(code)`. Ranges go up, and leave gaps where raw instructions

@@ -41,9 +41,8 @@ def _read_units(code: CodeType, raws: list[Raw], at: list[Raw | None]) -> list[t
     units = code.co_code
     end = len(units) // 2
     positions = list(code.co_positions())
-    positions += [(None, None, None, None)] * (
-        end - len(positions)
-    )  # the table of replaced code may be too short
+    # the table of replaced code may be too short
+    positions += [(None, None, None, None)] * (end - len(positions))
     caches, directions = OPCODES.caches, OPCODES.directions
     jumps: list[tuple[Raw, int]] = []
     unit = extended = prefix = 0

@@ -1,8 +1,8 @@
 """The stack operands and results of each neutral operation, for the native layout.
 
-`operands` counts what an instruction consumes *and* what it looks at: it needs that many slots on
-the stack. `results` counts what it leaves in their place. Drawn for a CALL with two arguments, in
-either layout:
+`operands` counts the slots that an instruction consumes *and* reads: it needs that many on the
+stack. `results` counts the slots that it leaves in their place. Drawn for a CALL with two
+arguments, in either layout:
 
     ... [NULL, fn, a, b]   operands 4   =>   ... [value]   results 1   stack_effect -3
 """
@@ -159,7 +159,7 @@ EFFECTS: Mapping[str, Effect] = {
 
 
 def operands(instr: Instruction) -> int:
-    """Return the number of top stack slots that the instruction consumes or looks at, NULLs
+    """Return the number of top stack slots that the instruction consumes or reads, NULLs
     included."""
     return _count(EFFECTS[instr.op].operands, instr.arg)
 

@@ -1,7 +1,7 @@
 """Calls and functions of the concrete domain.
 
-A Python function becomes a frame. Builtins that look at the frame that calls them (`locals`,
-`super`, `sys.exc_info`) are in `FRAME_AWARE`: natively they would see the Machine's own frames.
+A Python function becomes a frame. Builtins that read the frame of their caller (`locals`, `super`,
+`sys.exc_info`) are in `FRAME_AWARE`: natively they would see the Machine's own frames.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class Calls(ConcreteOperations):
     def call_spread(self, function: Any, args: Any, kwargs: dict[str, Any] | None) -> Result:
         if type(args) is not tuple:
             if not is_iterable(args):
-                text = f"{shown(function)} argument after * must be an iterable, not {type(args).__name__}"
+                name = type(args).__name__
+                text = f"{shown(function)} argument after * must be an iterable, not {name}"
                 raise TypeError(text)
             args = tuple(args)
         return self.call(function, args, kwargs or {})
@@ -136,7 +137,7 @@ def _set_part(function: FunctionType, part: str, value: Any) -> None:
     setattr(function, f"__{part}__", value)
 
 
-# builtins that look at their caller's frame
+# builtins that read their caller's frame
 
 
 def local_variables(frame: Frame) -> Any:

@@ -46,7 +46,8 @@ def _build(
 def _check_cell(content: Any, name: str, cls: type) -> None:
     if content is NULL:
         raise RuntimeError(
-            f"__class__ not set defining {name!r} as {cls!r}. Was __classcell__ propagated to type.__new__?"
+            f"__class__ not set defining {name!r} as {cls!r}. "
+            "Was __classcell__ propagated to type.__new__?"
         )
     if content is not cls:
         raise TypeError(f"__class__ set to {content!r} defining {name!r} as {cls!r}")

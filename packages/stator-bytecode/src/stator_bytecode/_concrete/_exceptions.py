@@ -85,7 +85,8 @@ class Exceptions(ConcreteOperations):
             raise TypeError(f"'{kind}' object does not support the context manager protocol")
         if (leave := _special(manager, "__exit__")) is None:
             raise TypeError(
-                f"'{kind}' object does not support the context manager protocol (missed __exit__ method)"
+                f"'{kind}' object does not support the context manager protocol "
+                "(missed __exit__ method)"
             )
         return leave, self.call(enter, [], {})
 
@@ -135,8 +136,8 @@ def _is_exception_class(value: Any) -> bool:
 def _instantiated(value: Any, otherwise: str) -> BaseException:
     if _is_exception_class(value):
         if not isinstance(made := value(), BaseException):
-            text = f"calling {value!r} should have returned an instance of BaseException, not {type(made)!r}"
-            raise TypeError(text)
+            text = f"calling {value!r} should have returned an instance of BaseException"
+            raise TypeError(f"{text}, not {type(made)!r}")
         return made
     if not isinstance(value, BaseException):
         raise TypeError(otherwise)

@@ -18,7 +18,8 @@ from stator_bytecode._machine._domain import Result, Resume, operation
 from stator_bytecode._machine._frame import NULL, Frame, GeneratorState, GeneratorStatus, Then
 from stator_bytecode._machine._outcome import Broke, Escaped, Outcome, Returned, Yielded
 
-_PRIMING = object()  # the `value` of a state whose driver is being primed; it has no other here, which would be a cycle
+# the `value` of a state whose driver is being primed; it has no other here, which would be a cycle
+_PRIMING = object()
 _NEXT, _CLOSE = Then("next"), Then("close")
 
 

@@ -18,7 +18,7 @@ from stator_bytecode._concrete._calls import Calls, is_internal
 from stator_bytecode._concrete._exceptions import Exceptions, traceback_at
 from stator_bytecode._concrete._generators import Generators, value_of
 from stator_bytecode._concrete._matching import Matching
-from stator_bytecode._concrete._names import Names
+from stator_bytecode._concrete._names import NameOperations
 from stator_bytecode._concrete._values import Values
 from stator_bytecode._fields import exception_field, set_exception_field
 from stator_bytecode._handlers._all import DEFAULT
@@ -33,7 +33,7 @@ R = TypeVar("R")
 DEPTH_LIMIT = 20_000
 
 
-class ConcreteDomain(Names, Values, Calls, Generators, Exceptions, Matching):
+class ConcreteDomain(NameOperations, Values, Calls, Generators, Exceptions, Matching):
     """Nothing is journaled: a program either runs, or stops at an instruction that no Machine runs.
 
     `interprets` selects which Python functions become frames; the others are called natively.

@@ -11,7 +11,7 @@ from stator_bytecode._concrete._values import natively
 from stator_bytecode._machine._frame import NULL, Frame
 
 
-class Names(ConcreteOperations):
+class NameOperations(ConcreteOperations):
     def load_global(self, frame: Frame, name: str) -> Any:
         return _builtin(frame, name) if (value := _item(frame.globals, name)) is NULL else value
 

@@ -1,6 +1,6 @@
 """The operations of the concrete domain that its families use of each other.
 
-    class ConcreteDomain(Names, Values, Calls, Generators, Exceptions, Matching)
+    class ConcreteDomain(NameOperations, Values, Calls, Generators, Exceptions, Matching)
 
 A family that uses another extends `ConcreteOperations` and imports neither the other nor the
 domain.

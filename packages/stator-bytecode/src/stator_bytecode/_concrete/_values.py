@@ -97,16 +97,15 @@ class Values:
         return slice(*parts)
 
     def list_extend(self, target: list[Any], iterable: Any) -> None:
-        target += [*iterable]  # which says what is wrong with it as CPython does here
+        target += [*iterable]  # which raises the same error as CPython here
 
     def dict_update(self, target: dict[Any, Any], mapping: Any) -> None:
         target.update({**mapping})
 
     def dict_merge(self, target: dict[Any, Any], mapping: Any, function: Any) -> None:
         if not isinstance(mapping, dict) and not hasattr(mapping, "keys"):
-            raise TypeError(
-                f"{shown(function)} argument after ** must be a mapping, not {type(mapping).__name__}"
-            )
+            name = type(mapping).__name__
+            raise TypeError(f"{shown(function)} argument after ** must be a mapping, not {name}")
         for key in mapping if isinstance(mapping, dict) else mapping.keys():
             if key in target:
                 raise TypeError(

@@ -15,7 +15,7 @@ from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handler_table import HandlerTable
 from stator_bytecode._machine._domain import Domain, Result
 from stator_bytecode._machine._frame import Frame
-from stator_bytecode._machine._machine import Handler, Machine
+from stator_bytecode._machine._machine import Machine, OpcodeHandler
 
 DomainCall = Callable[[Domain, Frame, Any], Result]
 """Take the operands off the frame's stack and return the operation's result.
@@ -23,11 +23,11 @@ DomainCall = Callable[[Domain, Frame, Any], Result]
 The last argument is that of the instruction."""
 
 
-def domain_handlers(calls: Mapping[str, DomainCall]) -> HandlerTable[str, Handler]:
+def domain_handlers(calls: Mapping[str, DomainCall]) -> HandlerTable[str, OpcodeHandler]:
     return HandlerTable("opcode", {op: _domain_handler(op, call) for op, call in calls.items()})
 
 
-def _domain_handler(op: str, call: DomainCall) -> Handler:
+def _domain_handler(op: str, call: DomainCall) -> OpcodeHandler:
     def run(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
         return machine.finish(frame, instr, call(machine.domain, frame, instr.arg))
 

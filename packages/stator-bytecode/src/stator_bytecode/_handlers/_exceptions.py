@@ -57,8 +57,11 @@ def raise_varargs(machine: Machine, frame: Frame, instr: Instruction) -> int | N
 
 @exception_ops.handles("RERAISE")
 def reraise(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    """With an argument, the traceback goes on at the instruction whose index lies that deep (under
-    the exception)."""
+    """Raise an exception again.
+
+    With an argument, the traceback continues at the instruction whose index lies that deep (under
+    the exception).
+    """
     marker = frame.stack[-1 - instr.arg] if instr.arg else None
     raise Reraised(frame.stack[-1], marker.index if isinstance(marker, LastInstruction) else None)
 

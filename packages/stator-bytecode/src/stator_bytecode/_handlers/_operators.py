@@ -9,7 +9,7 @@ from stator_bytecode._handler_table import HandlerTable
 from stator_bytecode._handlers._domain_handler import DomainCall, domain_handlers
 from stator_bytecode._machine._domain import Domain, Result
 from stator_bytecode._machine._frame import Frame
-from stator_bytecode._machine._machine import Handler, Machine
+from stator_bytecode._machine._machine import Machine, OpcodeHandler
 
 
 def unary_op(domain: Domain, frame: Frame, symbol: str) -> Result:
@@ -68,7 +68,7 @@ _DOMAIN_CALLS: dict[str, DomainCall] = {
     "MATCH_KEYS": lambda domain, frame, _: domain.match_keys(*frame.stack[-2:]),
     "GET_LEN": lambda domain, frame, _: domain.length(frame.stack[-1]),
 }
-operator_ops: HandlerTable[str, Handler] = domain_handlers(_DOMAIN_CALLS)
+operator_ops: HandlerTable[str, OpcodeHandler] = domain_handlers(_DOMAIN_CALLS)
 
 
 @operator_ops.handles_each({"POP_JUMP_IF_NONE": True, "POP_JUMP_IF_NOT_NONE": False})

@@ -9,10 +9,10 @@ from stator_bytecode._handler_table import HandlerTable
 from stator_bytecode._machine._completion import UNBOUND_LOCAL, cell_content
 from stator_bytecode._machine._domain import Raised
 from stator_bytecode._machine._frame import NULL, Frame
-from stator_bytecode._machine._machine import Handler, Machine
+from stator_bytecode._machine._machine import Machine, OpcodeHandler
 from stator_bytecode.errors import Unsupported
 
-stack_ops: HandlerTable[str, Handler] = HandlerTable(
+stack_ops: HandlerTable[str, OpcodeHandler] = HandlerTable(
     "opcode",
     {
         "PUSH_NULL": lambda machine, frame, instr: frame.stack.append(NULL),

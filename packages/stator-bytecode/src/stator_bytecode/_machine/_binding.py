@@ -1,5 +1,5 @@
-"""From the arguments of a call to the slots of a frame, as CPython binds them, over values that are
-not looked into.
+"""Binding of the arguments of a call to the slots of a frame, by CPython's rules, over opaque
+values.
 
 `bind_arguments` gives one value per parameter in slot order (positional, keyword-only, `*args`,
 `**kwargs`), or raises `BindingError` with CPython's own text; `new_frame` puts them, and the cells
@@ -16,9 +16,8 @@ from stator_bytecode._codec._decode import decode
 from stator_bytecode._machine._frame import NULL, Frame
 
 _suggest: Callable[[list[str], str], str | None] | None = None
-with contextlib.suppress(
-    ImportError
-):  # since CPython 3.13 an unexpected keyword is answered with a suggestion
+# since CPython 3.13 an unexpected keyword is answered with a suggestion
+with contextlib.suppress(ImportError):
     _suggest = importlib.import_module("_suggestions")._generate_suggestions
 
 V = Any
@@ -86,7 +85,8 @@ def _unexpected(
     if positional := [
         other for other in code.co_varnames[: code.co_posonlyargcount] if other in kwargs
     ]:
-        return f"{name}() got some positional-only arguments passed as keyword arguments: '{', '.join(positional)}'"
+        text = f"{name}() got some positional-only arguments passed as keyword arguments"
+        return f"{text}: '{', '.join(positional)}'"
     text = f"{name}() got an unexpected keyword argument '{key}'"
     suggestion = _suggest(list(names), key) if _suggest is not None else None
     return text if suggestion is None else f"{text}. Did you mean '{suggestion}'?"

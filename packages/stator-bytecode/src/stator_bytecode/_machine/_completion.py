@@ -52,8 +52,11 @@ def unary(machine: MachineState, frame: Frame, instr: Instruction, result: Any) 
 
 
 def compare(machine: MachineState, frame: Frame, instr: Instruction, result: Any) -> int | None:
-    """With the flag the comparison's result is tested for truth, which comes back here as a
-    Python bool."""
+    """Push the result of a comparison.
+
+    If the instruction's flag is set, the truth of the result is determined first, which returns
+    here as a Python bool.
+    """
     if not instr.arg[1]:
         frame.stack.append(result)
     elif result is True or result is False:

@@ -106,7 +106,7 @@ def _gone_on(result: Result, go_on: Callable[[V], Result]) -> Generator[Any, Any
 
 
 def chained(outer: Generator[Any, Any, V], inner: Generator[Any, Any, V]) -> Generator[Any, Any, V]:
-    """`outer`, which asked for a frame whose result needs `inner` first."""
+    """Run `inner`, whose result `outer` awaits, and then `outer` to its end."""
     asked = settle(Pending(inner))
     try:
         while True:

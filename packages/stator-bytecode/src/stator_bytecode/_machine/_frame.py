@@ -84,14 +84,14 @@ VALUE = Then("value")
 
 @attrs.define(eq=False)
 class Parked:
-    """Why a frame waits: the call's continuation as data, or the coroutine that asked for it."""
+    """The reason why a frame waits: the call's continuation as data, or the coroutine that awaits a
+    frame."""
 
     instruction: Instruction
     then: Then
-    coroutine: Any = None  # a live Pending generator; None when `then` says it all
-    before: Any = (
-        None  # (stack, mark) at the start of the instruction: where a barrier rolls back to
-    )
+    coroutine: Any = None  # a live Pending generator; None when `then` suffices
+    # (stack, mark) at the start of the instruction: where a barrier rolls back to
+    before: Any = None
 
 
 @attrs.define(eq=False)

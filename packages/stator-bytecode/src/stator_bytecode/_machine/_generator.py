@@ -3,10 +3,11 @@ suspended.
 
 A frame waits for a generator as it waits for a call, parked with a `Then`; only the kinds that
 suspend again are here. Throwing into a generator that delegates (`yield from`) goes to the inner
-one first; the caller is a barrier then, because no state of the outer generator says "an exception
-is on its way in".
+one first; the caller is a barrier then, because no state of the outer generator represents "an
+exception is being thrown in".
 
-    YIELD_VALUE of `yield from` is the instruction after SEND; the receiver lies on top of the stack while suspended.
+    YIELD_VALUE of `yield from` is the instruction after SEND; the receiver lies on top of the stack
+    while suspended.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ def _throw(machine: MachineState, state: GeneratorState, thrown: V) -> None:
 
 
 def _note_origin(machine: MachineState, thrown: V) -> None:
-    """To throw it in again makes its traceback."""
+    """Record where an exception was thrown in, for its traceback if it is thrown in again."""
     if machine.frames and machine.domain.is_made_here(thrown):
         machine.origins.setdefault(id(thrown), (thrown, machine.save()))
 

@@ -5,7 +5,8 @@ state can be saved as data (`snapshot`) and given to another Machine. Start with
 `_step_until_switch`; what the result of an operation does is in `_completion.py`, where an
 exception goes in `_unwind.py`, and the handlers of opcodes, by family, in `_handlers/`.
 
-    Machine(domain, DEFAULT).run([frame])  =>  Returned(value), Broke(snapshot, reason), Escaped(exception, snapshot)
+    Machine(domain, DEFAULT).run([frame])
+    =>  Returned(value), Broke(snapshot, reason), Escaped(exception, snapshot)
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeAlias
 
 from stator_bytecode._codec._instruction import Code, Instruction
-from stator_bytecode._machine import _saved
+from stator_bytecode._machine import _snapshot
 from stator_bytecode._machine._call_site import CallSite, call_sites
 from stator_bytecode._machine._completion import complete_in_domain
 from stator_bytecode._machine._domain import (
@@ -31,20 +32,20 @@ from stator_bytecode._machine._domain import (
 from stator_bytecode._machine._frame import Frame, GeneratorState, Snapshot
 from stator_bytecode._machine._generator import ALL_COMPLETIONS, ALL_THENS, resume
 from stator_bytecode._machine._outcome import Broke, Escaped, Outcome, Returned, Yielded
-from stator_bytecode._machine._refused import REFUSED
-from stator_bytecode._machine._saved import SAFE
+from stator_bytecode._machine._refusal import REFUSED
+from stator_bytecode._machine._snapshot import SAFE
 from stator_bytecode._machine._state import SWITCHED, Continue, MachineState
 from stator_bytecode._machine._unwind import unwind
 from stator_bytecode.errors import InternalError, Unsupported
 
-Handler: TypeAlias = "Callable[[Machine, Frame, Instruction], int | None]"
+OpcodeHandler: TypeAlias = "Callable[[Machine, Frame, Instruction], int | None]"
 """Run one instruction: the neutral index to go on at, None for the next one, or SWITCHED when the
 innermost frame changed.
 
-One that fails may leave the stack in any state, unless it is listed in SAFE (`_saved.py`).
+One that fails may leave the stack in any state, unless it is listed in SAFE (`_snapshot.py`).
 """
 
-Step = tuple[Handler, Instruction, bool]
+PreparedInstruction = tuple[OpcodeHandler, Instruction, bool]
 _SUSPENDING = frozenset({Invoke, Resume, Pending})
 
 
@@ -58,7 +59,7 @@ class Machine(MachineState):
     def __init__(
         self,
         domain: Domain,
-        handlers: Mapping[str, Handler],
+        handlers: Mapping[str, OpcodeHandler],
         depth_limit: int | None = None,
         native_calls: Collection[CallSite] = (),
     ) -> None:
@@ -66,7 +67,7 @@ class Machine(MachineState):
         self.handlers = handlers
         self.depth_limit = depth_limit
         self.native_calls = native_calls  # calls before which a run breaks
-        self._steps: dict[Code, dict[int, Step]] = {}
+        self._steps: dict[Code, dict[int, PreparedInstruction]] = {}
 
     def run(self, frames: list[Frame]) -> Outcome:
         """Run until the outermost of `frames` returns. Frames but the last must be parked without a
@@ -128,7 +129,7 @@ class Machine(MachineState):
             else:
                 return
 
-    def _prepare(self, steps: dict[int, Step], frame: Frame) -> Step:
+    def _prepare(self, steps: dict[int, PreparedInstruction], frame: Frame) -> PreparedInstruction:
         """An instruction that is reached for the first time: of a long function a continuation may
         run a few alone."""
         instr = frame.code.instructions[frame.pc]
@@ -140,8 +141,8 @@ class Machine(MachineState):
     def finish(
         self, frame: Frame, instr: Instruction, result: Result, coroutine: Any = None
     ) -> int | None:
-        """Complete `instr` with what an operation gave back: at once, or when the frames that it
-        asks for have run."""
+        """Complete `instr` with the result of an operation: at once, or when the frames that it
+        awaits have run."""
         while type(result) in _SUSPENDING or coroutine is not None:
             if type(result) is Pending:
                 coroutine = (
@@ -200,7 +201,7 @@ class Machine(MachineState):
         target = self.finish(frame, parked.instruction, result, parked.coroutine)
         if callee.generator is not None and target != SWITCHED:
             self.domain.abandon(
-                [callee.generator, *self.ran_since(begun)], [], _saved.frame_values(self.frames)
+                [callee.generator, *self.ran_since(begun)], [], _snapshot.frame_values(self.frames)
             )
         self.proceed(frame, target)
         self.handing = None
@@ -220,13 +221,13 @@ class Machine(MachineState):
         if parked is None or parked.before is None:
             return None
         self.frames = self.frames[:depth]
-        return self.go_back(_saved.save_frames(self.frames, parked.before))
+        return self.go_back(_snapshot.save_frames(self.frames, parked.before))
 
     def _broke(self, reason: Unsupported) -> Broke:
         reason = _told(self.frames, reason)
         snapshot = self.go_back(self.save())
         if reason.where.line is None:
-            reason.where = _saved.span_of(snapshot)
+            reason.where = _snapshot.span_of(snapshot)
         return Broke(snapshot, reason)
 
 
@@ -252,7 +253,7 @@ def _refuse(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
 
 
 def _advance(coroutine: Any, value: V) -> tuple[Result, Any]:
-    """Send `value` in: what the coroutine asks for, and itself; or its result, and None."""
+    """Send `value` in. Return the request of the coroutine, and itself; or its result, and None."""
     try:
         return coroutine.send(value), coroutine
     except StopIteration as stop:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from stator_bytecode._codec._instruction import Instruction
-from stator_bytecode._machine import _saved
+from stator_bytecode._machine import _snapshot
 from stator_bytecode._machine._domain import Domain, Result, V
 from stator_bytecode._machine._frame import VALUE, Frame, GeneratorState, Parked, Snapshot, Then
 from stator_bytecode._machine._outcome import Outcome, Yielded
@@ -35,11 +35,11 @@ class MachineState(ABC):
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
         self.frames: list[Frame] = []
-        self.before: _saved.Saved | None = None
+        self.before: _snapshot.InstructionStart | None = None
         # the callee whose value a waiting frame is taking
-        self.handing: _saved.Handing | None = None
+        self.handing: _snapshot.Handing | None = None
         self.outcome: Outcome | Yielded | None = None
-        self.journal = _saved.GeneratorJournal()
+        self.journal = _snapshot.GeneratorJournal()
         # where exceptions made here were first raised
         self.origins: dict[int, tuple[V, tuple[Snapshot, int]]] = {}
         # those of them that did not leave the instruction that was under way there
@@ -81,7 +81,7 @@ class MachineState(ABC):
         elif target >= 0:
             frame.pc = target
 
-    def ran_since(self, begun: _saved.Saved | None) -> list[GeneratorState]:
+    def ran_since(self, begun: _snapshot.InstructionStart | None) -> list[GeneratorState]:
         """Return the generators that were resumed since an instruction began."""
         return [] if begun is None else [entry[0] for entry in self.journal.entries[begun[2] :]]
 
@@ -102,19 +102,19 @@ class MachineState(ABC):
     def save(self) -> tuple[Snapshot, int]:
         """The snapshot, and the length of the generator journal that belongs to it."""
         frame = self.frames[-1]
-        if frame.code.instructions[frame.pc].op in _saved.SAFE:
-            return _saved.save_frames(self.frames, self._now(frame))
-        return _saved.save_frames(self.frames, self._begun())
+        if frame.code.instructions[frame.pc].op in _snapshot.SAFE:
+            return _snapshot.save_frames(self.frames, self._now(frame))
+        return _snapshot.save_frames(self.frames, self._begun())
 
-    def _now(self, frame: Frame) -> _saved.Saved:
+    def _now(self, frame: Frame) -> _snapshot.InstructionStart:
         return frame.stack[:], self.domain.mark(), len(self.journal.entries), None
 
-    def _begun(self) -> _saved.Saved:
+    def _begun(self) -> _snapshot.InstructionStart:
         """Return where the instruction under way began."""
         assert self.before is not None
         if self.handing is None:
             return self.before
-        return (*self.before[:3], _saved.handing_state(self.handing))
+        return (*self.before[:3], _snapshot.handing_state(self.handing))
 
     def go_back(self, saved: tuple[Snapshot, int]) -> Snapshot:
         """Undo all that was done since `saved`."""

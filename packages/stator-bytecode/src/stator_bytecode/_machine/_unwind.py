@@ -18,7 +18,7 @@ from stator_bytecode._machine._domain import Raised, Reraised, Result, V, raised
 from stator_bytecode._machine._frame import NULL, Frame, GeneratorStatus, LastInstruction, Parked
 from stator_bytecode._machine._generator import ENDS
 from stator_bytecode._machine._outcome import Escaped
-from stator_bytecode._machine._saved import frame_values
+from stator_bytecode._machine._snapshot import frame_values
 from stator_bytecode._machine._state import MachineState
 from stator_bytecode.errors import Unsupported
 

@@ -1,4 +1,5 @@
-"""Python of ours that is interpreted in place of torch's: the context of an `autograd.Function`, part of torch.func."""
+"""Python of ours that is interpreted in place of torch's: the context of an `autograd.Function`,
+part of torch.func."""
 
 from __future__ import annotations
 
@@ -11,7 +12,10 @@ from torch.autograd.function import FunctionCtx
 
 
 class Context(FunctionCtx):
-    """Stores what the real one does, under the same names. What it cannot know is asked of `unknown`, and refused."""
+    """A context that stores the same state as the real one, under the same names.
+
+    Attributes that it does not have are passed to `unknown`, and rejected.
+    """
 
     @property
     def saved_tensors(self) -> Any:
@@ -69,13 +73,14 @@ def pulled_back(
 
 
 def unknown(context: Any, name: str) -> Any:
-    """An attribute that nobody stored; whoever interprets this refuses those that the real context has."""
+    """Raise AttributeError for an attribute that was not stored; the interpreter's handler rejects
+    those that the real context has."""
     raise AttributeError(f"'{type(context).__name__}' object has no attribute '{name}'")
 
 
 def untie_named_tensors(module: Any, given: Any) -> Any:
-    """`_untie_named_tensors_map(module, given)`: what is given for one of several names of a tensor holds for all.
-    torch's own iterates over sets, where the order makes no difference."""
+    """`_untie_named_tensors_map(module, given)`: what is given for one of several names of a tensor
+    holds for all. torch's own iterates over sets, where the order makes no difference."""
     tied: Any = {}
     members = [
         *module.named_parameters(remove_duplicate=False),

@@ -1,8 +1,9 @@
 """`torch.autograd.Function`: one node over the graphs of its forward and its backward.
 
-Forward is traced on the arguments themselves, with gradients off; backward, if it may be called, right after it on
-gradients like the outputs. Neither may do anything but compute: one that does runs natively, as does one whose
-context holds what the stand-in (`_function_targets.py`) could not hand to the original backward.
+Forward is traced on the arguments themselves, with gradients off; backward, if it may be called,
+right after it on gradients like the outputs. Neither may do anything but compute: one that does
+runs natively, as does one whose context holds what the stand-in (`_function_targets.py`) could not
+hand to the original backward.
 """
 
 import inspect
@@ -29,7 +30,7 @@ handlers: HandlerTable[Any, Any] = HandlerTable("autograd function")
 _OWN = ("needs_input_grad", "to_save", "dirty_tensors", "non_differentiable", "materialize_grads")
 _CONTEXTS: weakref.WeakKeyDictionary[type, type] = weakref.WeakKeyDictionary()
 Gradients = Generator[Any, Any, Any]
-Part = Callable[[variables.BodyTrace], Gradients]
+TracedPass = Callable[[variables.BodyTrace], Gradients]
 
 
 @handlers.handles(_applevel.unknown)
@@ -58,7 +59,8 @@ def apply(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 @handlers.handles(targets.applied)
 @operation
 def applied_again(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """In a graph that is traced again: its bodies are, and what they take and give is as it was planned."""
+    """Record `applied` of a graph that is traced again: its bodies are traced, their inputs and
+    outputs are as planned."""
     holder, forward, backward = variables.known_value(t, args[0]), args[1], args[2]
     tensors, lifted = (count.constant() for count in args[3].items)
     inputs, rest = args[4 : 4 + tensors], args[4 + tensors :]
@@ -93,9 +95,8 @@ class Applying:
     context: Any = None
     items: list[Any] = attrs.field(factory=list)  # of the output, tensors or not
     tensors: list[Any] = attrs.field(factory=list)  # the tensors among them
-    extra: list[Any] = attrs.field(
-        factory=list
-    )  # what outlives forward and is neither argument nor output
+    # what outlives forward and is neither argument nor output
+    extra: list[Any] = attrs.field(factory=list)
     is_single: bool = False
     forward_graph: Any = None
     backward_graph: Any = None
@@ -137,7 +138,8 @@ class Applying:
             raise self.refuse("a vmap of its own")
 
     def take_defaults(self) -> Gradients:
-        """With `setup_context` the defaults of forward are arguments like others."""
+        """Append the defaults of forward to the arguments, since with `setup_context` they are
+        arguments like others."""
         missing = _defaults_in(self.cls.forward, self.args) if self.has_setup else 0
         if missing:
             if hasattr(self.cls.forward, "__wrapped__"):
@@ -146,7 +148,7 @@ class Applying:
             defaults = yield from settle(variables.get_attribute(self.t, function, "__defaults__"))
             self.args += defaults.items[-missing:]
 
-    def recorded(self, forward: Part, backward: Part | None) -> Gradients:
+    def recorded(self, forward: TracedPass, backward: TracedPass | None) -> Gradients:
         """The node, over the bodies that these trace."""
         with self.trace("forward", writes=True) as body:
             self.lend_inputs(body)
@@ -164,7 +166,7 @@ class Applying:
         )
         return variables.BodyTrace(self.t, f"{self.cls.__name__}_{part}", permits)
 
-    # -- forward ------------------------------------------------------------------------------------------------------
+    # -- forward -----------------------------------------------------------------------------------
     def forward(self, body: variables.BodyTrace) -> Gradients:
         flags = [
             isinstance(vt, variables.TensorTracker) and vt.example.requires_grad for vt in self.args
@@ -188,7 +190,7 @@ class Applying:
         return variables.TupleTracker([*self.tensors, *self.extra], tuple)
 
     def lend_inputs(self, body: variables.BodyTrace) -> None:
-        """What forward sees of a tensor is the argument itself."""
+        """Make the arguments themselves the tensors that forward gets."""
         for vt in self.inputs:
             body.recorder.argument(vt.traced)
 
@@ -200,7 +202,7 @@ class Applying:
         return variables.new_object(cls, attributes)
 
     def take_apart(self, result: Any) -> None:
-        """What forward gave, and what it left on the context."""
+        """Record the result of forward, and the state that it left on the context."""
         self.is_single = not (isinstance(result, variables.TupleTracker) and result.cls is tuple)
         self.items = [result] if self.is_single else result.items
         if not all(
@@ -219,7 +221,7 @@ class Applying:
             self._stored(name, vt) for name, vt in stored.items() if name not in _OWN
         )
         materialize = stored.get("materialize_grads", variables.ConstantTracker(True)).constant()
-        self.plan = targets.Plan(
+        self.plan = targets.ApplyPlan(
             positions=tuple(self.positions),
             arguments=len(self.args),
             outputs=tuple(outputs),
@@ -232,7 +234,8 @@ class Applying:
         )
 
     def take_planned(self, results: list[Any]) -> None:
-        """What the body of forward gave: the outputs, and what else outlives it."""
+        """Record the results of forward's body: the outputs, and the other values that outlive
+        it."""
         count = len(self.plan.outputs)
         self.items = self.tensors = results[:count]
         self.extra = results[count:]
@@ -251,7 +254,8 @@ class Applying:
         return tuple(index for index in found if index is not None)
 
     def _origin(self, vt: Any) -> targets.Origin:
-        """Where the stand-in has a tensor, or a symbolic number, that outlives forward."""
+        """Return the origin, in the stand-in, of a tensor or a symbolic number that outlives
+        forward."""
         if not isinstance(vt, variables.TensorTracker | variables.NumberTracker):
             raise self.refuse(f"a {vt.cls.__name__} that is saved for backward")
         for kind, known in (
@@ -264,14 +268,14 @@ class Applying:
         self.extra.append(vt)
         return "extra", len(self.extra) - 1
 
-    def _stored(self, name: str, vt: Any) -> targets.Stored:
+    def _stored(self, name: str, vt: Any) -> targets.SavedAttribute:
         """A value on the context: constants, tensors, and containers of these."""
         leaves, spec = variables.flatten(self.t, vt)
-        return targets.Stored(name, spec, tuple(map(self._stored_leaf, leaves)))
+        return targets.SavedAttribute(name, spec, tuple(map(self._stored_leaf, leaves)))
 
     def _stored_leaf(self, vt: Any) -> Any:
         if isinstance(vt, variables.TensorTracker | variables.NumberTracker):
-            return targets.Kept(self._origin(vt))
+            return targets.SavedTensorSlot(self._origin(vt))
         if (value := vt.constant()) is not variables.MISSING:
             return value
         if vt.source is None or variables.real_of(vt) is variables.MISSING:
@@ -279,8 +283,8 @@ class Applying:
         return self._existing(vt)
 
     def _existing(self, vt: Any) -> Any:
-        """An object from outside (a module, a function): the stand-in hands it to the original backward as it is, so
-        that the graph keeps it alive."""
+        """An object from outside (a module, a function): the stand-in hands it to the original
+        backward as it is, so that the graph keeps it alive."""
         real = variables.real_of(vt)
         self.t.guard(vt.source, Is(real))
         return real
@@ -295,7 +299,7 @@ class Applying:
         ):
             raise self.refuse("a write to a view")
 
-    # -- backward -----------------------------------------------------------------------------------------------------
+    # -- backward ----------------------------------------------------------------------------------
     def backward(self, body: variables.BodyTrace) -> Gradients:
         grads = self.gradients(body)
         places = dict(zip(self.plan.outputs, grads, strict=True))
@@ -319,10 +323,11 @@ class Applying:
         return [body.argument(example, "grad") for example in examples]
 
     def planned_values(self, body: variables.BodyTrace) -> list[Any]:
-        """The others: what was saved, and then what the values on the context have in their places."""
+        """The others: what was saved, and then what the values on the context have in their
+        places."""
         known = {"input": self.inputs, "output": self.tensors, "extra": self.extra}
         leaves = [leaf for stored in self.plan.attributes for leaf in stored.leaves]
-        kept = [leaf.origin for leaf in leaves if type(leaf) is targets.Kept]
+        kept = [leaf.origin for leaf in leaves if type(leaf) is targets.SavedTensorSlot]
         origins = [
             *((each, "saved") for each in self.plan.saved),
             *((each, "kept") for each in kept),
@@ -334,7 +339,7 @@ class Applying:
         ]
 
     def _handed_on(self, body: variables.BodyTrace) -> dict[str, Any]:
-        """What backward finds on its context: tensors are inputs of its body."""
+        """Return the context of backward: its tensors are inputs of the body."""
         stored = variables.attributes_of(self.context)
         values = iter(self.planned_values(body))
         given = [
@@ -344,7 +349,7 @@ class Applying:
         for stored_as in self.plan.attributes:
             leaves, spec = variables.flatten(self.t, found[stored_as.name])
             again = [
-                next(values) if type(leaf) is targets.Kept else vt
+                next(values) if type(leaf) is targets.SavedTensorSlot else vt
                 for vt, leaf in zip(leaves, stored_as.leaves, strict=True)
             ]
             found[stored_as.name] = variables.unflatten(self.t, again, spec)
@@ -367,15 +372,15 @@ class Applying:
             raise self.refuse("a gradient that is no tensor")
         return found
 
-    # -- the node -----------------------------------------------------------------------------------------------------
+    # -- the node ----------------------------------------------------------------------------------
     def record(self) -> Any:
         t = self.t
         holder = t.graph.install(
-            self.cls.__name__, targets.Holder(self.cls, self.plan, self.has_setup)
+            self.cls.__name__, targets.StandInModule(self.cls, self.plan, self.has_setup)
         )
         forward = t.graph.install(f"{self.cls.__name__}_forward", self.forward_graph.module)
         backward, lifted = None, self.forward_graph.lifted
-        after: Sequence[variables.Traced] = ()
+        after: Sequence[variables.GraphValue] = ()
         if self.backward_graph is not None:
             backward = t.graph.install(f"{self.cls.__name__}_backward", self.backward_graph.module)
             after = self.backward_graph.lifted
@@ -392,7 +397,8 @@ class Applying:
 
 
 def _defaults_in(function: Any, args: list[Any]) -> int:
-    """How many arguments a call gets from defaults; what it misses besides is said by the call."""
+    """Return the number of arguments that a call takes from defaults; the call itself raises for
+    missing ones."""
     try:
         bound = inspect.signature(function).bind(*args)
     except TypeError:
@@ -411,7 +417,8 @@ def _index(vt: Any, known: list[Any]) -> int | None:
 
 
 def _facts(example: Any) -> Any:
-    """What backward may rely on of a gradient; nothing is known of symbolic sizes."""
+    """Return the facts that backward may rely on of a gradient; symbolic sizes are not among
+    them."""
     sizes = [
         tuple(size if type(size) is int else None for size in part)
         for part in (example.shape, example.stride())

@@ -1,7 +1,9 @@
-"""`torch.utils.checkpoint.checkpoint`: what is not kept in the forward pass is computed once more in backward.
+"""`torch.utils.checkpoint.checkpoint`: what is not kept in the forward pass is computed once more
+in backward.
 
-The function becomes a body, and the node calls the real `checkpoint` over it: policies, random numbers and how much is
-recomputed are torch's. A compiler that looks finds torch's own operator, which marks what it may recompute.
+The function becomes a body, and the node calls the real `checkpoint` over it: policies, random
+numbers and how much is recomputed are torch's. A compiler that looks finds torch's own operator,
+which marks what it may recompute.
 """
 
 import collections
@@ -18,7 +20,7 @@ from torch._guards import TracingContext
 from torch.utils import checkpoint as checkpointing
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
-from stator_subgraphs._captured import CapturedModule
+from stator_subgraphs._captured_graph import CapturedModule
 
 handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 real_checkpoint: Any = checkpointing.checkpoint  # torch leaves it without types
@@ -43,9 +45,8 @@ def checkpoint(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> A
                 "higher-order-operator", "reentrant checkpoint with options it does not take"
             )
         return (yield from _reentrant(t, args[0], args[1:], options))
-    once = (
-        not torch.is_grad_enabled()
-    )  # plain Python runs the function once more in backward, effects included
+    # plain Python runs the function once more in backward, effects included
+    once = not torch.is_grad_enabled()
     with variables.BodyTrace(
         t, "wrap_body", variables.Permits(effects=once, writes=once, aliases=True)
     ) as body:
@@ -67,8 +68,11 @@ def checkpointed(body: torch.fx.GraphModule, *inputs: Any, **options: Any) -> An
 
 
 def _letting_operators_pass(body: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """The body for torch's operator, which marks what it runs in a dispatch mode: of the operators with bodies that
-    mode knows a few, and refuses the others (`cond`, `scan`, ...) unless told, inside of it, that it takes them all."""
+    """Return the body for torch's operator, which runs it in a dispatch mode to mark operators.
+
+    That mode supports few operators with bodies and rejects the others (`cond`, `scan`, ...). A
+    call at the start of the body makes it accept them all.
+    """
     copied = CapturedModule(body, copy.deepcopy(body.graph))
     copied.meta.update(body.meta)
     first = next(node for node in copied.graph.nodes if node.op != "placeholder")
@@ -84,7 +88,7 @@ def _let_operators_pass() -> None:
 
 @handlers.handles(checkpointed)
 def checkpoint_again(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """In a graph that is traced again."""
+    """Record a checkpoint of a graph that is traced again."""
     policy = getattr(variables.real_of(args[0]), "meta", {}).get("_checkpoint_context_fn")
     named = (
         {}
@@ -94,7 +98,7 @@ def checkpoint_again(t: variables.Space, args: list[Any], kwargs: dict[str, Any]
     return checkpoint(t, args, kwargs | named)
 
 
-# -- reentrant --------------------------------------------------------------------------------------------------------
+# -- reentrant -------------------------------------------------------------------------------------
 def _reentrant(
     t: variables.Space,
     function: Any,
@@ -102,8 +106,9 @@ def _reentrant(
     options: dict[str, Any],
     rest: Sequence[Any] = (),
 ) -> Generator[Any, Any, Any]:
-    """An `autograd.Function` whose inputs are the tensors among the arguments: forward runs without gradients, backward
-    runs it again with. It is traced as backward runs it, and must not look which of the two it is in."""
+    """An `autograd.Function` whose inputs are the tensors among the arguments: forward runs without
+    gradients, backward runs it again with. It is traced as backward runs it, and must not look
+    which of the two it is in."""
     tensors = [vt for vt in args if isinstance(vt, variables.TensorTracker)]
     if not any(vt.example.requires_grad for vt in tensors):
         raise t.unsupported(
@@ -142,7 +147,8 @@ def _reentrant(
 
 
 def _is_like_an_output(example: torch.Tensor) -> bool:
-    """All floating results of an `autograd.Function` require gradients, whatever they were computed from."""
+    """All floating results of an `autograd.Function` require gradients, whatever they were computed
+    from."""
     return example.requires_grad or not (example.is_floating_point() or example.is_complex())
 
 
@@ -153,11 +159,11 @@ def _detached(t: variables.Space, body: variables.BodyTrace, vt: Any) -> Any:
 
 @contextmanager
 def _blind(t: variables.Space) -> Iterator[None]:
-    """Nobody asks for grad mode meanwhile."""
+    """Reject reads of grad mode inside the block."""
 
     def refuse(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
         raise t.unsupported(
-            "higher-order-operator", "reentrant checkpoint of a function that asks for grad mode"
+            "higher-order-operator", "reentrant checkpoint of a function that reads grad mode"
         )
 
     before = t.handlers
@@ -171,7 +177,8 @@ def _blind(t: variables.Space) -> Iterator[None]:
 def checkpointed_reentrantly(
     body: torch.fx.GraphModule, count: int, *inputs: Any, **options: Any
 ) -> Any:
-    """The same over a body; `count` of the inputs are arguments, the others what the function uses besides."""
+    """The same over a body; `count` of the inputs are arguments, the others what the function uses
+    besides."""
     if TracingContext.try_get() is not None:
         return tag_activation_checkpoint(
             _letting_operators_pass(body), *inputs, use_reentrant=False
@@ -184,7 +191,8 @@ def checkpointed_reentrantly(
 @handlers.handles(checkpointed_reentrantly)
 @operation
 def reentrant_again(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """In a graph that is traced again; what it uses besides its arguments follows them."""
+    """Record a reentrant checkpoint of a graph that is traced again; the other values it uses
+    follow its arguments."""
     body, count, *inputs = args
     options, start = {name: vt.constant() for name, vt in kwargs.items()}, count.constant()
     return (yield from _reentrant(t, body, inputs[:start], options, inputs[start:]))

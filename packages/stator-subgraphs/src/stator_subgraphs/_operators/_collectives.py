@@ -1,6 +1,8 @@
-"""Collectives of `torch.distributed` that write to a tensor: captured as the functional ones, whose result is copied.
+"""Collectives of `torch.distributed` that write to a tensor: captured as the functional ones, whose
+result is copied.
 
-Only where no gradient is at stake: plainly, autograd does not see what a collective does to a tensor.
+Only where no gradient is at stake: plainly, autograd does not see what a collective does to a
+tensor.
 """
 
 import inspect
@@ -31,7 +33,7 @@ FUNCTIONAL = {
     "all_to_all_single": "all_to_all_inplace",
     "reduce_scatter_tensor": "reduce_scatter_tensor_inplace",
 }
-"""By the name of the function: its stand-in in `torch.distributed._functional_collectives`."""
+"""The stand-ins in `torch.distributed._functional_collectives`, by the name of the function."""
 
 
 @handlers.handles_each(

@@ -9,12 +9,12 @@ from stator_variables import (
     BodyGraph,
     BodyTrace,
     ConstantTracker,
+    GraphValue,
     NumberTracker,
     Permits,
     Space,
     Spec,
     TensorTracker,
-    Traced,
     call,
     flatten,
     from_traced,
@@ -29,8 +29,8 @@ handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 @handlers.handles(torch.ops.higher_order.cond, torch.cond)
 @operation
 def cond(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """A predicate that is a Python value chooses the branch now, as it does in plain Python. Operands may be numbers,
-    as they may in torch when it compiles."""
+    """A predicate that is a Python value chooses the branch now, as it does in plain Python.
+    Operands may be numbers, as they may in torch when it compiles."""
     pred, true_fn, false_fn, operands = _bound(t, *args, **kwargs)
     if isinstance(pred, ConstantTracker) and isinstance(pred.value, bool | int | float):
         return call(t, true_fn if pred.value else false_fn, operands, {})
@@ -87,8 +87,9 @@ def _check(t: Space, pred: Any, operands: list[Any]) -> None:
             )
 
 
-def refuse_overlap(t: Space, bodies: Sequence[BodyGraph], operands: Sequence[Traced]) -> None:
-    """What a body writes to is not seen by another name: compilers take operands for tensors of their own."""
+def refuse_overlap(t: Space, bodies: Sequence[BodyGraph], operands: Sequence[GraphValue]) -> None:
+    """Reject a body that writes, if operands share memory: compilers treat operands as separate
+    tensors."""
     storages = [
         storage_of(traced.example)
         for traced in operands

@@ -1,7 +1,8 @@
-"""`flex_attention`: what becomes of a score, and which scores count, are two bodies over numbers as tensors.
+"""`flex_attention`: what becomes of a score, and which scores count, are two bodies over numbers as
+tensors.
 
-torch's function is interpreted as it is when compiled: it checks, and calls the operator. `create_block_mask` computes
-outside of it.
+torch's function is interpreted as it is when compiled: it checks, and calls the operator.
+`create_block_mask` computes outside of it.
 """
 
 from collections.abc import Generator
@@ -17,8 +18,8 @@ handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 
 
 class IndexedByTensors(TorchFunctionMode):
-    """`bias[i]` with a tensor of one number is no view at a number, which a fake does not have: the operator runs its
-    bodies under a mode like this one."""
+    """`bias[i]` with a tensor of one number is no view at a number, which a fake does not have: the
+    operator runs its bodies under a mode like this one."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         indices = args[1] if func is torch.Tensor.__getitem__ else None
@@ -53,7 +54,7 @@ def record(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def _body(
     t: Space, name: str, function: Any, query: Any, *, scored: bool
 ) -> Generator[Any, Any, BodyGraph]:
-    """Its inputs are a score, and where it is: batch, head, query, key."""
+    """Trace a function whose inputs are a score and its position: batch, head, query, key."""
     example = query.example
     with t.graph.fake_mode:
         places = [example.new_zeros((), dtype=torch.int) for _ in range(4)]

@@ -1,9 +1,11 @@
-"""What graphs call for `Function.apply`: an `autograd.Function` over the bodies that forward and backward became.
+"""The callee of graphs for `Function.apply`: an `autograd.Function` over the bodies of forward and
+backward.
 
     applied(holder, forward_body, backward_body, 2, 0, x, y)
 
-It saves, marks and checks what the original does. Where backward is not called as it was traced (gradients with other
-strides, missing ones, a graph to be made of it), the original backward runs, on a context that has all the original's.
+It saves, marks and checks as the original does. If backward is called in another way than it was
+traced (gradients with other strides, missing ones, a graph to be made of it), the original backward
+runs, on a context with the state of the original's.
 """
 
 from __future__ import (
@@ -20,19 +22,22 @@ from stator_variables import Spec
 from torch.autograd.function import Function
 
 Origin = tuple[str, int]
-"""Where a tensor that outlives forward is to be had: ("input" | "output" | "extra", position)."""
+"""The origin of a tensor that outlives forward: ("input" | "output" | "extra", position)."""
 
 
 @attrs.frozen
-class Kept:
+class SavedTensorSlot:
     """The place of a tensor or symbolic number in what was stored on the context."""
 
     origin: Origin
 
 
 @attrs.frozen(eq=False)
-class Stored:
-    """An attribute of the context: a structure, with `Kept`, constants and objects from outside for its leaves."""
+class SavedAttribute:
+    """An attribute of the context, as a structure.
+
+    Its leaves are `SavedTensorSlot`s, constants, and objects from outside the call.
+    """
 
     name: str
     spec: Spec
@@ -40,25 +45,25 @@ class Stored:
 
 
 @attrs.frozen(eq=False)
-class Plan:
-    """How a call of the original relates to one of its stand-in. Positions of outputs count the tensors alone."""
+class ApplyPlan:
+    """The relation of a call of the original to one of its stand-in. Positions of outputs count the
+    tensors alone."""
 
     positions: tuple[int, ...]  # of the tensors among the arguments
     arguments: int
     outputs: tuple[int, ...]  # positions of tensors in the original's output
     output_count: int
     saved: tuple[Origin | None, ...]
-    attributes: tuple[Stored, ...]
+    attributes: tuple[SavedAttribute, ...]
     dirty: tuple[int, ...]
     non_differentiable: tuple[int, ...]
     materialize: bool
     asks: bool = True  # backward, for what was saved: then it has to be as it was
-    gradients: tuple[
-        Any, ...
-    ] = ()  # (dtype, shape, strides) that backward was traced for; an int of a shape or None
+    # (dtype, shape, strides) that backward was traced for; an int of a shape or None
+    gradients: tuple[Any, ...] = ()
 
     def fits(self, grads: Sequence[Any]) -> bool:
-        """Whether backward is called as it was traced."""
+        """Return True if backward is called as it was traced."""
         if torch.is_grad_enabled() or len(grads) != len(self.gradients):
             return False
         return all(
@@ -78,10 +83,11 @@ def _matches(grad: torch.Tensor, fact: Any) -> bool:
 
 
 @attrs.define(eq=False)
-class Call:
-    """One call under way: its bodies, what they use of the graph around, and what forward gave besides its outputs."""
+class ActiveCall:
+    """One call under way: its bodies, what they use of the graph around, and what forward gave
+    besides its outputs."""
 
-    plan: Plan
+    plan: ApplyPlan
     forward: Callable[..., Any]
     backward: Callable[..., Any] | None
     forward_lifted: tuple[Any, ...]
@@ -96,16 +102,16 @@ class Call:
 
 
 class _Calls(threading.local):
-    call: Call
+    call: ActiveCall
 
 
 CALLS = _Calls()
 
 
-class Holder(torch.nn.Module):
+class StandInModule(torch.nn.Module):
     """Part of the graph's module: the original, and the class that stands for it."""
 
-    def __init__(self, original: type[Function], plan: Plan, has_setup: bool) -> None:
+    def __init__(self, original: type[Function], plan: ApplyPlan, has_setup: bool) -> None:
         super().__init__()
         self.original, self.plan = original, plan
         methods: dict[str, Any] = _IN_TWO_PARTS if has_setup else {"forward": staticmethod(_whole)}
@@ -119,7 +125,7 @@ class Holder(torch.nn.Module):
 
 
 def applied(
-    holder: Holder, forward: Any, backward: Any, counts: tuple[int, int], *inputs: Any
+    holder: StandInModule, forward: Any, backward: Any, counts: tuple[int, int], *inputs: Any
 ) -> tuple[Any, ...]:
     """The tensors among what the original's `apply` gives."""
     plan, (tensors, lifted) = holder.plan, counts
@@ -127,7 +133,7 @@ def applied(
     for position, tensor in zip(plan.positions, inputs[:tensors], strict=True):
         arguments[position] = tensor
     before = getattr(CALLS, "call", None)
-    call = Call(
+    call = ActiveCall(
         plan, forward, backward, inputs[tensors : tensors + lifted], inputs[tensors + lifted :]
     )
     CALLS.call = call
@@ -139,7 +145,7 @@ def applied(
     return results
 
 
-# -- forward ----------------------------------------------------------------------------------------------------------
+# -- forward ---------------------------------------------------------------------------------------
 def _whole(ctx: Any, *inputs: Any) -> tuple[Any, ...]:
     call = CALLS.call
     outputs = _run(call, inputs)
@@ -158,7 +164,7 @@ def _setup_context(ctx: Any, inputs: Any, output: Any) -> None:
 _IN_TWO_PARTS = {"forward": staticmethod(_forward), "setup_context": staticmethod(_setup_context)}
 
 
-def _run(call: Call, inputs: Sequence[Any]) -> tuple[Any, ...]:
+def _run(call: ActiveCall, inputs: Sequence[Any]) -> tuple[Any, ...]:
     tensors = [inputs[position] for position in call.plan.positions]
     results = call.forward(*tensors, *call.forward_lifted)
     count = len(call.plan.outputs)
@@ -166,7 +172,7 @@ def _run(call: Call, inputs: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(results[:count])
 
 
-def _set_up(call: Call, ctx: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+def _set_up(call: ActiveCall, ctx: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
     plan = call.plan
     if saved := [
         None if origin is None else call.value(origin, inputs, outputs) for origin in plan.saved
@@ -175,7 +181,7 @@ def _set_up(call: Call, ctx: Any, inputs: Sequence[Any], outputs: Sequence[Any])
     kept: list[Any] = []
 
     def read(leaf: Any) -> Any:
-        if type(leaf) is not Kept:
+        if type(leaf) is not SavedTensorSlot:
             return leaf
         kept.append(call.value(leaf.origin, inputs, outputs))
         return kept[-1]
@@ -191,12 +197,12 @@ def _set_up(call: Call, ctx: Any, inputs: Sequence[Any], outputs: Sequence[Any])
     ctx._stator_call, ctx._stator_kept = call, kept
 
 
-# -- backward ---------------------------------------------------------------------------------------------------------
+# -- backward --------------------------------------------------------------------------------------
 def _backward_of(original: type[Function]) -> Callable[..., Any]:
     own = original.backward if original.vjp is Function.vjp else original.vjp
 
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
-        call: Call = ctx._stator_call
+        call: ActiveCall = ctx._stator_call
         plan = call.plan
         if call.backward is not None and plan.fits(grads):
             saved = [

@@ -1,8 +1,9 @@
 """Operators that repeat a body: `while_loop`, `scan`, `map`, `associative_scan`.
 
-torch's functions of these names are interpreted as they are when compiled: they check and flatten, and call the
-operator. Whatever cannot be captured in them is a break at their call. The body takes explicit inputs, made up from the
-first round's, then what it uses besides; it gives tensors and ints.
+torch's functions of these names are interpreted as they are when compiled: they check and flatten,
+and call the operator. Whatever cannot be captured in them is a break at their call. The body takes
+explicit inputs, made up from the first round's, then what it uses besides; it gives tensors and
+ints.
 """
 
 from collections.abc import Generator, Sequence
@@ -16,12 +17,12 @@ from stator_variables import (
     BodyGraph,
     BodyTrace,
     ConstantTracker,
+    GraphValue,
     NumberTracker,
     Permits,
     Space,
     Spec,
     TensorTracker,
-    Traced,
     frame_for,
     from_traced,
     leaf_of,
@@ -69,9 +70,8 @@ def record_while_loop(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     with BodyTrace(t, "cond_fn") as inner:
         result = yield from inner.run(test, [*map(inner.argument, examples), *rest], {})
         condition = inner.alone(result)
-    permits = Permits(
-        writes=not (torch.is_grad_enabled() or t.touched)
-    )  # in bodies, compilers lose them
+    # in bodies, compilers lose them
+    permits = Permits(writes=not (torch.is_grad_enabled() or t.touched))
     body, spec = yield from _body(t, "body_fn", step, examples, permits, rest)
     lifted = t.graph.merge([condition, body])
     if any(position < len(carried) for position in body.written):
@@ -131,7 +131,7 @@ def _repeated(
 
 
 def _additional(args: Sequence[Any]) -> list[Any]:
-    """What the body of a graph that is traced again takes besides; torch's functions give none."""
+    """Return the additional inputs of a body that is traced again; torch's functions have none."""
     return [vt for given in args for vt in given.items]
 
 
@@ -162,11 +162,12 @@ def _record(
 
 
 def _apart(t: Space, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """No two operands in the same memory, as compilers want it: nothing is written to, so a copy is as good."""
+    """Return the operands without shared memory, as compilers require: nothing is written to, so a
+    copy is equivalent."""
     seen: set[int] = set()
 
     def operand(value: Any) -> Any:
-        if not isinstance(value, Traced) or not isinstance(value.example, torch.Tensor):
+        if not isinstance(value, GraphValue) or not isinstance(value.example, torch.Tensor):
             return value
         storage = storage_of(value.example)
         fresh = storage not in seen
@@ -178,9 +179,9 @@ def _apart(t: Space, args: tuple[Any, ...]) -> tuple[Any, ...]:
     )
 
 
-# -- what a body is traced with ---------------------------------------------------------------------------------------
+# -- what a body is traced with --------------------------------------------------------------------
 def _again(t: Space, values: Sequence[Any]) -> list[Any]:
-    """As the values themselves, in memory of their own: a write to one is not a write to the other."""
+    """Return the values in memory of their own: a write to one is not a write to the other."""
     return [
         _copy(t, vt.example) if isinstance(vt, TensorTracker) else leaf_of(t, vt) for vt in values
     ]

@@ -1,15 +1,16 @@
-"""`nested_compile_region`: a function compiled on its own; equal bodies become one module, called several times."""
+"""`nested_compile_region`: a function compiled on its own; equal bodies become one module, called
+several times."""
 
 from typing import Any
 
 import torch
 from stator_bytecode import HandlerTable, operation
-from stator_variables import BodyTrace, Permits, Space, Traced, from_traced, record_wrapping
+from stator_variables import BodyTrace, GraphValue, Permits, Space, from_traced, record_wrapping
 from torch._guards import TracingContext
 from torch._higher_order_ops.invoke_subgraph import invoke_subgraph, invoke_subgraph_placeholder
 
-from stator_subgraphs._captured import Body
-from stator_subgraphs._operators._reuse import Call, Region, is_same
+from stator_subgraphs._captured_graph import Body
+from stator_subgraphs._operators._reuse import RegionCall, ReusableRegion, is_same
 
 handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 
@@ -17,8 +18,14 @@ handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 @handlers.handles(invoke_subgraph_placeholder)
 @operation
 def region(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Plainly it is a call, so effects are kept; writes are where no gradient has to know of them."""
-    call, known = Call.of(t, args[0], args[1:], kwargs), t.shared.setdefault(Region, [])
+    """Record a call of a region, with its body as a module, or the body of an earlier equal call.
+
+    Eagerly it is a call, so effects are kept; writes are allowed where no gradient depends on them.
+    """
+    call, known = (
+        RegionCall.of(t, args[0], args[1:], kwargs),
+        t.shared.setdefault(ReusableRegion, []),
+    )
     for before in known if call is not None else ():
         operands = before.operands(call) if before.serves(call) else None
         if operands is not None:
@@ -30,23 +37,27 @@ def region(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
         graph: Any = body.wrapping(result)
     _share(t.shared.setdefault(nested_region, []), graph)
     found = record_wrapping(t, nested_region, graph, "subgraph", result, _named)
-    call = Call.of(t, args[0], args[1:], kwargs)  # sizes are better known now
+    call = RegionCall.of(t, args[0], args[1:], kwargs)  # sizes are better known now
     if call is not None and len(known) < MANY and len(t.told_apart) == distinct:
-        _remember(t, known, Region.of(call, graph, result, [vt for vt, _ in body.touched.values()]))
+        _remember(
+            t,
+            known,
+            ReusableRegion.of(call, graph, result, [vt for vt, _ in body.touched.values()]),
+        )
     return found
 
 
 MANY = 8
-"""So many are compared with."""
+"""The number of earlier regions that a call is compared with."""
 
 
-def _remember(t: Space, known: list[Any], region: Region | None) -> None:
+def _remember(t: Space, known: list[Any], region: ReusableRegion | None) -> None:
     if region is not None:
         known.append(region)
         t.journal.record(lambda: known.remove(region))
 
 
-def _again(t: Space, region: Region, operands: list[Any]) -> Any:
+def _again(t: Space, region: ReusableRegion, operands: list[Any]) -> Any:
     held = t.graph.install("subgraph", region.body.module)
     inputs = tuple(getattr(vt, "traced", vt) for vt in operands)
     traced = t.graph.call(nested_region, _named(held, inputs), {}, example=region.example(t))
@@ -57,8 +68,9 @@ def _again(t: Space, region: Region, operands: list[Any]) -> Any:
 
 
 def nested_region(subgraph: torch.fx.GraphModule, name: str, *operands: Any) -> Any:
-    """`invoke_subgraph` for a compiler that looks. Run as it is, the operator would need one for its backward; there it
-    is the plain call that it stands for; so it is where the body reads a number, which its backward would be given."""
+    """`invoke_subgraph` for a compiler that looks. Run as it is, the operator would need one for
+    its backward; there it is the plain call that it stands for; so it is where the body reads a
+    number, which its backward would be given."""
     if TracingContext.try_get() is None or subgraph.graph.find_nodes(
         op="call_method", target="item"
     ):
@@ -68,7 +80,7 @@ def nested_region(subgraph: torch.fx.GraphModule, name: str, *operands: Any) -> 
 
 @handlers.handles(nested_region)
 def region_again(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """In a graph that is traced again; the name of the module is a new one."""
+    """Record a region of a graph that is traced again; the name of the module is a new one."""
     return region(t, [args[0], *args[2:]], kwargs)
 
 
@@ -80,6 +92,6 @@ def _share(known: list[Body], body: Body) -> None:
         body.module = equal.module
 
 
-def _named(held: Traced, inputs: tuple[Traced, ...]) -> tuple[Any, ...]:
-    """The name of the module tells compilers which calls are of one body."""
+def _named(held: GraphValue, inputs: tuple[GraphValue, ...]) -> tuple[Any, ...]:
+    """Add the name of the module, by which compilers identify calls of one body."""
     return (held, held.node.target, *inputs)

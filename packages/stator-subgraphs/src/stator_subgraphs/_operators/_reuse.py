@@ -1,9 +1,10 @@
-"""A region that was traced already: its body serves a call that would be traced alike.
+"""Reuse of a traced region: its body serves a call that would be traced alike.
 
-Forty-eight layers of one class give the same body with other parameters. What tracing relied on is in the guards: those
-of parts of an object among the arguments have to hold of the same parts of the new one, which are then guarded too,
-and what the body uses is read from the same places. A region that does more than compute, or looks at more than its
-arguments, is traced each time; so is every region once the program has changed an object that was there before.
+Forty-eight layers of one class give the same body with other parameters. The assumptions of tracing
+are in the guards: those about parts of an object among the arguments have to hold for the same
+parts of the new one, which are then guarded too, and the values that the body uses are read from
+the same places. A region that does more than compute, or reads more than its arguments, is traced
+each time; so is every region once the program has mutated an existing object.
 """
 
 from __future__ import annotations
@@ -18,18 +19,19 @@ import torch
 from stator_guards import Guard, Is, ParameterSource, PartSource, Source, TypeSource
 from torch import fx
 
-from stator_subgraphs._captured import Body
+from stator_subgraphs._captured_graph import Body
 from stator_subgraphs._structure import rebuild
 
-Place = tuple[str, Any]
-"""Where a value is to be had: ("argument", position), ("part", a source), ("kept", a symbol); of a result also
-("input", position), ("output", position), ("constant", tracker)."""
+ValueOrigin = tuple[str, Any]
+"""The place of a value: ("argument", position), ("part", a source), ("kept", a symbol); of a result
+also ("input", position), ("output", position), ("constant", tracker)."""
 
 
-# -- a call -----------------------------------------------------------------------------------------------------------
+# -- a call ----------------------------------------------------------------------------------------
 @attrs.frozen(eq=False)
-class Call:
-    """Of a region: its function, the leaves of its arguments, and what two calls must have in common."""
+class RegionCall:
+    """One call of a region: its function, the leaves of its arguments, and the facts that two calls
+    must share."""
 
     t: variables.Space
     leaves: list[Any]
@@ -38,7 +40,7 @@ class Call:
     @classmethod
     def of(
         cls, t: variables.Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> Call | None:
+    ) -> RegionCall | None:
         """None for one whose body cannot serve another call, nor the other way round."""
         if variables.real_of(function) is variables.MISSING or t.changed:
             return None
@@ -57,7 +59,7 @@ class Call:
 
     @property
     def objects(self) -> dict[str, Any]:
-        """Those among the leaves, by the name that they have in `Region.facts`."""
+        """The objects among the leaves, by their names in `ReusableRegion.facts`."""
         return {
             f"argument_{index}": leaf for index, leaf in enumerate(self.leaves) if _is_object(leaf)
         }
@@ -68,7 +70,7 @@ class Call:
 
 
 def _only_tuples(spec: variables.Spec) -> bool:
-    """What is made to be handed in cannot be changed by the body."""
+    """Return True if the structure consists of tuples, which the body cannot change."""
     return spec.cls is None or (spec.cls is tuple and all(map(_only_tuples, spec.children)))
 
 
@@ -102,31 +104,35 @@ def _kind(vt: Any) -> Any:
 
 
 def _is_leaf(tensor: torch.Tensor) -> bool | None:
-    """None for a view of which autograd does not tell, since its base was written to."""
+    """Return None for a view whose base was written to, so that autograd does not expose its
+    history."""
     history = variables.history_of(tensor)
     return None if history is variables.UNTOLD else history is None
 
 
 def _constant(value: Any) -> Any:
-    """What tells it from others when it is written down: members of enumerations have texts of the program's."""
+    """Return a key by which a constant differs from others in a graph: the texts of enumeration
+    members are the program's."""
     return ("member", id(value)) if isinstance(value, Enum) else (type(value), value)
 
 
-# -- what was traced --------------------------------------------------------------------------------------------------
+# -- what was traced -------------------------------------------------------------------------------
 @attrs.frozen(eq=False)
-class Region:
+class ReusableRegion:
     """One that was traced: what its body relies on, where its inputs are from, what it gives."""
 
     body: Body
     outline: Any
     facts: list[Guard]  # about parts of the objects among the arguments, which are parameters there
-    inputs: list[Place]
+    inputs: list[ValueOrigin]
     spec: variables.Spec
-    results: list[Place]
+    results: list[ValueOrigin]
     in_body: bool
 
     @classmethod
-    def of(cls, call: Call, body: Body, result: Any, changed: Sequence[Any]) -> Region | None:
+    def of(
+        cls, call: RegionCall, body: Body, result: Any, changed: Sequence[Any]
+    ) -> ReusableRegion | None:
         """`changed` are the objects that the body changed."""
         t = call.t
         touches = (
@@ -146,15 +152,16 @@ class Region:
         same = zip(body.outputs, region.example(t), strict=True)
         return region if all(_is_like(value, again) for value, again in same) else None
 
-    def serves(self, call: Call) -> bool:
+    def serves(self, call: RegionCall) -> bool:
         keeps = any(kind == "kept" for kind, _ in self.inputs)
         if self.outline != call.outline or (keeps and (self.in_body or call.t.touched)):
             return False
         state = call.state
         return all(fact.holds(state) for fact in self.facts)
 
-    def operands(self, call: Call) -> list[Any] | None:
-        """What the body is called with there; what holds of the parts is relied on from here on."""
+    def operands(self, call: RegionCall) -> list[Any] | None:
+        """Return the operands of the body in this call, and guard the facts about parts that it
+        relies on."""
         moved: dict[Any, Source] = {
             name: variables.source_of(leaf) for name, leaf in call.objects.items()
         }
@@ -167,7 +174,7 @@ class Region:
         )
 
     def example(self, t: variables.Space) -> tuple[Any, ...]:
-        """What the body gives on fakes, in memory of its own."""
+        """Return the outputs of the body on fakes, in memory of their own."""
         with t.graph.fake_mode:
             return tuple(
                 value.clone() if isinstance(value, torch.Tensor) else value
@@ -190,7 +197,7 @@ def _is_like(value: Any, again: Any) -> bool:
     )
 
 
-def _result(body: Body, leaf: Any) -> Place | None:
+def _result(body: Body, leaf: Any) -> ValueOrigin | None:
     if isinstance(leaf, variables.ConstantTracker) and leaf.source is None:
         return "constant", leaf
     if not isinstance(leaf, variables.TensorTracker):
@@ -211,7 +218,7 @@ def _outside(body: Body, leaf: Any) -> Any:
     )
 
 
-def _read(call: Call, kind: str, where: Any, moved: dict[Any, Source]) -> Any:
+def _read(call: RegionCall, kind: str, where: Any, moved: dict[Any, Source]) -> Any:
     if kind == "argument":
         return call.leaves[where]
     if kind == "kept":
@@ -228,11 +235,12 @@ def _moved(source: Any, moved: dict[Any, Source]) -> Source:
     return found
 
 
-# -- what it relies on ------------------------------------------------------------------------------------------------
+# -- what it relies on -----------------------------------------------------------------------------
 class _Facts:
-    """Everything that is known of parts of the arguments; `found` is None if some of it cannot be said of others."""
+    """The facts that the trace established about parts of the arguments; `found` is None if one
+    cannot be transferred to others."""
 
-    def __init__(self, call: Call, body: Body) -> None:
+    def __init__(self, call: RegionCall, body: Body) -> None:
         self.call = call
         self.given = [_outside(body, leaf) for leaf in call.leaves]
         self.names = {variables.source_of(leaf): name for name, leaf in call.objects.items()}
@@ -260,7 +268,8 @@ class _Facts:
                 )
 
     def _aliases(self) -> Iterator[Guard | None]:
-        """An object that two paths lead to is known by one of them: by the other it has to be that very object."""
+        """An object that two paths lead to is known by one of them: by the other it has to be that
+        very object."""
         for tracker, known, other in self.call.t.aliases:
             if any(
                 tracker is leaf
@@ -283,8 +292,8 @@ class _Facts:
             self.relative[source] = None if whole is None else attrs.evolve(source, whole=whole)
         return self.relative[source]
 
-    def place(self, traced: Any) -> Place | None:
-        """Of a value that the body uses."""
+    def place(self, traced: Any) -> ValueOrigin | None:
+        """Return the place of a value that the body uses; None if it has none."""
         if traced.node in self.given:
             return "argument", self.given.index(traced.node)
         if isinstance(traced.example, torch.SymInt):
@@ -294,18 +303,20 @@ class _Facts:
 
 
 def _is_of_class(guard: Any) -> bool:
-    """A fact about the class of a part: which class it is is a fact as well, so this one is known."""
+    """A fact about the class of a part: which class it is is a fact as well, so this one is
+    known."""
     source = guard.source
     while isinstance(source, PartSource) and not isinstance(source, TypeSource):
         source = source.whole
     return isinstance(source, TypeSource) and source is not guard.source
 
 
-# Whether two bodies are the same: the same operators over inputs of the same kind, in the same order.
+# Whether two bodies are the same: the same operators over inputs of the same kind, in the same
+# order.
 
 
 def is_same(one: Body, other: Body) -> bool:
-    """Then the module of either may stand for both."""
+    """Return True if the modules of two bodies are interchangeable."""
     return _written_down(one.module) == _written_down(other.module)
 
 
@@ -332,7 +343,8 @@ def _target(module: fx.GraphModule, node: fx.Node) -> Any:
 
 
 def kind_of(example: Any) -> Any:
-    """What of an example the operators may depend on; numbers by how they are written in symbols."""
+    """Return the properties of an example that operators may depend on; numbers by their symbolic
+    expression."""
     if isinstance(example, torch.Tensor):
         layout = (
             (example.shape, example.stride(), example.storage_offset())

@@ -1,7 +1,9 @@
-"""What graphs call for a transform of torch.func: the transform itself, over the module that its function became.
+"""The callees of graphs for transforms of torch.func: the transform itself, over the module of its
+function.
 
-Such a node does all the real one does, levels of the interpreter stack included, in each backend alike. `inputs` are
-what the transform works on, then the values of the graph around that the body uses besides.
+Such a node has all effects of the real one, levels of the interpreter stack included, in each
+backend alike. `inputs` are the arguments of the transform, then the values of the outer graph that
+the body uses besides.
 """
 
 from __future__ import (
@@ -18,10 +20,12 @@ from torch._functorch.vmap import doesnt_support_saved_tensors_hooks
 from torch._guards import TracingContext
 
 Flat = tuple[Any, ...]
-Body = Callable[..., Flat]
+FlatFunction = Callable[..., Flat]
 
 
-def vmapped(body: Body, in_dims: Flat, out_dims: Flat, randomness: str, *inputs: Any) -> Flat:
+def vmapped(
+    body: FlatFunction, in_dims: Flat, out_dims: Flat, randomness: str, *inputs: Any
+) -> Flat:
     """`torch.vmap` over flat values: each result of the body gets its batch dimension.
 
     The steps are those of `torch._functorch.vmap._flat_vmap`. Its checks of structures and
@@ -52,9 +56,10 @@ def _batched(value: Any, dim: int | None, level: int) -> Any:
 
 @doesnt_support_saved_tensors_hooks
 def value_and_grads(
-    body: Body, argnums: tuple[int, ...], count: int, *inputs: Any
+    body: FlatFunction, argnums: tuple[int, ...], count: int, *inputs: Any
 ) -> tuple[Flat, Any, Flat]:
-    """`torch.func.grad_and_value` with the first result of the body for the value: gradients, value, other results."""
+    """`torch.func.grad_and_value` with the first result of the body for the value: gradients,
+    value, other results."""
     level = functorch._grad_increment_nesting()
     try:
         with torch.enable_grad():
@@ -68,7 +73,7 @@ def value_and_grads(
 
 @doesnt_support_saved_tensors_hooks
 def pulled_back(
-    body: Body, argnums: tuple[int, ...], count: int, results: int, *inputs: Any
+    body: FlatFunction, argnums: tuple[int, ...], count: int, results: int, *inputs: Any
 ) -> tuple[Flat, Flat, Any]:
     """`torch.func.vjp`: results, other results, and the function from cotangents to gradients."""
     level = functorch._grad_increment_nesting()
@@ -91,11 +96,12 @@ def pulled_back(
 
 
 def _differentiable(
-    body: Body, argnums: tuple[int, ...], primals: Flat, captured: Flat, level: int
+    body: FlatFunction, argnums: tuple[int, ...], primals: Flat, captured: Flat, level: int
 ) -> tuple[Flat, list[torch.Tensor]]:
     """Run a body on wrapped primals. Returns its results, and the primals that have gradients.
 
-    The steps are those of `_vjp_with_argnums`; its checks of results were made when the body was traced.
+    The steps are those of `_vjp_with_argnums`; its checks of results were made when the body was
+    traced.
     """
     wrapped = [
         functorch._wrap_for_grad(value, level) if isinstance(value, torch.Tensor) else value
@@ -120,9 +126,15 @@ def cotangents_pulled(
 
 
 def pushed_forward(
-    body: Body, argnums: tuple[int, ...], count: int, results: int, strict: bool, *inputs: Any
+    body: FlatFunction,
+    argnums: tuple[int, ...],
+    count: int,
+    results: int,
+    strict: bool,
+    *inputs: Any,
 ) -> tuple[Flat, Flat, Flat]:
-    """`torch.func.jvp` along tangents, which follow the primals: results, their tangents, other results."""
+    """`torch.func.jvp` along tangents, which follow the primals: results, their tangents, other
+    results."""
     tangents = inputs[count : count + len(argnums)]
     function = _first_apart(_closed(body, inputs[count + len(argnums) :]), results)
     found: Any = eager_transforms._jvp_with_argnums(
@@ -132,9 +144,10 @@ def pushed_forward(
     return out, pushed, aux
 
 
-def linearized(body: Body, count: int, *inputs: Any) -> tuple[Flat, Callable[..., Flat]]:
-    """`torch.func.linearize`: results, and the function from tangents to theirs. It traces and folds on its own, which
-    nobody else can trace: a compiler that looks finds what the function does."""
+def linearized(body: FlatFunction, count: int, *inputs: Any) -> tuple[Flat, Callable[..., Flat]]:
+    """`torch.func.linearize`: results, and the function from tangents to theirs. It traces and
+    folds on its own, which nobody else can trace: a compiler that looks finds what the function
+    does."""
     closed, primals = _closed(body, inputs[count:]), inputs[:count]
     if TracingContext.try_get() is None:
         found: tuple[Flat, Callable[..., Flat]] = torch.func.linearize(closed, *primals)
@@ -147,12 +160,13 @@ def tangents_pushed(push: Callable[..., Flat], *tangents: Any) -> Flat:
     return push(*tangents)
 
 
-def _closed(body: Body, captured: Flat) -> Body:
-    """The body as a function of what it is transformed over: what it captures is not wrapped by the transform."""
+def _closed(body: FlatFunction, captured: Flat) -> FlatFunction:
+    """The body as a function of what it is transformed over: what it captures is not wrapped by the
+    transform."""
     return lambda *inputs: body(*inputs, *captured)
 
 
-def _first_apart(body: Body, count: int) -> Callable[..., tuple[Flat, Flat]]:
+def _first_apart(body: FlatFunction, count: int) -> Callable[..., tuple[Flat, Flat]]:
     def function(*inputs: Any) -> tuple[Flat, Flat]:
         results = body(*inputs)
         return results[:count], results[count:]

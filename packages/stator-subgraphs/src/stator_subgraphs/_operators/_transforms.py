@@ -1,11 +1,12 @@
 """The transforms of torch.func: one node each, over the graph that their function becomes.
 
-    torch.func.grad(f)(x)      ->      def body(x): ...                     # what f does, traced with x as f sees it
-                                       value_and_grads(body, (0,), 1, x)    # the real transform, over that
+    torch.func.grad(f)(x)  ->  def body(x): ...                   # f, traced with x as f sees it
+                               value_and_grads(body, (0,), 1, x)  # the real transform, over that
 
-The function is traced as a body: its inputs are what the transform would hand to it (a slice of a batch, a tensor to be
-differentiated), and no level of the interpreter stack is entered while tracing. A break in it is a break at the
-transform, which then runs natively; so does whatever is refused here, and raises in its own words.
+The function is traced as a body: its inputs are the arguments that the transform would pass (a
+slice of a batch, a tensor to be differentiated), and no level of the interpreter stack is entered
+while tracing. A break in it is a break at the transform, which then runs natively; so does whatever
+is refused here, and raises in its own words.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from stator_variables import (
     BodyTrace,
     ConstantTracker,
     GraphFunction,
+    GraphValue,
     Permits,
     Space,
     Spec,
     TensorTracker,
-    Traced,
     TupleTracker,
     app_level,
     broadcast,
@@ -48,7 +49,7 @@ from stator_subgraphs._operators import _transform_targets as targets
 handlers: HandlerTable[Any, Any] = HandlerTable("transform")
 CALLED_ONCE = Permits(effects=True, aliases=True)
 See = Callable[[Any], Any]
-"""From the example of an input to the example of what the body is given for it."""
+"""A function from the example of an input to the example of the body's input for it."""
 
 
 def sliced(dim: int) -> See:
@@ -70,8 +71,8 @@ def differentiable(example: Any) -> Any:
 
 @attrs.define(eq=False)
 class Transformed:
-    """A transform under way: `outer` are its inputs, `inner` what the body was given for them; `results` and `others`
-    what the function gave, and gave besides, with their structures."""
+    """A transform under way: `outer` are its inputs, `inner` what the body was given for them;
+    `results` and `others` what the function gave, and gave besides, with their structures."""
 
     t: Space
     name: str
@@ -116,7 +117,7 @@ class Transformed:
         return unflatten(self.t, given, spec)
 
     def hand(self, vt: Any) -> Any:
-        """What the body gets as it is."""
+        """Record a value that the body gets unchanged."""
         self.handed.append(vt)
         return vt
 
@@ -133,7 +134,8 @@ class Transformed:
         return result
 
     def close(self, result: Any, has_aux: bool = False) -> None:
-        """The body gives the tensors of what the function gave: a result, or with `has_aux` one and more besides."""
+        """The body gives the tensors of what the function gave: a result, or with `has_aux` one and
+        more besides."""
         if has_aux:
             if not isinstance(result, TupleTracker) or len(result.items) != 2:
                 raise self.refuse("a function that gives no pair")
@@ -145,26 +147,27 @@ class Transformed:
             raise self.refuse("a function that gives more than tensors")
         self.graph, _ = self.body.flat(pair(*tensors))
 
-    def record(self, target: Any, options: Sequence[Any], extra: Sequence[Any] = ()) -> Traced:
+    def record(self, target: Any, options: Sequence[Any], extra: Sequence[Any] = ()) -> GraphValue:
         """The node, outside of the body."""
         module = self.t.graph.install(self.body.name, self.graph.module)
         inputs = [vt.traced for vt in (*self.outer, *extra)]
         return self.t.graph.call(target, [module, *options, *inputs, *self.graph.lifted], {})
 
-    def result(self, traced: Traced) -> Any:
+    def result(self, traced: GraphValue) -> Any:
         """The result, of a tuple of its tensors."""
         return unflatten(self.t, self.parts(traced, self.results), self.spec)
 
-    def besides(self, traced: Traced) -> list[Any]:
-        """What the function gave besides, if it does."""
+    def besides(self, traced: GraphValue) -> list[Any]:
+        """Return the auxiliary output of the function, if it has one."""
         return (
             []
             if self.aux_spec is None
             else [unflatten(self.t, self.parts(traced, self.others), self.aux_spec)]
         )
 
-    def parts(self, traced: Traced, given: Sequence[Any] = ()) -> list[Any]:
-        """Trackers of a tuple of tensors; one that the body gave back as it was is the tracker that it always had."""
+    def parts(self, traced: GraphValue, given: Sequence[Any] = ()) -> list[Any]:
+        """Trackers of a tuple of tensors; one that the body gave back as it was is the tracker that
+        it always had."""
         outside = dict(zip(map(id, self.inner), self.outer, strict=True))
         sources = [[outside.get(id(vt), vt)] for vt in given] or [[]] * len(traced.example)
         parts = [self.t.graph.project(traced, index) for index in range(len(traced.example))]
@@ -174,7 +177,7 @@ class Transformed:
 
 
 def options(t: Space, *vts: Any) -> list[Any]:
-    """What is not traced: it has to be known."""
+    """Return the constants of options, which are not traced: they have to be known."""
     values = [vt.constant() for vt in vts]
     if any(value is MISSING for value in values):
         raise t.unsupported("transform", "an option of a transform that is not known while tracing")
@@ -185,7 +188,7 @@ def pair(*items: Any) -> Any:
     return TupleTracker(items, tuple)
 
 
-# -- vmap -------------------------------------------------------------------------------------------------------------
+# -- vmap ------------------------------------------------------------------------------------------
 @handlers.handles(vmap.vmap_impl)
 @operation
 def vmap_impl(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -209,13 +212,15 @@ def vmap_impl(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     }
 )
 def transformed_again(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
-    """Trace a node of a captured graph again: its steps call primitives that are not traced into."""
+    """Trace a node of a captured graph again: its steps call primitives that are not traced
+    into."""
     return app_level(t, of, args, kwargs)
 
 
 @attrs.frozen(eq=False)
 class _Call:
-    """A call of a mapped function. `dims` has a dimension, or None, for each leaf of the arguments."""
+    """A call of a mapped function. `dims` has a dimension, or None, for each leaf of the
+    arguments."""
 
     function: Any
     spec: Spec
@@ -290,7 +295,7 @@ def _length(t: Space, leaf: Any, dim: int) -> Any:
 
 
 def _fixed(t: Space, leaf: Any, dim: int) -> int:
-    """How many chunks there are is a matter of the program."""
+    """Return the length as a constant: the program depends on the number of chunks."""
     if isinstance(length := _length(t, leaf, dim), int):
         return length
     return t.graph.constant_of(t.graph.call("size", [leaf.traced, dim], {}))  # type: ignore[no-any-return]
@@ -310,10 +315,11 @@ def _joined(t: Space, parts: Sequence[Any], dim: int | None) -> Any:
     return record(t, torch.cat, [pair(*parts), ConstantTracker(dim)], {})
 
 
-# -- what is differentiated -------------------------------------------------------------------------------------------
+# -- what is differentiated ------------------------------------------------------------------------
 @attrs.frozen(eq=False)
 class _Chosen:
-    """The arguments of a body, which of its flat inputs are differentiated, and the structure that these form."""
+    """The arguments of a body, which of its flat inputs are differentiated, and the structure that
+    these form."""
 
     args: list[Any]
     places: tuple[int, ...]
@@ -350,7 +356,7 @@ def _all_tensors(transformed: Transformed, vt: Any) -> Spec:
     return spec
 
 
-# -- grad -------------------------------------------------------------------------------------------------------------
+# -- grad ------------------------------------------------------------------------------------------
 @handlers.handles(eager_transforms.grad_and_value_impl)
 @operation
 def grad_and_value_impl(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -363,9 +369,8 @@ def grad_and_value_impl(t: Space, args: list[Any], kwargs: dict[str, Any]) -> An
         keywords = {
             key.value: transformed.give_all(vt, constant) for key, vt in dict_items(t, named)
         }
-        with grad_mode(
-            t, True
-        ):  # reverse mode turns them on around the function, whatever the mode outside is
+        # reverse mode turns them on around the function, whatever the mode outside is
+        with grad_mode(t, True):
             result = yield from transformed.run(function, chosen.args, keywords)
         transformed.close(result, has_aux)
         if transformed.spec != LEAF or transformed.results[0].example.dim() != 0:
@@ -376,7 +381,7 @@ def grad_and_value_impl(t: Space, args: list[Any], kwargs: dict[str, Any]) -> An
     return pair(gradients, pair(value, *transformed.besides(rest)) if has_aux else value)
 
 
-# -- vjp --------------------------------------------------------------------------------------------------------------
+# -- vjp -------------------------------------------------------------------------------------------
 @handlers.handles(eager_transforms._vjp_with_argnums)
 @operation
 def vjp_with_argnums(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -403,14 +408,15 @@ def vjp_with_argnums(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 def _call_later(
     target: Any,
-    made: Traced,
+    made: GraphValue,
     taken: Spec,
     given: Spec,
     t: Space,
     args: list[Any],
     kwargs: dict[str, Any],
 ) -> Any:
-    """A function that a transform gave: of tensors in the structure `taken`, and options, to such in `given`."""
+    """A function that a transform gave: of tensors in the structure `taken`, and options, to such
+    in `given`."""
     leaves, spec = flatten(t, args[0])
     if spec != taken or not all(isinstance(leaf, TensorTracker) for leaf in leaves):
         raise t.unsupported("transform", "tangents, or cotangents, of another structure")
@@ -420,7 +426,7 @@ def _call_later(
     return unflatten(t, from_traced(t, traced).items, given)
 
 
-# -- jvp --------------------------------------------------------------------------------------------------------------
+# -- jvp -------------------------------------------------------------------------------------------
 @handlers.handles(eager_transforms._jvp_with_argnums)
 @operation
 def jvp_with_argnums(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -451,11 +457,12 @@ def _same_structure(tangents: Spec, primals: Spec) -> bool:
     return tangents == primals or tangents == Spec(tuple, (), (primals,))
 
 
-# -- linearize --------------------------------------------------------------------------------------------------------
+# -- linearize -------------------------------------------------------------------------------------
 @handlers.handles(eager_transforms.linearize)
 @operation
 def linearize(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """`linearize(function, *primals)`: natively the function is called twice, without gradients of what it gives."""
+    """`linearize(function, *primals)`: natively the function is called twice, without gradients of
+    what it gives."""
     function, *primals = args
     begun, transformed = t.machine.save(), Transformed.of(t, "linearize", Permits(aliases=True))
     with transformed.body:
@@ -476,11 +483,11 @@ def linearize(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @handlers.handles(targets.linearized)
 def linearize_again(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """In a graph that is traced again."""
+    """Record `linearized` of a graph that is traced again."""
     return app_level(t, _applevel.linearized, args, kwargs)
 
 
-# -- functional_call --------------------------------------------------------------------------------------------------
+# -- functional_call -------------------------------------------------------------------------------
 @handlers.handles(stateless._untie_named_tensors_map)
 @operation
 def untie_named_tensors(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:

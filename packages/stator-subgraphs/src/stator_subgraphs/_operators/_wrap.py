@@ -1,4 +1,5 @@
-"""Operators that give what their one body gives: `wrap`, `hints_wrapper`, `strict_mode`, and all with torch's base."""
+"""Operators that give what their one body gives: `wrap`, `hints_wrapper`, `strict_mode`, and all
+with torch's base."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import fields, is_dataclass
@@ -45,7 +46,10 @@ def hinted(
 
 
 def _passed(value: Any, sizes: set[Any]) -> tuple[tuple[Any, ...], Callable[[Iterator[Any]], Any]]:
-    """What goes in for a value, and how it is read inside; whoever traces the body knows the sizes of its tensors."""
+    """Return the arguments that pass a value, and a function that reads it inside.
+
+    The sizes of the tensors among the arguments are available inside without passing them.
+    """
     if not isinstance(value, torch.SymInt):
         return (value,), next
     if sizes.issuperset(symbols_of(value)) and not value.node.expr.has(sympy.Piecewise):
@@ -94,9 +98,8 @@ def strict(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 for _name in list(_higher_order_ops):
-    getattr(
-        torch.ops.higher_order, _name
-    )  # stored there by the first look at it, which must not be the program's
+    # stored there by the first read, which must not be the program's
+    getattr(torch.ops.higher_order, _name)
 
 
 @handlers.handles_each(
@@ -104,8 +107,8 @@ for _name in list(_higher_order_ops):
 )
 @operation
 def base(t: variables.Space, args: list[Any], kwargs: dict[str, Any], of: BaseHOP) -> Any:
-    """An operator with torch's base: `operator(body, *operands, **options)`, the options constants or records of
-    constants."""
+    """An operator with torch's base: `operator(body, *operands, **options)`, the options constants
+    or records of constants."""
     options = {}
     for name, value in kwargs.items():
         options[name] = (
@@ -116,9 +119,9 @@ def base(t: variables.Space, args: list[Any], kwargs: dict[str, Any], of: BaseHO
             t, of, f"{of._name}_body", args[0], args[1:], {}, variables.NOTHING, **options
         )
     )
-    if any(isinstance(value, variables.Traced) for value in options.values()) and _has_gradients(
-        t, result
-    ):
+    if any(
+        isinstance(value, variables.GraphValue) for value in options.values()
+    ) and _has_gradients(t, result):
         # Compilers keep tensors and numbers from forward to backward, and no record.
         raise t.unsupported(
             "higher-order-operator", f"gradients through {of._name} with such an option"

@@ -29,7 +29,7 @@ from stator_variables._lifetime._reachability import reachable
 from stator_variables._objects._dictionary import forget_undone
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._trace._graph import BodyGraph, BodyRecorder, Traced
+from stator_variables._trace._graph import BodyGraph, BodyRecorder, GraphValue
 from stator_variables._tracker import VariableTracker, is_pending
 
 
@@ -249,7 +249,7 @@ def record_wrapping(
     graph: BodyGraph,
     name: str,
     result: Any,
-    operands: Callable[[Traced, tuple[Any, ...]], tuple[Any, ...]] = lambda held, inputs: (
+    operands: Callable[[GraphValue, tuple[Any, ...]], tuple[Any, ...]] = lambda held, inputs: (
         held,
         *inputs,
     ),

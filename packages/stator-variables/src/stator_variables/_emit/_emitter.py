@@ -26,7 +26,7 @@ from stator_variables._space import Space, real_of, source_of
 from stator_variables._trace._drawn import is_drawn
 from stator_variables._tracker import DELETED, is_pending
 
-Entry = TypeVar("Entry", bound=Callable[..., Any])
+Registered = TypeVar("Registered", bound=Callable[..., Any])
 Rebuild = Callable[["Emitter", Any], str]
 rebuilders: HandlerTable[type, Rebuild] = HandlerTable(
     "tracker"
@@ -56,7 +56,7 @@ class Emitter:
     )  # what hashes keys of the program, which read what effects write
     last: Later = attrs.field(factory=Later)  # what has to wait for all effects
     captured: dict[str, Any] = attrs.field(factory=dict)
-    outputs: list[Any] = attrs.field(factory=list)  # Traced values the graph has to give
+    outputs: list[Any] = attrs.field(factory=list)  # Graph values the graph has to give
     fleeting: bool = False  # something that is loaded may die between the guards and the loads
     generators: list[Any] = attrs.field(
         factory=list
@@ -214,7 +214,7 @@ def refers_to(line: str, name: str) -> bool:
     return re.search(rf"\b{name}\b", line) is not None
 
 
-def by_kind(table: HandlerTable[type, Entry], vt: Any) -> Entry | None:
+def by_kind(table: HandlerTable[type, Registered], vt: Any) -> Registered | None:
     """What a table has for the kind of a tracker, or for the nearest kind above it."""
     return next((table[cls] for cls in type(vt).__mro__ if cls in table), None)
 

@@ -123,7 +123,7 @@ def _given(names: Sequence[str], values: Sequence[Any]) -> tuple[tuple[Any, ...]
 
 
 @attrs.frozen
-class Kept(Kind):
+class CachedResult(Kind):
     """The cache has a result. One that has none may be asked for it now: what the program does before shows nowhere."""
 
     asked: CallSource
@@ -399,7 +399,7 @@ def _missed(t: Space, made: CachedCall, values: list[Any]) -> Any:
             earlier.make([_argument(t, vt)[1] for vt in (*earlier.args, *earlier.kwargs.values())])
     if made.is_read:
         bounded = tuple(earlier.asked for earlier in t.cached.calls if _is_bounded(earlier))
-        t.guard(made.asked, Kept(made.asked, len(t.cached.calls), bounded))
+        t.guard(made.asked, CachedResult(made.asked, len(t.cached.calls), bounded))
     try:
         result = made.make(values)
     except _Raised as raised:

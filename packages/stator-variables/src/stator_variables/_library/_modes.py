@@ -28,7 +28,7 @@ from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls, _torch_functions
 from stator_variables._tensors import _torch_state as state
-from stator_variables._trace._graph import Traced
+from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("global mode")
@@ -110,7 +110,7 @@ def put(t: Space, setting: Setting, value: Any, inference: bool | None = None) -
     t.journal.record(lambda: setting.set(before))
 
 
-def _seal(t: Space, setter: Traced) -> None:
+def _seal(t: Space, setter: GraphValue) -> None:
     """Take no operator any more behind a setter of state that kernels read, where a compiler would not keep its place.
 
     Setters before or after all operators run outside of what a compiler makes.

@@ -29,12 +29,12 @@ def dumps(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     has_options = len(args) not in (1, 2) or kwargs.keys() - {"protocol"}
     if has_options or version not in (None, *range(pickle.HIGHEST_PROTOCOL + 1)):
         raise t.unsupported("builtin", "a call of pickle.dumps with options")
-    value = _Values(t).of(args[0])
+    value = _RealValues(t).of(args[0])
     return k.ConstantTracker(pickle.dumps(value, version))
 
 
 @attrs.define(eq=False)
-class _Values:
+class _RealValues:
     """The real values of trackers, each made once."""
 
     t: Space

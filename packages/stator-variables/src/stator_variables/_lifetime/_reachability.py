@@ -14,7 +14,7 @@ from stator_variables._kinds import (
     FunctionTracker,
     TensorTracker,
 )
-from stator_variables._trace._graph import Traced
+from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import VariableTracker, is_pending
 
 _LEAVES = (ConstantTracker, TensorTracker, ClassTracker, BuiltinTracker)
@@ -158,7 +158,7 @@ def _all_parts(value: Any) -> Sequence[Any]:
         return [
             part
             for name, part in vars(value).items()
-            if name not in _NO_PART and not isinstance(part, Traced)
+            if name not in _NO_PART and not isinstance(part, GraphValue)
         ]
     if isinstance(value, list | tuple):
         return value

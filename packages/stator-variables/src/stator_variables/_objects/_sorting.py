@@ -17,10 +17,10 @@ from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 LONGEST = 63
-Steps = Generator[Any, Any, Any]
+SortSteps = Generator[Any, Any, Any]
 
 
-def sort(t: Space, items: list[Any], key: Any, reverse: Any, order: list[int]) -> Steps:
+def sort(t: Space, items: list[Any], key: Any, reverse: Any, order: list[int]) -> SortSteps:
     """Put `order`, the places of the items, in order. Where a comparison raises it is left half done, as CPython's."""
     backwards = reverse is not None and (yield from settle(t.truth(reverse)))
     keys = items
@@ -40,7 +40,7 @@ def sort(t: Space, items: list[Any], key: Any, reverse: Any, order: list[int]) -
         raise as_program_error(t, error) from None
 
 
-def _by_comparisons(t: Space, keys: list[Any], backwards: bool, order: list[int]) -> Steps:
+def _by_comparisons(t: Space, keys: list[Any], backwards: bool, order: list[int]) -> SortSteps:
     if len(keys) > LONGEST:
         raise t.unsupported("long-sort", f"a sort of {len(keys)} values that are not constants")
     first, answers = order.copy(), list[int]()

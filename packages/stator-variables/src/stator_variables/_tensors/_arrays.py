@@ -22,7 +22,7 @@ from stator_variables._pure import DTYPES, NUMPY, is_number_of_numpy
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes, _torch_calls
-from stator_variables._trace._graph import Traced
+from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import MISSING
 
 
@@ -138,7 +138,7 @@ class _Step(TorchFunctionMode):
         self.witnesses: dict[
             int, tuple[Any, Any]
         ] = {}  # by the id of the tracker: tracker, NumPy's own array
-        self.traced: dict[int, Traced] = {}  # by the id of the fake
+        self.traced: dict[int, GraphValue] = {}  # by the id of the fake
         self.loops: dict[
             int, torch.dtype
         ] = {}  # by the id of the tracker: what an operand is converted to
@@ -248,7 +248,7 @@ class _Step(TorchFunctionMode):
         target = _SUBSCRIPTS.get(name) or _torch_calls.node_target(func)
         return self._kept(self.t.graph.call(target, self._traced([*args]), self._traced(kwargs)))
 
-    def _kept(self, traced: Traced) -> Any:
+    def _kept(self, traced: GraphValue) -> Any:
         """The fake that a node gives; many of them for a node that gives many."""
         if isinstance(example := traced.example, tuple | list):
             parts = [self._kept(self.t.graph.project(traced, i)) for i in range(len(example))]
@@ -367,7 +367,7 @@ class _Step(TorchFunctionMode):
         return _new_array(traced, expected)
 
 
-def _new_array(traced: Traced, expected: Any) -> Any:
+def _new_array(traced: GraphValue, expected: Any) -> Any:
     made = k.ArrayTracker(k.TensorTracker(traced, torch.Tensor), type(expected))
     made.owns_memory = type(expected) is NUMPY.ndarray and expected.flags.owndata
     return made

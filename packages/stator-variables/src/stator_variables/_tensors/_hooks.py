@@ -23,17 +23,16 @@ from torch.nn.modules._functions import BackwardHookFunction
 from torch.utils.hooks import BackwardHook, RemovableHandle
 
 from stator_variables import _kinds as k
+from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._wrapping import new_namespace
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._differentiation import ask_inside
 from stator_variables._tensors._history import history_of
-from stator_variables._trace._graph import Traced
+from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import MISSING, VariableTracker
 
 handlers: HandlerTable[Any, Any] = HandlerTable("hook")
-Args = list[Any]
-Kwargs = dict[str, Any]
 _REGISTER = torch.Tensor.register_hook
 _ACCUMULATED = torch.Tensor.register_post_accumulate_grad_hook
 _RETAIN: Any = torch._C.TensorBase.retain_grad
@@ -82,17 +81,17 @@ class PassedTracker(k.TensorTracker):
     """A tensor that passes `BackwardHookFunction` after a compiled graph: nothing in the graph can use it."""
 
     def __init__(self, example: torch.Tensor, index: int, passing: Any) -> None:
-        super().__init__(Traced(None, example), torch.Tensor)
+        super().__init__(GraphValue(None, example), torch.Tensor)
         self.hooked = passing.begun
         self.index = index
         self.passing = passing
 
     @property
-    def shown(self) -> Traced:
+    def shown(self) -> GraphValue:
         raise k.UsedBehindHook(self.hooked)
 
     @property
-    def traced(self) -> Traced:
+    def traced(self) -> GraphValue:
         raise k.UsedBehindHook(self.hooked)
 
     @property

@@ -67,7 +67,7 @@ def _spec(t: Space, outline: Any) -> Any:
     )
 
 
-State = Mapping[tuple[int, str], torch.Tensor]
+ModuleTensors = Mapping[tuple[int, str], torch.Tensor]
 
 
 # -- the node ---------------------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def _node(
     """`function` over the flat leaves of its arguments and the tensors of each module: its flat results."""
     opened = _allowing if has_mark(function, NONSTRICT) else contextlib.nullcontext
 
-    def call(leaves: Sequence[Any], tensors: Sequence[State]) -> list[Any]:
+    def call(leaves: Sequence[Any], tensors: Sequence[ModuleTensors]) -> list[Any]:
         given = [held.get(index, leaf) for index, leaf in enumerate(leaves)]
         modules = [leaf for leaf in given if isinstance(leaf, torch.nn.Module)]
         args, kwargs = pytree.tree_unflatten(given, spec)
@@ -97,7 +97,7 @@ def _node(
 
 
 @contextlib.contextmanager
-def _having(module: torch.nn.Module, state: State) -> Iterator[None]:
+def _having(module: torch.nn.Module, state: ModuleTensors) -> Iterator[None]:
     """The module with these tensors, by the number of the module in it and the name. What is the same is left."""
     parts, before = list(module.modules()), []
     for (index, name), tensor in state.items():

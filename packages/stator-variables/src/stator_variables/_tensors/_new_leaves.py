@@ -17,7 +17,7 @@ from stator_variables import _kinds as k
 from stator_variables._objects._wrapping import with_namespace
 from stator_variables._runtime._support import NewLeaf
 from stator_variables._space import Space
-from stator_variables._trace._graph import Dim, Traced
+from stator_variables._trace._graph import Dim, GraphValue
 
 
 class _History(torch.autograd.Function):
@@ -35,7 +35,7 @@ def with_history(data: torch.Tensor, leaf: torch.Tensor) -> Any:
     return _History.apply(data, leaf)  # type: ignore[no-untyped-call]
 
 
-def make(t: Space, cls: type, data: Traced, shape: tuple[int, ...], requires_grad: bool) -> Any:
+def make(t: Space, cls: type, data: GraphValue, shape: tuple[int, ...], requires_grad: bool) -> Any:
     """The tracker of a new tensor of class `cls` over the memory of `data`, which has no history."""
     example = data.example
     if t.touched or torch.is_inference_mode_enabled() or example.layout is not torch.strided:
@@ -70,7 +70,7 @@ def _is_of_input(t: Space, example: Any) -> bool:
     )
 
 
-def connected(t: Space, vt: Any) -> Traced:
+def connected(t: Space, vt: Any) -> GraphValue:
     """Return what an operator takes for a new leaf: its data, with its history where gradients are recorded."""
     if not (vt.before.example.requires_grad and torch.is_grad_enabled()):
         return vt.data  # type: ignore[no-any-return]

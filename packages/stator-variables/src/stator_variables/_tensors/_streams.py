@@ -27,7 +27,7 @@ from stator_variables._runtime._literals import has_no_literal
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._trace._drawn import DrawnSource, Early, Literal, Step, is_drawn
-from stator_variables._trace._graph import Traced
+from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import MISSING
 
 TORCH: Any = "torch's own generators"
@@ -228,11 +228,11 @@ class LateNumber(k.NumberTracker):
         self.steps = 0
 
     @property
-    def traced(self) -> Traced:
+    def traced(self) -> GraphValue:
         raise Unsupported("random-stream", _LATE)
 
     @traced.setter
-    def traced(self, traced: Traced) -> None:
+    def traced(self, traced: GraphValue) -> None:
         raise AssertionError("it is not in the graph")
 
 
@@ -242,7 +242,7 @@ class LateTensor(k.TensorTracker):
     is_late = True
 
     @property
-    def traced(self) -> Traced:
+    def traced(self) -> GraphValue:
         raise Unsupported("random-stream", _LATE)
 
 

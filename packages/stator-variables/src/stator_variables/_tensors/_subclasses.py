@@ -174,7 +174,7 @@ def get(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 # -- with a say -------------------------------------------------------------------------------------------------------
-class _Asked(Exception):
+class _Consulted(Exception):
     """Torch would ask: about which function, naming which classes, with which keywords."""
 
 
@@ -184,7 +184,7 @@ class _Probe(torch.Tensor):
 
 class _ProbeMode(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        raise _Asked(func, types, kwargs)
+        raise _Consulted(func, types, kwargs)
 
 
 def _asked(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -201,7 +201,7 @@ def _asked(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
             target(*given, **named) if named or spread else target(
                 *given
             )  # some tell of a dict of none
-    except _Asked as asked:
+    except _Consulted as asked:
         return asked.args if t.overrides.modes or _Probe in asked.args[1] else None
     except Exception as error:
         raise _torch_calls.operator_error(t, error) from None

@@ -19,7 +19,7 @@ from stator_variables._pure import NUMBERS, NUMPY, is_number_of_numpy
 from stator_variables._runtime._contents import has_member
 from stator_variables._space import Space
 from stator_variables._tensors import _new_leaves, _wrappers
-from stator_variables._trace._graph import Traced
+from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import MISSING
 
 METADATA = frozenset(
@@ -248,7 +248,7 @@ def operator_error(t: Space, error: Exception) -> Unsupported:
 
 
 def argument(t: Space, vt: Any) -> Any:
-    """What the graph takes for a tracker: nested Traced and constants."""
+    """What the graph takes for a tracker: nested GraphValues and constants."""
     if isinstance(vt, k.ScalarTracker) and isinstance(
         number := _scalars.number_of(t, vt), k.NumberTracker
     ):
@@ -300,7 +300,7 @@ def _rebuilt(cls: type, items: tuple[Any, ...]) -> Any:
     return cls(*items) if has_member(cls, "_fields") else items
 
 
-def from_traced(t: Space, traced: Traced, operands: Sequence[Any] = ()) -> Any:
+def from_traced(t: Space, traced: GraphValue, operands: Sequence[Any] = ()) -> Any:
     """The tracker of a node's value. An operation that returned its operand gives the operand's own tracker."""
     if isinstance(example := traced.example, torch.Tensor):
         for operand in operands:
@@ -372,7 +372,7 @@ def _measured(expression: Any, known: dict[Any, tuple[int, int]]) -> tuple[int, 
     return known[expression]
 
 
-def number(t: Space, traced: Traced) -> Any:
+def number(t: Space, traced: GraphValue) -> Any:
     """A symbolic number, or a constant where the symbol turned out to be one."""
     kinds = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
     example = traced.example
@@ -425,7 +425,7 @@ def metadata_value(t: Space, value: Any, name: str, args: list[Any], kwargs: dic
 
 def _example(t: Space, vt: Any) -> Any:
     value = vt.shown if isinstance(vt, k.TensorTracker) else argument(t, vt)
-    return value.example if isinstance(value, Traced) else value
+    return value.example if isinstance(value, GraphValue) else value
 
 
 def record_item(t: Space, vt: Any, key: Any) -> Any:

@@ -30,7 +30,7 @@ class Dim:
 
 
 @attrs.frozen
-class Place:
+class TraceLocation:
     """Where the program is, for node metadata: user frames outermost first, and the module calls around them."""
 
     frames: tuple[SourceSpan, ...]
@@ -48,14 +48,14 @@ class Place:
     began: int = 0  # how many instructions of the trace had begun, this one included: see `Stop`
 
 
-class Places(Protocol):
+class TraceLocations(Protocol):
     """Told by the domain on demand, so that building a stack trace costs nothing where nobody asks."""
 
-    def current(self) -> Place: ...
+    def current(self) -> TraceLocation: ...
 
 
 @attrs.frozen(eq=False)
-class Traced:
+class GraphValue:
     """A node and what it evaluates to under fake tensors.
 
     A FakeTensor, a SymInt, SymFloat or SymBool, a constant, or a tuple or list of these.
@@ -73,14 +73,14 @@ class BodyGraph(Protocol):
     """
 
     module: Any
-    arguments: tuple[Traced | None, ...]
-    lifted: tuple[Traced, ...]
+    arguments: tuple[GraphValue | None, ...]
+    lifted: tuple[GraphValue, ...]
     outputs: tuple[Any, ...]
     written: tuple[int, ...]
     aliased: tuple[tuple[int, int], ...]
     overlapping: tuple[tuple[int, int], ...]
 
-    def computes(self, traced: Traced) -> bool:
+    def computes(self, traced: GraphValue) -> bool:
         """Whether the graph around has this value only if the body gives it."""
 
 
@@ -93,7 +93,7 @@ class BodyRecorder(Protocol):
     def __enter__(self) -> Any: ...
     def __exit__(self, kind: Any, error: Any, trace: Any) -> Any: ...
 
-    def argument(self, value: Any, hint: str = "arg") -> Traced:
+    def argument(self, value: Any, hint: str = "arg") -> GraphValue:
         """The next explicit input: a value of the graph around, or an example that the operator makes up."""
 
     @property
@@ -103,7 +103,7 @@ class BodyRecorder(Protocol):
     def close(self, outputs: Sequence[Any]) -> BodyGraph:
         """The body gives exactly these."""
 
-    def close_wrapping(self, candidates: Sequence[Traced]) -> BodyGraph:
+    def close_wrapping(self, candidates: Sequence[GraphValue]) -> BodyGraph:
         """The body gives those of the candidates that it computed, each once. When its operator was recorded, with
         `GraphRecorder.call(..., body=this)`, they stand for parts of what the operator gives."""
 
@@ -122,7 +122,7 @@ class GraphRecorder(Protocol):
     def is_pure(self) -> bool:
         """Whether nothing that was recorded so far writes to a tensor or may draw random numbers."""
 
-    def may_be_kept(self, traced: Traced) -> bool:
+    def may_be_kept(self, traced: GraphValue) -> bool:
         """Whether autograd may have kept this tensor for later: something that has gradients was computed of it."""
 
     def keep_history(self) -> None:
@@ -135,25 +135,25 @@ class GraphRecorder(Protocol):
         dims: Sequence[Dim],
         hint: str,
         sizes: Source | None = None,
-    ) -> Traced:
+    ) -> GraphValue:
         """A placeholder for a real tensor, once per tensor; those before it bind the free symbols of its example,
         read from `sizes` where the tensor itself is only made for the graph."""
 
-    def number_input(self, source: Source, value: int | float, hint: str) -> Traced:
+    def number_input(self, source: Source, value: int | float, hint: str) -> GraphValue:
         """A symbolic int or float input."""
 
-    def drawn_number(self, source: Source, kind: type) -> Traced:
+    def drawn_number(self, source: Source, kind: type) -> GraphValue:
         """An int or float that the entry computes before the graph runs: a symbol without a hint."""
 
     def drawn_tensor(
         self, source: Source, target: Any, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> Traced:
+    ) -> GraphValue:
         """A tensor that the entry computes before the graph runs, like that of `target(*args, **kwargs)`."""
 
     def may_have_drawn(self, *, foreign: bool = False) -> bool:
         """Return True if a node so far may draw random numbers; with `foreign`, if one is of another library."""
 
-    def may_draw(self, traced: Traced) -> bool:
+    def may_draw(self, traced: GraphValue) -> bool:
         """Return True if the node of this value may draw random numbers."""
 
     def call(
@@ -164,46 +164,46 @@ class GraphRecorder(Protocol):
         *,
         body: BodyGraph | None = None,
         example: Any = None,
-    ) -> Traced:
+    ) -> GraphValue:
         """Record `target(*args, **kwargs)`; `target` is a callable, or a str for a tensor method. With `body` it is an
         operator that gives what this body gives, whose inputs are the last of `args`. With `example`, what it gives on
         fakes, it is not run.
 
-        Arguments are nested tuples, lists, dicts, slices of `Traced` and constants. Raises `Unsupported` for what the
-        operator raises on fake tensors ("operator-error"), and never hides a fault of the recorder behind it. A node
-        that writes to tensors says to which, in its meta: "writes", the storages of their examples.
+        Arguments are nested tuples, lists, dicts, slices of `GraphValue` and constants. Raises `Unsupported` for what
+        the operator raises on fake tensors ("operator-error"), and never hides a fault of the recorder behind it. A
+        node that writes to tensors says to which, in its meta: "writes", the storages of their examples.
         """
 
-    def attribute(self, owner: Traced, name: str) -> Traced:
+    def attribute(self, owner: GraphValue, name: str) -> GraphValue:
         """Record `getattr(owner, name)`."""
 
-    def project(self, result: Traced, index: Any) -> Traced:
+    def project(self, result: GraphValue, index: Any) -> GraphValue:
         """Part of a result that is a tuple, list or dict. Asked twice, it is the same value."""
 
-    def install(self, hint: str, module: Any) -> Traced:
+    def install(self, hint: str, module: Any) -> GraphValue:
         """A get_attr node for a (Graph)Module or constant tensor held by the graph."""
 
-    def constant_of(self, traced: Traced) -> Any:
+    def constant_of(self, traced: GraphValue) -> Any:
         """A symbolic number as a constant, which is guarded; raises where only data can tell."""
 
-    def truth_of(self, traced: Traced) -> bool:
+    def truth_of(self, traced: GraphValue) -> bool:
         """The truth of a symbolic number, likewise."""
 
     def subgraph(self, hint: str) -> BodyRecorder:
         """The body of an operator, nested in the graph that is recorded into now."""
 
-    def merge(self, bodies: Sequence[BodyGraph]) -> tuple[Traced, ...]:
+    def merge(self, bodies: Sequence[BodyGraph]) -> tuple[GraphValue, ...]:
         """Give all these bodies the same lifted inputs, in the same order: those that any of them has."""
 
-    def source_of(self, traced: Traced, computed: bool = False) -> Source | None:
+    def source_of(self, traced: GraphValue, computed: bool = False) -> Source | None:
         """Where a number can be read when the entry starts; None for one that the graph computes. With `computed` also
         what the entry can compute from such numbers."""
 
-    def text_of(self, traced: Traced, read: Callable[[Source], str]) -> str | None:
+    def text_of(self, traced: GraphValue, read: Callable[[Source], str]) -> str | None:
         """An expression by which the entry computes a number itself, of what `read` gives for sources; None if it
         cannot, or may raise."""
 
-    def condition_of(self, traced: Traced) -> tuple[ShapeExpression, bool] | None:
+    def condition_of(self, traced: GraphValue) -> tuple[ShapeExpression, bool] | None:
         """A condition as a guard in the program's order, and whether it holds; None where `truth_of` decides it."""
 
     def mark(self) -> Any: ...

@@ -1,7 +1,9 @@
-"""Our sources inside torch, and back: `ShapeEnv` and AOTAutograd want a torch `Source` for each input.
+"""Translation of sources to torch and back: `ShapeEnv` and AOTAutograd require a torch `Source` for
+each input.
 
-A `TorchSource` carries ours and renders as its name. torch derives sources from it (the size of a tensor, the base of a
-view) out of classes that belong to Dynamo; those are recognised by their shape, never imported.
+A `TorchSource` carries a source of stator and renders as its name. torch derives sources from it
+(the size of a tensor, the base of a view) out of classes that belong to Dynamo; those are
+recognised by their shape, never imported.
 """
 
 import functools
@@ -18,7 +20,8 @@ SIZE_KINDS = {"SIZE": "size", "STRIDE": "stride", "STORAGE_OFFSET": "storage_off
 
 @dataclass_with_cached_hash(frozen=True)
 class NamedSource(AnyTorchSource):
-    """What is left of a source of ours in AOTAutograd's cache, which pickles sources into its keys and its entries."""
+    """The remainder of a source in AOTAutograd's cache, which pickles sources into its keys and its
+    entries."""
 
     text: str
 
@@ -33,13 +36,13 @@ class NamedSource(AnyTorchSource):
 
 @dataclass_with_cached_hash(frozen=True)
 class TorchSource(AnyTorchSource):
-    """One of our sources, as torch wants it. Its pickle is its name: ours may hold what is the user's."""
+    """A source of stator as a torch source. Its pickle is its name, as the source may hold objects
+    of the user."""
 
     source: Source
 
-    def __reduce_ex__(
-        self, protocol: Any
-    ) -> tuple[type[NamedSource], tuple[str]]:  # the decorator sets `__reduce__`
+    # the decorator sets `__reduce__`
+    def __reduce_ex__(self, protocol: Any) -> tuple[type[NamedSource], tuple[str]]:
         return NamedSource, (self._name_template,)
 
     @property
@@ -53,7 +56,8 @@ class TorchSource(AnyTorchSource):
 
 @dataclass_with_cached_hash(frozen=True)
 class WrappedFloatSource(TorchSource):
-    """A float that enters the graph as a tensor without dimensions; `source` is that of the float."""
+    """A float that enters the graph as a tensor without dimensions; `source` is that of the
+    float."""
 
     @property
     def _name_template(self) -> str:

@@ -1,7 +1,8 @@
-"""An object that a predicate refers to: held strongly, or weakly and then never mistaken for another one.
+"""A reference to an object from a predicate: strong, or weak and then never mistaken for another
+object.
 
-A dead object's address may be given to a new object, so a weak hold answers `is_` by asking the reference, never by
-comparing ids.
+A dead object's address may be given to a new object, so a weak reference implements `is_` by
+dereferencing, never by comparing ids.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import attrs
 
 
 class _Dead:
-    """What a weak hold gives when its object is gone: identical to no value that a program can have."""
+    """The referent of a weak reference whose object is dead: identical to no value of a program."""
 
     def __repr__(self) -> str:
         return "<gone>"
@@ -27,8 +28,9 @@ class _Dead:
 GONE = _Dead()
 
 
-def _unheard(_: object) -> None:
-    """Makes a reference of our own: without a callback, the program's is the same, and nobody knows whose it is."""
+def _unshared(_: object) -> None:
+    """Do nothing. The callback makes the weak reference distinct: without one, CPython returns the
+    program's."""
 
 
 def _strong(obj: object) -> Any:
@@ -36,27 +38,28 @@ def _strong(obj: object) -> Any:
 
 
 @attrs.frozen(eq=False)
-class Held:
+class ObjectRef:
     """`get()` gives the object, or GONE once it died."""
 
     reference: Any
     weak: bool
     address: int
     name: str
-    """What to call the object once it is gone."""
+    """The name of the object in messages after its death."""
 
     @classmethod
-    def of(cls, obj: object, *, weak: bool) -> Held:
+    def of(cls, obj: object, *, weak: bool) -> ObjectRef:
         """Hold `obj`; what cannot be referred to weakly is held strongly."""
         try:
-            ref = weakref.ref(obj, _unheard) if weak else _strong(obj)
+            ref = weakref.ref(obj, _unshared) if weak else _strong(obj)
         except TypeError:
             ref, weak = _strong(obj), False
         return cls(ref, weak, id(obj), _name(obj))
 
     @property
     def text(self) -> str:
-        """One line for messages. Made when it is asked for: a `repr` can be long, slow, and the user's code."""
+        """One line for messages, made on demand: a `repr` can be long, slow, and the user's
+        code."""
         obj = self.get()
         return f"{self.name} (gone)" if obj is GONE else short(obj)
 
@@ -72,7 +75,7 @@ class Held:
         return self.get() is obj
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Held):
+        if not isinstance(other, ObjectRef):
             return NotImplemented
         return self is other or (not self.is_gone and self.get() is other.get())
 
@@ -89,7 +92,8 @@ def _name(obj: object) -> str:
 
 
 def short(obj: object, limit: int = 80) -> str:
-    """One line about an object, for messages: its `repr`, but that of no class of the program's, which would run."""
+    """One line about an object, for messages: its `repr`, but that of no class of the program's,
+    which would run."""
     if issubclass(type(obj), ModuleType):  # which may have its own way to be read
         return _name(obj)
     is_named = issubclass(type(obj), type) or (callable(obj) and not type(obj).__flags__ & _HEAP)
@@ -129,22 +133,23 @@ def _text(obj: Any, depth: int) -> str:
         return start + ", ".join(texts) + ("," if cls is tuple and len(texts) == 1 else "") + end
     if cls is int and obj.bit_length() > _MOST_BITS:  # Python may refuse to write it down
         return f"<int of {obj.bit_length()} bits>"
-    holds_others = cls.__flags__ & _HEAP or gc.is_tracked(
-        obj
-    )  # and its `repr` theirs, the program's among them
+    # and its `repr` theirs, the program's among them
+    holds_others = cls.__flags__ & _HEAP or gc.is_tracked(obj)
     return repr(obj) if is_constant(obj) or not holds_others else f"<{cls.__name__} object>"
 
 
-# Constants compared the way a specialised program needs it: by exact type and value, at every depth.
+# Constants compared the way a specialised program needs it: by exact type and value, at every
+# depth.
 #
-# `==` calls 1, True and 1.0 one value, 0.0 and -0.0 too, and NaN none. `constant_key` maps a constant to something
-# hashable whose plain equality tells all of these apart.
+# `==` calls 1, True and 1.0 one value, 0.0 and -0.0 too, and NaN none. `constant_key` maps a
+# constant to something hashable whose plain equality distinguishes all of these.
 
 PLAIN = (NoneType, bool, int, str, bytes, EllipsisType, type(NotImplemented))
 
 
 def constant_key(value: object) -> Hashable:
-    """A key equal for two constants only when no program can tell them apart; TypeError for what is no constant."""
+    """Return a key equal for two constants only when no program can distinguish them; TypeError for
+    other values."""
     cls = type(value)
     if cls in PLAIN:
         return (cls, value)
@@ -173,54 +178,59 @@ def is_constant(value: object) -> bool:
 
 
 def kept(key: Hashable) -> Hashable:
-    """A key as guards keep it: an object weakly, which is to die when the program lets go of it. A set, which equals
-    others, may be the guard's alone."""
-    if type(key) is str or is_constant(key) or type(key) is Held:
+    """Return a key as guards store it: an object weakly, so that the guard does not extend its
+    lifetime.
+
+    A set, which equals others, may be the guard's alone and is held strongly.
+    """
+    if type(key) is str or is_constant(key) or type(key) is ObjectRef:
         return key
-    return Held.of(key, weak=type(key) is not frozenset)
+    return ObjectRef.of(key, weak=type(key) is not frozenset)
 
 
 def real(key: Hashable) -> Any:
     """The key that is kept."""
-    return key.get() if type(key) is Held else key
+    return key.get() if type(key) is ObjectRef else key
 
 
 def key_of(value: object) -> Hashable:
-    """The constant key of a constant, the identity of anything else: how keys of dicts are told apart."""
+    """Return the key that distinguishes keys of dicts: the constant key of a constant, otherwise
+    the identity."""
     if type(value) is str:  # nearly all keys
         return (str, value)
-    if type(value) is Held:
+    if type(value) is ObjectRef:
         return value
     return constant_key(value) if is_constant(value) else (object, id(value))
 
 
 def same_constant(value: object, key: Hashable) -> bool:
-    """Whether `value` is a constant with this key."""
+    """Return True if `value` is a constant with this key."""
     return is_constant(value) and constant_key(value) == key
 
 
 def same_keys(mapping: Iterable[Hashable], keys: Sequence[Hashable]) -> bool:
-    """Whether the keys of `mapping`, in order, are exactly `keys`, each a `key_of` of one that is kept."""
+    """Return True if the keys of `mapping`, in order, are exactly `keys`, each a `key_of` of a
+    stored one."""
     found = [*mapping]
     return len(found) == len(keys) and all(map(_is_key, found, keys))
 
 
 def _is_key(found: Hashable, key: Hashable) -> bool:
-    return key.is_(found) if type(key) is Held else key_of(found) == key
+    return key.is_(found) if type(key) is ObjectRef else key_of(found) == key
 
 
 def same_plain_keys(mapping: Iterable[object], keys: list[object], types: list[type]) -> bool:
-    """Whether the keys, in order, are `keys` of exactly `types`: faster, for strings, numbers and bools."""
+    """Return True if the keys, in order, are `keys` of exactly `types`: faster, for strings,
+    numbers and bools."""
     found = [*mapping]  # in one step: other threads may change it
     return [*map(type, found)] == types and found == keys
 
 
 def is_literal(value: object) -> bool:
-    """Whether `repr` of the constant, written into source, gives it back."""
+    """Return True if the `repr` of the constant, written into source, evaluates to it."""
     if type(value) is tuple:
         return all(map(is_literal, value))
-    if (
-        type(value) is int
-    ):  # a longer one than sys.set_int_max_str_digits may set as the limit cannot be written down
+    # a longer one than sys.set_int_max_str_digits may set as the limit cannot be written down
+    if type(value) is int:
         return value.bit_length() <= 2000
     return type(value) in (NoneType, bool, str, bytes, EllipsisType)

@@ -1,4 +1,5 @@
-"""Operators that may refuse the values they meet, which no trace can know: from a table, by their names."""
+"""Operators that may raise depending on the values, which no trace can determine: from a table, by
+their names."""
 
 from __future__ import annotations
 
@@ -7,19 +8,20 @@ from collections.abc import Iterator
 import torch
 from torch.fx import GraphModule, Node
 
-PICKY = frozenset(
-    "index index_select index_add index_copy index_fill index_put index_reduce gather scatter scatter_add "
-    "scatter_reduce take take_along_dim put masked_scatter embedding embedding_bag one_hot nll_loss nll_loss2d "
-    "nll_loss_nd cross_entropy multi_margin_loss multilabel_margin_loss ctc_loss binary_cross_entropy cholesky "
-    "cholesky_inverse cholesky_solve inverse pinverse svd pca_lowrank svd_lowrank lobpcg qr lu lu_solve lu_unpack "
-    "triangular_solve geqrf ormqr multinomial bernoulli normal poisson binomial bincount histc histogram "
-    "searchsorted repeat_interleave tensor_split as_strided max_unpool1d max_unpool2d max_unpool3d "
-    "fractional_max_pool2d fractional_max_pool3d pack_padded_sequence pad_packed_sequence sparse_coo_tensor".split()
+VALUE_CHECKED_OPS = frozenset(
+    "index index_select index_add index_copy index_fill index_put index_reduce gather scatter "
+    "scatter_add scatter_reduce take take_along_dim put masked_scatter embedding embedding_bag "
+    "one_hot nll_loss nll_loss2d nll_loss_nd cross_entropy multi_margin_loss "
+    "multilabel_margin_loss ctc_loss binary_cross_entropy cholesky cholesky_inverse "
+    "cholesky_solve inverse pinverse svd pca_lowrank svd_lowrank lobpcg qr lu lu_solve lu_unpack "
+    "triangular_solve geqrf ormqr multinomial bernoulli normal poisson binomial bincount histc "
+    "histogram searchsorted repeat_interleave tensor_split as_strided max_unpool1d max_unpool2d "
+    "max_unpool3d fractional_max_pool2d fractional_max_pool3d pack_padded_sequence "
+    "pad_packed_sequence sparse_coo_tensor".split()
 )
 """Operators that may refuse the values they are given; the like-named ones in place do, too."""
-DIVISIONS = frozenset(
-    "floor_divide floordiv ifloordiv remainder mod imod fmod div divide".split()
-)  # by zero, of ints
+# by zero, of ints
+DIVISIONS = frozenset("floor_divide floordiv ifloordiv remainder mod imod fmod div divide".split())
 
 
 CHECKS = ("_check", "_assert", "sym_constrain_range")
@@ -42,7 +44,7 @@ def may_raise(node: Node) -> bool:
         return isinstance(example, torch.Tensor) and not (
             example.is_floating_point() or example.is_complex()
         )
-    return stem in PICKY or stem.startswith("linalg_")
+    return stem in VALUE_CHECKED_OPS or stem.startswith("linalg_")
 
 
 def _is_tensor(node: Node) -> bool:
@@ -54,7 +56,7 @@ def calls_in(module: GraphModule) -> list[Node]:
 
 
 def bodies_of(node: Node) -> Iterator[GraphModule]:
-    """Those of a higher-order operator."""
+    """Yield the bodies of a higher-order operator."""
     for argument in node.all_input_nodes:
         held = (
             getattr(node.graph.owning_module, str(argument.target))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import attrs
 
 from stator_guards._cells import SAFE_KEYS, Cells
-from stator_guards._held import Held, is_literal, kept, key_of, real
+from stator_guards._object_ref import ObjectRef, is_literal, kept, key_of, real
 from stator_guards._source import CapturedSource, Renderer, Source, State
 
 read_plainly = object.__getattribute__
@@ -19,7 +19,8 @@ read_plainly = object.__getattribute__
 
 @attrs.frozen(eq=False)
 class PartSource(Source):
-    """A part of `whole`; a subclass says how it is written (`write`), read (`read`), named (`text`), labelled (`tag`).
+    """A part of `whole`; a subclass defines how it is written (`write`), read (`read`), named
+    (`text`), labelled (`tag`).
 
     Chains may be thousands of parts long (a linked list is), so nothing here recurses along them.
     """
@@ -27,9 +28,9 @@ class PartSource(Source):
     whole: Source
 
     text: ClassVar[str]
-    """Its name: `{0}` stands for that of the whole, `{part}` for this source."""
+    """The name of the source; `{0}` is replaced by that of the whole, `{part}` by this source."""
     tag: ClassVar[str]
-    """Its label: `{whole}` is the source that it is a part of, `{part}` this one."""
+    """The label of the source; `{whole}` is the source that it is a part of, `{part}` this one."""
 
     def __attrs_post_init__(self) -> None:
         hash(self)
@@ -105,7 +106,7 @@ class PartSource(Source):
         return self.tag.format(whole=self.whole, part=self)
 
     def write(self, whole: str, render: Renderer) -> str:
-        """Its text in generated code: by default as it is named for people."""
+        """Return the text in generated code: by default the name for people."""
         return self.named(whole)
 
     def read(self, whole: Any) -> Any:
@@ -152,9 +153,11 @@ class InstanceDictSource(PartSource):
 
 @attrs.frozen(eq=False)
 class DictItemSource(PartSource):
-    """`whole[key]` of a mapping. Keys that equal each other but differ in type (1, True) make different sources.
+    """`whole[key]` of a mapping. Keys that equal each other but differ in type (1, True) make
+    different sources.
 
-    `owner`: `dict`, where its own storage is read: the mapping's class looks items up in its own way, or makes them.
+    `owner`: `dict`, where its own storage is read: the mapping's class looks items up in its own
+    way, or makes them.
     """
 
     key: Hashable = attrs.field(converter=kept)
@@ -164,7 +167,7 @@ class DictItemSource(PartSource):
 
     @property
     def shown(self) -> str:
-        return self.key.text if isinstance(self.key, Held) else str(self.key)
+        return self.key.text if isinstance(self.key, ObjectRef) else str(self.key)
 
     @property
     def identity(self) -> tuple[Hashable, ...]:
@@ -173,7 +176,7 @@ class DictItemSource(PartSource):
     def named(self, whole: str) -> str:
         if isinstance(self.whole, InstanceDictSource) and isinstance(self.key, str):
             return f"{whole.removesuffix('.__dict__')}.{self.key}"
-        return f"{whole}[{self.shown if isinstance(self.key, Held) else repr(self.key)}]"
+        return f"{whole}[{self.shown if isinstance(self.key, ObjectRef) else repr(self.key)}]"
 
     def described(self, whole: str) -> str:
         in_scope = isinstance(self.whole, CapturedSource) and self.whole.is_scope
@@ -196,14 +199,14 @@ class DictItemSource(PartSource):
 
 
 def written_key(key: Hashable, render: Renderer) -> str:
-    if isinstance(key, Held):
+    if isinstance(key, ObjectRef):
         hint = f"key_{key.name}" if key.name.isidentifier() else "key"
         return f"{render.capture(key.get, hint)}()"
     return repr(key) if is_literal(key) else render.capture(key, "key")
 
 
 def stored(mapping: dict[Any, Any], key: Hashable) -> Any:
-    """What a dict has, past its class: `__missing__` is not asked. Raises KeyError."""
+    """Return an item of a dict without `__missing__` of its class. Raises KeyError."""
     if (found := dict.get(mapping, key, stored)) is stored:
         raise KeyError(key)
     return found
@@ -211,7 +214,8 @@ def stored(mapping: dict[Any, Any], key: Hashable) -> Any:
 
 @attrs.frozen(eq=False)
 class ItemSource(PartSource):
-    """`whole[index]` of a sequence; `owner` is the builtin class whose storage is read, past the sequence's own."""
+    """`whole[index]` of a sequence; `owner` is the builtin class whose storage is read, past the
+    sequence's own."""
 
     index: int
     owner: Any = None
@@ -222,7 +226,8 @@ class ItemSource(PartSource):
     def write(self, whole: str, render: Renderer) -> str:
         if self.owner is None:
             return f"{whole}[{self.index}]"
-        return f"{render.capture(self.owner.__getitem__, f'{self.owner.__name__}_getitem')}({whole}, {self.index})"
+        getitem = render.capture(self.owner.__getitem__, f"{self.owner.__name__}_getitem")
+        return f"{getitem}({whole}, {self.index})"
 
     def read(self, whole: Any) -> Any:
         return (
@@ -235,7 +240,7 @@ class ItemSource(PartSource):
 
 @attrs.frozen(eq=False)
 class TypeSource(PartSource):
-    """The exact type of an object; a `__class__` property is not asked."""
+    """The exact type of an object, without a `__class__` property."""
 
     text = "type({0})"
     tag = "type_of_{whole.label}"
@@ -266,7 +271,8 @@ class CellSource(PartSource):
 
 @attrs.frozen(eq=False)
 class FunctionPartSource(PartSource):
-    """What a plain Python function is made of: attributes that no subclass can shadow (functions have none).
+    """A component of a plain Python function: an attribute that no subclass can shadow (functions
+    have none).
 
     Items of it are sources of their own: `ItemSource(FunctionPartSource(fn, "defaults"), 0)`.
     """
@@ -306,7 +312,8 @@ class SlotSource(PartSource):
 
 
 def nth(iterable: Iterable[object], index: int) -> object:
-    """The element at `index` of something iterable again; IndexError past its end, or when it changes meanwhile."""
+    """The element at `index` of something iterable again; IndexError past its end, or when it
+    changes meanwhile."""
     try:
         return next(islice(iterable, index, index + 1))
     except (StopIteration, RuntimeError):

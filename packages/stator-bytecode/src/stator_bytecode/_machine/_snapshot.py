@@ -21,7 +21,7 @@ from stator_bytecode.errors import NOWHERE, SourceSpan
 
 Handing = tuple[Frame, Any, Parked]
 """A callee that gave a value, the value, and what the frame under it waits for."""
-Saved = tuple[list[Any], Any, int, tuple[Then, Frame] | None]
+InstructionStart = tuple[list[Any], Any, int, tuple[Then, Frame] | None]
 """The state at which an instruction began: the stack, the domain's mark, the length of the
 generator journal. If that is not known (the frame was continued from a saved stack while it
 waited): the callee to put back on top, and what the frame waited for."""
@@ -87,7 +87,7 @@ def frame_values(frames: list[Frame]) -> list[Any]:
     return held
 
 
-def save_frames(frames: list[Frame], begun: Saved) -> tuple[Snapshot, int]:
+def save_frames(frames: list[Frame], begun: InstructionStart) -> tuple[Snapshot, int]:
     """The snapshot of the innermost place that can be run again, and the journal's length there;
     `begun` is how the innermost instruction began."""
     for depth, frame in enumerate(frames):
@@ -96,7 +96,7 @@ def save_frames(frames: list[Frame], begun: Saved) -> tuple[Snapshot, int]:
     return _save(frames, begun)
 
 
-def _save(frames: list[Frame], begun: Saved) -> tuple[Snapshot, int]:
+def _save(frames: list[Frame], begun: InstructionStart) -> tuple[Snapshot, int]:
     stack, mark, journal, handing = begun
     copies = [frame.copy() for frame in frames]
     then, callee = (None, ()) if handing is None else (handing[0], (handing[1],))

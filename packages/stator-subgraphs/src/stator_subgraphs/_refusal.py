@@ -1,7 +1,7 @@
-"""Operators that are no nodes, so they run natively: what real kernels, fakes and what is functionalised do of them
-does not agree, or fakes say too little.
+"""Operators that are not recorded as nodes, so they run natively: real kernels, fakes and
+functionalization disagree about them, or fakes are not precise enough.
 
-Sizes that are symbols are taken for what they are now: all that hangs on it is a break.
+Symbolic sizes are compared by their present values: only a break depends on it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from stator_bytecode.errors import Unsupported
 from torch import fx
 from torch._prims_common import is_non_overlapping_and_dense_or_false
 
-from stator_subgraphs._mutation import Target, is_in_place, may_write, now, storage_of
+from stator_subgraphs._mutation import NodeTarget, is_in_place, may_write, now, storage_of
 from stator_subgraphs._structure import tensors_in
 
 
 @attrs.frozen(eq=False)
 class Operation:
-    """What the rules look at. `tensors` are all among the arguments, in order; `placeholders` are the root graph's."""
+    """The facts that the rules read. `tensors` are all among the arguments, in order;
+    `placeholders` are the root graph's."""
 
-    target: Target
+    target: NodeTarget
     args: Sequence[Any]
     kwargs: dict[str, Any]
     tensors: list[torch.Tensor]
@@ -47,11 +48,12 @@ def refuse(operation: Operation) -> None:
 SEEDING = frozenset(
     {"manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_rng_state_all"}
 )
-"""By name: torch replaces some of these functions after import."""
+"""Functions by name: torch replaces some of them after import."""
 QUANTIZING = ("quantize_per_", "_empty_affine_quantized", "_empty_per_channel_affine_quantized")
 SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 SPARSE_CONTENTS = frozenset(
-    "_nnz values indices _values _indices col_indices row_indices is_coalesced sparse_dim dense_dim _dimI _dimV".split()
+    "_nnz values indices _values _indices col_indices row_indices is_coalesced "
+    "sparse_dim dense_dim _dimI _dimV".split()
 )
 DRAW_FLOATS = (
     "rand",
@@ -81,8 +83,11 @@ def refuse_quantizing(operation: Operation) -> None:
 
 
 def refuse_sparse(operation: Operation) -> None:
-    """A fake of a sparse tensor stores no items, however many the tensor itself does; no guard asks for them. Operators
-    take one with symbolic sizes for a dense one."""
+    """Reject operators on the contents of sparse tensors, and sparse tensors with symbolic sizes.
+
+    A fake of a sparse tensor stores no items, however many the tensor itself does, and no guard
+    covers them. Operators treat one with symbolic sizes as a dense one.
+    """
     sparse = [tensor for tensor in operation.tensors if tensor.layout in SPARSE]
     if sparse and operation.name in SPARSE_CONTENTS:
         raise Unsupported("data-dependent-shape", f"{operation.name} of a sparse tensor")
@@ -93,7 +98,8 @@ def refuse_sparse(operation: Operation) -> None:
 
 
 def refuse_drawing(operation: Operation) -> None:
-    """Their kernels draw no integers; their fakes do, and the graph would raise behind what it wrote."""
+    """Their kernels draw no integers; their fakes do, and the graph would raise behind what it
+    wrote."""
     if operation.name in DRAW_FLOATS:
         drawn = operation.kwargs.get("dtype") or next(
             (tensor.dtype for tensor in operation.tensors), torch.float
@@ -103,20 +109,21 @@ def refuse_drawing(operation: Operation) -> None:
 
 
 def refuse_new_leaves(example: Any, given: Sequence[torch.Tensor]) -> None:
-    """As of `torch.ones(3, requires_grad=True)`: compilers differentiate a graph by its inputs alone."""
+    """Reject a new leaf, as in `torch.ones(3, requires_grad=True)`: compilers differentiate a graph
+    by its inputs alone."""
     for tensor in tensors_in(example):
-        is_new_leaf = (
-            tensor.requires_grad and not tensor._is_view() and tensor.is_leaf
-        )  # a stale view may not be asked
+        # reading `is_leaf` of a stale view raises
+        is_new_leaf = tensor.requires_grad and not tensor._is_view() and tensor.is_leaf
         if is_new_leaf and all(tensor is not known for known in given):
             raise Unsupported("graph-result", "a tensor that is made here and requires gradients")
 
 
-# -- writes -----------------------------------------------------------------------------------------------------------
+# -- writes ----------------------------------------------------------------------------------------
 def refuse_partial_overlap(operation: Operation) -> None:
-    """Raises Unsupported for an operator in place, or into `out`, that writes to memory which it reads shifted or
-    transposed. Real kernels raise then, or read what they wrote (`at::get_overlap_status`); fakes and what is
-    functionalised do not: so it runs natively, where its `try` is.
+    """Raises Unsupported for an operator in place, or into `out`, that writes to memory which it
+    reads shifted or transposed. Real kernels raise then, or read what they wrote
+    (`at::get_overlap_status`); fakes and what is functionalised do not: so it runs natively, where
+    its `try` is.
     """
     name, tensors = operation.name, operation.tensors
     found = is_in_place(operation.target) and any(
@@ -138,8 +145,8 @@ def _goes_by_elements(name: str) -> bool:
 
 
 def refuse_setting(operation: Operation) -> None:
-    """The same for `x[1:] = x[:-1]`, once it is done. By positions or a mask, kernels take nothing of the same memory
-    at all."""
+    """The same for `x[1:] = x[:-1]`, once it is done. By positions or a mask, kernels take nothing
+    of the same memory at all."""
     if operation.target not in (operator.setitem, "__setitem__"):
         return
     tensor, place, value = operation.args
@@ -174,13 +181,15 @@ def refuse_detaching(operation: Operation) -> None:
 FLOATS, INTEGERS = float | torch.SymFloat, int | torch.SymInt
 GIVING_FLOATS = ("ldexp_", "logit_")
 CASTING = frozenset(
-    "add_ sub_ subtract_ mul_ multiply_ addcmul_ addcdiv_ iadd isub imul __iadd__ __isub__ __imul__".split()
+    "add_ sub_ subtract_ mul_ multiply_ addcmul_ addcdiv_ "
+    "iadd isub imul __iadd__ __isub__ __imul__".split()
 )
 
 
 def refuse_casts(operation: Operation) -> None:
-    """Raises Unsupported where a result may be of a type that the tensor it is written to does not hold. Real kernels
-    raise then, those of fakes do not always, and what is functionalised writes what the cast leaves."""
+    """Raises Unsupported where a result may be of a type that the tensor it is written to does not
+    hold. Real kernels raise then, those of fakes do not always, and what is functionalised writes
+    what the cast leaves."""
     name = operation.name.removeprefix("_foreach_")
     if name not in CASTING and name not in GIVING_FLOATS:
         return
@@ -208,7 +217,8 @@ def refuse_casts(operation: Operation) -> None:
 
 
 def _sample(value: Any) -> Any:
-    """A number stands for its kind: `result_type` takes no symbols, and no integers of over 64 bits."""
+    """A number stands for its kind: `result_type` takes no symbols, and no integers of over 64
+    bits."""
     return (
         1.0
         if isinstance(value, FLOATS)
@@ -219,8 +229,9 @@ def _sample(value: Any) -> Any:
 
 
 def refuse_repeats(operation: Operation) -> None:
-    """Raises Unsupported for an operator over lists that writes to memory which it meets at another place of a list
-    again: real kernels take one place after the other, what is functionalised takes all as they were before."""
+    """Raises Unsupported for an operator over lists that writes to memory which it meets at another
+    place of a list again: real kernels take one place after the other, what is functionalised takes
+    all as they were before."""
     name = operation.name
     if not (name.startswith(("_foreach_", "_fused_")) and name.endswith("_")):
         return
@@ -238,8 +249,9 @@ def refuse_repeats(operation: Operation) -> None:
 
 
 def refuse_marked(operation: Operation) -> None:
-    """Raises Unsupported for a write to an inference tensor outside inference mode. Real kernels raise then, some of
-    them after they wrote; fakes do not where the write is to a view, or to one of a list."""
+    """Raises Unsupported for a write to an inference tensor outside inference mode. Real kernels
+    raise then, some of them after they wrote; fakes do not where the write is to a view, or to one
+    of a list."""
     if torch.is_inference_mode_enabled() or not may_write(operation.target, operation.kwargs):
         return
     name, args = operation.name, operation.args
@@ -289,8 +301,9 @@ def _overlaps_in_part(written: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def refuse_expanded(name: str, written: list[torch.Tensor]) -> None:
-    """Raises Unsupported where elements of what was written to share memory: real kernels raise, or warn of it. The few
-    that do neither (`fill_`) are no nodes, either: functionalised, an element of the base becomes a sum of its copies.
+    """Raises Unsupported where elements of what was written to share memory: real kernels raise, or
+    warn of it. The few that do neither (`fill_`) are no nodes, either: functionalised, an element
+    of the base becomes a sum of its copies.
     """
     for tensor in written:
         if tensor.layout is torch.strided and _shares_elements(tensor):

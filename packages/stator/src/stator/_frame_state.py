@@ -1,8 +1,11 @@
-"""Which values of a broken frame stack go on as frame state: generators, iterators, and the objects that hold them.
+"""The values of a broken frame stack that are carried as frame state: generators, iterators, and
+the objects that hold them.
 
-So does `id(thing)`, where a frame holds the thing as well: as a number it would be another one on every call.
+`id(thing)` is carried as well if a frame holds the thing: as a number it would differ on every
+call.
 
-Only what nothing but the frames can see may go on so; what else sees it shows when the entry is written down.
+Only values that nothing but the frames can reach are carried. Whether something else reaches one
+turns out when the entry is written.
 """
 
 import inspect
@@ -23,11 +26,12 @@ from stator_variables import (
 )
 
 FRAME_READERS = (breakpoint, dir, eval, exec, inspect.currentframe, locals, sys._getframe, vars)
-"""What looks into the frames that call it: they have to hold what the program's would hold."""
+"""Functions that inspect the frames of their callers: these have to hold what the program's frames
+would."""
 
 
 def reads_frames(snapshot: Snapshot) -> bool:
-    """Whether the instruction that broke works on one of `FRAME_READERS`."""
+    """Return True if an operand of the instruction that broke is one of `FRAME_READERS`."""
     state = snapshot.frames[-1]
     given = state.stack[len(state.stack) - operands(state.code.instructions[state.pc]) :]
     return any(
@@ -44,16 +48,18 @@ def held_by(snapshot: Snapshot) -> frozenset[int]:
 
 @attrs.define(eq=False)
 class Carried:
-    """Asked for each value of the frames. `objects`: trackers and generators known to be needed as real objects;
-    `nothing`: all are."""
+    """The decision for each value of the frames: its virtualized form, or None to make a real
+    object of it.
+
+    `objects`: trackers and generators known to be needed as real objects; `nothing`: all are.
+    """
 
     objects: list[Any]
     in_frames: frozenset[int] = frozenset()  # identities of what the frames hold
     nothing: bool = False
     states: list[GeneratorState] = attrs.field(factory=list)
-    _parts: dict[int, tuple[Any, Virtualized | None]] = attrs.field(
-        factory=dict
-    )  # by the identity of a tracker, kept alive
+    # by the identity of a tracker, kept alive
+    _parts: dict[int, tuple[Any, Virtualized | None]] = attrs.field(factory=dict)
 
     def __call__(self, value: Any) -> GeneratorState | Virtualized | None:
         if self.nothing:
@@ -66,7 +72,8 @@ class Carried:
         return state
 
     def reached(self, emitter: Emitter) -> list[Any]:
-        """What was carried, and yet made an object, because something beside the frames refers to it."""
+        """Return the values that were carried and yet made objects, as something besides the frames
+        refers to them."""
         states = [
             state for state in emitter.generators if any(state is known for known in self.states)
         ]
@@ -106,7 +113,8 @@ class Carried:
 
 
 def _holds_itself(value: Any, parts: Virtualized) -> bool:
-    """Whether an object can be reached from itself, through what would be carried."""
+    """Return True if an object can be reached from itself, through the values that would be
+    carried."""
     return any(part is value for part in walk(parts.values, _held))
 
 

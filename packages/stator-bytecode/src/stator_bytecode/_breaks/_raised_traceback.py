@@ -1,6 +1,7 @@
 """Tracebacks for exceptions that were raised and caught while tracing, and outlive it as objects.
 
-    def f():                    # entries: (code of f, the CALL, globals), (code of g, the RAISE_VARARGS, globals)
+    # entries: (code of f, the CALL, globals), (code of g, the RAISE_VARARGS, globals)
+    def f():
         try: g()
         except ValueError as error: return error
 

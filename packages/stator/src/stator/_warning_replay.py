@@ -1,7 +1,9 @@
-"""A graph whose operators warn: each call warns as the program does, with the program's lines.
+"""Replay of the warnings of a graph's operators: each call warns as the program does, with the
+program's lines.
 
-Run by itself the graph would name a line of generated code, and compiled it may not warn at all. So the warnings that
-were heard while tracing are given after each run, and the graph's own are not shown meanwhile.
+The graph itself would name a line of generated code, and a compiled graph may not warn at all. So
+the warnings captured while tracing are issued after each run, and those of the graph itself are
+suppressed.
 """
 
 from __future__ import annotations
@@ -16,22 +18,21 @@ import attrs
 from stator_variables import filtered
 
 if TYPE_CHECKING:
-    from stator_subgraphs import Warned
+    from stator_subgraphs import CapturedWarning
 
 
-def silent(warned: list[Warned]) -> AbstractContextManager[None]:
+def silent(warned: list[CapturedWarning]) -> AbstractContextManager[None]:
     return filtered("ignore", *[one.text for one in warned])
 
 
 @attrs.define(eq=False)
-class Saying:
+class WarningReplay:
     """`graph`, with the warnings of its operators."""
 
     graph: Callable[..., Any]
-    warned: list[Warned]
-    modules: dict[str, dict[str, Any]] = attrs.field(
-        factory=dict
-    )  # by file: the name, and what Python has shown of it
+    warned: list[CapturedWarning]
+    # by file: the name, and what Python has shown of it
+    modules: dict[str, dict[str, Any]] = attrs.field(factory=dict)
 
     def __call__(self, *inputs: Any) -> Any:
         with silent(self.warned):
@@ -51,9 +52,8 @@ def _module(filename: str) -> dict[str, Any]:
         if getattr(module, "__file__", None) == filename
     )
     if (module := next(found, None)) is None:
-        return {
-            "registry": {}
-        }  # code of a notebook or of `exec`; where `module` is None, nothing is said at all
+        # code of a notebook or of `exec`; `module=None` would suppress the warning
+        return {"registry": {}}
     return {
         "module": module.__name__,
         "registry": vars(module).setdefault("__warningregistry__", {}),

@@ -1,4 +1,5 @@
-"""Kinds decide which facts are merged; the kit for kinds passes good ones, of a fork as well, and fails bad ones."""
+"""Kinds decide which facts are merged; the kit for kinds passes good ones, of a fork as well, and
+fails bad ones."""
 
 from __future__ import annotations
 

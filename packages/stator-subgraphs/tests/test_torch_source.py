@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from stator_guards import CallSource, ParameterSource
-from stator_subgraphs._origin import NamedSource, TorchSource, WrappedFloatSource
+from stator_subgraphs._torch_source import NamedSource, TorchSource, WrappedFloatSource
 
 
 def reader(fn: Callable[..., Any]) -> Callable[..., Any]:

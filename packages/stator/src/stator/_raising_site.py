@@ -1,8 +1,8 @@
 """The site of a trace that ends because the program raises there.
 
-Nothing comes after the instruction but a handler that raises again (`finally`). If it is done without an exception,
-then stator took the program to raise where it does not: a fault of stator's, which nobody would notice otherwise, as
-the program goes on rightly behind it.
+Nothing follows the instruction but a handler that raises again (`finally`). If the instruction
+completes without an exception, stator predicted one wrongly. Without a report this fault of stator
+would remain undetected, as the program continues correctly.
 """
 
 from typing import Any
@@ -13,7 +13,8 @@ from stator._traceback import OWN_CODES
 
 
 class RaisingSite(Site):
-    """`missed` gets a record of an exception that did not come; under `fullgraph` that is an error."""
+    """`missed` gets a record of an exception that did not come; under `fullgraph` that is an
+    error."""
 
     def __init__(
         self, point: Point, expected: str, missed: list[Unsupported], *, fullgraph: bool
@@ -27,7 +28,8 @@ class RaisingSite(Site):
         try:
             made = [super().step(*state)]
         finally:
-            state = ()  # like what was made, it may hold an exception whose traceback holds this frame
+            # like what was made, it may hold an exception whose traceback holds this frame
+            state = ()
         if not _is_handler(made[0][0], self.point):
             self._miss()
         return made.pop()
@@ -43,7 +45,7 @@ class RaisingSite(Site):
 
 
 def _is_handler(after: Point, before: Point) -> bool:
-    """Whether an exception at `before` leads to `after`."""
+    """Return True if an exception at `before` leads to `after`."""
     innermost = len(after.frames) - 1
     handler = (
         before.frames[innermost].instruction.handler if innermost < len(before.frames) else None

@@ -2,7 +2,8 @@
 finished by Python.
 
     frames F0 parked at `g()`, F1 of g, F2 before its instruction;  first = 1
-    =>  stub of F0: calls F1, which calls F2, each entered at its middle;  (F0 after the call, its state)
+    =>  stub of F0: calls F1, which calls F2, each entered at its middle;
+        (F0 after the call, its state)
 
 The frames outside of `first` are stubs, as in a step, and go on as data. Those from `first` on are
 functions of the original code, as in a native continuation, and take their values out of the state:
@@ -13,17 +14,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from stator_bytecode._breaks._exit import State, materialized
+from stator_bytecode._breaks._exit import FlatState, materialized
 from stator_bytecode._breaks._native_stack import NativeStack
 from stator_bytecode._breaks._plain import rest_of
 from stator_bytecode._breaks._point import Point
-from stator_bytecode._breaks._propagation import Propagation, Step, take
+from stator_bytecode._breaks._propagation import PointState, Propagation, take
 from stator_bytecode._breaks._rebuild import Rebuilder
 from stator_bytecode._breaks._site import Arrival, Goto
 from stator_bytecode._breaks._traceback import hide, passed_over
 
 
-class Rest:
+class InnermostFrames:
     """The frames of `point` from number `first` on. Raises Unsupported if they cannot run natively.
 
     Generators carried as frame state are made objects before.
@@ -56,16 +57,16 @@ class Rest:
             handed_on: list[Any] = [(*outer, *self.lost)]
             outer = ()  # it may hold `error`, whose traceback holds this frame
             return arrived(self.propagation.go_on(error, handed_on))
-        left: State = (*outer, *self.lost)
+        left: FlatState = (*outer, *self.lost)
         taken = self.exits[result[-1]]
         if taken.ends_generators:
             return arrived(take(self.rebuilder, taken, left, result[:-1]))
         return arrived((taken.point, taken.pick(left + result)))
 
 
-def arrived(step: Step) -> Goto:
+def arrived(step: PointState) -> Goto:
     point, state = step
     return Goto(Arrival(point), list(state))
 
 
-OWN_CODES = passed_over(Rest.consume)
+OWN_CODES = passed_over(InnermostFrames.consume)

@@ -1,4 +1,5 @@
-"""Where two values differ that two runs of one program gave: structure, classes, values, sharing."""
+"""Differences between two values that two runs of one program gave: structure, classes, values,
+sharing."""
 
 from __future__ import annotations
 
@@ -26,7 +27,11 @@ _CONTAINERS = (collections.OrderedDict, dict, list, tuple, collections.deque, se
 
 @attrs.define
 class Comparison:
-    """Of all that one run gave with all that the other one gave. Which object stands for which is remembered."""
+    """A comparison of everything that one run gave with everything that the other gave.
+
+    It records which object of one run corresponds to which of the other, so that sharing is
+    compared.
+    """
 
     _ours: dict[int, tuple[Any, Any]] = attrs.field(factory=dict)
     _theirs: dict[int, tuple[Any, Any]] = attrs.field(factory=dict)
@@ -73,7 +78,7 @@ def _tensor_differences(
             yield f"the {fact} of {where}", str(getattr(a, fact)), str(getattr(b, fact))
             return
     try:
-        # A view that autograd tells nothing of, since its base was written to, cannot be compared with its history.
+        # A view whose base was written to has no readable history: it is compared without.
         torch.testing.assert_close(
             *(one.detach() if one.requires_grad else one for one in (b, a)), equal_nan=True
         )
@@ -83,7 +88,7 @@ def _tensor_differences(
 
 
 def parts(value: Any) -> dict[str, Any]:
-    """What a value is made of, by the text that is added to its own name. No code of its class runs."""
+    """Return the parts of a value, by the text to append to its name. Runs no code of its class."""
     cls = type(value)
     if issubclass(cls, _WHOLE):
         return {}
@@ -98,7 +103,10 @@ def parts(value: Any) -> dict[str, Any]:
 
 
 def _items(base: Any, value: Any) -> dict[str, Any]:
-    """By the storage of the builtin container. What has no place of its own is named by its text."""
+    """Return the items in the storage of the builtin container.
+
+    Items of a set, which have no position, are named by their text.
+    """
     if issubclass(base, dict):
         items = [*base.items(value)]
         return {
@@ -113,7 +121,7 @@ def _items(base: Any, value: Any) -> dict[str, Any]:
 
 
 def _attributes(value: Any) -> dict[str, Any]:
-    """Those in its dictionary, and its slots."""
+    """Return the attributes in the dictionary of an object, and those in its slots."""
     found: dict[str, Any] = {}
     with contextlib.suppress(AttributeError):
         found |= object.__getattribute__(value, "__dict__")

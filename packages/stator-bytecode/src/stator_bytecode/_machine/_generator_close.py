@@ -1,10 +1,10 @@
 """Return whether a suspended generator would observe its `close`: the GeneratorExit that is raised
 at its `yield`.
 
-    try:                        close() raises GeneratorExit here. `except IndexError` does not match it, and the
-        yield self[i]           exception leaves the frame without a further instruction of the program: nobody can
-    except IndexError:          tell a generator that was closed from one that was forgotten.
-        return
+    try:                    close() raises GeneratorExit here. `except IndexError` does not match
+        yield self[i]       it, and the exception leaves the frame without a further instruction
+    except IndexError:      of the program: a closed generator cannot be distinguished from one
+        return              that was dropped.
 
 A `finally`, a `with`, a bare `except` and `except BaseException` do observe it. Handlers are
 followed as the interpreter would follow them, from one RERAISE to the next; whatever is not a test
@@ -14,7 +14,7 @@ against a known class counts as observing.
 from collections.abc import Mapping
 from typing import Any
 
-from stator_bytecode._codec._instruction import Code, Handler, Instruction
+from stator_bytecode._codec._instruction import Code, ExceptionHandler, Instruction
 
 _PASSIVE = frozenset({"NOP", "PUSH_EXC_INFO", "COPY", "POP_EXCEPT", "STOPITERATION_ERROR"})
 """Operations of a handler that neither run code of the program nor catch GeneratorExit.
@@ -35,7 +35,9 @@ def observes_close(code: Code, pc: int, names: Mapping[str, Any]) -> bool:
     return False
 
 
-def _reraised_at(code: Code, handler: Handler, names: Mapping[str, Any]) -> Instruction | None:
+def _reraised_at(
+    code: Code, handler: ExceptionHandler, names: Mapping[str, Any]
+) -> Instruction | None:
     """The RERAISE by which GeneratorExit leaves a handler, or None where it may be caught or
     seen."""
     pc = handler.target

@@ -1,8 +1,9 @@
-"""What a guard can rely on: the base of all guard kinds, the guard itself, and how a failed one reports.
+"""Facts that a guard relies on: the base of all guard kinds, the guard itself, and the report of a
+failed one.
 
-A kind is one small class with everything about one sort of fact: its Python text (`test`), its slow evaluation
-(`holds`), its place in the order (`rank`) and its explanation. The text and `holds` must agree on every value; the
-conformance kit checks it.
+A kind is one small class with everything about one sort of fact: its Python text (`test`), its slow
+evaluation (`holds`), its place in the order (`rank`) and its explanation. The text and `holds` must
+agree on every value; the conformance kit checks it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import attrs
 from stator_bytecode.errors import NOWHERE, SourceSpan
 
 from stator_guards._cells import Cells
-from stator_guards._held import short
+from stator_guards._object_ref import short
 from stator_guards._source import GuardRenderer, Once, Source, State
 
 CANNOT_READ = (
@@ -29,11 +30,12 @@ CANNOT_READ = (
     ),
     ReferenceError,
 )
-"""What reading a source may raise when the program's state no longer has its shape, or a formula divides by zero: then
-the guard does not hold."""
+"""Exceptions of reading a source when the program's state no longer has its shape, or a formula
+divides by zero: the guard does not hold."""
 
-Case = Callable[[Any], Hashable]
-"""Part of a discriminant, see `Kind.discriminants`. Runs no user code; raises `Undecided` where it would have to."""
+CaseFunction = Callable[[Any], Hashable]
+"""Part of a discriminant, see `Kind.discriminants`. Runs no user code; raises `Undecided` where it
+would have to."""
 
 
 class Undecided(Exception):
@@ -41,25 +43,26 @@ class Undecided(Exception):
 
 
 class Kind:
-    """A sort of fact about one value. Ranks order the checks: cheap and selective ones run first."""
+    """A sort of fact about one value. Ranks order the checks: cheap and selective ones run
+    first."""
 
     __slots__ = ()
 
     rank: ClassVar[int] = 50
     reads: ClassVar[int] = 1
-    """How often `test` mentions its value; more than once binds it to a local."""
+    """The number of times that `test` mentions its value; more than one binds it to a local."""
     of_contents: ClassVar[bool] = True
-    """The fact may change while the object stays the same one. Facts of which this is not so need no guard where the
-    object itself is captured."""
+    """The fact may change while the object stays the same one. Facts of which this is not so need
+    no guard where the object itself is captured."""
     batched: ClassVar[bool] = False
-    """Whether all guards of this kind are checked at once, by `test_all`."""
+    """Set for a kind whose guards are all checked at once, by `test_all`."""
 
     @property
     def merge_key(self) -> Hashable:
         """A key that facts about one source share if one of them implies the others.
 
-        By default these are equal facts whose fields have the same types, so none is lost. A kind of which only one
-        fact can hold of a value sets it to None.
+        By default these are equal facts whose fields have the same types, so none is lost. A kind
+        of which only one fact can hold of a value sets it to None.
         """
         fields = getattr(type(self), "__match_args__", ())
         return (self, *(type(getattr(self, name)) for name in fields))
@@ -71,7 +74,7 @@ class Kind:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the fact can never hold again, because an object it is about died."""
+        """Return True if the fact can never hold again, because an object it is about died."""
         return False
 
     def test(self, value: str, render: GuardRenderer) -> str:
@@ -85,39 +88,47 @@ class Kind:
 
     @classmethod
     def implied(cls, guards: Sequence[Guard], once: Once) -> tuple[Guard, ...]:
-        """What `test_all` checks beyond the guards themselves, as guards that can explain it. Makes, through `once`,
-        what it will need of objects that may be gone by then."""
+        """Return the facts that `test_all` checks beyond the guards themselves, as guards that can
+        explain a failure.
+
+        Makes, through `once`, copies of data about objects that may be dead by then.
+        """
         raise NotImplementedError
 
     @classmethod
     def left(cls, covered: Sequence[Guard], rest: Sequence[Guard]) -> tuple[Guard, ...]:
-        """Return what `test_all` of `rest` does not check, and words that prove `covered` do not prove either."""
+        """Return what `test_all` of `rest` does not check, and words that prove `covered` do not
+        prove either."""
         return ()
 
     def holds(self, value: Any, state: State) -> bool:
         raise NotImplementedError
 
     def watch(self, value: Any, cells: Cells) -> bool:
-        """Watch the fact, which holds of `value` now; False when it must be tested on every call."""
+        """Watch the fact, which holds of `value` now; False when it must be tested on every
+        call."""
         return False
 
-    def discriminants(self) -> Sequence[tuple[Case, Hashable]]:
+    def discriminants(self) -> Sequence[tuple[CaseFunction, Hashable]]:
         """Functions from the value to a case, each with the one case in which the fact can hold."""
         return ()
 
     @property
     def turn(self) -> int | None:
-        """When a fact that does not hold may be mended, among those of its set; None if it may not."""
+        """Return the order, within its set, in which a fact that does not hold may be established;
+        None if it may not."""
         return None
 
     def mend(self, state: State) -> bool:
-        """Do ahead what the program does itself in a moment, and what makes the fact hold; False if it cannot be."""
+        """Do ahead what the program does itself in a moment, and what makes the fact hold; False if
+        it cannot be."""
         raise NotImplementedError
 
     needs: ClassVar[str]
-    """What the value was when the guard was made: `{0}` stands for the kind."""
+    """The description of the value when the guard was made; `{0}` is replaced by the kind."""
     finds: ClassVar[str] = "{1}"
-    """What the value is now, in the same terms: `{1}` stands for a line about it."""
+    """The description of the present value, in the same terms; `{1}` is replaced by a line about
+    it."""
 
     @property
     def needed(self) -> str:
@@ -134,7 +145,8 @@ class Kind:
 
 @attrs.frozen
 class Failure:
-    """Why a guard does not hold: old value, new value, the user line that needed it and what to change."""
+    """Why a guard does not hold: old value, new value, the user line that needed it and what to
+    change."""
 
     guard: Guard
     needed: str
@@ -156,7 +168,8 @@ class Failure:
 
 @attrs.frozen
 class Guard:
-    """One fact relied on. `source` is None for facts about the process (global state, relations of shapes)."""
+    """One fact relied on. `source` is None for facts about the process (global state, relations of
+    shapes)."""
 
     source: Source | None
     kind: Kind

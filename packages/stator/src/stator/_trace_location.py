@@ -1,4 +1,5 @@
-"""Where the traced program is, for the metadata of nodes: the user's frames, and the module calls around them."""
+"""The current location of the traced program, for the metadata of nodes: user frames, and the
+module calls around them."""
 
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -8,7 +9,7 @@ import attrs
 import torch
 from stator_bytecode import CallSite, Frame, Instruction, Machine
 from stator_guards import Source
-from stator_variables import Place, Space, real_of, source_of
+from stator_variables import Space, TraceLocation, real_of, source_of
 
 from stator._call_history import visible_calls
 
@@ -17,26 +18,27 @@ _OPERATORS = frozenset({"call_function", "call_method", "call_module"})
 _NUMBERS = (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
 
 GENERATED = "<eval_with_key>"
-"""How the names of files begin that fx makes up for the code of graphs."""
+"""The prefix of the file names that fx makes up for the code of graphs."""
 
 
 @attrs.define(eq=False)
-class MachinePlaces:
+class MachineLocations:
     """Reads the frame stack of the Machine that traces."""
 
     machine: Machine | None = None
     tracing: Space | None = None
     _known: dict[Any, Any] = attrs.field(factory=dict)
     _calls: dict[int, list[CallSite]] = attrs.field(factory=dict)
-    """The calls that were under way, by the number of the instruction; see `Place.began`."""
+    """The calls that were under way, by the number of the instruction; see
+    `TraceLocation.began`."""
 
-    def current(self) -> Place:
+    def current(self) -> TraceLocation:
         frames = [] if self.machine is None else self.machine.frames
         visible = [frame for frame in frames if not frame.hidden]
         began = 0 if self.tracing is None else self.tracing.progress.begun
         self._calls.setdefault(began, [site for _, site in visible_calls(frames)])
         spans = tuple(frame.code.span(frame.pc) for frame in visible)
-        return Place(
+        return TraceLocation(
             spans,
             self._modules(visible),
             self._original(visible),
@@ -47,12 +49,14 @@ class MachinePlaces:
         )
 
     def contributing(self, nodes: Iterable[torch.fx.Node]) -> frozenset[CallSite]:
-        """Return the calls in which operators on tensors were recorded: numbers alone are no work for a graph."""
+        """Return the calls in which operators on tensors were recorded: numbers alone are no work
+        for a graph."""
         began = {node.meta.get("began") for node in nodes if _is_tensor_operator(node)}
         return frozenset(site for number in began for site in self._calls.get(number or 0, ()))
 
     def _original(self, frames: list[Frame]) -> Mapping[str, Any]:
-        """The metadata of the node that the innermost generated `forward` has come to, by its line."""
+        """The metadata of the node that the innermost generated `forward` has come to, by its
+        line."""
         for frame in reversed(frames):
             raw = frame.code.raw
             module = (
@@ -103,7 +107,8 @@ def is_caught(frame: Frame) -> bool:
 
 
 def catches_operators(frame: Frame) -> bool:
-    """Return True where the program may catch what an operator of torch raises: no class of its own."""
+    """Return True where the program may catch what an operator of torch raises: no class of its
+    own."""
     return any(_catches(frame, start, _may_be_raised_by_torch) for start in _handlers(frame))
 
 
@@ -135,7 +140,8 @@ def _is_of_torch(leave: Any) -> bool:
 
 
 def _catches(frame: Frame, start: int, matches: Callable[[Any], bool]) -> bool:
-    """Return True if a handler is a `with`, or an `except` whose classes match, or cannot be known."""
+    """Return True if a handler is a `with`, or an `except` whose classes match, or cannot be
+    known."""
     instructions = frame.code.instructions
     if _is_with(frame, start):
         return True
@@ -161,7 +167,8 @@ _BETWEEN_TESTS = frozenset({"PUSH_EXC_INFO", "BUILD_TUPLE", "NOP", "COPY", "POP_
 
 
 def _tests_exception(instructions: Sequence[Instruction], pc: int) -> bool:
-    """Return True if a class that no name of the module has is tested here: `except torch.linalg.LinAlgError`."""
+    """Return True if a class that no name of the module has is tested here:
+    `except torch.linalg.LinAlgError`."""
     ops = [instr.op for instr in instructions[pc : pc + _HEAD]]
     return "CHECK_EXC_MATCH" in ops or "CHECK_EG_MATCH" in ops
 

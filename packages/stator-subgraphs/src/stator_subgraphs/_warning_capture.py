@@ -1,6 +1,7 @@
-"""Warnings that operators give while they run on fakes: noted on their nodes, for whoever runs the graph to give again.
+"""Capture of warnings that operators issue on fakes: they are recorded on their nodes, and issued
+again when the graph runs.
 
-What warns is called by us: where the place that Python tells of is ours, or in torch's private modules, the warning
+Operators are called by stator's code: a warning attributed to it, or to torch's private modules,
 belongs to the user's line. A public function in Python that names a line of its own keeps that.
 """
 
@@ -22,8 +23,9 @@ SYMBOL = re.compile(r"\b[suz]\d+\b")
 
 
 @attrs.frozen
-class Warned:
-    """One warning. `often`: in each call of the operator; else C++ may give it once in the life of the process."""
+class CapturedWarning:
+    """One warning. `often`: in each call of the operator; else C++ may give it once in the life of
+    the process."""
 
     category: type[Warning]
     text: str
@@ -33,40 +35,39 @@ class Warned:
 
 
 @attrs.define(eq=False)
-class Hearing:
-    """Around a run on fakes: what this thread warns of is kept in `heard`, and not shown."""
+class WarningCapture:
+    """Around a run on fakes: what this thread warns of is kept in `captured`, and not shown."""
 
     location: Location
-    heard: list[Warned] = attrs.field(factory=list)
+    captured: list[CapturedWarning] = attrs.field(factory=list)
     thread: int = 0
     show: Callable[..., Any] = warnings.showwarning
 
-    def __enter__(self) -> list[Warned]:
-        vars(_fake).pop(
-            "__warningregistry__", None
-        )  # all operators are called at one line: each is to be heard
+    def __enter__(self) -> list[CapturedWarning]:
+        # all operators are called at one line: a repeated warning must be issued again
+        vars(_fake).pop("__warningregistry__", None)
         self.thread, self.show = threading.get_ident(), warnings.showwarning
-        warnings.showwarning = self._hear
-        return self.heard
+        warnings.showwarning = self._capture
+        return self.captured
 
     def __exit__(self, *error: object) -> None:
         warnings.showwarning = self.show
         self.thread = 0
 
-    def _hear(
+    def _capture(
         self, message: Any, category: Any, filename: str, lineno: int, *more: Any, **named: Any
     ) -> None:
-        # Of another thread; or somebody kept this method, and it is over; or nothing that the operator does each time.
+        # Of another thread; or somebody kept this method, and it is over; or nothing that the
+        # operator does each time.
         if threading.get_ident() != self.thread or issubclass(category, DeprecationWarning):
             self.show(message, category, filename, lineno, *more, **named)
             return
         text = str(message)
-        if SYMBOL.search(
-            text
-        ):  # of a size, that is another one in each call: the graph says it itself
+        # mentions a size that may differ in each call: the graph itself issues it
+        if SYMBOL.search(text):
             return
         often = "(Triggered internally at" not in text or torch.is_warn_always_enabled()
         if filename.startswith(MACHINERY):
             span = self.location.span()
             filename, lineno = span.filename, span.line or 0
-        self.heard.append(Warned(category, text, filename, lineno, often))
+        self.captured.append(CapturedWarning(category, text, filename, lineno, often))

@@ -1,6 +1,7 @@
-"""Warnings of our own, shown where the user calls what is compiled.
+"""Warnings of stator, shown where the user calls a compiled function.
 
-Inside of it they would be heard by the program: it may catch warnings, or make errors of them half way through.
+Inside the compiled function they would reach the program, which may catch warnings or turn them
+into errors half way through.
 """
 
 from __future__ import annotations
@@ -18,29 +19,30 @@ from stator._traceback import WRAPPERS
 
 
 @attrs.define(eq=False, slots=False)
-class _Untold(threading.local):
+class _DeferredWarnings(threading.local):
     waiting: list[Warning] = attrs.field(factory=list)
 
 
-untold = _Untold()
+deferred_warnings = _DeferredWarnings()
 """The warnings of this thread that wait for the outermost compiled function to return."""
 RUNNERS: set[CodeType] = set()
 """Codes of the functions that run parts of the program and show what waits at their end."""
 
 
-def tell_later(warning: Warning) -> None:
+def defer_warning(warning: Warning) -> None:
     """Show a warning when the outermost compiled function has returned."""
-    untold.waiting.append(warning)
+    deferred_warnings.waiting.append(warning)
 
 
-def tell() -> None:
-    """Show what waits, at the end of a runner; one inside of another runner leaves it to that one.
+def show_deferred_warnings() -> None:
+    """Show the deferred warnings, at the end of a runner; a nested runner leaves them to the outer
+    one.
 
-    The frames are looked at when something waits, which is rare: counting how deep they are costs every call.
-    Raises what waits where the user makes errors of warnings.
+    The depth of the frames is computed only when a warning waits, which is rare: it would cost
+    every call. Raises the warnings that the user's filters turn into errors.
     """
-    while untold.waiting and not _is_inside(sys._getframe(2)):
-        warnings.warn(untold.waiting.pop(0), stacklevel=depth_of_the_user())
+    while deferred_warnings.waiting and not _is_inside(sys._getframe(2)):
+        warnings.warn(deferred_warnings.waiting.pop(0), stacklevel=depth_of_the_user())
 
 
 def _is_inside(frame: FrameType | None) -> bool:
@@ -52,8 +54,8 @@ def _is_inside(frame: FrameType | None) -> bool:
 
 
 def depth_of_the_user() -> int:
-    """The stacklevel of the first frame outside of this package, seen from where it is called. What Python passes over
-    is not counted."""
+    """The stacklevel of the first frame outside of this package, seen from where it is called. What
+    Python passes over is not counted."""
     depth, frame = 1, inspect.currentframe()
     frame = None if frame is None else frame.f_back
     while frame is not None and (
