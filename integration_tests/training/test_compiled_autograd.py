@@ -1,7 +1,10 @@
 """Backward passes under `stator.compiled_autograd`: the gradients, hooks and errors of eager autograd."""
 
+# mypy: disable-error-code="no-untyped-call"
+
 from __future__ import annotations
 
+import functools
 import gc
 import threading
 import weakref
@@ -94,8 +97,12 @@ def _of_tensors(x: Tensor, y: Tensor, log: Log) -> None:
     y.retain_grad()
 
 
+def _node(y: Tensor) -> Any:
+    return y.grad_fn
+
+
 def _of_nodes(x: Tensor, y: Tensor, log: Log) -> None:
-    node: Any = y.grad_fn
+    node = _node(y)
     node.register_prehook(_noting(log, "before"))
     node.register_prehook(lambda grads: tuple(None if grad is None else grad * 3 for grad in grads))
     node.register_hook(_noting(log, "after"))
@@ -116,8 +123,8 @@ HOOKS: dict[str, Callable[[Tensor, Tensor, Log], Any]] = {
     ),
     "wrong size": lambda x, y, log: y.register_hook(lambda grad: grad[:1]),
     "wrong type": lambda x, y, log: y.register_hook(lambda grad: 3),
-    "wrong count": lambda x, y, log: y.grad_fn.register_prehook(lambda grads: (*grads, None)),
-    "no tuple": lambda x, y, log: y.grad_fn.register_hook(lambda results, grads: grads[0]),
+    "wrong count": lambda x, y, log: _node(y).register_prehook(lambda grads: (*grads, None)),
+    "no tuple": lambda x, y, log: _node(y).register_hook(lambda results, grads: grads[0]),
     "result of accumulation": lambda x, y, log: x.register_post_accumulate_grad_hook(lambda p: 3),
 }
 
@@ -315,7 +322,7 @@ class Faulty(torch.autograd.Function):
 
 
 def _faulty_functions() -> Any:
-    texts = []
+    texts: list[Any] = []
     answers: list[Callable[[Tensor], Any]] = [
         lambda g: (g,),
         lambda g: (g, None, None),
@@ -352,7 +359,8 @@ def _layouts() -> Any:
 
 
 def _kept_by_a_hook() -> Any:
-    x, kept = torch.randn(3, requires_grad=True), []
+    x = torch.randn(3, requires_grad=True)
+    kept: list[Tensor] = []
     x.register_hook(kept.append)
     (x * 1).sum().backward()
     first = kept[0].clone()
@@ -360,12 +368,16 @@ def _kept_by_a_hook() -> Any:
     return x.grad, kept, first
 
 
+def _append(log: Log, name: str, grad: Tensor) -> None:
+    log.append(name)
+
+
 def _recurrent_and_attention() -> Any:
     recurrent = nn.LSTM(3, 4)
     layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, dropout=0.0)
     log: Log = []
     for name, parameter in layer.named_parameters():
-        parameter.register_hook(lambda grad, name=name: log.append(name))  # type: ignore[misc]
+        parameter.register_hook(functools.partial(_append, log, name))
     layer(recurrent(torch.randn(2, 5, 3))[0]).square().mean().backward()
     return log, [p.grad for p in (*recurrent.parameters(), *layer.parameters())]
 
@@ -559,8 +571,9 @@ def test_nothing_of_the_program_is_kept_on_exit() -> None:
     class Hook:
         def __call__(self, grad: Tensor) -> None: ...
 
-    x, hook = torch.randn(4, requires_grad=True), Hook()
-    kept = [weakref.ref(x), weakref.ref(hook)]
+    x = torch.randn(4, requires_grad=True)
+    hook = Hook()
+    kept: list[weakref.ref[Any]] = [weakref.ref(x), weakref.ref(hook)]
     with stator.compiled_autograd(backend="aot_eager"):
         y = x.exp()
         y.register_hook(hook)
