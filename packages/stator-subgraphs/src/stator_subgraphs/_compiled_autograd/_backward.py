@@ -16,30 +16,24 @@ from stator_subgraphs._compiled_autograd._operator import runs_user_code
 class CapturedBackward:
     """The graph of every backward with one structure; `used` has the inputs of each kind it takes.
 
-    `user_code` names the calls that run code of the program.
+    `code` is the text of the function, and `key` equal for those that do the same. `user_code` names
+    the calls that run code of the program.
     """
 
     graph: Graph
     used: Mapping[str, Sequence[int]]
+    code: str
     function: Callable[[list[Any]], Sequence[Tensor | None]]
+    key: Hashable = attrs.field(repr=False)
     user_code: tuple[str, ...]
 
     @classmethod
     def of(cls, graph: Graph, used: Mapping[str, Sequence[int]]) -> "CapturedBackward":
         graph.set_codegen(_BoxedCodeGen())
         module = GraphModule(torch.nn.Module(), graph, "backward")
-        called = [node.name for node in graph.nodes if runs_user_code(node)]
-        return cls(graph, used, module.forward, tuple(called))
-
-    @property
-    def code(self) -> str:
-        """The text of the function, for readers."""
-        return self.graph.python_code("self").src
-
-    @property
-    def key(self) -> Hashable:
-        """Equal for captured backwards that do the same."""
-        return self.code, tuple(node.target for node in self.graph.nodes)
+        key = module.code, tuple(node.target for node in graph.nodes)
+        called = tuple(node.name for node in graph.nodes if runs_user_code(node))
+        return cls(graph, used, module.code, module.forward, key, called)
 
     def arguments(self, saved: list[Any], *others: Sequence[Any]) -> list[Any]:
         """Return the arguments of the function as one list, and empty the list of saved tensors."""
