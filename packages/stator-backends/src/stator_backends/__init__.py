@@ -7,6 +7,7 @@ finds one by name.
 
 from ._alias import AliasLayout, InputGuard, Overlap, SameInput
 from ._backend import Backend, BackendSpec, configure, spec_of
+from ._calling_convention import boxed
 from ._check import check_graph
 from ._compare import ComparisonReport, Mismatch, Tolerance, compare
 from ._counting import CountingBackend
@@ -33,6 +34,7 @@ __all__ += [
 ]
 # lowering, and what it looks after
 __all__ += ["AliasLayout", "AmbientState", "InputGuard", "Lowered", "Overlap", "SameInput", "lower"]
+__all__ += ["boxed"]
 __all__ += ["compile_session", "one_at_a_time", "ordinary_signal_handlers", "preserved_rng"]
 # looking into a graph that gives something wrong
 __all__ += ["ComparisonReport", "Mismatch", "Tolerance", "check_graph", "compare", "write_repro"]

@@ -5,6 +5,12 @@ Start at `OutputGraph`: it implements the `GraphRecorder` of `stator_variables`.
 
 from stator_subgraphs._captured_graph import Body, CapturedGraph, GraphInput, ShapeFact
 from stator_subgraphs._check import check_graph
+from stator_subgraphs._compiled_autograd import (
+    BackwardCapture,
+    CapturedBackward,
+    partitioned,
+    share_bound,
+)
 from stator_subgraphs._fake import is_mode_call
 from stator_subgraphs._fake_kernel import add_fake_kernels, needs_fake_kernels
 from stator_subgraphs._mutation import storage_of
@@ -36,3 +42,5 @@ __all__ += [
     "storage_of",
 ]
 __all__ += ["CHECKS", "bodies_of", "calls_in", "may_raise", "name_of"]
+# compiled autograd
+__all__ += ["BackwardCapture", "CapturedBackward", "partitioned", "share_bound"]

@@ -4,6 +4,7 @@ you can read."""
 from stator_backends import list_backends, register_backend
 
 from stator._api import compile, compile_in_place
+from stator._compiled_autograd import compiled_autograd
 from stator._control import disable, graph_break, is_compiling, reset
 from stator._dump import dump
 from stator._dynamic import (
@@ -30,7 +31,17 @@ from stator.errors import (
     Unsupported,
 )
 
-__all__ = ["Options", "Report", "Stack", "compile", "compile_in_place", "dump", "load", "reset"]
+__all__ = [
+    "Options",
+    "Report",
+    "Stack",
+    "compile",
+    "compile_in_place",
+    "compiled_autograd",
+    "dump",
+    "load",
+    "reset",
+]
 __all__ += ["disable", "graph_break", "is_compiling", "list_backends", "register_backend"]
 __all__ += ["set_default_backend", "set_stance"]
 __all__ += [

@@ -1,0 +1,583 @@
+"""Backward passes under `stator.compiled_autograd`: the gradients, hooks and errors of eager autograd."""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+import functools
+import gc
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import pytest
+import stator
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils.checkpoint import checkpoint
+
+from integration_tests.support.counting import Counting
+
+Log: TypeAlias = list[Any]
+BACKENDS = ("eager", "aot_eager")
+
+
+class Scaled(torch.autograd.Function):
+    """Has a saved tensor, a number, and an input that gets no gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, factor: float, w: Tensor) -> Tensor:
+        ctx.save_for_backward(x, w)
+        ctx.factor = factor
+        return x * factor * w
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        _, w = ctx.saved_tensors
+        return grad * ctx.factor * w, None, None
+
+
+def _written_in_place(x: Tensor, w: Tensor) -> Tensor:
+    y = x * 2
+    y[0].mul_(w[0])
+    y[:, 1] = 7
+    return y
+
+
+# Each gives a result with a `grad_fn` from a leaf of 4 x 3 and a weight of 3.
+NODES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "product": lambda x, w: x * w,
+    "matrix product": lambda x, w: torch.addmm(w, x, torch.outer(w, w)),
+    "view": lambda x, w: (x * w).t()[1:],
+    "write to a view": _written_in_place,
+    "function": lambda x, w: Scaled.apply(x, 2.0, w) + w,
+    "compiled forward": stator.compile(lambda x, w: (x * w).sin(), backend="aot_eager"),
+    "sparse gradient": lambda x, w: (
+        nn.functional.embedding(torch.tensor([1, 3, 1]), x, sparse=True) * w
+    ),
+    "checkpoint": lambda x, w: checkpoint(lambda a: (a * w).sin(), x, use_reentrant=False),
+    "several uses": lambda x, w: x * w + x.exp() * x.sum(0) + x,
+}
+
+
+def _noting(log: Log, name: str, result: Any = None) -> Callable[..., Any]:
+    def hook(*grads: Any) -> Any:
+        log.append((name, [_rounded(grad) for grad in grads]))
+        return result
+
+    return hook
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_rounded, value))
+    return value if value is None else [round(x, 4) for x in value.to_dense().flatten().tolist()]
+
+
+def _doubling(grad: Tensor) -> Tensor:
+    return grad * 2
+
+
+def _writing(grad: Tensor) -> None:
+    grad.mul_(3)
+
+
+def _of_leaves(x: Tensor, y: Tensor, log: Log) -> None:
+    x.register_hook(_noting(log, "x"))
+    x.register_post_accumulate_grad_hook(_noting(log, "accumulated"))
+    x.register_hook(_doubling)
+
+
+def _of_tensors(x: Tensor, y: Tensor, log: Log) -> None:
+    y.register_hook(_noting(log, "first"))
+    y.register_hook(_doubling)
+    y.register_hook(_noting(log, "third"))
+    y.retain_grad()
+
+
+def _node(y: Tensor) -> Any:
+    return y.grad_fn
+
+
+def _of_nodes(x: Tensor, y: Tensor, log: Log) -> None:
+    node = _node(y)
+    node.register_prehook(_noting(log, "before"))
+    node.register_prehook(lambda grads: tuple(None if grad is None else grad * 3 for grad in grads))
+    node.register_hook(_noting(log, "after"))
+    node.register_hook(
+        lambda results, grads: tuple(each if each is None else each * 2 for each in results)
+    )
+
+
+HOOKS: dict[str, Callable[[Tensor, Tensor, Log], Any]] = {
+    "none": lambda x, y, log: None,
+    "leaves": _of_leaves,
+    "tensors": _of_tensors,
+    "nodes": _of_nodes,
+    "writes": lambda x, y, log: y.register_hook(_writing),
+    "raising": lambda x, y, log: (
+        x.register_hook(_noting(log, "x")),
+        y.register_hook(lambda grad: grad[9]),
+    ),
+    "wrong size": lambda x, y, log: y.register_hook(lambda grad: grad[:1]),
+    "wrong type": lambda x, y, log: y.register_hook(lambda grad: 3),
+    "wrong count": lambda x, y, log: _node(y).register_prehook(lambda grads: (*grads, None)),
+    "no tuple": lambda x, y, log: _node(y).register_hook(lambda results, grads: grads[0]),
+    "result of accumulation": lambda x, y, log: x.register_post_accumulate_grad_hook(lambda p: 3),
+}
+
+
+def _facts(grad: Tensor | None) -> Any:
+    if grad is None:
+        return None
+    layout = grad.stride() if grad.layout is torch.strided else grad.is_coalesced()
+    return grad.layout, layout, grad.dtype
+
+
+def _twice(node: str, hook: str) -> tuple[Log, list[Tensor | None]]:
+    """Run two backward passes into the same leaves; the second has other sizes where the node allows."""
+    torch.manual_seed(0)
+    x = torch.randn(4, 3, requires_grad=True)
+    w = torch.randn(3, requires_grad=True)
+    log: Log = []
+    for _ in range(2):
+        before = x.grad
+        try:
+            y = NODES[node](x, w)
+            HOOKS[hook](x, y, log)
+            (y * y.detach() + y).sum().backward()
+        except Exception as error:
+            log.append((type(error), str(error)))
+        log.append(("identity", before is x.grad, before is None))
+        log.append(_facts(x.grad))
+    return log, [x.grad, w.grad]
+
+
+def _agree(found: list[Tensor | None], expected: list[Tensor | None], backend: str) -> bool:
+    for one, other in zip(found, expected, strict=True):
+        if one is None or other is None:
+            if one is not other:
+                return False
+        elif backend == "inductor":
+            torch.testing.assert_close(one.to_dense(), other.to_dense())
+        elif not torch.equal(one.to_dense(), other.to_dense()):
+            return False
+    return True
+
+
+def _check_equal(node: str, hook: str, backend: str) -> None:
+    log, grads = _twice(node, hook)
+    with stator.compiled_autograd(backend=backend):
+        compiled_log, compiled_grads = _twice(node, hook)
+    assert compiled_log == log
+    assert _agree(compiled_grads, grads, backend)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize("node", NODES)
+def test_hooks_of_nodes_equal_eager_autograd(node: str, hook: str, backend: str) -> None:
+    _check_equal(node, hook, backend)
+
+
+@pytest.mark.parametrize("node", ["product", "write to a view"])
+def test_inductor_equals_eager_autograd(node: str) -> None:
+    _check_equal(node, "tensors", "inductor")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize("node", NODES)
+def test_hooks_of_nodes_equal_eager_autograd_with_inductor(node: str, hook: str) -> None:
+    _check_equal(node, hook, "inductor")
+
+
+# Calls of the engine
+
+
+def _several_roots() -> Any:
+    x, w = torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True)
+    y = x * w
+    z = y.exp()
+    log: Log = []
+    for name, value in {"x": x, "y": y, "z": z, "w": w}.items():
+        value.register_hook(_noting(log, name))
+    torch.autograd.backward([z, y], [torch.ones(3), torch.full((3,), 0.3)], inputs=[x, y])
+    return log, x.grad, w.grad
+
+
+def _gradients() -> Any:
+    x, w = torch.randn(4, 3, requires_grad=True), torch.randn(3, requires_grad=True)
+    unused = torch.randn(2, requires_grad=True)
+    results = [(x * w).sum(), (x**2).mean()]
+    return torch.autograd.grad(results, [x, w, unused], allow_unused=True)
+
+
+def _retained() -> Any:
+    x = torch.randn(3, requires_grad=True)
+    y = x.sin().exp().sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    with pytest.raises(RuntimeError, match="a second time"):
+        y.backward()
+    return x.grad
+
+
+def _fourth_derivative() -> Any:
+    x = torch.randn(3, requires_grad=True)
+    y = (x**5 * x.sin()).sum()
+    for _ in range(3):
+        y = torch.autograd.grad(y, x, create_graph=True)[0].pow(2).sum()
+    y.backward()
+    return x.grad
+
+
+def _penalty() -> Any:
+    net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+    x = torch.randn(5, 3, requires_grad=True)
+    (slope,) = torch.autograd.grad(net(x).sum(), x, create_graph=True)
+    ((slope.norm(dim=1) - 1) ** 2).mean().backward()
+    return [p.grad for p in net.parameters()]
+
+
+def _reentrant() -> Any:
+    x, net, log = torch.randn(2, 3, requires_grad=True), nn.Linear(3, 3), []
+
+    def body(value: Tensor) -> Tensor:
+        log.append("body")
+        result: Tensor = net(value).sin()
+        return result
+
+    checkpoint(body, x, use_reentrant=True).sum().backward()
+    return log, x.grad, net.weight.grad
+
+
+def _inside_of_a_hook() -> Any:
+    x, seen = torch.randn(3, requires_grad=True), []
+
+    def hook(grad: Tensor) -> None:
+        with torch.enable_grad():
+            other = grad.detach().requires_grad_()
+            (other * 2).sum().backward()
+            seen.append(other.grad)
+
+    y = x * 2
+    y.register_hook(hook)
+    y.sum().backward()
+    return seen, x.grad
+
+
+def _callbacks_at_the_end() -> Any:
+    x, log = torch.randn(3, requires_grad=True), []
+
+    def hook(grad: Tensor) -> None:
+        engine: Any = torch.autograd.Variable._execution_engine
+        engine.queue_callback(lambda: log.append("end"))
+        log.append("hook")
+
+    y = x * 2
+    y.register_hook(hook)
+    x.register_hook(lambda grad: log.append("leaf"))
+    y.sum().backward()
+    return log, x.grad
+
+
+def _unpacked() -> Any:
+    x, log = torch.randn(4, 3, requires_grad=True), []
+
+    def unpack(packed: Any) -> Tensor:
+        log.append("unpack")
+        value: Tensor = packed[0]
+        return value
+
+    with saved_tensors_hooks(lambda value: (value.detach() * 2,), unpack):
+        y = x.sin() * x
+    y.register_hook(lambda grad: log.append("y"))
+    y.sum().backward()
+    return log, x.grad
+
+
+def _failing_unpack() -> Any:
+    x = torch.randn(3, requires_grad=True)
+    with saved_tensors_hooks(lambda value: value, lambda value: 3):  # type: ignore[arg-type, return-value]
+        y = x.sin()
+    with pytest.raises(TypeError) as failure:
+        y.sum().backward()
+    return str(failure.value)
+
+
+class Faulty(torch.autograd.Function):
+    """Gives a wrong number of gradients, or one for a number."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, results: Any) -> Tensor:
+        ctx.results = results
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return ctx.results(grad)
+
+
+def _faulty_functions() -> Any:
+    texts: list[Any] = []
+    answers: list[Callable[[Tensor], Any]] = [
+        lambda g: (g,),
+        lambda g: (g, None, None),
+        lambda g: (g, g),
+        lambda g: (g, None, g),
+        lambda g: (g[:1], None),
+        lambda g: (3, None),
+    ]
+    for answer in answers:
+        x = torch.randn(4, requires_grad=True)
+        try:
+            Faulty.apply(x, answer).sum().backward()
+        except (RuntimeError, TypeError) as error:
+            texts.append((type(error), str(error)))
+        texts.append(x.grad)
+    return texts
+
+
+def _mixed_types() -> Any:
+    x = torch.randn(4, dtype=torch.float64, requires_grad=True)
+    y = torch.randn(4, dtype=torch.bfloat16, requires_grad=True)
+    z = torch.randn(4, dtype=torch.complex64, requires_grad=True)
+    (x.float() * y * z).abs().sum().backward()
+    return x.grad, y.grad, z.grad
+
+
+def _layouts() -> Any:
+    net = nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    net(torch.randn(2, 3, 8, 8).to(memory_format=torch.channels_last)).sum().backward()
+    x, y = torch.randn(3, requires_grad=True), torch.randn(2, 3, requires_grad=True)
+    (x.expand(2, 3).sum() + y.t().sum()).backward()
+    grads = [net.weight.grad, net.bias.grad, x.grad, y.grad]
+    return grads, [_facts(grad) for grad in grads]
+
+
+def _kept_by_a_hook() -> Any:
+    x = torch.randn(3, requires_grad=True)
+    kept: list[Tensor] = []
+    x.register_hook(kept.append)
+    (x * 1).sum().backward()
+    first = kept[0].clone()
+    (x * 3).sum().backward()
+    return x.grad, kept, first
+
+
+def _append(log: Log, name: str, grad: Tensor) -> None:
+    log.append(name)
+
+
+def _recurrent_and_attention() -> Any:
+    recurrent = nn.LSTM(3, 4)
+    layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, dropout=0.0)
+    log: Log = []
+    for name, parameter in layer.named_parameters():
+        parameter.register_hook(functools.partial(_append, log, name))
+    layer(recurrent(torch.randn(2, 5, 3))[0]).square().mean().backward()
+    return log, [p.grad for p in (*recurrent.parameters(), *layer.parameters())]
+
+
+CALLS = (
+    _several_roots,
+    _gradients,
+    _retained,
+    _fourth_derivative,
+    _penalty,
+    _reentrant,
+    _inside_of_a_hook,
+    _callbacks_at_the_end,
+    _unpacked,
+    _failing_unpack,
+    _faulty_functions,
+    _mixed_types,
+    _layouts,
+    _kept_by_a_hook,
+    _recurrent_and_attention,
+)
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, Tensor):
+        return torch.equal(one, other)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__.strip("_"))
+def test_calls_of_the_engine_equal_eager_autograd(call: Callable[[], Any], backend: str) -> None:
+    torch.manual_seed(0)
+    expected = call()
+    with stator.compiled_autograd(backend=backend):
+        for _ in range(2):
+            torch.manual_seed(0)
+            assert _same(call(), expected)
+
+
+# Compilations
+
+
+def _train(net: nn.Module, sizes: tuple[int, ...]) -> list[Tensor]:
+    grads: list[Tensor] = []
+    for size in sizes:
+        torch.manual_seed(size)
+        net.zero_grad()
+        net(torch.randn(size, 3)).pow(2).mean().backward()
+        grads += [p.grad.clone() for p in net.parameters() if p.grad is not None]
+    return grads
+
+
+def _net() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+
+
+SIZES = (2, 2, 5, 7, 9)
+
+
+@pytest.mark.parametrize(("dynamic", "count"), [(None, 2), (True, 2), (False, 4)])
+def test_five_batch_sizes_need_two_compilations(dynamic: bool | None, count: int) -> None:
+    net, counting = _net(), Counting()
+    expected = _train(net, SIZES)
+    with stator.compiled_autograd(backend=counting, dynamic=dynamic):
+        assert _same(_train(net, SIZES), expected)
+        assert counting.count == count
+
+
+def test_accumulation_into_an_existing_gradient_needs_no_other_compilation() -> None:
+    net, counting = _net(), Counting()
+    with stator.compiled_autograd(backend=counting):
+        for _ in range(3):
+            net(torch.ones(4, 3)).sum().backward()
+    assert counting.count == 1
+
+
+def test_contexts_with_equal_settings_share_what_was_compiled() -> None:
+    net, counting = _net(), Counting()
+    for _ in range(3):
+        with stator.compiled_autograd(backend=counting):
+            _train(net, (4,))
+    assert counting.count == 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_compiled_forward_has_the_gradients_of_eager(backend: str) -> None:
+    net = _net()
+    expected = _train(net, SIZES)
+    with stator.compiled_autograd(backend=backend):
+        assert _same(_train(stator.compile(net, backend=backend), SIZES), expected)
+
+
+# The context
+
+
+def _is_captured(net: nn.Module, counting: Counting, factor: int) -> bool:
+    """Return True if a backward of a new structure reaches the backend."""
+    before = counting.count
+    value = net(torch.ones(2, 3))
+    for _ in range(factor):
+        value = value.sin()
+    value.sum().backward()
+    return counting.count > before
+
+
+def test_contexts_nest_and_restore_what_was_installed() -> None:
+    net, outer, inner = _net(), Counting(), Counting()
+    with stator.compiled_autograd(backend=outer):
+        with stator.compiled_autograd(backend=inner):
+            assert _is_captured(net, inner, 1)
+        with stator.compiled_autograd(disable=True):
+            assert not _is_captured(net, outer, 2)
+        assert _is_captured(net, outer, 3)
+    assert not _is_captured(net, outer, 4)
+    assert torch.autograd.is_multithreading_enabled()
+
+
+def test_an_error_leaves_the_context_usable() -> None:
+    net, counting = _net(), Counting()
+    with stator.compiled_autograd(backend=counting):
+        y = net(torch.ones(2, 3))
+        y.register_hook(lambda grad: grad[9])
+        with pytest.raises(IndexError):
+            y.sum().backward()
+        assert _is_captured(net, counting, 5)
+        raise_in_block = pytest.raises(KeyError)
+        with raise_in_block, stator.compiled_autograd(backend="eager"):
+            raise KeyError
+        assert _is_captured(net, counting, 6)
+    assert not _is_captured(net, counting, 7)
+
+
+def test_another_thread_runs_plainly() -> None:
+    net, grads = _net(), []
+    expected = _train(net, (3,))
+
+    def run() -> None:
+        grads.extend(_train(_net(), (3,)))
+
+    with stator.compiled_autograd(backend="aot_eager"):
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+    assert _same(grads, expected)
+
+
+def test_fullgraph_refuses_hooks() -> None:
+    net = _net()
+    with stator.compiled_autograd(backend="eager", fullgraph=True):
+        net(torch.ones(2, 3)).sum().backward()
+        y = net(torch.ones(2, 3))
+        y.register_hook(lambda grad: None)
+        with pytest.raises(stator.Unsupported, match="backward pass"):
+            y.sum().backward()
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection")
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_anomaly_mode_names_the_function_that_gave_nan(backend: str) -> None:
+    x = torch.zeros(3, requires_grad=True)
+    with stator.compiled_autograd(backend=backend), torch.autograd.detect_anomaly(check_nan=True):
+        (x + 1).log().sum().backward()
+        with pytest.raises(
+            RuntimeError, match="Function 'SqrtBackward0' returned nan values in its 0th"
+        ):
+            (x * 0).sqrt().mul(0).sum().backward()
+
+
+# Memory
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_saved_tensors_are_released_while_the_backward_runs(backend: str) -> None:
+    x, alive = torch.randn(4, requires_grad=True), []
+    first = x.exp()
+    second = first.exp()
+    saved = weakref.ref(second)
+    first.register_hook(lambda grad: alive.append(saved() is not None))
+    loss = second.sum()
+    del first, second
+    with stator.compiled_autograd(backend=backend):
+        loss.backward()
+    assert alive == [False]
+
+
+def test_nothing_of_the_program_is_kept_on_exit() -> None:
+    class Hook:
+        def __call__(self, grad: Tensor) -> None: ...
+
+    x = torch.randn(4, requires_grad=True)
+    hook = Hook()
+    kept: list[weakref.ref[Any]] = [weakref.ref(x), weakref.ref(hook)]
+    with stator.compiled_autograd(backend="aot_eager"):
+        y = x.exp()
+        y.register_hook(hook)
+        y.sum().backward()
+    del x, y, hook
+    gc.collect()
+    assert [each() for each in kept] == [None, None]

@@ -1,0 +1,12 @@
+"""Capture of what the autograd engine would run: one graph for each structure of a backward.
+
+`BackwardCapture` is the object that C++ calls; a `CapturedBackward` is what it gives. `partitioned`
+divides one into segments for a compiler.
+"""
+
+from stator_subgraphs._compiled_autograd._backward import CapturedBackward
+from stator_subgraphs._compiled_autograd._capture import BackwardCapture
+from stator_subgraphs._compiled_autograd._operator import share_bound
+from stator_subgraphs._compiled_autograd._partition import partitioned
+
+__all__ = ["BackwardCapture", "CapturedBackward", "partitioned", "share_bound"]

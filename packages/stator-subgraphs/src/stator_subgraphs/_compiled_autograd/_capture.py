@@ -1,0 +1,351 @@
+"""The object that C++ describes a backward to, node by node; it writes the graph down.
+
+Tensors that C++ is given meanwhile are empty: each only stands for a node of the graph. Nothing is
+computed and no hook is called. See `torch._C._dynamo.compiled_autograd`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import attrs
+import torch
+from torch import Tensor
+from torch.fx import Graph, Node
+from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
+
+from stator_subgraphs._compiled_autograd import _operator
+from stator_subgraphs._compiled_autograd._backward import CapturedBackward
+from stator_subgraphs._compiled_autograd._operator import Bound, NodeFunction, given_list
+from stator_subgraphs._compiled_autograd._schedule import calling_frame, engine_ranks
+from stator_subgraphs._compiled_autograd._size import symbolic
+
+Run: TypeAlias = Callable[..., Sequence[Tensor | None]]
+
+
+@attrs.define(eq=False)
+class _Value:
+    """A gradient of the graph: the result of a node, or a sum of values that no node computes yet."""
+
+    tensor: Tensor  # kept, because its identity stands for the value
+    visit: int  # of the node of autograd that has made it
+    node: Node | None
+    terms: list["_Value"] = attrs.field(factory=list)
+
+
+@attrs.frozen(eq=False)
+class _Applied:
+    """The call of a node of autograd, and what stands for its results."""
+
+    node: Node
+    function: NodeFunction
+    results: list[Tensor]
+
+
+class _Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Has operators that C++ calls written down instead of run."""
+
+    def __init__(self, record: Callable[..., Tensor]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.record = record
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Tensor:
+        return self.record(func, args, kwargs or {})
+
+
+@attrs.define(eq=False)
+class BackwardCapture:
+    """One capture. `finish` gets what was captured, and returns what C++ will call with the inputs."""
+
+    finish: Callable[[CapturedBackward], Run]
+    _graph: Graph = attrs.field(factory=Graph)
+    _values: dict[int, _Value] = attrs.field(factory=dict)
+    _given: dict[str, list[Node]] = attrs.field(factory=dict)
+    _ends: dict[Any, Node] = attrs.field(factory=dict)  # of the parts of the graph
+    _ranks: list[tuple[str, int]] = attrs.field(factory=list)
+    _visit: int = 0
+    _last: _Applied | None = None
+    _accumulated: Node | None = None
+
+    def begin_capture(
+        self,
+        inputs: Sequence[Tensor],
+        sizes: Sequence[int],
+        scalars: Sequence[int | float],
+        origins: Any,
+        accumulates: bool,
+        checks_nan: bool,
+    ) -> tuple[str, list[Tensor], list[Any], list[Any]]:
+        """Return a name, and what stands for the inputs."""
+        self._ranks = engine_ranks(calling_frame())
+        parts = [*KINDS, *range(len(self._ranks))]
+        self._ends = {part: self._graph.call_function(_end) for part in parts}
+        self._given = {kind: [] for kind in KINDS}
+        tensors = [self._bind(self._placeholder("saved", i)) for i in range(len(inputs))]
+        numbers = [
+            [
+                symbolic(self._graph, self._placeholder(kind, i), value)
+                for i, value in enumerate(values)
+            ]
+            for kind, values in (("size", sizes), ("number", scalars))
+        ]
+        return "stator", tensors, numbers[0], numbers[1]
+
+    def close(self) -> None:
+        """Drop everything; C++ calls this after the capture, or after an error in it."""
+        self._values.clear()
+
+    def log_compile_reasons(self, reasons: list[str]) -> None:
+        """Do nothing: C++ gives reasons where torch's own compiled autograd has asked for them."""
+
+    def set_node_origin(self, name: str, visit: int, context: Any) -> None:
+        """Begin the node of autograd that is visited next."""
+        self._visit = visit
+        if self._ranks and self._ranks[visit][0] != name:
+            self._ranks = []
+        self._continue(visit)
+        if context is not None:
+            _push_mode(_Recording(self.record))
+
+    def _continue(self, visit: int) -> None:
+        """Insert what follows where the engine would do it: at the end, if that is unknown."""
+        if self._ranks:
+            self._graph.inserting_before(self._ends[self._ranks[visit][1]])
+        else:
+            self._graph.inserting_after()
+
+    # Values
+
+    def _placeholder(self, kind: str, index: int) -> Node:
+        nodes = self._given[kind]
+        while len(nodes) <= index:
+            with self._graph.inserting_before(self._ends[kind]):
+                nodes.append(self._graph.placeholder(f"{kind}_{len(nodes)}"))
+        return nodes[index]
+
+    def _bind(self, node: Node | None, terms: Sequence[_Value] = ()) -> Tensor:
+        """Return a new tensor that stands for a node."""
+        with torch._C._DisableTorchDispatch():
+            tensor = torch.empty(0)
+        self._values[id(tensor)] = _Value(tensor, self._visit, node, [*terms])
+        return tensor
+
+    def _bind_all(self, node: Node, count: int) -> list[Tensor]:
+        return [self._bind(_operator.part_of(self._graph, node, i)) for i in range(count)]
+
+    def _argument(self, value: Any) -> Any:
+        """Return what stands for a value of C++ in the arguments of a node."""
+        if isinstance(value, Tensor):
+            return self._node_of(self._values[id(value)])
+        if isinstance(value, torch.SymInt | torch.SymFloat):
+            return value.node.argument
+        if isinstance(value, list | tuple):
+            items = [self._argument(item) for item in value]
+            return items if isinstance(value, list) else tuple(items)
+        return value
+
+    def _node_of(self, value: _Value) -> Node:
+        """Return the node, adding up first: in the engine's order, each term as soon as it is there."""
+        if value.node is None:
+            terms = sorted(value.terms, key=lambda term: self._rank(term.visit))
+            node = self._node_of(terms[0])
+            for term in terms[1:]:
+                self._continue(term.visit)
+                pair = node, self._node_of(term)
+                node = self._add(_operator.accumulate, pair, "total")
+            self._continue(self._visit)
+            value.node = node
+        return value.node
+
+    def _rank(self, visit: int) -> int:
+        return self._ranks[visit][1] if self._ranks else visit
+
+    def _add(self, target: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> Node:
+        return self._graph.create_node("call_function", target, arguments, name=name)
+
+    def _call(self, target: Callable[..., Any], *values: Any, name: str | None = None) -> Node:
+        arguments = tuple(map(self._argument, values))
+        return self._graph.create_node("call_function", target, arguments, name=name)
+
+    def record(
+        self, function: Callable[..., Any], args: Any, keywords: Mapping[str, Any]
+    ) -> Tensor:
+        """Add a call that C++ makes itself: zeros in place of gradients that a function does not get."""
+        arguments = {name: self._argument(value) for name, value in keywords.items()}
+        return self._bind(self._graph.call_function(function, self._argument(args), arguments))
+
+    def accumulate(self, first: Tensor, second: Tensor) -> Tensor:
+        """Return the sum of two gradients, of which the first may be one already."""
+        one, other = self._values[id(first)], self._values[id(second)]
+        return self._bind(None, [*(one.terms or [one]), other])
+
+    # Nodes of autograd
+
+    def bind_function(
+        self, name: str, function: Callable[..., Any], is_custom: bool, is_traceable: bool
+    ) -> str:
+        return _operator.bind(name, Bound(function, is_custom, is_traceable))
+
+    def apply_functional(
+        self, name: str, gradients: Sequence[Any], args: Any, metadata: Sequence[Any]
+    ) -> list[Tensor]:
+        found = _operator.bound(name)
+        function = NodeFunction(name, found.function, runs_user_code=not found.is_traceable)
+        return self._apply(function, (gradients, *args), len(metadata)).results
+
+    def _apply(self, function: NodeFunction, values: Sequence[Any], count: int) -> _Applied:
+        node = self._call(function, *values)
+        self._last = _Applied(node, function, self._bind_all(node, count))
+        return self._last
+
+    def validate_outputs(
+        self, name: str, results: Sequence[Any], args: Any, metadata: Sequence[Any]
+    ) -> Sequence[Any]:
+        """Let the function that gave these results check them, or one that gives them again."""
+        if not results or self._visit == 0:  # the engine has checked the gradients it was given
+            return results
+
+        last = self._last
+        if last is None or any(a is not b for a, b in zip(last.results, results, strict=False)):
+            function = NodeFunction("validate_outputs", given_list)
+            last = self._apply(function, results, len(results))
+        facts = tuple(one and (one[0], one[2], one[3]) for one in metadata)
+        sizes = [None if one is None else tuple(self._argument(one[1])) for one in metadata]
+        last.node.target = self._shared(last.function.expecting(facts))
+        last.node.kwargs = {"expected": sizes}
+        return last.results
+
+    def _shared(self, function: NodeFunction) -> NodeFunction:
+        """Return one object for equal functions, so that the graph has one name for them."""
+        key = function.__name__, function.function, function.metadata
+        return _functions.setdefault(key, function)
+
+    def accumulate_grad(
+        self, variable: Tensor, current: Tensor | None, gradient: Tensor | None, hooked: bool
+    ) -> Tensor:
+        """Add to `variable.grad`, which the graph reads itself: a hook may have assigned another."""
+        self._accumulated = self._call(
+            _operator.accumulate_grad, variable, gradient, hooked, name="happened"
+        )
+        return torch.empty(0)
+
+    def proxy_call_backward(
+        self,
+        gradients: Sequence[Tensor | None],
+        metadata: Sequence[Any],
+        saved: Sequence[Tensor],
+        backward_index: int,
+        context: Any,
+        state_index: int | None,
+        opaque_indices: Sequence[int],
+    ) -> tuple[Tensor | None, ...]:
+        """Call the backward of a function that is written in Python, or that AOTAutograd has compiled."""
+        _pop_mode()
+        name = type(context).__name__
+        function = NodeFunction(name, _operator.call_backward, runs_user_code=True)
+        lists = [
+            self._call(_operator.given_list, *each, name="given") for each in (saved, gradients)
+        ]
+        variables = [each is not None for each in metadata]
+        node = self._graph.call_function(
+            function, (self._placeholder("hook", backward_index), *lists, variables)
+        )
+        results = self._bind_all(node, sum(variables))
+        self._last = _Applied(node, function, results)
+        parts = iter(results)
+        return tuple(next(parts) if variable else None for variable in variables)
+
+    def call_copy_slices_prologue(
+        self, gradients: Sequence[Tensor], *geometry: Any
+    ) -> Sequence[Tensor]:
+        base, view = geometry[:3], geometry[3:]
+        return self._bind_all(
+            self._call(_operator.cut_out, gradients[0], base, view, name="cut"), 3
+        )
+
+    def call_copy_slices_epilogue(
+        self, needed: Sequence[bool], whole: Tensor, results: Sequence[Any], part: Tensor
+    ) -> Sequence[Tensor | None]:
+        function = NodeFunction("put_back", _operator.put_back)
+        applied = self._apply(function, (needed, whole, part, results), len(needed))
+        return [each if one else None for each, one in zip(applied.results, needed, strict=True)]
+
+    # Hooks
+
+    def _hooked(self, values: Sequence[Any], node: Node) -> list[Any]:
+        bound = self._bind_all(node, len(values))
+        return [None if old is None else new for old, new in zip(values, bound, strict=True)]
+
+    def _replaced(self, values: Sequence[Any], i: int, node: Node) -> list[Any]:
+        return [*values[:i], self._bind(node), *values[i + 1 :]]
+
+    def _call_hook(self, target: Callable[..., Any], index: int, *values: Any) -> Node:
+        arguments = map(self._argument, values)
+        return self._add(target, (self._placeholder("hook", index), *arguments), "hooked")
+
+    def tensor_pre_hook(self, values: Sequence[Any], hook: int, i: int) -> Sequence[Any]:
+        if values[i] is None:
+            return values
+        node = self._call_hook(_operator.tensor_pre_hook, hook, values[i])
+        return self._replaced(values, i, node)
+
+    def cpp_tensor_pre_hook(self, values: Sequence[Any], hook: int, i: int) -> Sequence[Any]:
+        node = self._call(_operator.run_native_hooks, hook, values[i], name="hooked")
+        return self._replaced(values, i, node)
+
+    def pre_hook(self, values: Sequence[Any], hook: int) -> Sequence[Any]:
+        return self._hooked(values, self._call_hook(_operator.pre_hook, hook, values))
+
+    def post_hook(self, results: Sequence[Any], values: Sequence[Any], hook: int) -> Sequence[Any]:
+        return self._hooked(results, self._call_hook(_operator.post_hook, hook, results, values))
+
+    def post_acc_grad_hook(self, variable: Tensor, hook: int) -> Sequence[Tensor]:
+        node = self._call_hook(_operator.post_accumulate_grad_hook, hook, variable)
+        node.args = (*node.args, self._accumulated)
+        return [variable]
+
+    def unpack_hook(self, hook: int, packed: int) -> Tensor:
+        node = self._call_hook(_operator.unpack, hook)
+        node.args = (*node.args, self._placeholder("packed", packed))
+        return self._bind(node)
+
+    # The end
+
+    def end_capture(self, results: Sequence[Any]) -> tuple[Run, Run]:
+        """Return the function that C++ calls from now on, and what it will give it first."""
+        outputs = [self._argument(result) for result in results]
+        for end in self._ends.values():
+            self._graph.erase_node(end)
+        self._graph.inserting_after()
+        self._graph.output(outputs)
+        self._graph.eliminate_dead_code(_is_needed)
+        used = {kind: self._keep_used(kind, nodes) for kind, nodes in self._given.items()}
+        captured = CapturedBackward.of(self._graph, used)
+        return self.finish(captured), captured.function
+
+    def _keep_used(self, kind: str, nodes: Sequence[Node]) -> list[int]:
+        """Return which inputs are used, and number those: equal graphs get equal names."""
+        used = [i for i, node in enumerate(nodes) if node.users]
+        for i, node in enumerate(nodes):
+            if i in used:
+                node.target = node.name = f"{kind}{used.index(i)}"
+            else:
+                self._graph.erase_node(node)
+        return used
+
+
+_functions: dict[Any, NodeFunction] = {}
+"""The functions of all captures, so that equal graphs have the same ones."""
+
+KINDS = ("saved", "size", "number", "hook", "packed")
+"""The kinds of inputs of a backward, in the order in which its function takes them."""
+
+
+def _end() -> None:
+    """Mark where a part of the graph ends, while it is captured."""
+
+
+def _is_needed(node: Node) -> bool:
+    """Return True for everything but parts of results and arithmetic on sizes."""
+    return node.op != "call_function" or getattr(node.target, "__module__", "") != "_operator"

@@ -1,0 +1,186 @@
+"""One segment of a captured backward, compiled by a backend for the sizes that it meets.
+
+A size that changes becomes symbolic, so that the second compilation serves all that follow.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import torch
+from stator_backends import Backend, boxed, compile_session, lower
+from stator_guards import (
+    Equals,
+    Guard,
+    GuardSet,
+    IsNone,
+    ParameterSource,
+    SameObject,
+    Source,
+    TensorMatch,
+    compile_guards,
+)
+from stator_variables import Dim, TraceLocation
+from torch import Tensor
+from torch.fx import Graph, GraphModule, Node
+from torch.fx.node import map_arg
+
+from stator.errors import backend_boundary
+
+if TYPE_CHECKING:
+    from stator_subgraphs import OutputGraph
+
+MOST = 8
+"""Compilations of one segment; further sizes run as they are."""
+
+
+@attrs.frozen(eq=False)
+class _Specialization:
+    """The segment compiled for some sizes, the guards over its arguments, and what it takes of them."""
+
+    guards: GuardSet
+    parameters: tuple[str, ...]
+    inputs: tuple[Source, ...]
+    function: Callable[[list[Any]], Sequence[Any]]
+
+    def run(self, arguments: list[Any]) -> Sequence[Any]:
+        state = dict(zip(self.parameters, arguments, strict=True))
+        arguments.clear()
+        taken = [source.evaluate(state) for source in self.inputs]
+        state.clear()
+        return self.function(taken)
+
+
+class BackwardSegment:
+    """A function of a list that it empties; the graph calls it by its name."""
+
+    def __init__(self, graph: Graph, name: str, backend: Backend, dynamic: bool | None) -> None:
+        self.__name__ = self.__qualname__ = name
+        self.__module__ = "compiled"
+        self.graph = graph
+        self.backend = backend
+        self.dynamic = dynamic
+        self.specializations: list[_Specialization] = []
+        self._seen: list[Any] = []  # of each argument, the number or the sizes; None has changed
+        self._plain = GraphModule(torch.nn.Module(), graph, name).forward
+
+    def __call__(self, arguments: list[Any]) -> Sequence[Any]:
+        for specialization in self.specializations:
+            if specialization.guards.check(*arguments):
+                return specialization.run(arguments)
+
+        # with `create_graph` what the backward does is recorded, which a compiler would not keep
+        if torch.is_grad_enabled() or len(self.specializations) >= MOST:
+            given = tuple(arguments)
+            arguments.clear()
+            result: Sequence[Any] = self._plain(*given)
+            return result
+
+        made = self._specialize(arguments)
+        self.specializations.insert(0, made)
+        return made.run(arguments)
+
+    def _specialize(self, arguments: Sequence[Any]) -> _Specialization:
+        from stator_subgraphs import OutputGraph
+
+        seen = self._seen or [_Unseen] * len(arguments)
+        pairs = zip(seen, arguments, strict=True)
+        self._seen = [_merged(old, _numbers_of(value), self.dynamic) for old, value in pairs]
+        recorder = OutputGraph(_Nowhere())
+        trace = _SegmentTrace(recorder, self.graph)
+        try:
+            with compile_session():
+                return trace.lowered(arguments, self._seen, self.backend)
+        finally:
+            recorder.release()
+
+
+class _Unseen:
+    """Stands for a size that no call had before."""
+
+
+def _numbers_of(value: Any) -> Any:
+    return tuple(value.shape) if isinstance(value, Tensor) else value
+
+
+def _merged(old: Any, new: Any, dynamic: bool | None) -> Any:
+    """Return a number, or a tuple of them, with None for one that changes."""
+    if isinstance(new, tuple):
+        parts = old if isinstance(old, tuple) and len(old) == len(new) else [_Unseen] * len(new)
+        return tuple(_merged(*pair, dynamic) for pair in zip(parts, new, strict=True))
+    if type(new) is not int or dynamic is False:
+        return new
+    if old is _Unseen:
+        return None if dynamic else new
+    return old if old == new else None
+
+
+class _Nowhere:
+    """The location of a segment: no line of the program."""
+
+    def current(self) -> TraceLocation:
+        return TraceLocation((), ())
+
+
+@attrs.define(eq=False)
+class _SegmentTrace:
+    """The segment recorded on fake tensors, with the guards on its arguments."""
+
+    recorder: OutputGraph
+    graph: Graph
+    guards: list[Guard] = attrs.field(factory=list)
+    _values: dict[Node, Any] = attrs.field(factory=dict)
+    _first: dict[int, Node] = attrs.field(factory=dict)  # by identity, the tensors so far
+
+    def lowered(
+        self, arguments: Sequence[Any], seen: Sequence[Any], backend: Backend
+    ) -> _Specialization:
+        parameters = self.graph.find_nodes(op="placeholder")
+        with self.recorder.tracing():
+            for node, value, numbers in zip(parameters, arguments, seen, strict=True):
+                self._values[node] = self._argument(node, value, numbers)
+            for node in self.graph.nodes:
+                if node.op == "call_function":
+                    self._values[node] = self._call(node)
+            outputs: Any = self.graph.output_node().args[0]
+            captured = self.recorder.finish([self._values[node] for node in outputs])
+
+        with backend_boundary():
+            lowered = lower(
+                *(captured.module, captured.example_inputs(), backend),
+                fake_mode=self.recorder.fake_mode,
+                contexts=captured.contexts,
+            )
+        facts = [Guard(None, fact.expression, fact.where) for fact in captured.shape_guards()]
+        names = tuple(node.name for node in parameters)
+        guards = compile_guards([*self.guards, *facts], names)
+        inputs = tuple(each.source for each in captured.inputs)
+        return _Specialization(guards, names, inputs, boxed(lowered.callable))
+
+    def _argument(self, node: Node, value: Any, numbers: Any) -> Any:
+        """Return an input, or what stands for the argument: a constant, or an equal one."""
+        source = ParameterSource(node.name)
+        if isinstance(value, Tensor):
+            if (first := self._first.setdefault(id(value), node)) is not node:
+                self.guards.append(Guard(source, SameObject(ParameterSource(first.name))))
+                return self._values[first]
+            sizes = enumerate(zip(value.shape, numbers, strict=True))
+            changing = {i for i, (size, seen) in sizes if seen is None and size > 1}
+            self.guards.append(Guard(source, TensorMatch(value, frozenset(changing))))
+            dims = [Dim("dynamic" if i in changing else "static") for i in range(value.dim())]
+            return self.recorder.tensor_input(source, value.detach(), dims, node.name)
+        if type(value) is int and numbers is None:
+            return self.recorder.number_input(source, value, node.name)
+        self.guards.append(Guard(source, IsNone() if value is None else Equals(value)))
+        return value
+
+    def _call(self, node: Node) -> Any:
+        args: Any
+        kwargs: Any
+        args, kwargs = map_arg((node.args, node.kwargs), self._values.__getitem__)
+        if node.target is operator.getitem:
+            return self.recorder.project(*args)
+        return self.recorder.call(node.target, args, kwargs)

@@ -1,0 +1,196 @@
+"""`stator.compiled_autograd`: backward passes captured while it is entered, and compiled.
+
+C++ keeps what was captured, by the structure of the backward, for the whole process. What a backend
+made of it is kept here, until `stator.reset`.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import torch
+from stator_backends import Backend, spec_of
+from torch import Tensor
+
+from stator._backward_run import checking_nan, final_callbacks
+from stator._backward_segment import BackwardSegment
+from stator._options import disabled_by_environment, make_options
+from stator.errors import Unsupported
+
+if TYPE_CHECKING:
+    from stator_subgraphs import CapturedBackward
+
+_native: Any = torch._C._dynamo.compiled_autograd
+
+
+@attrs.frozen
+class BackwardSettings:
+    """Settings that backward passes are compiled with. Equal settings share what was compiled."""
+
+    backend: Backend = attrs.field(eq=id)
+    fullgraph: bool
+    dynamic: bool | None
+
+
+class _Entered(threading.local):
+    """The settings that this thread has entered, the present ones last."""
+
+    def __init__(self) -> None:
+        self.settings: list[BackwardSettings] = []
+
+
+_entered = _Entered()
+_programs: dict[Any, CapturedBackward] = {}
+
+
+def compiled_autograd(
+    *,
+    backend: str | Callable[..., Any] = "inductor",
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    disable: bool = False,
+) -> AbstractContextManager[None]:
+    """Capture and compile each backward pass that is started inside this context.
+
+    The parameters mean what they mean to `stator.compile`. Hooks and functions of the program run as
+    they are, in the order of eager autograd; with `fullgraph` they raise Unsupported. Inside
+    `disable=True`, backward passes run plainly.
+    """
+    if disable or disabled_by_environment():
+        return _Disabled()
+    made = make_options(backend, fullgraph, dynamic, mode, options, None, None)
+    return CompiledAutograd(BackwardSettings(made.backend, fullgraph, dynamic))
+
+
+class CompiledAutograd(AbstractContextManager[None]):
+    """The context; it may be entered again, inside itself too."""
+
+    def __init__(self, settings: BackwardSettings) -> None:
+        self.settings = settings
+        self._modes: list[Any] = []
+
+    def __enter__(self) -> None:
+        _installation.enter()
+        _entered.settings.append(self.settings)
+        # the engine would run nodes in threads of its own, which cannot be captured
+        self._modes.append(torch.autograd.set_multithreading_enabled(False))
+
+    def __exit__(self, *error: object) -> None:
+        self._modes.pop().__exit__(*error)
+        _entered.settings.pop()
+        _installation.leave()
+
+
+class _Disabled(AbstractContextManager[None]):
+    """Backward passes inside run plainly, in this thread."""
+
+    def __init__(self) -> None:
+        self._before: list[Any] = []
+
+    def __enter__(self) -> None:
+        self._before.append(_native.set_autograd_compiler(None, False))
+
+    def __exit__(self, *error: object) -> None:
+        _native.set_autograd_compiler(*self._before.pop())
+
+
+class _Installation:
+    """The compiler that C++ calls, which is one for all threads: installed while any has entered."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+        self._before: tuple[Any, bool] = (None, False)
+        self._theirs = ""
+
+    def enter(self) -> None:
+        with self._lock:
+            if not self._count:
+                self._forget_theirs()
+                self._before = _native.set_autograd_compiler(_capture, True)
+            self._count += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._count -= 1
+            if not self._count:
+                _native.set_autograd_compiler(*self._before)
+
+    def _forget_theirs(self) -> None:
+        """Empty the cache of C++ if torch's own compiled autograd may have filled it since."""
+        theirs: Any = sys.modules.get("torch._dynamo.compiled_autograd")
+        captured = repr(getattr(theirs, "COMPILE_COUNTER", ""))
+        if captured != self._theirs:
+            self._theirs = captured
+            _native.clear_cache()
+
+
+_installation = _Installation()
+
+
+def _capture() -> Any:
+    from stator_subgraphs import BackwardCapture
+
+    return BackwardCapture(_Runner)
+
+
+@attrs.frozen(eq=False)
+class _Runner:
+    """The function that C++ calls for every backward of one structure."""
+
+    captured: CapturedBackward
+
+    def __call__(
+        self, function: Any, saved: list[Any], *inputs: Sequence[Any]
+    ) -> Sequence[Tensor | None]:
+        settings = _entered.settings[-1] if _entered.settings else None
+        before = _native.set_autograd_compiler(None, False)  # a hook may start a backward itself
+        try:
+            program = self.captured if settings is None else self._program(settings)
+            arguments = self.captured.arguments(saved, *inputs)
+            if torch.is_anomaly_enabled() and torch.is_anomaly_check_nan_enabled():
+                return checking_nan(self.captured, arguments)
+            if not program.user_code:
+                return program.function(arguments)
+            with final_callbacks():
+                return program.function(arguments)
+        finally:
+            _native.set_autograd_compiler(*before)
+
+    def _program(self, settings: BackwardSettings) -> CapturedBackward:
+        """Return the backward with compiled segments, or as it is for a backend that compiles nothing."""
+        if settings.fullgraph and self.captured.user_code:
+            raise _refusal(self.captured)
+        if not spec_of(settings.backend).compiles:
+            return self.captured
+        key = settings, self.captured.key
+        if key not in _programs:
+            _programs[key] = self._compiled(settings)
+        return _programs[key]
+
+    def _compiled(self, settings: BackwardSettings) -> CapturedBackward:
+        from stator_subgraphs import partitioned
+
+        def segment(graph: torch.fx.Graph, name: str) -> BackwardSegment:
+            return BackwardSegment(graph, name, settings.backend, settings.dynamic)
+
+        return partitioned(self.captured, segment)
+
+
+def _refusal(captured: CapturedBackward) -> Unsupported:
+    detail = f"{captured.user_code[0]} in a backward pass"
+    hint = "remove it, or leave fullgraph out: it runs between two graphs then"
+    return Unsupported("backward-hook", detail, hint)
+
+
+def release_compiled() -> None:
+    """Forget all backward passes that were captured and compiled."""
+    _programs.clear()
+    _native.clear_cache()
