@@ -1,4 +1,5 @@
-"""Hooks for gradients that are registered while tracing: the entry registers them after the graph, in order.
+"""Hooks for gradients that are registered while tracing: the entry registers them after the graph,
+in order.
 
     handle = y.register_hook(hook)       # recorded as a HookCall
     z = y * 2
@@ -8,10 +9,11 @@
     r0 = register_hook_0(g[0], hook)
     remove_1(r0)
 
-Autograd reads the hooks of a tensor when gradients arrive, so the moment of registration does not matter as long as
-the tensor keeps the history that it had then: where that changes behind, the call runs natively. What is between the
-operators of a compiled graph gets no gradients of its own. Where such a graph goes on with a tensor that has hooks, it
-breaks at the hook. A graph that runs as it is has no such limit (`Policy.runs_in_order`).
+Autograd reads the hooks of a tensor when gradients arrive, so the moment of registration does not
+matter as long as the tensor keeps the history that it had then: where that changes behind, the call
+runs natively. What is between the operators of a compiled graph gets no gradients of its own. Where
+such a graph goes on with a tensor that has hooks, it breaks at the hook. A graph that runs as it is
+has no such limit (`Policy.runs_in_order`).
 """
 
 from typing import Any
@@ -42,7 +44,8 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 @attrs.define(eq=False)
 class HookCall:
-    """One call that waits for the end of the graph: `function(*args, **kwargs)`, which gives `result`.
+    """One call that waits for the end of the graph: `function(*args, **kwargs)`, which gives
+    `result`.
 
     `tensor` had `history` when it was made; `begun` is what the Machine saved ahead of it.
     """
@@ -78,7 +81,8 @@ class NodeTracker(VariableTracker):
 
 
 class PassedTracker(k.TensorTracker):
-    """A tensor that passes `BackwardHookFunction` after a compiled graph: nothing in the graph can use it."""
+    """A tensor that passes `BackwardHookFunction` after a compiled graph: nothing in the graph can
+    use it."""
 
     def __init__(self, example: torch.Tensor, index: int, passing: Any) -> None:
         super().__init__(GraphValue(None, example), torch.Tensor)
@@ -100,8 +104,10 @@ class PassedTracker(k.TensorTracker):
 
 
 class PassingTracker(VariableTracker):
-    """What that function gives: a tuple of all the tensors, `operands` before. `begun` is ahead of the call that it is
-    part of."""
+    """The result of that function: a tuple of all the tensors, `operands` before.
+
+    `begun` is the position ahead of the call that it is part of.
+    """
 
     cls = tuple
 
@@ -110,7 +116,7 @@ class PassingTracker(VariableTracker):
         self.begun = begun
 
 
-# -- tensors ----------------------------------------------------------------------------------------------------------
+# -- tensors ---------------------------------------------------------------------------------------
 @handlers.handles(_REGISTER)
 def register_hook(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if not args or not isinstance(args[0], k.TensorTracker):
@@ -149,7 +155,8 @@ def retain_grad(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 def _may_wait(t: Space, vt: Any) -> bool:
-    """Return True if it makes no difference for the tensor that the call is made after the graph."""
+    """Return True if it makes no difference for the tensor that the call is made after the
+    graph."""
     if not isinstance(vt, k.TensorTracker) or vt.cls not in _PLAIN or not _is_recordable(t):
         return False
     example = vt.before.example
@@ -178,9 +185,10 @@ def _recorded(t: Space, function: Any, args: Args, result: Any, tensor: Any, **k
     return result
 
 
-# -- handles ----------------------------------------------------------------------------------------------------------
+# -- handles ---------------------------------------------------------------------------------------
 def _new_handle(references: Any = None, more: Any = None) -> k.HandleTracker:
-    """`references`: to the dictionary that it is for, and `more` of these; None where that is a tensor's own."""
+    """`references`: to the dictionary that it is for, and `more` of these; None where that is a
+    tensor's own."""
     handle = k.HandleTracker(is_of_tensor=references is None)
     new_namespace(handle)
     fields = {
@@ -196,7 +204,8 @@ def _new_handle(references: Any = None, more: Any = None) -> k.HandleTracker:
 
 @handlers.handles(RemovableHandle)
 def make_handle(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    """A handle for the hooks of a module. It is made natively, as its number is another one in each call."""
+    """A handle for the hooks of a module. It is made natively, as its number is another one in each
+    call."""
     extra = kwargs.get("extra_dict", k.NONE)
     dicts = extra.items if isinstance(extra, k.ListTracker) else [extra]
     more = [k.WeakrefTracker(each) for each in dicts if isinstance(each, k.DictTracker)]
@@ -209,7 +218,7 @@ def make_handle(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(RemovableHandle.remove)
 def remove(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    """For the hooks of a tensor; other handles look into their dictionaries."""
+    """Remove a hook of a tensor; other handles are interpreted, on their dictionaries."""
     is_of_tensor = isinstance(args[0], k.HandleTracker) and args[0].is_of_tensor
     if not is_of_tensor or t.touched:
         return MISSING
@@ -217,7 +226,7 @@ def remove(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return k.NONE
 
 
-# -- modules ----------------------------------------------------------------------------------------------------------
+# -- modules ---------------------------------------------------------------------------------------
 @handlers.handles(BackwardHook._apply_on_tensors)
 def note_begin(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """Python that is interpreted; natively it runs as a whole."""
@@ -226,12 +235,14 @@ def note_begin(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 def passes_hooks(cls: Any) -> bool:
-    """Return True for the function that modules with backward hooks apply to what they take and give."""
+    """Return True for the function that modules with backward hooks apply to what they take and
+    give."""
     return cls is BackwardHookFunction
 
 
 def pass_hooks(t: Space, args: Args) -> Any:
-    """`BackwardHookFunction.apply(*args)`: the same tensors, behind an autograd node that is theirs."""
+    """`BackwardHookFunction.apply(*args)`: the same tensors, behind an autograd node that is
+    theirs."""
     operands_fit = all(isinstance(vt, k.TensorTracker) and vt.cls in _PLAIN for vt in args)
     with t.caller_modes():
         is_wanted_later = torch.is_grad_enabled()
