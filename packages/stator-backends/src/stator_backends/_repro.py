@@ -105,8 +105,10 @@ class _Printer:
         if node.op in ("placeholder", "get_attr"):
             return f"{node.name} = graph.{node.op}({node.target!r})"
         target = repr(node.target) if isinstance(node.target, str) else self.function(node.target)
-        arguments = f"{target}, {self.value(node.args)}, {self.value(node.kwargs)}"
-        return f"{node.name} = graph.{node.op}({arguments})"
+        return (
+            f"{node.name} = graph.{node.op}({target}, "
+            f"{self.value(node.args)}, {self.value(node.kwargs)})"
+        )
 
     def function(self, target: Callable[..., Any]) -> str:
         name = _get_qualified_name(target)
