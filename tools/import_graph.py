@@ -17,7 +17,8 @@ Graph = Mapping[str, frozenset[str]]
 def page(root: pathlib.Path) -> str:
     """Return the text of the page ``docs/reference/import-graph.md``.
 
-    Raises ``ValueError`` where imports form a cycle: such a drawing would have arrows in both directions.
+    Raises ``ValueError`` where imports form a cycle: such a drawing would have arrows in both
+    directions.
     """
     modules = _modules(root)
     drawn = {
@@ -122,7 +123,8 @@ def _reachable(graph: Graph, start: str) -> set[str]:
 
 
 def _levels(graph: Graph) -> list[str]:
-    """Return the rows of a table of levels; a part stands one level above the highest that it imports."""
+    """Return the rows of a table of levels; a part stands one level above the highest that it
+    imports."""
     heights: dict[str, int] = {}
     for part in reversed(_from_the_top(graph)):
         heights[part] = 1 + max((heights[below] for below in graph[part]), default=0)
