@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
-from ._context import placeholders
+from ._graph_facts import placeholders
 
 
 def check_graph(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> list[str]:

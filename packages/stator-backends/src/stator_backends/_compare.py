@@ -11,8 +11,8 @@ from torch._guards import detect_fake_mode
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ._backend import Backend, Compiled
-from ._context import placeholders
 from ._eager import graph_function
+from ._graph_facts import placeholders
 from ._lower import lower
 
 

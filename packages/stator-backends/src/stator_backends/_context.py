@@ -15,6 +15,8 @@ from torch._functorch import config
 from torch._guards import GuardSource, Source, TracingContext, dataclass_with_cached_hash
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from ._graph_facts import placeholders
+
 # importing it brings sympy, half a second that a program which only looks up a name should not pay
 if TYPE_CHECKING:
     from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext
@@ -92,10 +94,6 @@ class PlaceholderSource(Source):
     @functools.cached_property
     def guard_source(self) -> GuardSource:
         return GuardSource.LOCAL
-
-
-def placeholders(gm: torch.fx.GraphModule) -> list[torch.fx.Node]:
-    return list(gm.graph.find_nodes(op="placeholder"))
 
 
 def attach_sources(gm: torch.fx.GraphModule) -> dict[Source, int]:

@@ -3,23 +3,21 @@ expect around them.
 
     lowered = lower(gm, inputs, backend, fake_mode=fake_mode)
     lowered.callable(*inputs)          # any number of times, from any thread, in any grad mode
-    lowered.guards, lowered.shape_guards     # what it relies on besides what the trace relied on
+    lowered.guards, lowered.shape_guards     # conditions of the compiled code besides those of the trace
 
-Start at `lower`; each step under it says which assumption downstream it satisfies.
+Start at `lower`. `_eager_fallback` lists the graphs that run as they are, `_contracts` the
+properties of results that compilers do not keep.
 """
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
-from pathlib import Path
-from traceback import walk_tb
 from typing import Any
 
 import attrs
 import torch
 from torch import Tensor
-from torch._functorch import _aot_autograd
 from torch._functorch import config as functorch_config
 from torch._guards import (
     CompileContext,
@@ -29,69 +27,59 @@ from torch._guards import (
     compile_context,
     tracing,
 )
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    FakeTensor,
-    FakeTensorMode,
-    UnsupportedOperatorException,
-)
-from torch.utils._python_dispatch import _disable_current_modes, is_traceable_wrapper_subclass
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import _disable_current_modes
 
 from . import _session
-from ._alias import AliasLayout, InputGuard, from_torch, has_storage, was_written, writes_to_inputs
+from ._alias import AliasLayout, InputGuard, from_torch, writes_to_inputs
 from ._backend import Backend, BackendSpec, Compiled, spec_of
 from ._check import check_graph
-from ._context import (
-    PlaceholderSource,
-    attach_sources,
-    cleared,
-    placeholders,
-    sources_of_held,
-    static_context,
-    without_number,
-)
+from ._compiler_inputs import record_contexts, require_capabilities, with_symbols
+from ._context import attach_sources, cleared, sources_of_held
+from ._contracts import prepare, restore_all
+from ._contracts._history import begin_with_gradients, with_gradients_on
 from ._eager import eager
-from ._history import beginning_with_gradients, creations_of, keeping_history, without_history
+from ._eager_fallback import reason_to_run_uncompiled, refused_by_autograd
+from ._graph_facts import all_nodes, example_of, placeholders, results_of
 from ._repeats import gives_repeats
-from ._sharing import give_roots, sees_results_as_several_kinds, sharing_memory
-from ._version import (
-    all_nodes,
-    counted_apart_in,
-    counts_of,
-    given,
-    keeping_versions,
-    writes_to_what_has_gradients,
-    written,
-)
 from .errors import BackendError, MalformedGraph
 
 
 @attrs.frozen(eq=False)
 class Lowered:
-    """A compiled graph, and the conditions for calling it that the trace did not establish."""
+    """A compiled graph, and the conditions under which it may be called besides those of the trace.
+
+    `guards` are over the flat inputs. `shape_guards` are the guards that the ShapeEnv gained;
+    `produce_guards` after lowering includes them. `count` is the number of results. `refused` says
+    why the graph runs uncompiled, if it does.
+    """
 
     callable: Compiled
     spec: BackendSpec
-    guards: tuple[InputGuard, ...]  # over the flat inputs
-    # what ShapeEnv.guards gained; `produce_guards` after this has them too
+    guards: tuple[InputGuard, ...]
     shape_guards: tuple[Any, ...]
-    count: int  # of the results
-    refused: str = ""  # why AOTAutograd did not take the graph, which runs as it is then
+    count: int
+    refused: str = ""
 
 
 @attrs.define(eq=False)
 class _Job:
-    """One lowering under way: what the steps share."""
+    """One lowering: the state that its steps share."""
 
     gm: torch.fx.GraphModule
     inputs: list[Any]
     backend: Backend
-    spec: BackendSpec
     fake_mode: FakeTensorMode
     context: TracingContext
+    ambient: _session.AmbientState | None
+    compile_id: CompileId
+    contexts: Mapping[Tensor, Any]
     positions: dict[Source, int]
     add_fake_kernels: Callable[[FakeTensorMode], None] | None = None
+
+    @property
+    def spec(self) -> BackendSpec:
+        return spec_of(self.backend)
 
 
 def lower(
@@ -111,283 +99,144 @@ def lower(
 ) -> Lowered:
     """Compile `gm`, which belongs to the backend from here on.
 
-    `example_inputs` are the real inputs, in the order of the placeholders; for a symbolic
-    placeholder the int will do. `fake_mode` is the one the trace ran under; do not trace under it
-    any more. `contexts` has the symbolic context that each input was made fake with, so that it
-    gets the same symbols again. `ambient` are the modes at the entry of the trace (default: the
-    present ones). `param_sources` is for tensors kept as attributes of `gm`: the rest get one. A
-    `context` of the front end must not serve two graphs: compiling the backward, later, uses it.
-    `keeps_history`: gradients of or for values inside the graph will be needed, so it runs
-    uncompiled. `as_it_is`: another reason for that, which `Lowered.refused` repeats.
-    `add_fake_kernels` gives the mode of the compiler the fake kernels that the trace had.
+    - `example_inputs`: the real inputs, in the order of the placeholders; for a symbolic
+      placeholder an int will do.
+    - `fake_mode`: the mode of the trace; do not trace under it afterwards.
+    - `contexts`: the symbolic context of each input, so that it gets the same symbols again.
+    - `ambient`: the modes at the entry of the trace; the present ones by default.
+    - `compile_id`: the id under which compilers report.
+    - `param_sources`: sources of tensors that are attributes of `gm`; the others get one.
+    - `context`: a context of the front end, for this graph only: compiling the backward later uses
+      it.
+    - `keeps_history`: gradients for values inside the graph will be computed, so it runs
+      uncompiled.
+    - `as_it_is`: another reason to run it uncompiled, which `Lowered.refused` repeats.
+    - `add_fake_kernels`: adds the fake kernels of the trace to the mode of the compiler.
+
+    Raises `MalformedGraph` for a graph that breaks a rule of every backend, and `BackendError`.
     """
     if faults := check_graph(gm, example_inputs):
         raise MalformedGraph(tuple(faults))
     # Its absence would mean that the graph was exported. `setattr`, as modules declare tensors and
     # modules only.
     setattr(gm, "_param_name_to_source", sources_of_held(gm, param_sources or {}))
-    refused = ""
-    if spec_of(backend).compiles:
-        refused = as_it_is or next((reason for reason, holds in _AS_IT_IS.items() if holds(gm)), "")
-    if keeps_history or refused:
-        backend = eager
-    inputs = [
-        _symbol_or(value, node)
-        for value, node in zip(example_inputs, placeholders(gm), strict=True)
-    ]
-    tracing_context = context or TracingContext(None)
+
+    refused = (as_it_is or reason_to_run_uncompiled(gm)) if spec_of(backend).compiles else ""
     job = _Job(
         gm,
-        inputs,
-        backend,
-        spec_of(backend),
+        with_symbols(gm, example_inputs),
+        eager if keeps_history or refused else backend,
         fake_mode,
-        tracing_context,
+        context or TracingContext(None),
+        ambient,
+        compile_id or CompileId(frame_id=0, frame_compile_id=0),
+        contexts or {},
         attach_sources(gm),
         add_fake_kernels,
     )
     if not job.spec.compiles:
-        return attrs.evolve(_as_it_is(job), refused=refused)
+        return attrs.evolve(_uncompiled(job), refused=refused)
+    return _compiled(job)
+
+
+def _uncompiled(job: _Job) -> Lowered:
+    """Lower for a backend that returns the function of the graph: it needs no surroundings, and a
+    tenth of the time."""
+    count = len(results_of(job.gm))
+    with cleared(job.fake_mode, job.context):
+        return Lowered(_call_backend(job), job.spec, (), (), count)
+
+
+def _compiled(job: _Job) -> Lowered:
+    """Lower for a backend that compiles; fall back to the graph's own function if AOTAutograd
+    refuses the graph."""
     _forget_floats()
     _keep_what_backward_needs()
     guards = _layout_guards(job)
-    known, texts = _shape_guards(fake_mode), _session.generated_texts()
-    counts, counted_apart = counts_of(gm), counted_apart_in(gm)
-    apart, creations = without_history(gm), creations_of(gm)
-    output: Any = gm.graph.output_node().args
-    roots = give_roots(gm)
-    present = ambient or _session.AmbientState.capture()
-    modes = beginning_with_gradients(gm, present)
+    known, texts = _shape_guards(job.fake_mode), _session.generated_texts()
+
+    output: Any = job.gm.graph.output_node().args
+    restores = prepare(job.gm)
+    present = job.ambient or _session.AmbientState.capture()
+    modes = begin_with_gradients(job.gm, present)
     try:
-        with _surroundings(job, modes, compile_id or CompileId(frame_id=0, frame_compile_id=0)):
-            _fresh_fakes(job, contexts or {})
+        with _surroundings(job, modes):
+            record_contexts(job.gm, job.inputs, job.spec, job.context, job.contexts)
             compiled = _call_backend(job)
     except BackendError as failure:
-        if not (refused := _refused_by_autograd(failure)):
+        refused = refused_by_autograd(failure)
+        if not refused:
             raise
-    else:
-        _session.forget_texts_with(compiled, _session.generated_texts() - texts)
-        added = job.context.guards_context.aotautograd_guards
-        guards += [from_torch(job.spec.name, guard, job.positions) for guard in added]
-        compiled = sharing_memory(compiled, roots, len(output[0]))
-        compiled = keeping_history(compiled, modes is not present, apart, creations)
-        compiled = keeping_versions(compiled, counts, counted_apart)
-        gained = tuple(_shape_guards(fake_mode)[len(known) :])
-        return Lowered(compiled, job.spec, tuple(guards), gained, len(output[0]))
-    gm.graph.output_node().args = output
-    gm.recompile()
-    return attrs.evolve(
-        _as_it_is(attrs.evolve(job, backend=eager, spec=spec_of(eager))), refused=refused
-    )
+        job.gm.graph.output_node().args = output
+        job.gm.recompile()
+        job.backend = eager
+        return attrs.evolve(_uncompiled(job), refused=refused)
 
-
-def _refused_by_autograd(failure: BackendError) -> str:
-    """Return the error with which AOTAutograd rejected the graph; empty if a compiler or other code
-    raised it.
-
-    AOTAutograd, or code it calls that compiles nothing, rejects some valid graphs: inputs that
-    share memory but are no views of each other for autograd, a write to what backward needs, a
-    backward without fake kernels. Run uncompiled, such a graph does what the program does.
-    """
-    error = failure.__cause__
-    files = [
-        frame.f_code.co_filename
-        for frame, _ in walk_tb(None if error is None else error.__traceback__)
-    ]
-    own = [i for i, file in enumerate(files) if file.startswith(_AOT_AUTOGRAD)]
-    called = files[own[-1] :] if own else []
-    is_its_own = all(file.startswith(_TORCH) and not file.startswith(_COMPILERS) for file in called)
-    return (
-        f"{type(error).__name__}: {error}"
-        if own and (isinstance(error, _UNTRACEABLE) or is_its_own)
-        else ""
-    )
-
-
-_UNTRACEABLE = (
-    UnsupportedOperatorException,
-    DynamicOutputShapeException,
-    DataDependentOutputException,
-)
-_AOT_AUTOGRAD, _TORCH = (
-    str(Path(str(module.__file__)).parent) for module in (_aot_autograd, torch)
-)
-_COMPILERS = tuple(str(Path(_TORCH, *parts)) for parts in (("_inductor",), ("_dynamo", "backends")))
-
-
-def _differentiates_wrappers(gm: torch.fx.GraphModule) -> bool:
-    """Return True if backward receives gradients for wrapper tensors, given or written to.
-
-    AOTAutograd assumes their class, and raises in backward if a gradient is missing or of another
-    class; an uncompiled graph does not.
-    """
-    inputs = [node.meta.get("example_value") for node in placeholders(gm)]
-    trained = [value for value in given(gm) if value.requires_grad]
-    trained += [
-        value
-        for value in inputs
-        if isinstance(value, Tensor) and value.requires_grad and was_written(value)
-    ]
-    return any(map(is_traceable_wrapper_subclass, trained))
-
-
-def _writes_to_what_is_unfolded(gm: torch.fx.GraphModule) -> bool:
-    """Functionalised, a write to `x.unfold(0, 2, 3)` makes zeros of the elements of `x` that it
-    leaves out."""
-    unfolded = [
-        node.meta["example_value"]
-        for node in all_nodes(gm)
-        if node.target in ("unfold", Tensor.unfold)
-    ]
-    return bool(
-        written(gm).intersection(
-            value.untyped_storage()._cdata for value in unfolded if has_storage(value)
-        )
-    )
-
-
-def _has_sparse_tensors(gm: torch.fx.GraphModule) -> bool:
-    """Return True if a value of the graph is a sparse tensor.
-
-    AOTAutograd takes some of them and Inductor none, so they reach kernels that cannot be compiled.
-    """
-    given = [node.meta.get("example_value") for node in all_nodes(gm)]
-    parts = [
-        part for value in given for part in (value if isinstance(value, tuple | list) else (value,))
-    ]
-    dense = (torch.strided, torch.jagged)
-    return any(isinstance(part, Tensor) and part.layout not in dense for part in parts)
-
-
-_AS_IT_IS: dict[str, Callable[[torch.fx.GraphModule], bool]] = {
-    "gradients of a tensor with others in it": _differentiates_wrappers,
-    "a write to a tensor that has gradients": writes_to_what_has_gradients,
-    "a write to windows of memory": _writes_to_what_is_unfolded,
-    "sparse tensors": _has_sparse_tensors,
-    "results that are one memory seen as numbers of several kinds": sees_results_as_several_kinds,
-}
-
-
-def _as_it_is(job: _Job) -> Lowered:
-    """The short way, a tenth of the time: for a backend that gives the graph's own function."""
-    output: Any = job.gm.graph.output_node().args
-    with cleared(job.fake_mode, job.context):
-        return Lowered(_call_backend(job), job.spec, (), (), len(output[0]))
-
-
-def _symbol_or(value: Any, node: torch.fx.Node) -> Any:
-    """The number given for a symbolic placeholder becomes its symbol: as a number it would be a
-    new, unrelated one."""
-    example = node.meta.get("example_value")
-    return example if isinstance(example, torch.SymInt | torch.SymFloat | torch.SymBool) else value
+    _session.forget_texts_with(compiled, _session.generated_texts() - texts)
+    added = job.context.guards_context.aotautograd_guards
+    guards += [from_torch(job.spec.name, guard, job.positions) for guard in added]
+    if modes is not present:
+        compiled = with_gradients_on(compiled)
+    compiled = restore_all(compiled, restores)
+    gained = tuple(_shape_guards(job.fake_mode)[len(known) :])
+    return Lowered(compiled, job.spec, tuple(guards), gained, len(output[0]))
 
 
 @contextmanager
-def _surroundings(
-    job: _Job, ambient: _session.AmbientState, compile_id: CompileId
-) -> Iterator[None]:
-    """Everything that is on while a backend runs, and taken away after it."""
-    job.gm.meta["dynamo_compile_id"] = compile_id
+def _surroundings(job: _Job, modes: _session.AmbientState) -> Iterator[None]:
+    """Set up everything that a compiler relies on, and remove it afterwards."""
+    gm, context = job.gm, job.context
+    gm.meta["dynamo_compile_id"] = job.compile_id
     with ExitStack() as stack:
         stack.enter_context(_session.compile_session())
         stack.enter_context(_session.preserved_rng())
         stack.enter_context(_session.preserved_hook_ids())
         stack.enter_context(_disable_current_modes())
-        stack.enter_context(ambient.restored())
+        stack.enter_context(modes.restored())
         stack.enter_context(_session.harmless_warnings())
-        stack.enter_context(cleared(job.fake_mode, job.context))
-        stack.enter_context(compile_context(CompileContext(compile_id)))
-        # Fake tensors of the trace may have been changed by it (`x.t_()`): a backend must start
-        # from unchanged ones.
-        job.context.fake_mode = FakeTensorMode(shape_env=job.fake_mode.shape_env)
+        stack.enter_context(cleared(job.fake_mode, context))
+        stack.enter_context(compile_context(CompileContext(job.compile_id)))
+
+        # The trace may have changed its fake tensors (`x.t_()`); a backend starts from unchanged
+        # ones.
+        context.fake_mode = FakeTensorMode(shape_env=job.fake_mode.shape_env)
         if job.add_fake_kernels is not None:
-            job.add_fake_kernels(job.context.fake_mode)
-        # the backward of a loop counts its rounds
-        job.context.fake_mode.allow_scalar_outputs = True
-        stack.enter_context(tracing(job.context))
-        if torch.is_grad_enabled() and any(
-            getattr(node.target, "__name__", "") == "lstm" for node in all_nodes(job.gm)
-        ):
+            job.add_fake_kernels(context.fake_mode)
+        context.fake_mode.allow_scalar_outputs = True  # the backward of a loop counts its rounds
+        stack.enter_context(tracing(context))
+
+        if torch.is_grad_enabled() and _has_lstm(gm):
             stack.enter_context(_session.without_mkldnn())
-        stack.enter_context(
-            functorch_config.patch(cse=functorch_config.cse and not gives_repeats(job.gm))
-        )
+        merges_equal_calls = functorch_config.cse and not gives_repeats(gm)
+        stack.enter_context(functorch_config.patch(cse=merges_equal_calls))
         yield
+
+
+def _has_lstm(gm: torch.fx.GraphModule) -> bool:
+    return any(getattr(node.target, "__name__", "") == "lstm" for node in all_nodes(gm))
 
 
 @cache
 def _keep_what_backward_needs() -> None:
-    """Disable an assumption of AOTAutograd that backward is the last use of what it saved
-    (`retain_graph=True` raises).
+    """Allow `retain_graph=True`: by default AOTAutograd assumes that backward uses what it saved
+    for the last time.
 
-    The setting is global, since each backward reads it; a program that never retains a graph may
-    set it back, for less memory.
+    The setting is for the process, since it is read in each backward. A program that never retains
+    a graph may set it back, to use less memory.
     """
     functorch_config.donated_buffer = False
 
 
-def _fresh_fakes(job: _Job, contexts: Mapping[Tensor, Any]) -> None:
-    """Register how each input is made fake again, and replace it for a backend that takes fake
-    inputs."""
-    mode = job.context.fake_mode
-    assert mode is not None
-    for position, (value, node) in enumerate(zip(job.inputs, placeholders(job.gm), strict=True)):
-        if not isinstance(value, Tensor):
-            continue
-        if isinstance(value, FakeTensor) or _only_traced(value, node, contexts):
-            job.inputs[position] = mode.from_tensor(node.meta.get("example_value", value))
-            continue
-        if (symbolic := contexts.get(value)) is None:
-            symbolic = static_context(value, PlaceholderSource(position))
-        if not _is_symbol_inside(node):
-            symbolic = without_number(symbolic)
-        job.context.tensor_to_context[value] = symbolic
-        if job.spec.fake_inputs:
-            job.inputs[position] = mode.from_tensor(
-                value, source=symbolic.tensor_source, symbolic_context=symbolic
-            )
-
-
-def _is_symbol_inside(node: torch.fx.Node) -> bool:
-    """Return True if the number in this tensor of no dimensions is a symbol in the trace.
-
-    If it is not, the compiler must not make it one, and specialize on the number.
-    """
-    example = node.meta.get("example_value")
-    number = example.item_memo if isinstance(example, FakeTensor) else None
-    return isinstance(number, torch.SymFloat) and number.node.hint is not None
-
-
-def _only_traced(value: Tensor, node: torch.fx.Node, contexts: Mapping[Tensor, Any]) -> bool:
-    """Return True for a tensor with symbols, or a wrapper, without a context: only its fake in the
-    trace describes it."""
-    if value in contexts:
-        return False
-    example = node.meta.get("example_value")
-    symbolic = isinstance(example, FakeTensor) and example._has_symbolic_sizes_strides
-    return bool(symbolic or (example is not None and is_traceable_wrapper_subclass(value)))
-
-
 def _call_backend(job: _Job) -> Compiled:
     name = job.spec.name
-    _require_capabilities(job)
+    require_capabilities(job.gm, job.inputs, job.spec)
     try:
         compiled: Any = job.backend(job.gm, job.inputs)
-    # someone else's code: whatever it raises is its failure, chained and named
-    except Exception as error:
+    except Exception as error:  # code of another project: each error is its failure, chained
         raise BackendError(name, f"{type(error).__name__}: {error}") from error
     if not callable(compiled):
         raise BackendError(name, f"it returned {compiled!r}, which cannot be called")
     return _unboxed(compiled) if job.spec.boxed else compiled
-
-
-def _require_capabilities(job: _Job) -> None:
-    examples = [node.meta.get("example_value") for node in job.gm.graph.nodes]
-    if not job.spec.symbolic_shapes and any(isinstance(value, torch.SymInt) for value in examples):
-        raise BackendError(job.spec.name, "it takes no symbolic shapes", "checking the graph")
-    trained = any(isinstance(value, Tensor) and value.requires_grad for value in job.inputs)
-    if not job.spec.training and trained and torch.is_grad_enabled():
-        raise BackendError(job.spec.name, "it has no gradients", "checking the graph")
 
 
 def _unboxed(compiled: Callable[[list[Any]], Sequence[Any]]) -> Compiled:
@@ -398,15 +247,16 @@ def _unboxed(compiled: Callable[[list[Any]], Sequence[Any]]) -> Compiled:
 
 
 def _layout_guards(job: _Job) -> list[InputGuard]:
-    examples = [node.meta.get("example_value") for node in placeholders(job.gm)]
+    """Return a guard on the memory that inputs share, if the graph writes to one of several."""
+    examples = [example_of(node) for node in placeholders(job.gm)]
     if sum(isinstance(value, Tensor) for value in job.inputs) < 2 or not writes_to_inputs(examples):
         return []
     return [AliasLayout.of(job.inputs)]
 
 
 def _forget_floats() -> None:
-    """Clear the names of float symbols to specialize. torch keeps them in one place for all
-    compilations, and names repeat."""
+    """Clear the names of float symbols to specialize: torch has one set for all compilations, and
+    names repeat."""
     state = getattr(sys.modules.get("torch._dynamo.symbolic_convert"), "TensorifyState", None)
     if state is not None:
         state.clear()

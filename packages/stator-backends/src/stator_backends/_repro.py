@@ -26,7 +26,7 @@ from torch.fx.node import _get_qualified_name
 
 from .errors import Unwritable
 
-HEAD = '''"""One graph with random inputs like the captured ones: a backend against eager execution."""
+HEAD = '''"""One graph with random inputs like the captured ones: a backend against eager runs."""
 
 {imports}
 from stator_backends import compare, lookup

@@ -1,0 +1,82 @@
+"""Example inputs as a compiler takes them: symbols for numbers, fake tensors with the symbols of
+the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+from torch._guards import TracingContext
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from ._backend import BackendSpec
+from ._context import PlaceholderSource, static_context, without_number
+from ._graph_facts import example_of, has_symbol_inside, placeholders
+from .errors import BackendError
+
+
+def with_symbols(gm: fx.GraphModule, inputs: Sequence[Any]) -> list[Any]:
+    """Replace the number given for a symbolic placeholder by its symbol: a compiler would make a
+    new one of it."""
+    symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
+    examples = [example_of(node) for node in placeholders(gm)]
+    return [
+        example if isinstance(example, symbolic) else value
+        for value, example in zip(inputs, examples, strict=True)
+    ]
+
+
+def record_contexts(
+    gm: fx.GraphModule,
+    inputs: list[Any],
+    spec: BackendSpec,
+    context: TracingContext,
+    contexts: Mapping[Tensor, Any],
+) -> None:
+    """Record in ``context`` how each input becomes fake again; make it fake in place for a backend
+    that takes fakes."""
+    mode = context.fake_mode
+    assert mode is not None
+    for position, (value, node) in enumerate(zip(inputs, placeholders(gm), strict=True)):
+        if not isinstance(value, Tensor):
+            continue
+        if isinstance(value, FakeTensor) or _is_known_by_trace_only(value, node, contexts):
+            inputs[position] = mode.from_tensor(node.meta.get("example_value", value))
+            continue
+
+        symbolic = contexts.get(value)
+        if symbolic is None:
+            symbolic = static_context(value, PlaceholderSource(position))
+        if not has_symbol_inside(node):
+            symbolic = without_number(symbolic)
+        context.tensor_to_context[value] = symbolic
+        if spec.fake_inputs:
+            inputs[position] = _fake(mode, value, symbolic)
+
+
+def _fake(mode: FakeTensorMode, value: Tensor, symbolic: Any) -> Tensor:
+    return mode.from_tensor(value, source=symbolic.tensor_source, symbolic_context=symbolic)
+
+
+def _is_known_by_trace_only(value: Tensor, node: fx.Node, contexts: Mapping[Tensor, Any]) -> bool:
+    """Return True for a tensor with symbols, or a wrapper, without context: only its node has its
+    fake form."""
+    if value in contexts:
+        return False
+    example = example_of(node)
+    symbolic = isinstance(example, FakeTensor) and example._has_symbolic_sizes_strides
+    return bool(symbolic or (example is not None and is_traceable_wrapper_subclass(value)))
+
+
+def require_capabilities(gm: fx.GraphModule, inputs: Sequence[Any], spec: BackendSpec) -> None:
+    """Raise `BackendError` for symbolic shapes or gradients that the spec of the backend
+    excludes."""
+    examples = [example_of(node) for node in gm.graph.nodes]
+    if not spec.symbolic_shapes and any(isinstance(value, torch.SymInt) for value in examples):
+        raise BackendError(spec.name, "it takes no symbolic shapes", "checking the graph")
+    trained = any(isinstance(value, Tensor) and value.requires_grad for value in inputs)
+    if not spec.training and trained and torch.is_grad_enabled():
+        raise BackendError(spec.name, "it has no gradients", "checking the graph")

@@ -1,0 +1,40 @@
+"""Output contracts: properties of the results of a graph that compilers do not keep.
+
+A compiler returns equal numbers, but not always tensors that share memory, have a gradient history
+or count their versions as those of the program. Each contract reads what the trace recorded, before
+a backend changes the graph, and returns a wrapper that restores its property at each call:
+
+    restores = prepare(gm)
+    compiled = restore_all(backend(gm, inputs), restores)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from torch import fx
+
+from stator_backends._backend import Compiled
+from stator_backends._contracts._history import keep_history
+from stator_backends._contracts._shared_memory import share_memory
+from stator_backends._contracts._versions import keep_versions
+
+ResultWrapper = Callable[[Compiled], Compiled]
+Contract = Callable[[fx.GraphModule], ResultWrapper]
+
+CONTRACTS: tuple[Contract, ...] = (keep_versions, keep_history, share_memory)
+"""The contracts from the outermost wrapper to the innermost; the last one adds results to the graph
+and drops them again."""
+
+
+def prepare(gm: fx.GraphModule) -> list[ResultWrapper]:
+    """Read what each contract has to restore; may append results to ``gm``."""
+    return [contract(gm) for contract in CONTRACTS]
+
+
+def restore_all(compiled: Compiled, restores: Sequence[ResultWrapper]) -> Compiled:
+    """Wrap ``compiled`` so that its results keep all contracts; itself where there is nothing to
+    restore."""
+    for restore in reversed(restores):
+        compiled = restore(compiled)
+    return compiled

@@ -1,0 +1,134 @@
+"""Graphs that run uncompiled although the backend compiles: AOTAutograd refuses them, or would
+change their meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from traceback import walk_tb
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+from torch._functorch import _aot_autograd
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedOperatorException,
+)
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from ._alias import has_storage, is_leaf, was_written
+from ._contracts._shared_memory import returns_memory_as_several_kinds
+from ._graph_facts import (
+    all_nodes,
+    example_of,
+    memory_of,
+    memory_written,
+    placeholders,
+    tensors_returned,
+    written_inputs,
+)
+from .errors import BackendError
+
+
+def reason_to_run_uncompiled(gm: fx.GraphModule) -> str:
+    """Return why a compiler would not keep the meaning of this graph; empty if it does."""
+    return next((reason for reason, holds in _REASONS.items() if holds(gm)), "")
+
+
+def refused_by_autograd(failure: BackendError) -> str:
+    """Return what AOTAutograd raised for a graph that it does not take; empty for any other
+    failure.
+
+    Examples are inputs that share memory without being views of each other for autograd, a write to
+    what backward needs, or a backward that no fake tensor can pass. The error may come from a
+    function of torch that AOTAutograd calls, as long as that compiles nothing.
+    """
+    error = failure.__cause__
+    traceback = None if error is None else error.__traceback__
+    files = [frame.f_code.co_filename for frame, _ in walk_tb(traceback)]
+    inside = [i for i, file in enumerate(files) if file.startswith(_AOT_AUTOGRAD)]
+    if not inside:
+        return ""
+
+    called = files[inside[-1] :]
+    is_its_own = all(file.startswith(_TORCH) and not file.startswith(_COMPILERS) for file in called)
+    if isinstance(error, _UNTRACEABLE) or is_its_own:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+_UNTRACEABLE = (
+    UnsupportedOperatorException,
+    DynamicOutputShapeException,
+    DataDependentOutputException,
+)
+_AOT_AUTOGRAD, _TORCH = (
+    str(Path(str(module.__file__)).parent) for module in (_aot_autograd, torch)
+)
+_COMPILERS = tuple(str(Path(_TORCH, *parts)) for parts in (("_inductor",), ("_dynamo", "backends")))
+
+
+def _differentiates_wrappers(gm: fx.GraphModule) -> bool:
+    """Return True if gradients arrive for wrapper tensors, returned or written to.
+
+    AOTAutograd guesses the class of such a gradient, and raises in backward if one is missing or of
+    another class.
+    """
+    inputs = [example_of(node) for node in placeholders(gm)]
+    trained = [value for value in tensors_returned(gm) if value.requires_grad]
+    trained += [
+        value
+        for value in inputs
+        if isinstance(value, Tensor) and value.requires_grad and was_written(value)
+    ]
+    return any(map(is_traceable_wrapper_subclass, trained))
+
+
+def _writes_to_tensor_with_gradients(gm: fx.GraphModule) -> bool:
+    """Return True for writes such as `w.data.clamp_(0, 1)`, or `y.mul_(x)` of what precedes a graph
+    break.
+
+    AOTAutograd copies the outcome to the input. If it saved the input for backward, it refuses that
+    copy; if it saved a copy of the input, backward misses what is written past autograd later.
+    """
+    gives_gradients = any(value.requires_grad for value in tensors_returned(gm))
+    return any(
+        value.requires_grad and (gives_gradients or not is_leaf(value))
+        for _, value, _ in written_inputs(gm)
+    )
+
+
+def _writes_to_unfolded_memory(gm: fx.GraphModule) -> bool:
+    """Return True for a write to `x.unfold(0, 2, 3)`: functionalized, it sets elements of `x`
+    between windows to 0."""
+    unfolded = [example_of(node) for node in all_nodes(gm) if node.target in _UNFOLD]
+    memory = {memory_of(value) for value in unfolded if has_storage(value)}
+    return not memory.isdisjoint(memory_written(gm))
+
+
+_UNFOLD = ("unfold", Tensor.unfold)
+
+
+def _has_sparse_tensors(gm: fx.GraphModule) -> bool:
+    """Return True if a value is sparse: AOTAutograd takes some such graphs, but their kernels are
+    never compiled."""
+    for node in all_nodes(gm):
+        value = example_of(node)
+        parts: Any = value if isinstance(value, tuple | list) else (value,)
+        if any(isinstance(part, Tensor) and part.layout not in _DENSE for part in parts):
+            return True
+    return False
+
+
+_DENSE = (torch.strided, torch.jagged)
+
+
+_REASONS: dict[str, Callable[[fx.GraphModule], bool]] = {
+    "gradients of a tensor with others in it": _differentiates_wrappers,
+    "a write to a tensor that has gradients": _writes_to_tensor_with_gradients,
+    "a write to windows of memory": _writes_to_unfolded_memory,
+    "sparse tensors": _has_sparse_tensors,
+    "results that are one memory seen as numbers of several kinds": returns_memory_as_several_kinds,
+}

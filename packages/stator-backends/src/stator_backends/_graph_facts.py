@@ -1,0 +1,79 @@
+"""Facts about a traced graph, read from the fake values that the trace left on its nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+from ._alias import has_storage
+
+
+def all_nodes(gm: fx.GraphModule) -> list[fx.Node]:
+    """Return the nodes of the graph and of the bodies inside it."""
+    modules = [part for part in gm.modules() if isinstance(part, fx.GraphModule)]
+    return [node for module in modules for node in module.graph.nodes]
+
+
+def example_of(node: Any) -> Any:
+    """Return the fake value of a node; None for a constant among the results."""
+    return node.meta.get("example_value") if isinstance(node, fx.Node) else None
+
+
+def placeholders(gm: fx.GraphModule) -> list[fx.Node]:
+    """Return the inputs of the graph in their order."""
+    return list(gm.graph.find_nodes(op="placeholder"))
+
+
+def results_of(gm: fx.GraphModule) -> list[Any]:
+    """Return the values of the results in their order: nodes, or constants."""
+    output: Any = gm.graph.output_node()
+    return list(output.args[0])
+
+
+def tensors_returned(gm: fx.GraphModule) -> list[Tensor]:
+    """Return the fake tensors among the results."""
+    values = [example_of(node) for node in gm.graph.output_node().all_input_nodes]
+    return [value for value in values if isinstance(value, Tensor)]
+
+
+def memory_of(value: Tensor) -> int:
+    """Return a key of the storage of a tensor: equal for tensors over one memory."""
+    return int(value.untyped_storage()._cdata)
+
+
+def memory_written(gm: fx.GraphModule) -> set[int]:
+    """Return the keys of the storages that the trace wrote to."""
+    return set[int]().union(*(node.meta.get("writes", ()) for node in all_nodes(gm)))
+
+
+def written_inputs(gm: fx.GraphModule) -> list[tuple[int, Tensor, int]]:
+    """Return the inputs whose memory is written to: position, fake value, number of writes.
+
+    A fake tensor that covers a part of its memory has a version from the start; that is not a
+    write.
+    """
+    written = memory_written(gm)
+    if not written:
+        return []
+
+    found = []
+    for position, node in enumerate(placeholders(gm)):
+        value = example_of(node)
+        if has_version(value) and memory_of(value) in written:
+            found.append((position, value, value._version - node.meta.get("version", 0)))
+    return found
+
+
+def has_version(value: Any) -> bool:
+    """Return True for tensors with a version counter of their own to keep: inference tensors have
+    none."""
+    return has_storage(value) and not value.is_inference()
+
+
+def has_symbol_inside(node: fx.Node) -> bool:
+    """Return True if the trace has a symbol for the number in this tensor of no dimensions."""
+    example = example_of(node)
+    number = getattr(example, "item_memo", None)
+    return isinstance(number, torch.SymFloat) and number.node.hint is not None
