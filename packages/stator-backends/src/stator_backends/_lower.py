@@ -2,8 +2,8 @@
 expect around them.
 
     lowered = lower(gm, inputs, backend, fake_mode=fake_mode)
-    lowered.callable(*inputs)          # any number of times, from any thread, in any grad mode
-    lowered.guards, lowered.shape_guards     # conditions of the compiled code besides those of the trace
+    lowered.callable(*inputs)    # any number of times, from any thread, in any grad mode
+    lowered.guards, lowered.shape_guards    # conditions of the compiled code besides the trace's
 
 Start at `lower`. `_eager_fallback` lists the graphs that run as they are, `_contracts` the
 properties of results that compilers do not keep.

@@ -1,7 +1,7 @@
 """Results that share memory: the same views, identities and version counters as in the program.
 
     y = torch.zeros(3); v = y[:2]; d = y.detach()
-    print(); v.copy_(w)          # `y` and `v` now have a history, `d` has none; all have one version counter
+    print(); v.copy_(w)   # `y` and `v` have a history, `d` has none; all have one version counter
 
 Where nothing requires gradients, a compiler returns separate tensors over one memory: `y` itself
 for `d`, and for `v` a tensor that is no view of it.
