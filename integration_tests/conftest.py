@@ -34,6 +34,5 @@ def pytest_collection_finish(session: object) -> None:
     from integration_tests.support.warming import warm_up
 
     warm_up()
-    gc.set_threshold(
-        700, 10, 100
-    )  # young garbage as often as ever, in the midst of tracing too; all of it less often
+    # young garbage as often as ever, in the midst of tracing too; all of it less often
+    gc.set_threshold(700, 10, 100)

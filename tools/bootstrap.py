@@ -37,7 +37,8 @@ def _create(python: pathlib.Path) -> None:
     base = next(filter(None, map(interpreters.find, interpreters.SUPPORTED)), None)
     if base is None:
         sys.exit(
-            f"stator needs CPython {', '.join(interpreters.SUPPORTED)}; none was found on this machine."
+            f"stator needs CPython {', '.join(interpreters.SUPPORTED)}; "
+            "none was found on this machine."
         )
     subprocess.run([base, "-m", "venv", "--clear", HOME], check=True)
     subprocess.run([python, "-m", "pip", "install", "--quiet", NOX], check=True)

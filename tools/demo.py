@@ -26,9 +26,10 @@ WAYS = ("plain", "torch.compile", "stator")
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 TITLES = ("first call", "next calls", "loss", "largest difference", "same gradients")
 MEASURED = """
-Each way ran once, in its own process with its own empty compiler cache. "first call" is the time from calling the
-compiler to the first result, all compilation included; "next calls" is the fastest of the ten that follow. Loss,
-logits and gradients are compared with those of the plain model, which compiles nothing."""
+Each way ran once, in its own process with its own empty compiler cache. "first call" is the time
+from calling the compiler to the first result, all compilation included; "next calls" is the fastest
+of the ten that follow. Loss, logits and gradients are compared with those of the plain model, which
+compiles nothing."""
 
 
 def main() -> None:
@@ -146,7 +147,8 @@ def _show_report(report: Any) -> None:
         for guard in entry.guards[:: max(1, len(entry.guards) // 5)][:5]:
             what = guard.source.name if guard.source is not None else "global state"
             print(
-                f"  {what} must be {guard.kind.needed}, needed by line {guard.where.line} of {guard.where.function}"
+                f"  {what} must be {guard.kind.needed}, "
+                f"needed by line {guard.where.line} of {guard.where.function}"
             )
 
 

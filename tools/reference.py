@@ -49,7 +49,8 @@ def _layer(name: str) -> str:
     ]
     siblings = [f"`{each}`" for each in wanted if each.startswith("stator")]
     others = [f"`{each}`" for each in wanted if not each.startswith("stator")]
-    return f"| `{project['name']}` | {project['description']} | {', '.join(siblings) or '-'} | {', '.join(others)} |"
+    imported = f"{', '.join(siblings) or '-'} | {', '.join(others)}"
+    return f"| `{project['name']}` | {project['description']} | {imported} |"
 
 
 def imports() -> str:
@@ -74,9 +75,10 @@ def behaviours() -> str:
 
     rows = [_behaviour(name, promise(name), found) for name, found in catalogue().items()]
     lead = (
-        "What must hold, as programs of `integration_tests/corpora/behaviours`: each gives what plain "
-        "Python gives over four calls with changing inputs under `fullgraph=True`, unless it is refused there "
-        "for the reason given; on demand (`-m slow`) also broken at every call, operation and instruction."
+        "What must hold, as programs of `integration_tests/corpora/behaviours`: each gives what "
+        "plain Python gives over four calls with changing inputs under `fullgraph=True`, unless it "
+        "is refused there for the reason given; on demand (`-m slow`) also broken at every call, "
+        "operation and instruction."
     )
     head = ["| behaviour | module | programs | in one graph | refused |", "|---|---|---|---|---|"]
     return _page("Behaviours", lead, *head, *rows)
@@ -87,9 +89,10 @@ def impure_reads() -> str:
     from integration_tests.guards_and_recompiles.impure_reads import READS
 
     lead = (
-        "Reads of what no argument holds, each a row of `integration_tests/guards_and_recompiles/impure_reads.py` "
-        "that is tested. *guard*: read while tracing; what the program does with it is compared by every call "
-        "before its entry runs. *re-read*: the entry, or its graph, reads it each time. *break*: it runs natively, "
+        "Reads of what no argument holds, each a row of "
+        "`integration_tests/guards_and_recompiles/impure_reads.py` that is tested. *guard*: read "
+        "while tracing; what the program does with it is compared by every call before its entry "
+        "runs. *re-read*: the entry, or its graph, reads it each time. *break*: it runs natively, "
         "where it stands. What is in no table of handlers breaks."
     )
     return _page(

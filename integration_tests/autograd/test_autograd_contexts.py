@@ -1,4 +1,5 @@
-"""Objects on the context of an `autograd.Function`: modules, functions and others, read by the backward."""
+"""Objects on the context of an `autograd.Function`: modules, functions and others, read by the
+backward."""
 
 from __future__ import annotations
 

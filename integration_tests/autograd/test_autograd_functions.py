@@ -1,4 +1,5 @@
-"""`torch.autograd.Function` in compiled code: one graph, and values, gradients and errors as natively."""
+"""`torch.autograd.Function` in compiled code: one graph, and values, gradients and errors as
+natively."""
 
 # mypy: disable-error-code="no-untyped-call"
 # `Function.apply` has no types.

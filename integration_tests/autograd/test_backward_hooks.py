@@ -1,4 +1,5 @@
-"""Hooks for gradients, on tensors and modules, registered and taken back in a compiled function or around it."""
+"""Hooks for gradients, on tensors and modules, registered and taken back in a compiled function or
+around it."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from integration_tests.support.counting import Counting
 
 @attrs.define(eq=False)
 class World:
-    """What a program works on: a network, what its hooks noted, and handles that the caller removes later."""
+    """What a program works on: a network, what its hooks noted, and handles that the caller removes
+    later."""
 
     net: Any
     noted: list[Any] = attrs.field(factory=list)
@@ -60,7 +62,7 @@ def world() -> World:
 Program = Callable[[World, Any], Any]
 
 
-# -- on tensors -------------------------------------------------------------------------------------------------------
+# -- on tensors ------------------------------------------------------------------------------------
 def on_an_input(w: World, x: Any) -> Any:
     x.register_hook(w.doubling("x"))
     return (x * x).sum()
@@ -306,7 +308,8 @@ BROKEN: tuple[Program, ...] = (
 
 
 def outcome(program: Callable[[World, Any], Any], calls: int = 3) -> list[Any]:
-    """Return what is visible of some calls, each with two backward passes; a handle is removed between these."""
+    """Return what is visible of some calls, each with two backward passes; a handle is removed
+    between these."""
     w, found = world(), []
     for _ in range(calls):
         x = torch.arange(6.0).reshape(2, 3).requires_grad_()
@@ -405,7 +408,7 @@ def test_a_hook_on_a_tensor_with_a_history_from_outside() -> None:
     assert outcome(lambda w, x: compiled(w, x * 3)) == expected
 
 
-# -- on modules -------------------------------------------------------------------------------------------------------
+# -- on modules ------------------------------------------------------------------------------------
 def forward(w: World, x: Any) -> Any:
     return w.net(x).sum()
 
@@ -478,7 +481,7 @@ def test_an_in_place_operator_behind_a_module_with_hooks_raises_as_eagerly() -> 
     assert outcome(compiled) == outcome(program)
 
 
-# -- registered around a compiled function, again and again -----------------------------------------------------------
+# -- registered around a compiled function, again and again ----------------------------------------
 REGISTERED: dict[str, Callable[[World], RemovableHandle]] = {
     "forward": lambda w: w.net[0].register_forward_hook(lambda module, args, output: output * 2),
     "forward with keywords": lambda w: w.net[2].register_forward_hook(
@@ -522,7 +525,7 @@ def test_a_hook_registered_again_is_no_new_graph(name: str) -> None:
     assert counting.count <= 2
 
 
-# -- forward hooks registered inside ----------------------------------------------------------------------------------
+# -- forward hooks registered inside ---------------------------------------------------------------
 def features(w: World, x: Any) -> Any:
     kept: list[Any] = []
     handle = w.net[0].register_forward_hook(lambda module, args, output: kept.append(output))

@@ -96,7 +96,8 @@ def trained(make: Callable[[nn.Module], Any], way: Any, block: nn.Module) -> lis
 
 
 def check(make: Callable[[nn.Module], Any], way: Any, block: nn.Module, backend: str) -> None:
-    """A compiler saves tensors at the end of its graph: ended there, a recomputation has no side effects."""
+    """A compiler saves tensors at the end of its graph: ended there, a recomputation has no side
+    effects."""
     *expected, calls = trained(lambda module: module, way, block)
     *found, found_calls = trained(make, way, block)
     for value, wanted in zip(found, expected, strict=True):

@@ -1,4 +1,5 @@
-"""`grad_fn`, `grad` and `is_leaf` of a tensor from outside that operators of the graph gave a history, or took it."""
+"""`grad_fn`, `grad` and `is_leaf` of a tensor from outside that operators of the graph gave a
+history, or took it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Inference mode is part of the graph, marks included; a call of autograd in the region costs one break."""
+"""Inference mode is part of the graph, marks included; a call of autograd in the region costs one
+break."""
 
 from __future__ import annotations
 

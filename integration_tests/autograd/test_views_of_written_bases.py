@@ -1,4 +1,5 @@
-"""A view whose base was written to with gradients: autograd refuses to write to it until its history was asked for."""
+"""A view whose base was written to with gradients: autograd refuses to write to it until its
+history was asked for."""
 
 from __future__ import annotations
 
@@ -149,7 +150,8 @@ PROGRAMS: tuple[Program, ...] = (
 
 
 def outcome(fn: Program, x: Tensor) -> Any:
-    """What it gives, and the gradients; or what it raises; what it leaves; and whether the view can be written to."""
+    """What it gives, and the gradients; or what it raises; what it leaves; and whether the view can
+    be written to."""
     w = torch.full((3, 3), 2.0, requires_grad=True)
     found: list[Any] = []
     with contextlib.suppress(RuntimeError):
@@ -297,7 +299,8 @@ def written_apart(view: Tensor, w: Tensor) -> Any:
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_the_handler_of_the_program_meets_what_autograd_refuses(backend: str) -> None:
-    """Of a view that was made without gradients and is written to apart from autograd: not before the graph runs."""
+    """Of a view that was made without gradients and is written to apart from autograd: not before
+    the graph runs."""
     compiled, w = (
         stator.compile(written_apart, backend=backend),
         torch.full((3, 3), 2.0, requires_grad=True),

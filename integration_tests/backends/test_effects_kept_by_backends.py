@@ -1,4 +1,5 @@
-"""Numbers that nobody uses are drawn; tensors without a fake of their kind stay outside; hooks hang on real nodes."""
+"""Numbers that nobody uses are drawn; tensors without a fake of their kind stay outside; hooks hang
+on real nodes."""
 
 from __future__ import annotations
 
@@ -95,9 +96,10 @@ def test_nested_tensor_is_no_input(backend: str) -> None:
     assert_same(padded, stator.compile(padded, backend=backend), lambda: (torch.ones(2, 3),))
 
 
-# -- hooks ------------------------------------------------------------------------------------------------------------
+# -- hooks -----------------------------------------------------------------------------------------
 def _hooked(x: Tensor, mode: Any) -> Any:
-    """Hooks for gradients of a module hang on the node that it makes, which is none of a compiled graph."""
+    """Hooks for gradients of a module hang on the node that it makes, which is none of a compiled
+    graph."""
     torch.manual_seed(0)
     model, seen = nn.Sequential(nn.Linear(2, 3), nn.Tanh()), []
     first: Any = model[0]

@@ -48,7 +48,8 @@ def described(graph: torch.fx.GraphModule) -> list[tuple[Any, ...]]:
 
 
 def inputs_of(graph: torch.fx.GraphModule, *args: Any) -> list[Any]:
-    """Values for the placeholders: `args` first, then tensors of the sizes that the graph was made with."""
+    """Values for the placeholders: `args` first, then tensors of the sizes that the graph was made
+    with."""
     examples = [node.meta["example_value"] for node in graph.graph.find_nodes(op="placeholder")]
     return [*args, *(torch.randn(tuple(example.shape)) for example in examples[len(args) :])]
 
@@ -83,9 +84,8 @@ def test_metadata_of_operators_and_their_bodies_survives_several_rounds(operator
     given = dict(zip("xy", inputs(operator), strict=True))
     first = graph = captured(bare(operator, "closure over tensor"), *given.values())
     assert all(source and line for _, _, source, line, _ in with_bodies(first))
-    args = [
-        given[node.name] for node in first.graph.find_nodes(op="placeholder")
-    ]  # in the order of their use
+    # in the order of their use
+    args = [given[node.name] for node in first.graph.find_nodes(op="placeholder")]
     for _ in range(3):
         graph = captured(graph, *args)
         assert with_bodies(graph) == with_bodies(first)

@@ -1,4 +1,5 @@
-"""What AOTAutograd does not take, memory shared in ways that it has no word for above all, runs as it is."""
+"""What AOTAutograd does not take, memory shared in ways that it has no word for above all, runs as
+it is."""
 
 from __future__ import annotations
 

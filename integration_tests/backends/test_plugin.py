@@ -1,4 +1,5 @@
-"""The outside package in ``plugin/`` works without a change to ours: found by name, or passed as an object."""
+"""The outside package in ``plugin/`` works without a change to ours: found by name, or passed as an
+object."""
 
 from __future__ import annotations
 

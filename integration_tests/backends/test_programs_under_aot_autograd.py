@@ -1,4 +1,5 @@
-"""What random programs gave otherwise under a backend that traces the graph again, functionalised."""
+"""What random programs gave otherwise under a backend that traces the graph again,
+functionalised."""
 
 from __future__ import annotations
 
@@ -278,7 +279,7 @@ def test_sparse_tensors(backend: str, fn: Callable[[Tensor], Any]) -> None:
     assert_same(fn, stator.compile(fn, backend=backend), lambda: (square(),), calls=2)
 
 
-# -- autograd is asked about values inside a graph --------------------------------------------------------------------
+# -- autograd is asked about values inside a graph -------------------------------------------------
 @found(lambda: (square(True),))
 def the_gradient_for_what_is_inside(x: Tensor) -> Any:
     y = x * 2

@@ -1,4 +1,5 @@
-"""Measure everything and write docs/reference/benchmarks.md; with names or ``--quick``, only print those workloads."""
+"""Measure everything and write docs/reference/benchmarks.md; with names or ``--quick``, only print
+those workloads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Costs of compiling and importing, as ratios to torch.compile and, where it helps, to plain Python.
+"""Costs of compiling and importing, as ratios to torch.compile and, where it helps, to plain
+Python.
 
 What a call costs afterwards is measured in ``real_models``.
 """
@@ -21,7 +22,8 @@ from integration_tests.support.counting import Counting
 
 @attrs.frozen
 class Row:
-    """One figure: stator's cost as a multiple of torch.compile's and of plain Python's, and what is aimed at."""
+    """One figure: stator's cost as a multiple of torch.compile's and of plain Python's, and what is
+    aimed at."""
 
     title: str
     to_torch: float | None
@@ -85,7 +87,8 @@ def _measured(script: str) -> float:
 
 
 def import_time() -> Row:
-    """Beside what the first ``torch.compile`` has to import; the least of five fresh processes each, taken in turn."""
+    """Beside what the first ``torch.compile`` has to import; the least of five fresh processes
+    each, taken in turn."""
     pairs = [
         (_measured(IMPORT.format(what=f"import {name}")) for name in ("stator", "torch._dynamo"))
         for _ in range(5)

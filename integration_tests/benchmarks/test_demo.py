@@ -1,4 +1,5 @@
-"""The demo compares fairly: every way of running the model starts from nothing, in its own process."""
+"""The demo compares fairly: every way of running the model starts from nothing, in its own
+process."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ def shallow(monkeypatch: pytest.MonkeyPatch) -> None:
 def started(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> list[tuple[list[str], dict[str, str]]]:
-    """Run all ways with processes that only write results; return the commands and environments of these."""
+    """Run all ways with processes that only write results; return the commands and environments of
+    these."""
     found = []
 
     def start(command: list[str], env: dict[str, str], check: bool) -> None:

@@ -1,7 +1,8 @@
-"""Functions with one break each, in every kind of place: ``cut`` is what breaks the graph, or does nothing.
+"""Functions with one break each, in every kind of place: ``cut`` is what breaks the graph, or does
+nothing.
 
-All compute on both sides of the break, so that unbroken they are one graph and broken exactly two. ``explode`` is a
-call that cannot be captured and raises.
+All compute on both sides of the break, so that unbroken they are one graph and broken exactly two.
+``explode`` is a call that cannot be captured and raises.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""More functions with one break each, whose generators are held by objects that only the frames can see."""
+"""More functions with one break each, whose generators are held by objects that only the frames can
+see."""
 
 from __future__ import annotations
 

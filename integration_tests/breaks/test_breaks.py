@@ -1,4 +1,5 @@
-"""A break costs one break, wherever it stands: the same answer as plain Python, and exactly one graph more."""
+"""A break costs one break, wherever it stands: the same answer as plain Python, and exactly one
+graph more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A break in a loop costs one entry for all of its rounds, whatever the loop goes through and remembers.
+"""A break in a loop costs one entry for all of its rounds, whatever the loop goes through and
+remembers.
 
 What is read of iterators in the middle and of sets of objects is guarded."""
 
@@ -62,9 +63,8 @@ def test_break_in_a_loop_costs_one_entry_for_its_rounds(name: str) -> None:
 
     compiled = stator.compile(fn, backend="eager")
     assert_same(fn, compiled, lambda: (X.clone(),))
-    assert compiled.report.entry_count <= 4, (
-        compiled.report
-    )  # before, a round, the end; numbers are constants at first
+    # before, a round, the end; numbers are constants at first
+    assert compiled.report.entry_count <= 4, compiled.report
     assert {reason.reason for reason in compiled.report.breaks} == {"graph-break"}
 
 
@@ -100,7 +100,7 @@ def test_parameters_of_a_module_cost_an_entry_each_and_serve_another_module() ->
     assert compiled.report.entry_count == count
 
 
-# -- sets of objects --------------------------------------------------------------------------------------------------
+# -- sets of objects -------------------------------------------------------------------------------
 class Thing:
     def __init__(self, n: int) -> None:
         self.n = n
@@ -215,7 +215,8 @@ def two_names_of_one(given: set[Any], thing: Thing, x: Tensor) -> Any:
     ],
 )
 def test_set_of_objects(fn: Callable[..., Any]) -> None:
-    """The order of a set of objects is that of their addresses, so both sides have the same ones."""
+    """The order of a set of objects is that of their addresses, so both sides have the same
+    ones."""
     compiled = stator.compile(fn, backend="eager", recompile_limit=64)
     for members, thing in (*SETS, *SETS):
         ours, theirs = members.copy(), members.copy()
@@ -252,7 +253,7 @@ def test_objects_in_a_new_set_are_told_apart() -> None:
     assert_same(fn, stator.compile(fn, backend="eager"), lambda: (*next(pairs), X.clone()), calls=4)
 
 
-# -- iterators in the middle ------------------------------------------------------------------------------------------
+# -- iterators in the middle -----------------------------------------------------------------------
 ITERATORS: dict[str, Callable[[], Iterator[Any]]] = {
     "a list": lambda: iter([1, 2.5, "c", None, PARTS[1]]),
     "a tuple": lambda: iter((1, 2.5, "c", None, PARTS[1])),
@@ -522,7 +523,8 @@ def _outcome(run: Callable[..., Any], *args: Any) -> Any:
 
 
 def test_list_that_grew_in_a_long_loop_keeps_all_its_items() -> None:
-    """It is too long to be looked through at the end: that is a break, with what was appended before it."""
+    """It is too long to be looked through at the end: that is a break, with what was appended
+    before it."""
 
     def fn(it: Iterator[int], expected: list[int], x: Tensor) -> Any:
         seen = []

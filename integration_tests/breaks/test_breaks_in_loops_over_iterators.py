@@ -1,4 +1,5 @@
-"""Loops over all kinds of iterators, with a break in them: they go on where they stood, and the function with them."""
+"""Loops over all kinds of iterators, with a break in them: they go on where they stood, and the
+function with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Breaks whose cause is gone after the first call: the next call traces again, and later calls have one graph."""
+"""Breaks whose cause is gone after the first call: the next call traces again, and later calls have
+one graph."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ X = torch.arange(3.0)
 
 
 def counted(fn: Callable[..., Any], calls: int) -> tuple[Any, list[int]]:
-    """Call the compiled function several times: its report, and the number of graphs after each call."""
+    """Call the compiled function several times: its report, and the number of graphs after each
+    call."""
     counting = Counting()
     compiled = stator.compile(fn, backend=counting)
     counts = []

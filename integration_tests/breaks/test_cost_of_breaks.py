@@ -1,4 +1,5 @@
-"""Crossing a graph break takes a bounded number of calls of ours: what it costs cannot creep back unnoticed."""
+"""Crossing a graph break takes a bounded number of calls of ours: what it costs cannot creep back
+unnoticed."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ import torch
 from torch import Tensor
 
 MOST = 14
-"""Python functions of ours that one break may call: guards, entry and graph of the continuation are four of them."""
+"""Python functions of ours that one break may call: guards, entry and graph of the continuation are
+four of them."""
 
 _LOOKED_AT = ("_local_ends.py", "_holding.py")
 """Questions of who holds an object, which are counted elsewhere."""

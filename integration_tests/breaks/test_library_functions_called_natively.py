@@ -1,4 +1,5 @@
-"""Library functions that break: called natively as a whole, unless something would be lost by it."""
+"""Library functions that break: called natively as a whole, unless something would be lost by
+it."""
 
 from __future__ import annotations
 
@@ -94,9 +95,8 @@ def test_a_library_function_costs_one_break(fn: Callable[..., Any]) -> None:
     for _ in range(3):
         compiled(torch.arange(4.0))
     assert counting.count == LIBRARY[fn]
-    assert {broke.where.filename for broke in compiled.report.breaks} != {
-        __file__
-    }  # the reason lies in the library
+    # the reason lies in the library
+    assert {broke.where.filename for broke in compiled.report.breaks} != {__file__}
 
 
 def test_logging_shows_the_line_of_the_program() -> None:
@@ -207,7 +207,7 @@ def test_fullgraph_names_the_place_in_the_library() -> None:
         fn(torch.ones(2))
 
 
-# -- functions of torch that only data ends ----------------------------------------------------------------------------
+# -- functions of torch that only data ends --------------------------------------------------------
 def truncated(x: Tensor) -> Tensor:
     torch.nn.init.trunc_normal_(x)
     return x * 2

@@ -1,7 +1,9 @@
-"""Breaks hold everywhere: programs and models give what plain Python gives, wherever they are broken.
+"""Breaks hold everywhere: programs and models give what plain Python gives, wherever they are
+broken.
 
-`PROGRAMS` and the functions of `broken.py` run as they are and under the stress modes; under a limit of one entry, what
-comes after the first call of each place runs natively, from the middle of the program on.
+`PROGRAMS` and the functions of `broken.py` run as they are and under the stress modes; under a
+limit of one entry, what comes after the first call of each place runs natively, from the middle of
+the program on.
 """
 
 from __future__ import annotations
@@ -54,7 +56,8 @@ def make_program_args() -> Call:
 
 
 def changing_args() -> Callable[[], Call]:
-    """Arguments that differ from call to call in what entries are guarded on: shapes, types, lengths, contents."""
+    """Arguments that differ from call to call in what entries are guarded on: shapes, types,
+    lengths, contents."""
     numbers: Iterator[int] = itertools.count()
 
     def make() -> Call:

@@ -1,5 +1,5 @@
-"""A value of each kind, made before a break and used after it under two names: it is the same object, and a break more
-is the most that it costs."""
+"""A value of each kind, made before a break and used after it under two names: it is the same
+object, and a break more is the most that it costs."""
 
 from __future__ import annotations
 

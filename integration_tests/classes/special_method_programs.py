@@ -1,6 +1,8 @@
-"""Programs about objects that write down what they are asked: `a`, `b` and `c` are such, of three values in a row.
+"""Programs about objects that write down what they are asked: `a`, `b` and `c` are such, of three
+values in a row.
 
-And about containers and numbers of classes that write down which methods of theirs C calls: `a` is one.
+And about containers and numbers of classes that write down which methods of theirs C calls: `a` is
+one.
 """
 
 from __future__ import annotations

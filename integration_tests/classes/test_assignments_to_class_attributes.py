@@ -1,4 +1,5 @@
-"""Attributes of existing classes that are set inside: look-ups see them at once, the class when the graph has run."""
+"""Attributes of existing classes that are set inside: look-ups see them at once, the class when the
+graph has run."""
 
 from __future__ import annotations
 

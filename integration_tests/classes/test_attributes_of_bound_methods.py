@@ -1,4 +1,5 @@
-"""Bound methods: what their class defines is theirs, all else is their function's (`method_getattro`)."""
+"""Bound methods: what their class defines is theirs, all else is their function's
+(`method_getattro`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Attributes that classes and metaclasses of the program compute are read when the program reads them, never by us."""
+"""Attributes that classes and metaclasses of the program compute are read when the program reads
+them, never by us."""
 
 from __future__ import annotations
 

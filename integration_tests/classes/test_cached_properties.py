@@ -1,4 +1,5 @@
-"""`functools.cached_property` where there is no dictionary to keep a value in, or none that can be written."""
+"""`functools.cached_property` where there is no dictionary to keep a value in, or none that can be
+written."""
 
 from __future__ import annotations
 

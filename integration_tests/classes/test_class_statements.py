@@ -1,4 +1,5 @@
-"""Classes made inside the region are those of plain Python: all that can be read of them, a fresh one on each call."""
+"""Classes made inside the region are those of plain Python: all that can be read of them, a fresh
+one on each call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Objects that describe data, made, copied and changed in the region: attrs classes, and classes that write `__dict__`.
+"""Objects that describe data, made, copied and changed in the region: attrs classes, and classes
+that write `__dict__`.
 
 pydantic makes its models in C; what its Python code does around that is what `Model` does here.
 """

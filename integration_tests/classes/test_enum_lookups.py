@@ -1,4 +1,5 @@
-"""Members of enums looked up by value, and combinations of flags, in a class that nobody has asked for them before."""
+"""Members of enums looked up by value, and combinations of flags, in a class that nobody has asked
+for them before."""
 
 from __future__ import annotations
 

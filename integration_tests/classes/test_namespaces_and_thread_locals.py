@@ -1,4 +1,5 @@
-"""Namespaces and thread-local objects in a region: made, changed, compared, returned and carried over a break."""
+"""Namespaces and thread-local objects in a region: made, changed, compared, returned and carried
+over a break."""
 
 from __future__ import annotations
 
@@ -134,7 +135,7 @@ def test_what_only_claims_to_be_a_namespace_is_none() -> None:
     assert stator.compile(f, backend="eager")(torch.ones(2), Claiming())[1:] == (False, True)
 
 
-# -- thread-local objects ---------------------------------------------------------------------------------------------
+# -- thread-local objects --------------------------------------------------------------------------
 class OfThread(threading.local):
     default = 2.0
 

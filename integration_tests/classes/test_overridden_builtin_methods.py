@@ -1,8 +1,9 @@
-"""Classes of builtin containers, texts and numbers that answer in Python: asked where C asks, and not elsewhere.
+"""Classes of builtin containers, texts and numbers that answer in Python: asked where C asks, and
+not elsewhere.
 
-For each builtin class and each method of it there is a class that overrides the method, notes that it was asked, and
-answers something else. One function uses it in all the ways that follow: what it gives, and how often it asks, is what
-plain Python does.
+For each builtin class and each method of it there is a class that overrides the method, notes that
+it was asked, and answers something else. One function uses it in all the ways that follow: what it
+gives, and how often it asks, is what plain Python does.
 """
 
 from __future__ import annotations

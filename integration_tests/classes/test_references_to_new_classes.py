@@ -1,4 +1,5 @@
-"""What is made of a class that the region makes refers to that very class: aliases, unions, members, objects of it."""
+"""What is made of a class that the region makes refers to that very class: aliases, unions,
+members, objects of it."""
 
 # mypy: ignore-errors
 

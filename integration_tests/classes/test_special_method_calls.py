@@ -1,4 +1,5 @@
-"""What C asks of objects, and of containers and numbers with methods of their own, it asks here: the same, in order."""
+"""What C asks of objects, and of containers and numbers with methods of their own, it asks here:
+the same, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Special methods that a class gets from descriptors: CPython passes over some errors of asking them."""
+"""Special methods that a class gets from descriptors: CPython passes over some errors of asking
+them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Views of dicts beside views and sets: pairs are looked for without being hashed, and classes are asked as C does."""
+"""Views of dicts beside views and sets: pairs are looked for without being hashed, and classes are
+asked as C does."""
 
 from __future__ import annotations
 
@@ -103,9 +104,8 @@ def made(x: Tensor, run: Any, first: Any, second: Any) -> Any:
 @pytest.mark.parametrize("inside", [True, False])
 def test_views_are_as_in_c(first: str, run: Any, inside: bool) -> None:
     fn = made if inside else run
-    for second, make in itertools.islice(
-        MAKERS.items(), list(MAKERS).index(first), None
-    ):  # both ways round at once
+    # both ways round at once
+    for second, make in itertools.islice(MAKERS.items(), list(MAKERS).index(first), None):
         if run is combined and "nan" in first + second:
             continue  # its place in a set is that of its address
         compiled = stator.compile(fn, backend="eager", recompile_limit=256)

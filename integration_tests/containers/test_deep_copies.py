@@ -1,7 +1,8 @@
-"""`copy.deepcopy` and `dataclasses.asdict` over objects that hold tensors: values, memory, memo and compilations.
+"""`copy.deepcopy` and `dataclasses.asdict` over objects that hold tensors: values, memory, memo and
+compilations.
 
-Each program runs plainly and compiled, three calls each on copies of the same arguments, and everything that it
-leaves behind is compared, memory that tensors share included.
+Each program runs plainly and compiled, three calls each on copies of the same arguments, and
+everything that it leaves behind is compared, memory that tensors share included.
 """
 
 # mypy: ignore-errors

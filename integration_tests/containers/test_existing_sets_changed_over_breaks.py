@@ -1,4 +1,5 @@
-"""A set that was there before the entry, is changed in it, and gone through over breaks: the iterator is made late."""
+"""A set that was there before the entry, is changed in it, and gone through over breaks: the
+iterator is made late."""
 
 from __future__ import annotations
 

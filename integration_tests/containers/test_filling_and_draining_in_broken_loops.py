@@ -1,4 +1,5 @@
-"""Containers that a loop with a break in it fills or works off: the same answer, and no entry for each round."""
+"""Containers that a loop with a break in it fills or works off: the same answer, and no entry for
+each round."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Subclasses of builtin values that hash in their own way, by asking their base; strings of a class as names."""
+"""Subclasses of builtin values that hash in their own way, by asking their base; strings of a class
+as names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`id(thing)` as a key, alone or in a tuple, where numbers from before are keys too: they may be the same number."""
+"""`id(thing)` as a key, alone or in a tuple, where numbers from before are keys too: they may be
+the same number."""
 
 # mypy: ignore-errors
 

@@ -1,4 +1,5 @@
-"""Look-ups in existing sets of composed values: tuples, sizes, ranges, frozen dataclasses and the like."""
+"""Look-ups in existing sets of composed values: tuples, sizes, ranges, frozen dataclasses and the
+like."""
 
 from __future__ import annotations
 

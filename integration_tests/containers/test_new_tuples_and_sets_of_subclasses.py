@@ -1,4 +1,5 @@
-"""Tuples and sets of classes made in the region: structs of C, and subclasses with a `__new__` or `__init__`."""
+"""Tuples and sets of classes made in the region: structs of C, and subclasses with a `__new__` or
+`__init__`."""
 
 from __future__ import annotations
 

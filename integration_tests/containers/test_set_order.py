@@ -1,4 +1,5 @@
-"""The order of a set follows from its hashes and its history: sets that tracing rebuilds have that of plain Python.
+"""The order of a set follows from its hashes and its history: sets that tracing rebuilds have that
+of plain Python.
 
 The numbers are such that most of them meet in one place of a small table.
 """

@@ -1,4 +1,5 @@
-"""Which comparisons a sort makes, and what one that raises leaves of the list (Objects/listobject.c)."""
+"""Which comparisons a sort makes, and what one that raises leaves of the list
+(Objects/listobject.c)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Keys whose `__hash__` or `__eq__` reads what changes while the region runs: what an entry fills asks them again."""
+"""Keys whose `__hash__` or `__eq__` reads what changes while the region runs: what an entry fills
+asks them again."""
 
 # mypy: ignore-errors
 
@@ -281,7 +282,8 @@ class Slotted(Numbered):
 
 
 def half_made(cls):
-    """As where a break is in the middle of `__init__`: the object is there, and the region writes what is hashed."""
+    """As where a break is in the middle of `__init__`: the object is there, and the region writes
+    what is hashed."""
     made = cls.__new__(cls)
     stator.graph_break()
     made.number = 3

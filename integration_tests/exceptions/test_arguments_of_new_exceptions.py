@@ -1,4 +1,5 @@
-"""What new exceptions keep of what they are made with, in `__new__` or in `__init__`: caught, given back and raised."""
+"""What new exceptions keep of what they are made with, in `__new__` or in `__init__`: caught, given
+back and raised."""
 
 from __future__ import annotations
 

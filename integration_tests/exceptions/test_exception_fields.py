@@ -1,4 +1,5 @@
-"""What Python keeps on an exception (traceback, context, cause) is set as C sets it: no class is asked."""
+"""What Python keeps on an exception (traceback, context, cause) is set as C sets it: no class is
+asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Exceptions that the program keeps as values: stored, returned, chained, raised again; with their tracebacks."""
+"""Exceptions that the program keeps as values: stored, returned, chained, raised again; with their
+tracebacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What an AttributeError says of its object and the name: that depends on who asked, and on whom."""
+"""What an AttributeError says of its object and the name: that depends on who asked, and on
+whom."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What `raise`, `raise … from` and `throw` make of classes that give no exception, and of what is none."""
+"""What `raise`, `raise … from` and `throw` make of classes that give no exception, and of what is
+none."""
 
 from __future__ import annotations
 

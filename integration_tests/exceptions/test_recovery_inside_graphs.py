@@ -1,6 +1,8 @@
-"""An exception that passes through a graph arrives once, as the same object, and nothing runs twice.
+"""An exception that passes through a graph arrives once, as the same object, and nothing runs
+twice.
 
-The matrix: who raises it, where the program is, which backend compiled, on the first call or a later one.
+The matrix: who raises it, where the program is, which backend compiled, on the first call or a
+later one.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ class Fault(Exception):
 
 
 class World:
-    """What an exception may have left behind: runs of the raiser, effects of the program, a tensor that was written."""
+    """What an exception may have left behind: runs of the raiser, effects of the program, a tensor
+    that was written."""
 
     def __init__(self, raises_at: int) -> None:
         self.fault = Fault("at fault")
@@ -239,7 +242,8 @@ def test_hook_that_runs_out_of_memory_is_called_as_often_as_in_eager() -> None:
 
 
 def test_values_that_a_handler_reads_outlive_their_last_use_in_the_graph() -> None:
-    """Random numbers, and tensors that are written to later, cannot be computed again for the handler."""
+    """Random numbers, and tensors that are written to later, cannot be computed again for the
+    handler."""
 
     def fn(x: Tensor, index: Tensor, log: list[Any]) -> Any:
         drawn = torch.rand(3)

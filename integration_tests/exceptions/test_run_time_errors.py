@@ -1,4 +1,5 @@
-"""An operator that raises while the compiled graph runs raises what, and where, plain Python raises it."""
+"""An operator that raises while the compiled graph runs raises what, and where, plain Python raises
+it."""
 
 from __future__ import annotations
 
@@ -369,7 +370,8 @@ def make_args(last: int) -> Callable[[], Call]:
 @pytest.mark.parametrize("mode", ["as it is", "operations"])
 @pytest.mark.parametrize("title", RAISES)
 def test_error_of_an_operator_is_that_of_plain_python(title: str, mode: str) -> None:
-    """First calls that raise, calls of an entry that ran well before, and calls that run well again."""
+    """First calls that raise, calls of an entry that ran well before, and calls that run well
+    again."""
     options = {"break_everywhere": mode} if mode != "as it is" else {}
     compiled = stator.compile(RAISES[title], backend="eager", options=options)
     for last in (9, 2, 9, 2):
@@ -473,9 +475,8 @@ def test_integers_that_no_kernel_draws_raise_where_the_program_catches_it(
     draw: str, dtype: torch.dtype
 ) -> None:
     def fn(x: Tensor, view: Tensor, y: Tensor) -> Any:
-        view[0].copy_(
-            (x.new_ones(3, 2) @ y)[0]
-        )  # it has a history from here on that nothing takes back
+        # it has a history from here on that nothing takes back
+        view[0].copy_((x.new_ones(3, 2) @ y)[0])
         given = (x.sum() + view > 0).to(dtype)
         try:
             drawn = (

@@ -1,4 +1,5 @@
-"""What operators warn of is said as plain Python says it: as often, with the user's lines, and never twice."""
+"""What operators warn of is said as plain Python says it: as often, with the user's lines, and
+never twice."""
 
 from __future__ import annotations
 
@@ -287,7 +288,8 @@ def _tells_once() -> None:
     "fn", [a_number_of_numpy, an_array, what_has_gradients, a_group], ids=lambda fn: fn.__name__
 )
 def test_what_was_shown_once_is_not_shown_again(fn: Any) -> None:
-    """Whatever stator makes of the warnings of its own work, also when it compiles again and each time it runs."""
+    """Whatever stator makes of the warnings of its own work, also when it compiles again and each
+    time it runs."""
     compiled = stator.compile(fn, backend="eager")
     globals().pop("__warningregistry__", None)
     with warnings.catch_warnings(record=True) as shown:

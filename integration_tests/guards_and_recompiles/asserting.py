@@ -1,4 +1,5 @@
-"""Programs with assertions. Not in a test module: there pytest would rewrite the `assert` statements."""
+"""Programs with assertions. Not in a test module: there pytest would rewrite the `assert`
+statements."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Call patterns with the number of entries that they compile: a row is `name: (setup, body, calls, entries)`.
+"""Call patterns with the number of entries that they compile: a row is
+`name: (setup, body, calls, entries)`.
 
-`calls` are expressions that call `f`, in order; between two of them a statement may stand after a `;`. The setup makes
-globals over those of `facts.PRELUDE`.
+`calls` are expressions that call `f`, in order; between two of them a statement may stand after a
+`;`. The setup makes globals over those of `facts.PRELUDE`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Programs with series of calls whose arguments are alike: of the same types, with other sizes, numbers and objects.
+"""Programs with series of calls whose arguments are alike: of the same types, with other sizes,
+numbers and objects.
 
 `T x, i k: x * k` is a program of a tensor and an int. Each call of its series gets a tensor with
 another number of rows and another int, drawn with the text as the seed. Programs that keep a state

@@ -1,8 +1,9 @@
-"""Reads of what no argument holds: clocks, streams, the process and its settings. A row for each, with its policy.
+"""Reads of what no argument holds: clocks, streams, the process and its settings. A row for each,
+with its policy.
 
-*guard*: read while tracing; what the program does with it is relied on, and compared by every call before its entry
-runs. *re-read*: the entry, or its graph, reads it each time. *break*: it runs natively, where it stands. What is in no
-table of handlers is of the last kind.
+*guard*: read while tracing; what the program does with it is relied on, and compared by every call
+before its entry runs. *re-read*: the entry, or its graph, reads it each time. *break*: it runs
+natively, where it stands. What is in no table of handlers is of the last kind.
 """
 
 from __future__ import annotations
@@ -93,9 +94,8 @@ def _deterministic() -> Callable[[], object]:
 
 
 def _benchmark() -> Callable[[], object]:
-    flags = torch.backends.cudnn.flags(
-        benchmark=True
-    )  # set in no other way once torch's kit of tests is imported
+    # set in no other way once torch's kit of tests is imported
+    flags = torch.backends.cudnn.flags(benchmark=True)
     flags.__enter__()
     return lambda: flags.__exit__(None, None, None)
 

@@ -1,7 +1,7 @@
 """How many graphs a sequence of sizes costs: stator beside torch.compile, measured in one run.
 
-``python -m integration_tests.guards_and_recompiles.shape_sequences`` rewrites ``docs/reference/compile-counts.md``,
-which a test reads.
+``python -m integration_tests.guards_and_recompiles.shape_sequences`` rewrites
+``docs/reference/compile-counts.md``, which a test reads.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""What is one thing in one call is two in another: arguments that are also globals, one object under two names, tensors
-that share memory, wholly, in part or not at all. Compiled once, called with each arrangement after each other one.
+"""What is one thing in one call is two in another: arguments that are also globals, one object
+under two names, tensors that share memory, wholly, in part or not at all. Compiled once, called
+with each arrangement after each other one.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ def an_error_after_a_write(a: Tensor, b: Tensor) -> Any:
 
 
 def each_after_each(kinds: Any) -> list[Any]:
-    """A walk in which every pair stands side by side often enough to matter: forwards, backwards, every other."""
+    """A walk in which every pair stands side by side often enough to matter: forwards, backwards,
+    every other."""
     names = list(kinds)
     return [*names, *names[::-2], *names[::-1]]
 
@@ -113,8 +115,8 @@ def test_tensors_share_memory_in_some_calls(title: str, options: dict[str, Any])
     "title", [title for title in WRITERS if title != "an operator writes to what it is given"]
 )
 def test_tensors_share_memory_where_the_backend_has_no_writes(title: str) -> None:
-    """It refuses some arrangements, at first or when the graph runs, and the program itself runs then; of an operator
-    that may not write to what it reads it does not say so."""
+    """It refuses some arrangements, at first or when the graph runs, and the program itself runs
+    then; of an operator that may not write to what it reads it does not say so."""
     check(title, "aot_eager", ARRANGEMENTS, options={"fallback": True})
 
 
@@ -131,7 +133,7 @@ def check(title: str, backend: str, arrangements: Any, options: dict[str, Any]) 
     )
 
 
-# -- objects and containers -------------------------------------------------------------------------------------------
+# -- objects and containers ------------------------------------------------------------------------
 class Thing:
     def __init__(self) -> None:
         self.value, self.items = 1, [1]

@@ -1,4 +1,5 @@
-"""An argument that is, in one call, an object that the entry knows by itself: the namespace, or a mark of ours."""
+"""An argument that is, in one call, an object that the entry knows by itself: the namespace, or a
+mark of ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How often call patterns compile, exactly: no entry is made for what does not matter, and none is missed."""
+"""How often call patterns compile, exactly: no entry is made for what does not matter, and none is
+missed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How often series of calls with similar arguments are compiled: never more often than under torch.compile.
+"""How often series of calls with similar arguments are compiled: never more often than under
+torch.compile.
 
 `TORCH_COMPILE` says, for each program and call, how many graphs torch.compile has made by then.
 """

@@ -1,4 +1,5 @@
-"""What an entry stands on holds when it is there, or it is not run; and what holds is found again by the next call."""
+"""What an entry stands on holds when it is there, or it is not run; and what holds is found again
+by the next call."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Numbers that change between calls are inputs from their second value on, wherever they are read.
 
-Where control flow depends on one, the condition is a guard; where a text or a constant does, its value.
+Where control flow depends on one, the condition is a guard; where a text or a constant does, its
+value.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ X = torch.linspace(-1, 1, 3)
 
 
 def graphs(fn: Function, values: list[Any], backend: Any = None, **options: Any) -> list[int]:
-    """Compare calls with these numbers with plain Python; return the number of graphs after each."""
+    """Compare calls with these numbers with plain Python; return the number of graphs after
+    each."""
     counting = Counting()
     compiled = stator.compile(fn, backend=backend or counting, **options)
     found = []

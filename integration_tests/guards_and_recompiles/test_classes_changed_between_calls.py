@@ -1,5 +1,5 @@
-"""Found by random programs whose world changes between the calls: what a trace has read is relied on, also what it did
-not find, and what a class may get later."""
+"""Found by random programs whose world changes between the calls: what a trace has read is relied
+on, also what it did not find, and what a class may get later."""
 
 from __future__ import annotations
 

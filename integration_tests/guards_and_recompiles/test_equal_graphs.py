@@ -1,7 +1,7 @@
 """Entries of one region whose graphs are equal run the same compiled code.
 
-They differ in guards and side effects: a table that the first call fills, the second reads. A graph is another one
-when an operator, a constant, the metadata of an input or a mode differs.
+They differ in guards and side effects: a table that the first call fills, the second reads. A graph
+is another one when an operator, a constant, the metadata of an input or a mode differs.
 """
 
 # mypy: ignore-errors

@@ -1,4 +1,5 @@
-"""What no argument holds is guarded, read anew by every call, or a break: a row of `impure_reads` each."""
+"""What no argument holds is guarded, read anew by every call, or a break: a row of `impure_reads`
+each."""
 
 from __future__ import annotations
 

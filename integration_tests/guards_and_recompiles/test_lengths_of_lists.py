@@ -1,4 +1,5 @@
-"""`len` of a list that grows or shrinks between calls: a number like others, symbolic once it has changed."""
+"""`len` of a list that grows or shrinks between calls: a number like others, symbolic once it has
+changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Arguments, globals, cells, defaults, attributes, items: one object in one call, and several in the next."""
+"""Arguments, globals, cells, defaults, attributes, items: one object in one call, and several in
+the next."""
 
 from __future__ import annotations
 
@@ -178,9 +179,8 @@ def kept(body: str, make: Callable[[int], Any], compiled: bool) -> list[Any]:
 @pytest.mark.parametrize("kind", KEYS)
 def test_keys(kind: str) -> None:
     for body in KEYED:
-        if (kind == "tensor" and "==" in body) or (
-            kind == "tensor" and "index" in body
-        ):  # no truth value
+        # no truth value
+        if (kind == "tensor" and "==" in body) or (kind == "tensor" and "index" in body):
             continue
         assert kept(body, KEYS[kind], compiled=True) == kept(body, KEYS[kind], compiled=False), body
 

@@ -1,4 +1,5 @@
-"""What stator says of the guard that failed runs no code of the program and bears what other threads do meanwhile."""
+"""What stator says of the guard that failed runs no code of the program and bears what other
+threads do meanwhile."""
 
 from __future__ import annotations
 

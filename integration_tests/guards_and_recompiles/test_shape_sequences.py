@@ -1,4 +1,5 @@
-"""The exact number of graphs for each sequence of sizes, and that it is nowhere higher than torch.compile's."""
+"""The exact number of graphs for each sequence of sizes, and that it is nowhere higher than
+torch.compile's."""
 
 from __future__ import annotations
 

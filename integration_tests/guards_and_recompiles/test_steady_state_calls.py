@@ -1,8 +1,10 @@
-"""A steady-state call evaluates guards, runs the graph and applies effects: what is decided once is not decided again.
+"""A steady-state call evaluates guards, runs the graph and applies effects: what is decided once is
+not decided again.
 
-From the fourth call on the frames of stator are followed instruction by instruction: they make no function or class,
-assemble no code, and do not call the collector, which is the way to what an object refers to. The backend keeps the
-outputs of the first call, so that nothing but stator's own part of a call runs.
+From the fourth call on the frames of stator are followed instruction by instruction: they make no
+function or class, assemble no code, and do not call the collector, which is the way to what an
+object refers to. The backend keeps the outputs of the first call, so that nothing but stator's own
+part of a call runs.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ MAKING = {dis.opmap[name] for name in ("MAKE_FUNCTION", "LOAD_BUILD_CLASS")}
 BUILDING = ("exec", "compile", "__build_class__")
 """Builtins that make code."""
 SINGLE_STEPS = ("exhausts_unobserved",)
-"""Functions that take one step through the collector: there is no other way from an iterator to its dict."""
+"""Functions that take one step through the collector: there is no other way from an iterator to its
+dict."""
 
 
 class Work:
@@ -85,7 +88,8 @@ def is_own(filename: str) -> bool:
 
 
 def is_comprehension(frame: FrameType) -> bool:
-    """Return whether the function that is being made is a comprehension or a generator expression."""
+    """Return whether the function that is being made is a comprehension or a generator
+    expression."""
     position = frame.f_lasti // 2
     unit = next(
         i
@@ -128,7 +132,7 @@ def work_of(fn: Callable[..., Any], *args: Any) -> set[str]:
     return work.found
 
 
-# -- programs ---------------------------------------------------------------------------------------------------------
+# -- programs --------------------------------------------------------------------------------------
 def batch_norm() -> tuple[Any, ...]:
     """A training step of a network with batch norms, its loss in the region."""
     layers = [nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.ReLU()) for _ in range(10)]
@@ -249,7 +253,8 @@ def cross_attending() -> tuple[Any, ...]:
 
 
 class Timed(nn.Module):
-    """A block that breaks between its layers, while the frames of its callers hold modules, lists and dicts."""
+    """A block that breaks between its layers, while the frames of its callers hold modules, lists
+    and dicts."""
 
     def __init__(self) -> None:
         super().__init__()

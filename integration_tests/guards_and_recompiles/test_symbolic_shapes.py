@@ -1,4 +1,5 @@
-"""Sizes and numbers that change between calls, and those that data decides: plain Python is the oracle throughout."""
+"""Sizes and numbers that change between calls, and those that data decides: plain Python is the
+oracle throughout."""
 
 from __future__ import annotations
 
@@ -32,8 +33,9 @@ def vectors(*sizes: int) -> list[tuple[Any, ...]]:
 def counts(
     fn: Function, calls: list[tuple[Any, ...]], relies: bool = False, **options: Any
 ) -> list[int]:
-    """Compare every call with plain Python; how many graphs there were after each. A graph that ``relies`` on what data
-    was when it was traced checks that, and raises where it is no longer so."""
+    """Compare every call with plain Python; how many graphs there were after each. A graph that
+    ``relies`` on what data was when it was traced checks that, and raises where it is no longer
+    so."""
     backend, seen = Counting(), []
     compiled = stator.compile(fn, backend=backend, **options)
     arguments = itertools.chain(calls)
@@ -43,8 +45,9 @@ def counts(
     return seen
 
 
-# -- every operator of a number ---------------------------------------------------------------------------------------
-# `n` is a size, `f` half of it, `b` whether it is above 4. What stays symbolic compiles twice for 4, 5 and 6.
+# -- every operator of a number --------------------------------------------------------------------
+# `n` is a size, `f` half of it, `b` whether it is above 4. What stays symbolic compiles twice for
+# 4, 5 and 6.
 STAYS = """
 n+1 | n-1 | n*3 | n/2 | n//2 | n%3 | n**2 | 2**n | (-2)**n | n**-1 | -n | +n | ~n | abs(-n) | 7-n | 7//n | 7%n | -7//n
 n<<1 | n>>1 | 1<<n | n&3 | n|1 | n^7 | n^-8 | n<<n | (-n)>>1 | n&-2 | divmod(n,3) | divmod(17,n) | pow(n,2) | n%-3
@@ -168,7 +171,7 @@ def test_integers_of_any_size() -> None:
     assert counts(lambda x, n: (x + 1, n * 4, n + 1, n - 2**64), calls, fullgraph=True)[-1] == 1
 
 
-# -- what data decides ------------------------------------------------------------------------------------------------
+# -- what data decides -----------------------------------------------------------------------------
 def ints(*values: Any) -> tuple[torch.Tensor]:
     return (torch.tensor(values if len(values) > 1 else values[0]),)
 
@@ -284,7 +287,7 @@ def test_branch_on_data_is_refused_under_fullgraph_with_its_line() -> None:
     assert refused.value.where.line == f.__code__.co_firstlineno + 1
 
 
-# -- what has to hold at run time -------------------------------------------------------------------------------------
+# -- what has to hold at run time ------------------------------------------------------------------
 WHOLE = [
     asserting.asserts,
     asserting.asserts_several,
@@ -375,7 +378,7 @@ def test_what_was_learned_before_a_break_that_undid_it_is_not_guarded(name: str)
     assert counts(IN_VAIN[name], vectors(5, 6, 7, 5, 9)) == [1, 2, 2, 2, 2]
 
 
-# -- numbers as arguments ---------------------------------------------------------------------------------------------
+# -- numbers as arguments --------------------------------------------------------------------------
 FLOATS: dict[str, Function] = {
     "product": lambda x, f: (x * f, f, -f, f * 2, f == 2.5),
     "text": lambda x, f: (x * f, f"{f}", f"{f + 0.1 + 0.2}"),
@@ -433,7 +436,7 @@ def test_changed_int_of_an_object_and_of_a_module_is_symbolic() -> None:
     assert backend.count == 2
 
 
-# -- strides, offsets, marks ------------------------------------------------------------------------------------------
+# -- strides, offsets, marks -----------------------------------------------------------------------
 def test_changed_stride_is_symbolic() -> None:
     calls = [(numbered(64).as_strided((4, 4), (n, 1)),) for n in (4, 5, 6, 7)]
     assert (

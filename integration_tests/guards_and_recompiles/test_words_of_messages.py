@@ -1,4 +1,5 @@
-"""Messages about recompilations name what the program wrote, and no function or parameter of ours."""
+"""Messages about recompilations name what the program wrote, and no function or parameter of
+ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Programs that make an iterator, and go on with it after a break, give it away, or fail; and classes to go through."""
+"""Programs that make an iterator, and go on with it after a break, give it away, or fail; and
+classes to go through."""
 
 from __future__ import annotations
 

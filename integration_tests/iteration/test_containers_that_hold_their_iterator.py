@@ -1,4 +1,5 @@
-"""A new container that holds an iterator over itself, which has been moved on: both are rebuilt, each for the other."""
+"""A new container that holds an iterator over itself, which has been moved on: both are rebuilt,
+each for the other."""
 
 from __future__ import annotations
 

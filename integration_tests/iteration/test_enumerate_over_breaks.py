@@ -1,4 +1,5 @@
-"""`enumerate` over other iterators, half consumed at a break: it goes on where it stood, and the function with it."""
+"""`enumerate` over other iterators, half consumed at a break: it goes on where it stood, and the
+function with it."""
 
 from __future__ import annotations
 

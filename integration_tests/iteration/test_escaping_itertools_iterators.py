@@ -1,4 +1,5 @@
-"""Iterators of itertools that the region started: given away, each goes on where it stood and is of its class."""
+"""Iterators of itertools that the region started: given away, each goes on where it stood and is of
+its class."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ def started(make: Made, steps: int) -> Callable[[Tensor, list[Any]], Any]:
 
 
 def gone_on(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """What the iterator that `fn` gives is, and what comes of it; the caller's list has grown meanwhile."""
+    """What the iterator that `fn` gives is, and what comes of it; the caller's list has grown
+    meanwhile."""
 
     def run(x: Tensor, items: list[Any]) -> Any:
         x, iterator, given = fn(x, items)
@@ -186,7 +188,8 @@ OVER: dict[str, Made] = {
 def test_a_break_while_it_steps_leaves_the_rest_captured(
     outer: str, inner: str, breaks_before: bool
 ) -> None:
-    """What it goes through was made before the break: it is a real iterator, which no graph can step."""
+    """What it goes through was made before the break: it is a real iterator, which no graph can
+    step."""
 
     def f(x: Tensor, items: list[Any]) -> Any:
         below = FOREIGN[inner](items)

@@ -1,5 +1,5 @@
-"""Iterators of itertools that have been started and leave the region: real ones that stand where those stood, and
-share what those shared."""
+"""Iterators of itertools that have been started and leave the region: real ones that stand where
+those stood, and share what those shared."""
 
 from __future__ import annotations
 

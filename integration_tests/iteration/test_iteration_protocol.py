@@ -1,4 +1,5 @@
-"""What is gone through is asked for what C asks for, as often; what cannot be, is refused in C's words."""
+"""What is gone through is asked for what C asks for, as often; what cannot be, is refused in C's
+words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Iterators over breaks: everybody is asked for as much as in plain Python, and as often; classes log it."""
+"""Iterators over breaks: everybody is asked for as much as in plain Python, and as often; classes
+log it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`reversed` of objects with `__len__` and `__getitem__`, real outside of the region: asked once, and in place."""
+"""`reversed` of objects with `__len__` and `__getitem__`, real outside of the region: asked once,
+and in place."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Statements of everyday Python, one a line, over classes that answer in unusual ways: what each gives or raises.
+"""Statements of everyday Python, one a line, over classes that answer in unusual ways: what each
+gives or raises.
 
-`EXPRESSIONS` are returned; in `STATEMENTS` a backslash and an n end a line. Each is the body of a function.
+`EXPRESSIONS` are returned; in `STATEMENTS` a backslash and an n end a line. Each is the body of a
+function.
 """
 
 # ruff: noqa: E501

@@ -1,7 +1,9 @@
-"""`functools.lru_cache` over sizes that change: what a cache holds is read like any other object, never assumed.
+"""`functools.lru_cache` over sizes that change: what a cache holds is read like any other object,
+never assumed.
 
-Each program runs with the sizes of CALLS in turn, plainly and compiled, each on a cache of its own; the cache's counts,
-its contents, the identity of results and what the body noticed are compared after each call.
+Each program runs with the sizes of CALLS in turn, plainly and compiled, each on a cache of its own;
+the cache's counts, its contents, the identity of results and what the body noticed are compared
+after each call.
 """
 
 from __future__ import annotations
@@ -103,7 +105,8 @@ CACHES = {"unbounded": None, "roomy": 128, "small": 2, "of one": 1, "typed": 64}
 
 
 def between(at: int, cached: Any, base: int) -> None:
-    """What else happens to a cache: it is emptied, asked by others, its function's surroundings change."""
+    """What else happens to a cache: it is emptied, asked by others, its function's surroundings
+    change."""
     if at == 3:
         cached.cache_clear()
     if at in (4, 6):
@@ -305,7 +308,8 @@ def times(x: Tensor, n: int) -> Any:
 def test_a_cold_cache_behind_random_numbers_and_writes(
     fn: Body, inside: Body, entries: int | None
 ) -> None:
-    """What computes from sizes alone is called ahead; what draws, or sees a tensor, has its turn."""
+    """What computes from sizes alone is called ahead; what draws, or sees a tensor, has its
+    turn."""
     caches = [functools.lru_cache(inside) for _ in range(2)]
     compiled = stator.compile(fn, backend="eager")
     for rows in (4, 4, 5, 6, 7, 8, 7, 9):
@@ -388,7 +392,8 @@ def test_a_call_within_that_raises_does_so_in_its_place() -> None:
 
 
 def past_the_limit(inner: Any, outer: Any) -> tuple[Body, list[int], int]:
-    """The guard makes the call; what it gives is another number, and no further version may be made."""
+    """The guard makes the call; what it gives is another number, and no further version may be
+    made."""
     return lambda x, n: x * outer(n), [1, 2, 3, 4, 2, 5], 2
 
 
@@ -453,7 +458,8 @@ def after_two_calls(inner: Any, outer: Any) -> tuple[Body, list[int], int]:
 def test_what_a_guard_calls_comes_after_the_calls_of_before(
     program: Any, sizes: tuple[int | None, int | None]
 ) -> None:
-    """Of one graph nothing is a reason to break, so a guard may call what has other results thrown out."""
+    """Of one graph nothing is a reason to break, so a guard may call what has other results thrown
+    out."""
     log: list[int] = []
 
     @functools.lru_cache(maxsize=sizes[0])
@@ -489,7 +495,8 @@ def test_what_a_guard_calls_comes_after_the_calls_of_before(
 @pytest.mark.parametrize("bound", [None, 1, 2, 16])
 @pytest.mark.parametrize("constant", [True, False])
 def test_results_that_were_thrown_out_and_made_again(bound: int | None, constant: bool) -> None:
-    """An equal result is another object: the cache may have been emptied, or its record used again."""
+    """An equal result is another object: the cache may have been emptied, or its record used
+    again."""
 
     @functools.lru_cache(maxsize=bound)
     def cached(n: Any) -> list[Any]:

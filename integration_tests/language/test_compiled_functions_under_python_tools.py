@@ -1,4 +1,5 @@
-"""What Python's own tools see of a compiled function: pickle, inspect, debuggers, profilers, mocks, reload.
+"""What Python's own tools see of a compiled function: pickle, inspect, debuggers, profilers, mocks,
+reload.
 
 Each does to the compiled function what it does to the plain one.
 """
@@ -84,7 +85,7 @@ def compiled(fn: Callable[..., Any]) -> Any:
     return stator.compile(fn, backend="eager")
 
 
-# -- what it says of itself -------------------------------------------------------------------------------------------
+# -- what it says of itself ------------------------------------------------------------------------
 FACETS: dict[str, Callable[[Any], Any]] = {
     "signature": inspect.signature,
     "type hints": typing.get_type_hints,
@@ -126,7 +127,7 @@ def test_documentation_is_run_by_doctest() -> None:
     assert runner.summarize(verbose=False) == (0, 1)
 
 
-# -- copies -----------------------------------------------------------------------------------------------------------
+# -- copies ----------------------------------------------------------------------------------------
 PICKLED: Any = stator.compile(doubled, backend="eager")
 
 
@@ -152,7 +153,7 @@ def test_bound_method_of_a_copy_is_compiled(monkeypatch: pytest.MonkeyPatch) -> 
     assert Shop.__dict__["method"].report.entry_count >= 1
 
 
-# -- methods of every kind --------------------------------------------------------------------------------------------
+# -- methods of every kind -------------------------------------------------------------------------
 def test_methods_of_every_kind() -> None:
     class Compiled(Shop):
         rate = 5
@@ -176,7 +177,7 @@ def test_methods_of_every_kind() -> None:
     assert torch.equal(compiled(plain.method)(X), plain.method(X))
 
 
-# -- changes between calls --------------------------------------------------------------------------------------------
+# -- changes between calls -------------------------------------------------------------------------
 def reads_all(x: Tensor, shop: Shop) -> Tensor:
     return shop.method(inner(x)) * SCALE + Shop.of_class(x)
 
@@ -261,16 +262,15 @@ def test_reload_between_calls_is_seen(reloaded: Callable[[str], ModuleType]) -> 
     assert torch.equal(fn(X), X * 6 + X + 5)
 
 
-# -- those who watch --------------------------------------------------------------------------------------------------
+# -- those who watch -------------------------------------------------------------------------------
 def lines_of(fn: Callable[[Tensor], Any], install: Callable[[Any], None]) -> set[tuple[str, int]]:
     """The lines of this file that a trace function is told of, in functions under test."""
     seen: set[tuple[str, int]] = set()
 
     def follow(frame: FrameType, event: str, arg: object) -> Any:
         if frame.f_code.co_filename == __file__ and event in ("line", "call"):
-            seen.add(
-                (frame.f_code.co_name, frame.f_lineno if event == "line" else 0)
-            )  # stubs begin in the middle
+            # stubs begin in the middle
+            seen.add((frame.f_code.co_name, frame.f_lineno if event == "line" else 0))
         return follow
 
     install(follow)
@@ -348,7 +348,7 @@ def test_audit_hook_around_calls() -> None:
     on.clear()
 
 
-# -- where messages come from -----------------------------------------------------------------------------------------
+# -- where messages come from ----------------------------------------------------------------------
 def warns(x: Tensor, level: int) -> Tensor:
     y = x + 1
     warns_deeper(level)

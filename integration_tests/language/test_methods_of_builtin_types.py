@@ -1,4 +1,5 @@
-"""Every method of common values, with arguments of every kind: what it gives, raises and changes is as in Python.
+"""Every method of common values, with arguments of every kind: what it gives, raises and changes is
+as in Python.
 
 In the default tier a sample, the same on each run; all of them with `-m slow`.
 """
@@ -247,7 +248,8 @@ def _said(value: Any, depth: int = 0) -> Any:
 
 
 def _check(value: str, call: str) -> None:
-    """Twice, on a value from outside, which the first call may change, and on one that is made inside."""
+    """Twice, on a value from outside, which the first call may change, and on one that is made
+    inside."""
     for receiver in ("RECEIVER", value):
         text = f"def program(x):\n    receiver = {receiver}\n    return receiver.{call}, receiver, x + 1\n"
         plain, ours = _made(value), _made(value)

@@ -1,5 +1,5 @@
-"""Cells, slots and attributes that are there in one call and not in the next: also what a graph only hands on is there,
-or the program says that it is not."""
+"""Cells, slots and attributes that are there in one call and not in the next: also what a graph
+only hands on is there, or the program says that it is not."""
 
 from __future__ import annotations
 

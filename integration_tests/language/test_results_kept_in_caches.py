@@ -1,7 +1,8 @@
-"""Results that a program remembers: `functools.cache` over objects and tensors, tables keyed by objects or pickles.
+"""Results that a program remembers: `functools.cache` over objects and tensors, tables keyed by
+objects or pickles.
 
-Each program runs plainly and compiled, each with a memory of its own; results, what the memory holds afterwards and
-the number of graphs over a series of calls are compared.
+Each program runs plainly and compiled, each with a memory of its own; results, what the memory
+holds afterwards and the number of graphs over a series of calls are compared.
 """
 
 # mypy: ignore-errors

@@ -1,4 +1,5 @@
-"""Each statement gives or raises what it does plainly: alone, after a break, and where what it raises is caught."""
+"""Each statement gives or raises what it does plainly: alone, after a break, and where what it
+raises is caught."""
 
 from __future__ import annotations
 

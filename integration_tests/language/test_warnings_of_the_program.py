@@ -1,4 +1,5 @@
-"""`warnings.warn` in compiled code: no break, and as often, in the order and with the lines of plain Python."""
+"""`warnings.warn` in compiled code: no break, and as often, in the order and with the lines of
+plain Python."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""An object with `__del__` is made natively, by a break: it is a local value or an operand of what follows, and dies
-there as in plain Python, whatever was the last to hold it."""
+"""An object with `__del__` is made natively, by a break: it is a local value or an operand of what
+follows, and dies there as in plain Python, whatever was the last to hold it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Nothing lives longer for having been compiled: with the collector off, things die as they do in plain Python.
+"""Nothing lives longer for having been compiled: with the collector off, things die as they do in
+plain Python.
 
-Each program is given objects of `Mark`, and leaves some; plainly and compiled, on first and later calls, the same of
-them are alive after the call and after its result is dropped; and a compiled function dies with all it made.
+Each program is given objects of `Mark`, and leaves some; plainly and compiled, on first and later
+calls, the same of them are alive after the call and after its result is dropped; and a compiled
+function dies with all it made.
 """
 
 from __future__ import annotations
@@ -505,7 +507,8 @@ def _objects() -> Counter[str]:
 
 
 def grown() -> dict[str, int]:
-    """What there is more of after compiling, recompiling, resetting and dropping every program twice more."""
+    """What there is more of after compiling, recompiling, resetting and dropping every program
+    twice more."""
 
     def again(fn: Callable[[Tensor, Marks], Any]) -> None:
         compiled: Any = stator.compile(fn, backend="eager")
@@ -523,9 +526,8 @@ def grown() -> dict[str, int]:
         again(fn)
     more = Counter(_objects() - before)
     more["lines"] = len(linecache.cache) - lines
-    return {
-        kind: count for kind, count in more.items() if count > 6 * len(PROGRAMS)
-    }  # torch's caches keep the last
+    # torch's caches keep the last
+    return {kind: count for kind, count in more.items() if count > 6 * len(PROGRAMS)}
 
 
 def test_compiling_again_and_again_keeps_nothing() -> None:

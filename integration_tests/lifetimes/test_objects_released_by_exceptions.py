@@ -1,4 +1,5 @@
-"""What an exception lets go of on its way dies before the handler runs, as in plain Python: no collector is needed."""
+"""What an exception lets go of on its way dies before the handler runs, as in plain Python: no
+collector is needed."""
 
 from __future__ import annotations
 
@@ -116,7 +117,7 @@ def test_dies_before_the_handler(lose: Callable[[Tensor], Any], times: int) -> N
         gc.enable()
 
 
-# -- generators that frames on the way were going through ------------------------------------------------------------
+# -- generators that frames on the way were going through ------------------------------------------
 def failing() -> Iterator[int]:
     for value in closing():
         DONE.append(str(MISSING[value]))

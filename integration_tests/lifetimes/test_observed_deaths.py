@@ -1,7 +1,9 @@
-"""A weak reference says when an object died: what a local was the last to hold, directly or not, dies with it.
+"""A weak reference says when an object died: what a local was the last to hold, directly or not,
+dies with it.
 
-Found by a random program: `o = copy.deepcopy([o])` after a break left the first `o` alive for the rest of the entry,
-as an argument of it. Neighbours: each way in which something may hold the object, and lose it.
+Found by a random program: `o = copy.deepcopy([o])` after a break left the first `o` alive for the
+rest of the entry, as an argument of it. Neighbours: each way in which something may hold the
+object, and lose it.
 """
 
 import collections
@@ -221,7 +223,8 @@ def _with_slot(held: Any) -> Any:
 
 
 def _told(log: list[str]) -> Any:
-    """An object and what is told of its end; the reference is kept where it does not keep the object."""
+    """An object and what is told of its end; the reference is kept where it does not keep the
+    object."""
     box = Box()
     _told.reference = weakref.ref(box, lambda _: log.append("told"))  # type: ignore[attr-defined]
     return box
@@ -261,7 +264,8 @@ HELD: dict[str, Callable[[list[str]], Any]] = {
 @pytest.mark.parametrize("held", HELD)
 @pytest.mark.parametrize("name", LOST)
 def test_a_container_that_held_it_last(name: str, held: str) -> None:
-    """It dies between the two other effects: the container was made before a break, or by the caller."""
+    """It dies between the two other effects: the container was made before a break, or by the
+    caller."""
     hold, let_go = LOST[name]
 
     def use(x: Tensor, holder: Any, log: list[str]) -> Tensor:
@@ -546,7 +550,8 @@ def test_a_reference_that_nothing_can_have_lost_costs_no_break() -> None:
 
 
 def test_what_others_hold_too_lives_on_without_a_break() -> None:
-    """As the object of `with self.assertRaises(...)` lets go of the test, of which somebody is told when it dies."""
+    """As the object of `with self.assertRaises(...)` lets go of the test, of which somebody is told
+    when it dies."""
     watched = Box()
     told = weakref.ref(watched, lambda _: None)
 
@@ -685,7 +690,8 @@ LATE: list[str] = []
 
 
 def test_an_exception_name_that_catches_the_end_of_a_generator() -> None:
-    """`except IndexError` is left out of an entry only as long as the name stands for another class."""
+    """`except IndexError` is left out of an entry only as long as the name stands for another
+    class."""
 
     def use(x: Tensor) -> Any:
         for row in Rows(1, 2):

@@ -1,4 +1,5 @@
-"""Generators that have yet to clean up, held by short and by long containers: they do so when plain Python's do."""
+"""Generators that have yet to clean up, held by short and by long containers: they do so when plain
+Python's do."""
 
 from __future__ import annotations
 

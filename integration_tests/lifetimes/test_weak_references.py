@@ -1,6 +1,7 @@
 """Weak references and the containers of `weakref`: looked up, filled and called in the region.
 
-Each program runs plainly and compiled over a world of its own, and what the world holds is compared after each call.
+Each program runs plainly and compiled over a world of its own, and what the world holds is compared
+after each call.
 """
 
 # mypy: ignore-errors

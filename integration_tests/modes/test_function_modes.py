@@ -1,4 +1,5 @@
-"""Modes for functions of torch (`TorchFunctionMode`), entered inside: each hears what it hears in plain Python."""
+"""Modes for functions of torch (`TorchFunctionMode`), entered inside: each hears what it hears in
+plain Python."""
 
 # mypy: ignore-errors
 
@@ -44,9 +45,8 @@ class Hearing(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.count += 1
-        named = sorted(
-            kwargs or ()
-        )  # or None: under a trace, as the oracle sets one, CPython binds methods first
+        # or None: under a trace, as the oracle sets one, CPython binds methods first
+        named = sorted(kwargs or ())
         self.heard.append((func.__name__, [each.__name__ for each in types], len(args), named))
         return func(*args, **(kwargs or {}))
 
@@ -150,7 +150,7 @@ def depth() -> int:
     return torch._C._len_torch_function_stack()
 
 
-# -- what is heard ----------------------------------------------------------------------------------------------------
+# -- what is heard ---------------------------------------------------------------------------------
 @captured
 def operators_are_heard(x: Tensor) -> Any:
     with Hearing() as mode:
@@ -398,7 +398,7 @@ def sizes_are_numbers(x: Tensor) -> Any:
     return mode.heard, y, more, big
 
 
-# -- what is changed --------------------------------------------------------------------------------------------------
+# -- what is changed -------------------------------------------------------------------------------
 @captured
 def results_are_changed(x: Tensor) -> Any:
     with Doubling():
@@ -447,7 +447,7 @@ def it_leaves_it_to_a_subclass(x: Tensor) -> Any:
     return found, depth(), plain(y)
 
 
-# -- how they nest ----------------------------------------------------------------------------------------------------
+# -- how they nest ---------------------------------------------------------------------------------
 @captured
 def modes_are_nested(x: Tensor) -> Any:
     with Hearing() as outer, Doubling(), Hearing() as inner:
@@ -611,7 +611,7 @@ def its_function_leaves_another_entered(x: Tensor) -> Any:
     return y, found, rest
 
 
-# -- what else runs inside --------------------------------------------------------------------------------------------
+# -- what else runs inside -------------------------------------------------------------------------
 @breaking
 def a_function_of_autograd(x: Tensor) -> Any:
     with Hearing() as mode:
@@ -909,7 +909,7 @@ def test_what_is_not_captured_is_right(title: str, backend: str) -> None:
     run(BREAKING[title], backend=backend)
 
 
-# -- what the oracle does not show ------------------------------------------------------------------------------------
+# -- what the oracle does not show -----------------------------------------------------------------
 class Exact(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()

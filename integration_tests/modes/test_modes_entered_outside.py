@@ -1,5 +1,5 @@
-"""Calls under modes for functions of torch that were entered before, `torch.set_default_device` among them: captured,
-and each mode hears what it hears in plain Python."""
+"""Calls under modes for functions of torch that were entered before, `torch.set_default_device`
+among them: captured, and each mode hears what it hears in plain Python."""
 
 # mypy: ignore-errors
 
@@ -59,9 +59,8 @@ def _torch_has_done_what_it_does_once():
         torch.cond(torch.tensor(True), lambda y: y + 1, lambda y: y - 1, (torch.ones(1),))
 
 
-TITLES = {*inside.CAPTURED, *inside.BREAKING} - {
-    "its function leaves another entered"
-}  # it empties the stack
+# it empties the stack
+TITLES = {*inside.CAPTURED, *inside.BREAKING} - {"its function leaves another entered"}
 
 
 @pytest.mark.parametrize("around", ["the other way round", "a device and one that hears"])

@@ -1,4 +1,5 @@
-"""Modes within modes: inference mode keeps gradients and autocast as they were, and puts them back when it is left."""
+"""Modes within modes: inference mode keeps gradients and autocast as they were, and puts them back
+when it is left."""
 
 from __future__ import annotations
 

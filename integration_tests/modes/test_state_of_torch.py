@@ -1,4 +1,5 @@
-"""Queries and setters of torch's state in a compiled function: the answers, the state inside and after, the graphs."""
+"""Queries and setters of torch's state in a compiled function: the answers, the state inside and
+after, the graphs."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ class Counting:
         return module.forward
 
 
-# -- queries ----------------------------------------------------------------------------------------------------------
+# -- queries ---------------------------------------------------------------------------------------
 QUERY = re.compile(r"^(is|are|get)_|_(enabled|available)$|^(version|is_built|is_available)$")
 PLACES = """torch torch.compiler torch.jit torch.cpu torch.nn.attention torch.amp.autocast_mode torch.autograd
 torch.random torch.overrides torch.fx torch.__future__ torch.accelerator"""
@@ -140,7 +141,7 @@ def test_a_deprecated_query_warns_in_each_call_at_the_line_of_the_program(
     assert compiled.report.graph_count == 1
 
 
-# -- setters ----------------------------------------------------------------------------------------------------------
+# -- setters ---------------------------------------------------------------------------------------
 OTHERS = {
     "warn": "nothing",
     "auto": "native",

@@ -1,4 +1,5 @@
-"""Compiled objects beyond their call: `forward` of a compiled module, and methods that decorators compile."""
+"""Compiled objects beyond their call: `forward` of a compiled module, and methods that decorators
+compile."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Lazy modules: a compiled one is one graph from its first call on.
 
-A call that makes parameters of modules inside of the compiled one runs eagerly; the calls after it are one graph.
+A call that makes parameters of modules inside of the compiled one runs eagerly; the calls after it
+are one graph.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Parameters and layers that a region makes: values, gradients, memory and identity are those of plain Python."""
+"""Parameters and layers that a region makes: values, gradients, memory and identity are those of
+plain Python."""
 
 from __future__ import annotations
 

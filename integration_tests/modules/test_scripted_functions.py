@@ -1,4 +1,5 @@
-"""Scripted functions and modules called in a region: what TorchScript gives, in as few graphs as possible."""
+"""Scripted functions and modules called in a region: what TorchScript gives, in as few graphs as
+possible."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ PROGRAMS: dict[str, tuple[Callable[[Tensor], Any], int]] = {
 
 @pytest.fixture(autouse=True)
 def _called_as_torch_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put back what `torch.testing._internal.common_utils` replaces, where another test imported it."""
+    """Put back what `torch.testing._internal.common_utils` replaces, where another test imported
+    it."""
     replaced: Any = sys.modules.get("torch.testing._internal.common_utils")
     if replaced is not None:
         monkeypatch.setattr(torch._C.ScriptFunction, "__call__", replaced.func_call)

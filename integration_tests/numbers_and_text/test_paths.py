@@ -1,4 +1,5 @@
-"""Paths are constants of the region: what `pathlib` computes of them costs no break and no guard."""
+"""Paths are constants of the region: what `pathlib` computes of them costs no break and no
+guard."""
 
 from __future__ import annotations
 

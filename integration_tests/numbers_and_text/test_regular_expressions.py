@@ -1,4 +1,5 @@
-"""Regular expressions: matches and iterators over them are made on each call, and substitutions call the program."""
+"""Regular expressions: matches and iterators over them are made on each call, and substitutions
+call the program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What random programs have found in arithmetic: large numbers, numbers of other classes, the numbers of sizes."""
+"""What random programs have found in arithmetic: large numbers, numbers of other classes, the
+numbers of sizes."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def test_shifts_and_powers_of_symbolic_numbers_go_beyond_a_machine_word(
 
 @pytest.mark.parametrize("by", [1, 62, 63, 100, 127, 128, 369])
 def test_large_products_are_shifted_right_exactly(by: int) -> None:
-    """After `bit_length` the product is a number that is known; by how far it is shifted may be one that is not."""
+    """After `bit_length` the product is a number that is known; by how far it is shifted may be one
+    that is not."""
     numbers = iter((17611, 8271, 15455, 3))
 
     def fn(x: Tensor, n: int) -> Any:
@@ -92,7 +94,8 @@ def test_powers_of_a_number_that_a_comparison_made_known(by: int, late: bool) ->
 )
 @pytest.mark.parametrize("as_size", [False, True])
 def test_powers_beyond_a_word_are_decided_exactly(wanted: str, as_size: bool) -> None:
-    """ShapeEnv takes them for infinity, and says NaN of a remainder; the exponential function of mpmath has many."""
+    """ShapeEnv takes them for infinity, and says NaN of a remainder; the exponential function of
+    mpmath has many."""
     names: dict[str, Any] = {}
     used = "[7, 8, 9][v % 3]" if as_size else "v"
     text = f"""def fn(x, n):

@@ -1,4 +1,5 @@
-"""Symbolic ints about as long as a machine word: Python's have no end, those of `torch.Size.numel` wrap around."""
+"""Symbolic ints about as long as a machine word: Python's have no end, those of `torch.Size.numel`
+wrap around."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Texts made of sizes: who only hands one on has one graph for all sizes; who looks at it has one for each."""
+"""Texts made of sizes: who only hands one on has one graph for all sizes; who looks at it has one
+for each."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""NumPy arrays are captured where torch's NumPy layer gives what NumPy gives, over the memory that NumPy has, and
-everything else is NumPy's own."""
+"""NumPy arrays are captured where torch's NumPy layer gives what NumPy gives, over the memory that
+NumPy has, and everything else is NumPy's own."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def of_text(text: str) -> Callable[..., Any]:
 
 
 def written(text: str) -> Callable[..., Any]:
-    """A function of two arrays and indices that gives the value of an expression, and the array it may have changed."""
+    """A function of two arrays and indices that gives the value of an expression, and the array it
+    may have changed."""
     found: dict[str, Any] = {"np": np, "torch": torch}
     exec(f"def run(x, y, idx):\n    return {text}, x", found)
     return found["run"]  # type: ignore[no-any-return]
@@ -84,9 +85,8 @@ def check(text: str, dtype: str) -> None:
     fn = written(text)
     stator.reset()
     compiled = stator.compile(fn, backend="eager")
-    with np.errstate(
-        all="ignore"
-    ):  # of an integer divided by zero torch makes an error: then the program runs itself
+    # of an integer divided by zero torch makes an error: then the program runs itself
+    with np.errstate(all="ignore"):
         assert_same(
             fn, compiled, lambda: arrays(dtype), calls=2, tolerance=CLOSE, graphs_may_raise=True
         )

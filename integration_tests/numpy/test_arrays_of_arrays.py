@@ -1,4 +1,5 @@
-"""`np.array` and `np.asarray` of sequences that hold arrays, and arrays that are resized where they are made."""
+"""`np.array` and `np.asarray` of sequences that hold arrays, and arrays that are resized where they
+are made."""
 
 from __future__ import annotations
 

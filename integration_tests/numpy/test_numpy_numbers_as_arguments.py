@@ -1,4 +1,5 @@
-"""Numbers of NumPy as arguments: one entry for all values, with NumPy's classes, values and warnings."""
+"""Numbers of NumPy as arguments: one entry for all values, with NumPy's classes, values and
+warnings."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def split(table: str) -> list[str]:
 
 
 def compare_series(text: str, numbers: list[Any]) -> int:
-    """Run a program on all these numbers, plainly and compiled; return how many graphs there are."""
+    """Run a program on all these numbers, plainly and compiled; return how many graphs there
+    are."""
     scope = {"torch": torch, "F": F, "np": np, "math": math}
     fn = eval(f"lambda x, n, k: {text}", scope)
     backend = Counting()

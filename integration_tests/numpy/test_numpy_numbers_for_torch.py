@@ -1,4 +1,5 @@
-"""Numbers of NumPy as arguments of torch: functions in Python tell them from Python's own, functions in C do not."""
+"""Numbers of NumPy as arguments of torch: functions in Python tell them from Python's own,
+functions in C do not."""
 
 from __future__ import annotations
 
@@ -94,7 +95,8 @@ def test_function_in_c_behind_one_in_python_of_its_name(call: str, backend: str)
 
 
 def test_dtype_of_a_result_is_known() -> None:
-    """It hangs on what is guarded anyway: dtypes, whether there are dimensions, classes of numbers."""
+    """It hangs on what is guarded anyway: dtypes, whether there are dimensions, classes of
+    numbers."""
 
     def fn(x: torch.Tensor, y: torch.Tensor, n: Any) -> Any:
         found = torch.result_type(x, y)

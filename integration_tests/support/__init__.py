@@ -1,1 +1,2 @@
-"""What all tests share: comparison with plain Python, counting backends, programs, the state of the process."""
+"""What all tests share: comparison with plain Python, counting backends, programs, the state of the
+process."""

@@ -1,4 +1,5 @@
-"""A backend that does nothing but remember the graphs it was given; the same one for stator and for torch.compile."""
+"""A backend that does nothing but remember the graphs it was given; the same one for stator and for
+torch.compile."""
 
 from __future__ import annotations
 

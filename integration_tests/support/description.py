@@ -1,9 +1,11 @@
-"""A value written down so that two runs can be compared: structure, types, values, identity and aliasing.
+"""A value written down so that two runs can be compared: structure, types, values, identity and
+aliasing.
 
-``describe`` walks everything reachable and gives one fact per path, such as ``result.loss.dtype = torch.float32``. An
-object met a second time is only a reference to where it was met first, so sharing is part of the description; tensors
-also name the place where their storage was met first. What cannot be copied (functions, classes, devices) stands for
-itself. ``differences`` compares two descriptions, tensors bit by bit or within a tolerance.
+``describe`` walks everything reachable and gives one fact per path, such as ``result.loss.dtype =
+torch.float32``. An object met a second time is only a reference to where it was met first, so
+sharing is part of the description; tensors also name the place where their storage was met first.
+What cannot be copied (functions, classes, devices) stands for itself. ``differences`` compares two
+descriptions, tensors bit by bit or within a tolerance.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ CONTAINERS = (list, tuple, dict, set, frozenset, deque)  # which have no attribu
 
 @attrs.frozen
 class Tolerance:
-    """How far numbers of a compiled kernel may be off, and whether layouts of results must be the same."""
+    """How far numbers of a compiled kernel may be off, and whether layouts of results must be the
+    same."""
 
     relative: float
     absolute: float
@@ -58,7 +61,8 @@ INDUCTOR = Tolerance(1e-3, 5e-4, strides=False)
 
 @attrs.define
 class Description:
-    """Facts by path, in the order they were met. Keeps what it describes alive, so that identities stay true."""
+    """Facts by path, in the order they were met. Keeps what it describes alive, so that identities
+    stay true."""
 
     facts: dict[str, Any] = attrs.field(factory=dict)
     places: dict[int, str] = attrs.field(factory=dict)
@@ -124,9 +128,8 @@ class Description:
 
     def _array(self, path: str, value: Any) -> None:
         self.facts[path + ".dtype"] = (value.dtype, value.shape, value.flags.writeable)
-        steps = zip(
-            value.shape, value.strides, strict=True
-        )  # what leads to no other element may be any number
+        # what leads to no other element may be any number
+        steps = zip(value.shape, value.strides, strict=True)
         self.facts[path + ".strides"] = tuple(
             step for size, step in steps if size > 1 and value.size
         )
@@ -144,9 +147,8 @@ class Description:
         return found
 
     def _tensor(self, path: str, value: torch.Tensor) -> Iterator[tuple[str, Any]]:
-        with (
-            torch._C.DisableTorchFunctionSubclass()
-        ):  # what a subclass makes of these questions is its own affair
+        # what a subclass makes of these questions is its own affair
+        with torch._C.DisableTorchFunctionSubclass():
             self._metadata(path, value)
             grad = value.grad if self.facts[f"{path}.is_leaf"] is True else None
         if grad is not None:
@@ -192,7 +194,8 @@ def describe(**roots: Any) -> Description:
 
 
 def _comparable(value: Any) -> Any:
-    """What texts, numpy and complex scalars are compared by; floats are compared within the tolerance, like tensors."""
+    """What texts, numpy and complex scalars are compared by; floats are compared within the
+    tolerance, like tensors."""
     if isinstance(value, float | np.floating):
         return float(value)
     if type(value) is str:
@@ -218,8 +221,8 @@ def _stable(value: Any) -> Any:
 
 
 def _mapping(value: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """Order counts; keys that are plain data name the path, others are described themselves. Of a dict's subclass
-    whose methods are the program's, the items are those that C keeps."""
+    """Order counts; keys that are plain data name the path, others are described themselves. Of a
+    dict's subclass whose methods are the program's, the items are those that C keeps."""
     kind: Any = next((kind for kind in (OrderedDict, dict) if isinstance(value, kind)), type(value))
     items = list(kind.items(value))
     yield (
@@ -227,9 +230,8 @@ def _mapping(value: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
         [(_class_name(type(key)), key if isinstance(key, ATOMS) else None) for key, _ in items],
     )
     for i, (key, part) in enumerate(items):
-        named = (
-            isinstance(key, ATOMS) and _comparable(key) == key
-        )  # a text with an address in it is no name
+        # a text with an address in it is no name
+        named = isinstance(key, ATOMS) and _comparable(key) == key
         yield (f"[{key!r}]" if named else f"[key {i}]"), part
         if not named:
             yield f".key {i}", key
@@ -281,9 +283,8 @@ def _agree(left: Any, right: Any, tolerance: Tolerance) -> bool:
         and len(left) == len(right) == 2
         and type(left[1]) is type(right[1]) is float
     ):
-        if left[0] != right[0] or repr(left[1]) == repr(
-            right[1]
-        ):  # which tells all floats apart, NaN for NaN
+        # which tells all floats apart, NaN for NaN
+        if left[0] != right[0] or repr(left[1]) == repr(right[1]):
             return bool(left[0] == right[0])
         one, other = (torch.tensor(side[1], dtype=torch.float64) for side in (left, right))
         return _close(one, other, tolerance)

@@ -1,8 +1,10 @@
-"""``assert_same``: a compiled function does what the plain one does, in everything that a program can see.
+"""``assert_same``: a compiled function does what the plain one does, in everything that a program
+can see.
 
-Both sides start from equal worlds and equal copies of the arguments. Afterwards one description of each is compared:
-the result or the exception with its traceback, what the arguments and the owning modules have become, who shares memory
-with whom, what was printed and warned, random streams, modes; then the gradients, and the same again after them.
+Both sides start from equal worlds and equal copies of the arguments. Afterwards one description of
+each is compared: the result or the exception with its traceback, what the arguments and the owning
+modules have become, who shares memory with whom, what was printed and warned, random streams,
+modes; then the gradients, and the same again after them.
 """
 
 from __future__ import annotations
@@ -93,11 +95,13 @@ def assert_same(
     owners: tuple[Any, Any] | None = None,
     graphs_may_raise: bool = False,
 ) -> None:
-    """Call both ``calls`` times and compare everything. Unless ``graphs_may_raise``, no graph raises when it runs what
-    the program does not raise, though the program itself runs then. (``if bad: raise`` is a check in the graph.)
+    """Call both ``calls`` times and compare everything. Unless ``graphs_may_raise``, no graph
+    raises when it runs what the program does not raise, though the program itself runs then. (``if
+    bad: raise`` is a check in the graph.)
 
-    ``make_args`` gives a ``Call``, a tuple or a dict. ``owners`` are what the two functions may change besides their
-    arguments (a module, a namespace: two equal copies); a module that is called directly is its own owner.
+    ``make_args`` gives a ``Call``, a tuple or a dict. ``owners`` are what the two functions may
+    change besides their arguments (a module, a namespace: two equal copies); a module that is
+    called directly is its own owner.
     """
     ours, theirs = owners or (_owner(plain), _owner(compiled))
     reporting: Any = inspect.unwrap(compiled, stop=lambda fn: hasattr(fn, "report"))
@@ -128,14 +132,14 @@ def _failures(compiled: Any) -> list[str]:
 
 @contextlib.contextmanager
 def _noting_errors(raised: set[str]) -> Iterator[None]:
-    """Also those that the program handles. Its own classes are not asked what they say: that could be seen."""
+    """Also those that the program handles. Its own classes are not asked what they say: that could
+    be seen."""
 
     def trace(frame: Any, event: str, found: Any) -> Any:
         frame.f_trace_lines = False
         if event == "exception" and not isinstance(type(found[1]).__str__, types.FunctionType):
-            with contextlib.suppress(
-                Exception
-            ):  # as of a module that holds itself: what is raised here, the program gets
+            # as of a module that holds itself: what is raised here, the program gets
+            with contextlib.suppress(Exception):
                 raised.add(f"{found[0].__name__}: {found[1]}")
         return trace
 
@@ -148,7 +152,8 @@ def _noting_errors(raised: set[str]) -> Iterator[None]:
 
 
 def run(fn: Callable[..., Any], arguments: Call, owner: Any, start: World) -> Outcome:
-    """Call ``fn`` in the world ``start`` with a copy of the arguments that keeps what they share."""
+    """Call ``fn`` in the world ``start`` with a copy of the arguments that keeps what they
+    share."""
     start.restore()
     outcome = Outcome(_copy(arguments), owner, start)
     printed = io.StringIO()
@@ -169,7 +174,8 @@ def run(fn: Callable[..., Any], arguments: Call, owner: Any, start: World) -> Ou
 def refusing(
     compiled: Callable[..., Any], plain: Callable[..., Any], refused: list[stator.Unsupported]
 ) -> Callable[..., Any]:
-    """Calls what was compiled with `fullgraph=True`; where it refuses, notes that and runs the plain function."""
+    """Calls what was compiled with `fullgraph=True`; where it refuses, notes that and runs the
+    plain function."""
 
     @functools.wraps(compiled)  # its report is that of the call
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -235,9 +241,11 @@ def _compare(expected: Outcome, actual: Outcome, tolerance: Tolerance, when: str
 
 
 def _backward(outcome: Outcome) -> bool:
-    """Send fixed gradients into every differentiable tensor of the result; False when there is none.
+    """Send fixed gradients into every differentiable tensor of the result; False when there is
+    none.
 
-    That autograd refuses (a tensor it needs was written to since) is an outcome too, and so is what a hook raises.
+    That autograd refuses (a tensor it needs was written to since) is an outcome too, and so is what
+    a hook raises.
     """
     roots = [
         t
@@ -304,7 +312,8 @@ def _place(frame: traceback.FrameSummary) -> str:
 
 
 def _is_the_users(filename: str) -> bool:
-    """Frames of torch, of what compiles, of this file and of generated code are not part of the user's traceback."""
+    """Frames of torch, of what compiles, of this file and of generated code are not part of the
+    user's traceback."""
     path = pathlib.Path(filename).resolve()
     return (
         path.exists()

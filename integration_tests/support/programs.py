@@ -1,7 +1,9 @@
-"""Small programs of plain Python and tensors, one idea each: what has to survive breaks at every place.
+"""Small programs of plain Python and tensors, one idea each: what has to survive breaks at every
+place.
 
-Each is a function of the tensor ``x`` and of a ``Bag`` of things that live outside of it. They return whatever there is
-to see; the rest is seen in the arguments afterwards. What checkers would forbid is here on purpose.
+Each is a function of the tensor ``x`` and of a ``Bag`` of things that live outside of it. They
+return whatever there is to see; the rest is seen in the arguments afterwards. What checkers would
+forbid is here on purpose.
 """
 
 # mypy: ignore-errors

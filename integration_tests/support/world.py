@@ -1,6 +1,7 @@
 """The state of the process that a call may read or leave changed: random streams and torch's modes.
 
-``World.now()`` writes it down, ``restore`` puts it back: two runs start in the same one and are compared afterwards.
+``World.now()`` writes it down, ``restore`` puts it back: two runs start in the same one and are
+compared afterwards.
 """
 
 from __future__ import annotations

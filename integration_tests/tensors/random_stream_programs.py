@@ -1,7 +1,7 @@
 """Programs that draw random numbers, for `test_random_streams`.
 
-`series` calls one several times with streams of its own, and returns the results with the states of all streams after
-each call: those of the argument, and those of the process.
+`series` calls one several times with streams of its own, and returns the results with the states of
+all streams after each call: those of the argument, and those of the process.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def series(fn: Program, inputs: list[Tensor]) -> Any:
     return seen, plain_values(streams.kept)
 
 
-# -- random -----------------------------------------------------------------------------------------------------------
+# -- random ----------------------------------------------------------------------------------------
 @captured
 def a_random_object(x: Tensor, s: Any) -> Any:
     return x * s.python.random()
@@ -251,7 +251,7 @@ def inside_a_transform(x: Tensor, s: Any) -> Any:
     return grad(x), torch.vmap(lambda v: v * s.python.random())(x)
 
 
-# -- numpy ------------------------------------------------------------------------------------------------------------
+# -- numpy -----------------------------------------------------------------------------------------
 @captured
 def a_numpy_generator(x: Tensor, s: Any) -> Any:
     return x * s.numpy.random() + torch.from_numpy(s.numpy.normal(size=3)), s.numpy.normal()
@@ -288,7 +288,7 @@ def seeding_numpy(x: Tensor, s: Any) -> Any:
     return x * np.random.rand() + s.legacy.rand()
 
 
-# -- torch ------------------------------------------------------------------------------------------------------------
+# -- torch -----------------------------------------------------------------------------------------
 @captured
 def a_generator(x: Tensor, s: Any) -> Any:
     return x + torch.randn(3, generator=s.torch) + torch.randint(0, 5, (3,), generator=s.torch)
@@ -411,7 +411,7 @@ def the_forward_of_an_autograd_function(x: Tensor, s: Any) -> Any:
     return apply(x, s)
 
 
-# -- breaks -----------------------------------------------------------------------------------------------------------
+# -- breaks ----------------------------------------------------------------------------------------
 @broken(2)
 def a_break_between_draws(x: Tensor, s: Any) -> Any:
     x = x * s.python.random() + torch.rand(3, generator=s.torch)

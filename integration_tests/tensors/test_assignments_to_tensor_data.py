@@ -1,4 +1,5 @@
-"""`x.data = y`, `x.grad = y` and their neighbours: done after the graph, which goes on with what was set."""
+"""`x.data = y`, `x.grad = y` and their neighbours: done after the graph, which goes on with what
+was set."""
 
 from __future__ import annotations
 
@@ -204,7 +205,8 @@ def gradients_with_history_get_into_replaced_data(m: Any) -> Any:
 
 
 def run(fn: Callable[[Any], Any], **options: Any) -> None:
-    """Three calls over modules of their own, the last of another size; what they have become is compared."""
+    """Three calls over modules of their own, the last of another size; what they have become is
+    compared."""
     rows = iter([3, 3, 3, 2, 2])
     compiled = stator.compile(fn, **options)
     assert_same(fn, compiled, lambda: (Kept(next(rows)),), 5)

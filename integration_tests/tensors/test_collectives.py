@@ -1,4 +1,5 @@
-"""Functional collectives over gloo: captured in one graph by each of two processes, and equal to plain Python's."""
+"""Functional collectives over gloo: captured in one graph by each of two processes, and equal to
+plain Python's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Functions of torch whose result depends on data in one part only: the rest of them is captured."""
+"""Functions of torch whose result depends on data in one part only: the rest of them is
+captured."""
 
 from __future__ import annotations
 

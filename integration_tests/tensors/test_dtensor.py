@@ -1,4 +1,5 @@
-"""Tensors of `torch.distributed.tensor` on a mesh of one process: plain Python's answers, by breaks that say why."""
+"""Tensors of `torch.distributed.tensor` on a mesh of one process: plain Python's answers, by breaks
+that say why."""
 
 # mypy: disable-error-code="no-untyped-call"
 # torch's functions have no types.

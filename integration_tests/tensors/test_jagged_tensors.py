@@ -1,4 +1,5 @@
-"""Jagged nested tensors: as inputs, made in the region, through layers and attention, with gradients."""
+"""Jagged nested tensors: as inputs, made in the region, through layers and attention, with
+gradients."""
 
 # mypy: disable-error-code="no-untyped-call, attr-defined, union-attr, arg-type"
 # torch's nested tensors have no types.
@@ -277,7 +278,7 @@ def test_break_gives_what_plain_python_gives(title: str, trained: bool) -> None:
         equal(run(compiled, lengths, trained), run(BROKEN[title], lengths, trained))
 
 
-# -- what is relied on ------------------------------------------------------------------------------------------------
+# -- what is relied on -----------------------------------------------------------------------------
 def added(a: Any, b: Any) -> Any:
     try:
         return a + b

@@ -1,4 +1,5 @@
-"""An operator of two views of one tensor is captured: it is no mutation, whatever the name of its function ends in."""
+"""An operator of two views of one tensor is captured: it is no mutation, whatever the name of its
+function ends in."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ IN_PLACE = {
 
 
 def captured(fn: Callable[..., Any], *args: Any, fullgraph: bool = True) -> tuple[Any, int]:
-    """Return the result of the compiled function and the number of its graphs, and compare with the plain one."""
+    """Return the result of the compiled function and the number of its graphs, and compare with the
+    plain one."""
     counting = Counting()
     plain = copy.deepcopy(args)
     expected = fn(*plain)

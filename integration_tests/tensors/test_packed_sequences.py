@@ -1,4 +1,5 @@
-"""Packed sequences: each of packing, a recurrent layer and unpacking is one break, whatever the lengths."""
+"""Packed sequences: each of packing, a recurrent layer and unpacking is one break, whatever the
+lengths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Streams of random numbers: the values of plain Python, the state that it leaves, and how many graphs that takes."""
+"""Streams of random numbers: the values of plain Python, the state that it leaves, and how many
+graphs that takes."""
 
 from __future__ import annotations
 
@@ -69,7 +70,7 @@ def test_inductor_takes_what_is_drawn(title: str) -> None:
     assert found[0][1::2] == expected[0][1::2]
 
 
-# -- sizes and numbers that change -------------------------------------------------------------------------------------
+# -- sizes and numbers that change -----------------------------------------------------------------
 def sized(x: Tensor, s: Any) -> Any:
     by_numpy = torch.from_numpy(s.numpy.normal(0, 1, (x.shape[0], 2))).sum(1)
     return x + torch.randn(x.shape[0], generator=s.torch) + by_numpy + s.python.uniform(0, len(x))
@@ -129,7 +130,7 @@ def test_a_seed_too_long_to_be_written_down_is_captured() -> None:
     assert counting.count == 1
 
 
-# -- graphs that raise -------------------------------------------------------------------------------------------------
+# -- graphs that raise -----------------------------------------------------------------------------
 def raising(x: Tensor, s: Any) -> Any:
     a = s.python.random()
     s.kept.append(a)
@@ -197,7 +198,7 @@ def test_a_dumped_entry_draws_as_well(tmp_path: Any) -> None:
     assert torch.equal(found, CAPTURED["functions of the module"](torch.ones(3), None))
 
 
-# -- operators with bodies ---------------------------------------------------------------------------------------------
+# -- operators with bodies -------------------------------------------------------------------------
 def test_a_checkpointed_body_draws_natively() -> None:
     def fn(x: Tensor, s: Any) -> Any:
         leaf = x.clone().requires_grad_()

@@ -1,4 +1,5 @@
-"""Views and other tensors over one memory that a compiled graph gives, and writes to them after a break."""
+"""Views and other tensors over one memory that a compiled graph gives, and writes to them after a
+break."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Sizes, identities and addresses of storages: the answers of plain Python, without a compilation for each address."""
+"""Sizes, identities and addresses of storages: the answers of plain Python, without a compilation
+for each address."""
 
 from __future__ import annotations
 

@@ -468,7 +468,8 @@ def functions_in_python_are_told_of_all_classes(x: Tensor) -> Any:
 
 
 def run(fn: Callable[..., Any], make: Callable[[int], Any], **options: Any) -> None:
-    """AOTAutograd writes to a leaf, here known by a view, as no program could: that graph raises, the program runs."""
+    """AOTAutograd writes to a leaf, here known by a view, as no program could: that graph raises,
+    the program runs."""
     compiled = stator.compile(fn, **options)
     numbers, may_raise = (
         iter([2, 2, 3, 3, 4]),
@@ -506,7 +507,7 @@ def test_what_is_not_captured_is_right(title: str, backend: str) -> None:
     run(BREAKING[title], tensors, backend=backend)
 
 
-# -- from outside -----------------------------------------------------------------------------------------------------
+# -- from outside ----------------------------------------------------------------------------------
 TAKING: dict[str, Callable[..., Any]] = {}
 
 

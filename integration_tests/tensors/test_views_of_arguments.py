@@ -1,4 +1,5 @@
-"""A tensor and a view of it, both arguments: their sizes change together, whichever is read first."""
+"""A tensor and a view of it, both arguments: their sizes change together, whichever is read
+first."""
 
 from __future__ import annotations
 

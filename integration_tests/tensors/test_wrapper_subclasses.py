@@ -1,6 +1,7 @@
-"""Tensors around tensors: inputs of the graph as any tensor is, and what is asked of their parts is a break."""
+"""Tensors around tensors: inputs of the graph as any tensor is, and what is asked of their parts is
+a break."""
 
-# mypy: disable-error-code="no-untyped-call, attr-defined, assignment, method-assign, operator, override"
+# mypy: disable-error-code="no-untyped-call,attr-defined,assignment,method-assign,operator,override"
 # torch's wrappers have no types.
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def without_gradients() -> tuple[Any, ...]:
     return tuple(arg.detach() for arg in make_args())
 
 
-# -- in one graph -----------------------------------------------------------------------------------------------------
+# -- in one graph ----------------------------------------------------------------------------------
 @captured
 def elementwise(x: Any, s: Any, w: Any) -> Any:
     return (x * w + 1).sin(), s * w, (x.exp() * 2).sum()
@@ -218,7 +219,7 @@ def custom_functions(x: Any, s: Any, w: Any) -> Any:
 a_kept_weight = a_pair(rows=3)
 
 
-# -- one break, or a few ----------------------------------------------------------------------------------------------
+# -- one break, or a few ---------------------------------------------------------------------------
 @broken
 def a_part_is_read(x: Any, s: Any, w: Any) -> Any:
     y = x * w
@@ -316,7 +317,7 @@ def test_it_is_compiled_where_no_gradient_comes_in_for_a_wrapper(title: str) -> 
     assert_same(CAPTURED[title], compiled, without_gradients, calls=3)
 
 
-# -- parameters -------------------------------------------------------------------------------------------------------
+# -- parameters ------------------------------------------------------------------------------------
 class Layer(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -359,7 +360,7 @@ def test_training_steps(backend: str) -> None:
     assert all(map(torch.equal, losses(True), losses(False)))
 
 
-# -- what is relied on ------------------------------------------------------------------------------------------------
+# -- what is relied on -----------------------------------------------------------------------------
 class Another(TwoTensor):
     @staticmethod
     def __tensor_unflatten__(parts: Any, context: Any, size: Any, stride: Any) -> Any:
@@ -440,7 +441,7 @@ def test_dispatch_that_is_replaced_is_noticed() -> None:
     assert torch.equal(compiled(x), torch.zeros(1))
 
 
-# -- memory -----------------------------------------------------------------------------------------------------------
+# -- memory ----------------------------------------------------------------------------------------
 @torch.no_grad()
 def writing(*args: Any) -> Any:
     for arg in args:
@@ -525,7 +526,8 @@ class Loose(Scaled):
 def test_error_after_a_write_meets_what_plain_python_has(
     make: Any, backend: str, is_handled: bool
 ) -> None:
-    """Under a compiler the writes before an error that nobody handles are missing: run-time-errors.md."""
+    """Under a compiler the writes before an error that nobody handles are missing:
+    run-time-errors.md."""
 
     @torch.no_grad()
     def f(x: Any, w: Any, i: Any) -> Any:
@@ -543,7 +545,7 @@ def test_error_after_a_write_meets_what_plain_python_has(
         assert_same(f, compiled, lambda: (make(), torch.ones(2, 3), torch.tensor([index])))  # noqa: B023
 
 
-# -- as it was --------------------------------------------------------------------------------------------------------
+# -- as it was -------------------------------------------------------------------------------------
 class Adding(TwoTensor):
     def __add__(self, other: Any) -> Any:
         return "added"

@@ -1,7 +1,9 @@
-"""Threads: first calls together, recompiles beside hits, breaks and generators, and nothing of a trace seen outside it.
+"""Threads: first calls together, recompiles beside hits, breaks and generators, and nothing of a
+trace seen outside it.
 
-Each program gets arguments that are its thread's own, so that what plain Python gives is what every thread has to get.
-The interpreter changes threads every few instructions here, and every case runs several rounds.
+Each program gets arguments that are its thread's own, so that what plain Python gives is what every
+thread has to get. The interpreter changes threads every few instructions here, and every case runs
+several rounds.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ def _changes_often() -> Iterator[None]:
 
 
 def together(*jobs: Callable[[], Any], seconds: float = 60) -> list[Any]:
-    """What the jobs give, each in a thread of its own, all started at one moment. A deadlock fails with all stacks."""
+    """What the jobs give, each in a thread of its own, all started at one moment. A deadlock fails
+    with all stacks."""
     barrier, results = threading.Barrier(len(jobs)), dict[int, Any]()
 
     def work(number: int, job: Callable[[], Any]) -> None:
@@ -84,7 +87,7 @@ def assert_equal(actual: Any, expected: Any) -> None:
     assert not found, "\n".join(found[:9])
 
 
-# -- programs ---------------------------------------------------------------------------------------------------------
+# -- programs --------------------------------------------------------------------------------------
 def program(fn: Callable[..., Any]) -> Callable[..., Any]:
     PROGRAMS[fn.__name__.replace("_", " ")] = fn
     return fn
@@ -181,7 +184,7 @@ def symbolic_sizes(x: Tensor, n: int) -> Any:
     return y.sum() * y.shape[0], torch.cat([x, x[:1]], 0).shape
 
 
-# -- first calls ------------------------------------------------------------------------------------------------------
+# -- first calls -----------------------------------------------------------------------------------
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("title", PROGRAMS)
 def test_first_calls_of_eight_threads(title: str, backend: str) -> None:
@@ -212,7 +215,7 @@ def test_all_programs_at_once() -> None:
         assert_equal(results, [outcome(fn, X, 2) for fn, _ in functions])
 
 
-# -- entries that come and go -----------------------------------------------------------------------------------------
+# -- entries that come and go ----------------------------------------------------------------------
 def test_recompiles_beside_hits() -> None:
     kinds = [X, X.double(), X[0], X.int(), X.t()]
     fn = PROGRAMS["a break in the middle"]
@@ -270,7 +273,7 @@ def test_reset_while_others_call(title: str) -> None:
     assert not any(place.cache.all_entries() for place in region.all_places())
 
 
-# -- what is read, changed by another thread --------------------------------------------------------------------------
+# -- what is read, changed by another thread -------------------------------------------------------
 class Settings:
     factor = 1
 
@@ -445,7 +448,7 @@ def test_shared_module_with_backward(backend: str) -> None:
     assert_equal(shared.weight.grad, plain.weight.grad)
 
 
-# -- modes and state of the process -----------------------------------------------------------------------------------
+# -- modes and state of the process ----------------------------------------------------------------
 def test_grad_mode_and_autocast_are_each_threads_own() -> None:
     weight = torch.ones(3, 3, requires_grad=True)
 
@@ -537,15 +540,15 @@ def test_a_thread_that_runs_plainly_sees_nothing_of_a_trace(backend: str) -> Non
             done.set()
         assert seen.result() == []
     after = left_in_the_process()
-    if (
-        backend == "aot_eager"
-    ):  # what AOTAutograd made looks at its operators in a mode of its own when it first runs
+    # what AOTAutograd made looks at its operators in a mode of its own when it first runs
+    if backend == "aot_eager":
         after |= {name: before[name] for name in ("dispatch", "modes")}
     assert after == before
 
 
 def test_shapes_that_become_symbolic_in_many_threads_leave_nothing_in_the_process() -> None:
-    """Views of different sizes: what is known of their shapes is worked out with fake tensors at the end."""
+    """Views of different sizes: what is known of their shapes is worked out with fake tensors at
+    the end."""
     before = left_in_the_process()
 
     def calls() -> None:
@@ -558,7 +561,7 @@ def test_shapes_that_become_symbolic_in_many_threads_leave_nothing_in_the_proces
         assert left_in_the_process() == before
 
 
-# -- threads and calls inside each other ------------------------------------------------------------------------------
+# -- threads and calls inside each other -----------------------------------------------------------
 def test_thread_started_by_a_compiled_call_calls_compiled_functions() -> None:
     inner = stator.compile(PROGRAMS["a break in the middle"], backend="eager")
 
@@ -587,14 +590,14 @@ def test_compiled_function_calls_itself_in_another_thread() -> None:
         worker.join()
         return found[0] + n
 
-    compiled: Any = stator.compile(
-        fn, backend="eager", recompile_limit=99
-    )  # a thread's name counts the threads
+    # a thread's name counts the threads
+    compiled: Any = stator.compile(fn, backend="eager", recompile_limit=99)
     assert_equal(together(*[lambda: compiled(X, 3)] * 3), [fn(X, 3) for _ in range(3)])
 
 
 def test_backends_that_call_what_the_other_thread_compiles() -> None:
-    """Each backend waits for the moment that the other compiles, and calls the other's function then."""
+    """Each backend waits for the moment that the other compiles, and calls the other's function
+    then."""
     meeting = threading.Barrier(2)
     functions: list[Any] = []
 
@@ -659,9 +662,10 @@ def test_lru_cache_and_context_variables_and_thread_locals() -> None:
         )
 
 
-# -- endurance --------------------------------------------------------------------------------------------------------
+# -- endurance -------------------------------------------------------------------------------------
 def soak(seconds: float) -> int:
-    """All programs, compiled, called, reset and dropped by eight threads; how many calls that were."""
+    """All programs, compiled, called, reset and dropped by eight threads; how many calls that
+    were."""
     end, shared = (
         time.monotonic() + seconds,
         [stator.compile(fn, backend="eager") for fn in PROGRAMS.values()],
@@ -697,7 +701,8 @@ def soak(seconds: float) -> int:
 
 
 def soaked(seconds: float) -> None:
-    """What is kept stops growing: less than 2 KB for each of the compilations, a twentieth of the calls."""
+    """What is kept stops growing: less than 2 KB for each of the compilations, a twentieth of the
+    calls."""
     sys.setswitchinterval(1e-5)
     for backend in (
         "eager",
@@ -725,14 +730,15 @@ def soaked(seconds: float) -> None:
 
 
 RACY = ("dispatch", "modes")
-"""Flags of torch's for the process, of modes that are a thread's. AOTAutograd enters one when a graph runs first, in
-whatever thread that is; where two enter and leave in turns, the flags stay set."""
+"""Flags of torch's for the process, of modes that are a thread's. AOTAutograd enters one when a
+graph runs first, in whatever thread that is; where two enter and leave in turns, the flags stay
+set."""
 
 
 @pytest.mark.slow
 def test_soak() -> None:
-    """As long as STATOR_SOAK_SECONDS says: two minutes, or an hour on demand. In a process of its own: what runs these
-    tests keeps what torch logs, with all that the records refer to."""
+    """As long as STATOR_SOAK_SECONDS says: two minutes, or an hour on demand. In a process of its
+    own: what runs these tests keeps what torch logs, with all that the records refer to."""
     seconds = float(os.environ.get("STATOR_SOAK_SECONDS", "120"))
     code = f"from integration_tests.threads.test_threads import soaked; soaked({seconds})"
     ran = subprocess.run(
@@ -751,8 +757,9 @@ class Mallinfo(ctypes.Structure):
 
 
 def in_use() -> int:
-    """Bytes that somebody holds: by malloc, where the system tells, and by Python, whose blocks are 80 bytes on the
-    whole. Pages of the process say less: the heaps of eight threads have holes, more of them the busier the machine."""
+    """Bytes that somebody holds: by malloc, where the system tells, and by Python, whose blocks are
+    80 bytes on the whole. Pages of the process say less: the heaps of eight threads have holes,
+    more of them the busier the machine."""
     gc.collect()
     held = sys.getallocatedblocks() * 80
     mallinfo = getattr(ctypes.CDLL(None), "mallinfo2", None) if sys.platform == "linux" else None

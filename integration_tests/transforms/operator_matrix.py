@@ -2,10 +2,10 @@
 
 ``python -m integration_tests.transforms.operator_matrix`` writes the page.
 
-A situation is a program around ``run(body, x)``, which calls one operator with ``body``. Each cell is compared with
-plain Python, and says whether it was captured or why not. Where torch itself raises, only the kind of its error is
-compared. Beside it stands what torch.compile does with the same program under ``fullgraph``, as measured when the page
-was written.
+A situation is a program around ``run(body, x)``, which calls one operator with ``body``. Each cell
+is compared with plain Python, and says whether it was captured or why not. Where torch itself
+raises, only the kind of its error is compared. Beside it stands what torch.compile does with the
+same program under ``fullgraph``, as measured when the page was written.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ strict_mode: Any = torch_strict_mode
 while_loop: Any = torch_while_loop
 
 
-# -- operators --------------------------------------------------------------------------------------------------------
+# -- operators -------------------------------------------------------------------------------------
 def run_cond(body: Body, x: Tensor) -> Any:
     return torch.cond(x.sum() > -100, body, body, (x,))
 
@@ -99,7 +99,7 @@ OPERATORS: dict[str, Run] = {
 }
 
 
-# -- situations -------------------------------------------------------------------------------------------------------
+# -- situations ------------------------------------------------------------------------------------
 LAYER = torch.nn.Linear(3, 3).requires_grad_(False)
 LAYERS = torch.nn.Sequential(LAYER, torch.nn.Tanh())
 
@@ -265,11 +265,12 @@ SYMBOLIC = (
 )
 UNBACKED = ("unbacked size", "closure over unbacked int")
 BY_LENGTH = ("associative_scan", "jvp")
-"""Another length is another graph: torch's function halves what it is given in Python, or compares sizes natively."""
+"""Another length is another graph: torch's function halves what it is given in Python, or compares
+sizes natively."""
 WITHOUT_GRADIENT = ("hints_wrapper", "invoke_quant", "linearize", "strict_mode", "while_loop")
 
 
-# -- cells ------------------------------------------------------------------------------------------------------------
+# -- cells -----------------------------------------------------------------------------------------
 def bare(operator: str, situation: str) -> Callable[[Tensor, Tensor], Any]:
     run, fn = OPERATORS[operator], SITUATIONS[situation]
     return lambda x, y: fn(run, x, y)
@@ -293,8 +294,10 @@ def inputs(operator: str, rows: int = 2) -> tuple[Tensor, Tensor]:
 
 
 def outcome(operator: str, situation: str) -> str:
-    """What the page says of a cell. Raises AssertionError where it is not what plain Python gives."""
-    torch._dynamo.reset()  # some plain functions run in torch's own compiler: what it met before counts there
+    """What the page says of a cell. Raises AssertionError where it is not what plain Python
+    gives."""
+    # some plain functions run in torch's own compiler: what it met before counts there
+    torch._dynamo.reset()
     plain = program(operator, situation)
     if situation in UNBACKED:
         return _whole(operator, plain)
@@ -349,7 +352,8 @@ def _linked(reason: str) -> str:
 
 
 def _breaks(compiled: Any) -> str:
-    """The reason of the break at the operator, the first; the program may break once more where it meets an error."""
+    """The reason of the break at the operator, the first; the program may break once more where it
+    meets an error."""
     return next((_linked(met.reason) for met in compiled.report.breaks), "")
 
 

@@ -1,4 +1,5 @@
-"""Custom operators and functions with marks of torch.compiler: captured, or one break, as their marks say."""
+"""Custom operators and functions with marks of torch.compiler: captured, or one break, as their
+marks say."""
 
 # mypy: disable-error-code="untyped-decorator, no-untyped-call"
 # torch's marks have no types.
@@ -142,9 +143,8 @@ def function_traced_without_looking(x: Tensor) -> Any:
     return made[0] + made[1]
 
 
-@torch.library.triton_op(
-    "stator_marked::doubled", mutates_args={}
-)  # which looks into it is up to compilers
+# which looks into it is up to compilers
+@torch.library.triton_op("stator_marked::doubled", mutates_args={})
 def doubled(x: Tensor) -> Tensor:
     return x.sin() * 2
 
@@ -181,7 +181,7 @@ def function_that_is_disabled(x: Tensor) -> Any:
 BROKEN = (operator_without_a_fake, function_that_is_disabled)
 
 
-# -- arguments and results that are pytrees, modules among them -------------------------------------------------------
+# -- arguments and results that are pytrees, modules among them ------------------------------------
 class Pair:
     """Registered with torch, which tells how to take it apart."""
 
@@ -285,9 +285,8 @@ def writing(x: Tensor) -> Any:
     return accumulated(x, total, NORM), total
 
 
-torch_copies_specs = pytest.mark.filterwarnings(
-    "ignore:.*LeafSpec:FutureWarning"
-)  # in the backward of a leaf
+# in the backward of a leaf
+torch_copies_specs = pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
 
 
 @torch_copies_specs

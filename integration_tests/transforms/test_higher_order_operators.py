@@ -1,5 +1,5 @@
-"""Higher-order operators called by a program: plain Python's answer, in one graph with a body, or one break that says
-why.
+"""Higher-order operators called by a program: plain Python's answer, in one graph with a body, or
+one break that says why.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def bodies(graph: Any) -> set[str]:
     return {name.rpartition(".")[2] for name, _ in graph.named_modules() if name}
 
 
-# -- checkpoint -------------------------------------------------------------------------------------------------------
+# -- checkpoint ------------------------------------------------------------------------------------
 def run(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return checkpoint(function, *args, use_reentrant=False, **kwargs)
 
@@ -380,7 +380,7 @@ def test_mode_that_a_body_leaves_changed_is_refused() -> None:
     check_refused(fn, "effect-in-body")
 
 
-# -- cond -------------------------------------------------------------------------------------------------------------
+# -- cond ------------------------------------------------------------------------------------------
 def choosing(x: Tensor, y: Tensor, p: Tensor) -> Any:
     scale = y * 2
 
@@ -411,7 +411,7 @@ def test_branches_are_captured(fn: Callable[..., Any], backend: str) -> None:
     assert {"cond_true_0", "cond_false_0", "cond_true_1", "cond_false_1"} <= bodies(graph)
 
 
-# -- floats -----------------------------------------------------------------------------------------------------------
+# -- floats ----------------------------------------------------------------------------------------
 def float_in_branches(x: Tensor, f: float) -> Any:
     g = f * 2 + 1
 
@@ -445,11 +445,11 @@ def float_that_decides(x: Tensor, f: float) -> Any:
 def test_body_uses_a_symbolic_float(fn: Callable[..., Any], backend: str) -> None:
     compiled = stator.compile(fn, backend=backend, dynamic=True, fullgraph=True)
     for value in (1.5, 1.75):
-        torch._dynamo.reset()  # some plain functions run in torch's own compiler, which fails on another float
+        # some plain functions run in torch's own compiler, which fails on another float
+        torch._dynamo.reset()
         assert_same(fn, compiled, lambda: (inputs()[0], value), calls=1)  # noqa: B023
-    assert (
-        backend == "aot_eager" or len(compiled.report.entries) == 1
-    )  # compilers may ask for the value
+    # compilers may ask for the value
+    assert backend == "aot_eager" or len(compiled.report.entries) == 1
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
@@ -586,7 +586,7 @@ def test_number_beside_gradients_is_left_to_torch() -> None:
     check_captured(torch.no_grad()(fn))
 
 
-# -- loops ------------------------------------------------------------------------------------------------------------
+# -- loops -----------------------------------------------------------------------------------------
 def looping(x: Tensor, y: Tensor) -> Any:
     return while_loop(
         lambda i, a: i.sum() < 3, lambda i, a: (i + 1, a * 0.5 + y), (torch.zeros(1), x)
@@ -642,7 +642,7 @@ def test_effect_in_a_loop_is_left_to_torch() -> None:
     check_refused(fn, "effect-in-body")
 
 
-# -- writes to the outside --------------------------------------------------------------------------------------------
+# -- writes to the outside -------------------------------------------------------------------------
 def branch_writes(x: Tensor, y: Tensor) -> Any:
     z = x * 1
 
@@ -717,7 +717,7 @@ def test_write_that_torch_does_not_take_either_is_refused(fn: Callable[..., Any]
     assert met.value.reason == "write-in-body"
 
 
-# -- operators that give what their body gives ------------------------------------------------------------------------
+# -- operators that give what their body gives -----------------------------------------------------
 def wrapping(x: Tensor, y: Tensor) -> Any:
     seen = []
 
@@ -845,7 +845,7 @@ def test_operator_with_the_common_base_is_captured() -> None:
     assert bodies(compiled.report.graphs[0]) == {"invoke_quant_body_0"}
 
 
-# -- what is left whole -----------------------------------------------------------------------------------------------
+# -- what is left whole ----------------------------------------------------------------------------
 @torch.library.custom_op("stator_test::increment", mutates_args=("x",))
 def increment(x: Tensor) -> None:
     x.add_(1)
@@ -895,7 +895,7 @@ def test_gradients_through_an_operator_with_a_record_of_options_are_left_to_torc
     check_refused(lambda x, y: OUTSIDE(lambda a: a * y, x), "higher-order-operator")
 
 
-# -- attention --------------------------------------------------------------------------------------------------------
+# -- attention -------------------------------------------------------------------------------------
 BIAS = torch.linspace(0, 1, 8)
 CAUSAL = create_block_mask(lambda b, h, i, j: i >= j, None, None, 8, 8, device="cpu")
 
@@ -937,9 +937,8 @@ def scores_in_documents(q: Tensor, k: Tensor, v: Tensor) -> Any:
 @pytest.mark.parametrize(
     "fn", [unchanged_scores, biased_scores, causal_scores, scores_in_documents]
 )
-@pytest.mark.filterwarnings(
-    "ignore"
-)  # that it is slow, and that `return_lse` will have another name
+# that it is slow, and that `return_lse` will have another name
+@pytest.mark.filterwarnings("ignore")
 def test_scores_and_masks_of_flex_attention_are_bodies(
     fn: Callable[..., Any], backend: str
 ) -> None:
@@ -970,7 +969,7 @@ def test_break_under_the_mode_of_masks_runs_under_it() -> None:
     check_refused(fn, "graph-break")
 
 
-# -- modes for every function of torch --------------------------------------------------------------------------------
+# -- modes for every function of torch -------------------------------------------------------------
 class Counting(torch.overrides.TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
@@ -1102,7 +1101,7 @@ def test_tangents_go_through_what_was_compiled(backend: str) -> None:
     assert_same(lambda x, y: x.sin() * y, compiled, inputs, graphs_may_raise=False)
 
 
-# -- attention, in gradients ------------------------------------------------------------------------------------------
+# -- attention, in gradients -----------------------------------------------------------------------
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_flex_attention_has_gradients(backend: str) -> None:

@@ -1,4 +1,5 @@
-"""`nested_compile_region` over layers that are alike: traced once, one body, and what plain Python gives."""
+"""`nested_compile_region` over layers that are alike: traced once, one body, and what plain Python
+gives."""
 
 from __future__ import annotations
 

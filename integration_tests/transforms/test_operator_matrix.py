@@ -1,4 +1,5 @@
-"""The page about higher-order operators is true: each cell gives what plain Python gives, and says how."""
+"""The page about higher-order operators is true: each cell gives what plain Python gives, and says
+how."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ from integration_tests.transforms.operator_matrix import (
 
 PAGE = written()
 SAMPLE = CELLS[::13]
-"""As many as fit into every run; a step that shares no factor with the number of operators meets each of them."""
+"""As many as fit into every run; a step that shares no factor with the number of operators meets
+each of them."""
 
 
 def check(operator: str, situation: str) -> None:

@@ -1,4 +1,5 @@
-"""The transforms of torch.func in compiled code: one graph, and the same values, gradients and errors as natively."""
+"""The transforms of torch.func in compiled code: one graph, and the same values, gradients and
+errors as natively."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ MODEL = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Lin
 MADE_OUTSIDE = grad(lambda a, scale=2.0: (a * a * scale).sum())
 
 
-# -- levels -----------------------------------------------------------------------------------------------------------
+# -- levels ----------------------------------------------------------------------------------------
 LEVELS: Any = torch._C._functorch
 
 
@@ -105,7 +106,7 @@ def levels_under_linearize(x: Tensor, w: Tensor) -> Any:
     return linearize(lambda a: a.sin() * (LEVELS.maybe_current_level() or 3), w + 1)[0] + 1
 
 
-# -- grad -------------------------------------------------------------------------------------------------------------
+# -- grad ------------------------------------------------------------------------------------------
 @captured
 def gradient_of_a_closure(x: Tensor, w: Tensor) -> Any:
     return grad(lambda a: (a.sin() * w * x[0]).sum())(w) + w
@@ -194,7 +195,7 @@ def body_that_counts_its_calls(x: Tensor, w: Tensor) -> Any:
     return grad(f)(x), vmap(f)(x), vmap(f, chunk_size=1)(x), counts
 
 
-# -- vmap -------------------------------------------------------------------------------------------------------------
+# -- vmap ------------------------------------------------------------------------------------------
 @captured
 def mapped_over_chosen_dimensions(x: Tensor, w: Tensor) -> Any:
     def f(a: Any, b: Tensor, n: int) -> Any:
@@ -241,7 +242,7 @@ def mapped_module(x: Tensor, w: Tensor) -> Any:
     return vmap(MODEL)(x)
 
 
-# -- the others -------------------------------------------------------------------------------------------------------
+# -- the others ------------------------------------------------------------------------------------
 def _seen(function: Any) -> Any:
     names = (
         function.__name__,
@@ -427,7 +428,7 @@ def test_transform_takes_dynamic_shapes(title: str) -> None:
     assert counting.count == 1
 
 
-# -- breaks and errors ------------------------------------------------------------------------------------------------
+# -- breaks and errors -----------------------------------------------------------------------------
 @broken
 def a_break_in_a_body(x: Tensor, w: Tensor) -> Any:
     def f(a: Tensor) -> Tensor:
@@ -608,7 +609,8 @@ def _depth() -> int:
 )
 @pytest.mark.parametrize("used", [False, True])
 def test_sizes_that_leave_the_function_of_a_transform(transform: str, used: bool) -> None:
-    """`jvp` compares sizes, so that they are numbers at the end of a body that began with symbols."""
+    """`jvp` compares sizes, so that they are numbers at the end of a body that began with
+    symbols."""
 
     def f(x: Tensor, sizes: list[int]) -> Any:
         def inner(part: Tensor) -> Tensor:

@@ -1,4 +1,5 @@
-"""Language models of ``transformers`` and ``x_transformers``: forward, decoding with caches, generation, training."""
+"""Language models of ``transformers`` and ``x_transformers``: forward, decoding with caches,
+generation, training."""
 
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ _SIZES = {
 
 
 def _model(name: str) -> Any:
-    """A model of the zoo, or else a class of ``transformers`` in the sizes above; weights are random."""
+    """A model of the zoo, or else a class of ``transformers`` in the sizes above; weights are
+    random."""
     import transformers
 
     from integration_tests.corpora.models import ZOO
@@ -127,7 +129,8 @@ def _filled_cache(model: Any, text: Tensor) -> Callable[[], Any]:
 
 
 def _filled_pair_cache(model: Any, text: Tensor) -> Callable[[], Any]:
-    """Return a maker of cache objects of an encoder and a decoder, for ``text`` and two tokens of the answer."""
+    """Return a maker of cache objects of an encoder and a decoder, for ``text`` and two tokens of
+    the answer."""
     from transformers import DynamicCache, EncoderDecoderCache
 
     filled = model(input_ids=text, decoder_input_ids=_tokens(2), use_cache=True).past_key_values
@@ -202,7 +205,8 @@ def _greedy_decoding(name: str) -> Program:
 
 
 def generation() -> Program:
-    """``generate`` of a library model whose forward is compiled, which makes its own cache object in each call."""
+    """``generate`` of a library model whose forward is compiled, which makes its own cache object
+    in each call."""
     model = _model("gpt2")
     model.generation_config.pad_token_id = 0
     model.generation_config.eos_token_id = None

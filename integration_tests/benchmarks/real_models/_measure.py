@@ -1,7 +1,7 @@
 """Measure one workload under one compiler, in this process.
 
-Times are CPU times of the process, taken with the collector of cyclic garbage off, since either would measure
-the machine otherwise.
+Times are CPU times of the process, taken with the collector of cyclic garbage off, since either
+would measure the machine otherwise.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _SLOWEST = 8
 class Figures:
     """The figures of one process, in seconds, without the time of the graphs.
 
-    ``steady`` is one call in the steady state, ``first`` the call that compiles. ``early`` is the sum over calls 2 to
-    ``first_calls``, ``slowest`` the longest of them by their number; calls that compiled something are left out and
-    counted in ``recompiled``.
+    ``steady`` is one call in the steady state, ``first`` the call that compiles. ``early`` is the
+    sum over calls 2 to ``first_calls``, ``slowest`` the longest of them by their number; calls that
+    compiled something are left out and counted in ``recompiled``.
     """
 
     steady: float
@@ -101,7 +101,8 @@ def _overhead(workload: Workload, program: Program, side: Side) -> Figures:
 def _early_calls(
     workload: Workload, program: Program, run: Callable[..., Any], side: Side, replay: Replay
 ) -> dict[int, float]:
-    """Time calls 2 to ``first_calls`` one by one, and return those that compiled nothing by their number."""
+    """Time calls 2 to ``first_calls`` one by one, and return those that compiled nothing by their
+    number."""
     found: dict[int, float] = {}
     best = 0.0
     compilations = side.compilations()
@@ -109,7 +110,8 @@ def _early_calls(
         seconds = _timed(run, program, i) - replay.take_real_seconds()
         replay.end_call()
 
-        # A compilation takes many times a call. To look for one takes time as well, so only slow calls are checked.
+        # A compilation takes many times a call. To look for one takes time as well, so only slow
+        # calls are checked.
         if seconds > 2 * best and side.compilations() != compilations:
             compilations = side.compilations()
             continue

@@ -69,7 +69,8 @@ def _attention_blocks() -> Program:
 
 
 def _batch_norm_loss(model: nn.Module, x: Tensor, wanted: Tensor) -> Tensor:
-    """A loss that may refuse the values of its targets, after the running statistics were written."""
+    """A loss that may refuse the values of its targets, after the running statistics were
+    written."""
     return nn.functional.cross_entropy(model(x), wanted)
 
 

@@ -7,8 +7,8 @@ import importlib.util
 
 import torch
 
-# torchvision registers fakes for these on import. Its wheel is linked against CUDA, so beside the CPU build of
-# torch the library that defines them does not load.
+# torchvision registers fakes for these on import. Its wheel is linked against CUDA, so beside the
+# CPU build of torch the library that defines them does not load.
 _OPERATORS = ("nms", "qnms")
 _SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 

@@ -23,7 +23,8 @@ SIDES = ("stator", "torch")
 
 @attrs.frozen
 class Place:
-    """An interpreter, and the sources that are measured; ``tree`` is None for what the interpreter has installed."""
+    """An interpreter, and the sources that are measured; ``tree`` is None for what the interpreter
+    has installed."""
 
     python: str = sys.executable
     tree: pathlib.Path | None = None
@@ -50,7 +51,8 @@ class Place:
 
 @attrs.frozen
 class Measured:
-    """All processes of one workload: their figures by compiler, and what went wrong in those without figures."""
+    """All processes of one workload: their figures by compiler, and what went wrong in those
+    without figures."""
 
     name: str
     figures: dict[str, list[Figures]]
@@ -90,7 +92,8 @@ def measure_in_turns(
     repeats: int,
     run: Callable[[Workload, str, Place], Figures | str] = run_child,
 ) -> Measured:
-    """Measure under both compilers, ``repeats`` times each, in turns; a compiler that failed is not tried again."""
+    """Measure under both compilers, ``repeats`` times each, in turns; a compiler that failed is not
+    tried again."""
     measured = Measured(workload.name, {side: [] for side in SIDES})
     for _ in range(repeats):
         for side in SIDES:

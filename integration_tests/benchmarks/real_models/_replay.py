@@ -1,8 +1,9 @@
 """A backend whose graphs return outputs that were cached from a real run.
 
-What remains of a call is what the compiler added to the graph. A graph runs for real in the call in which it was
-compiled, and its outputs are kept in order; later calls return them in the same order, starting again after the last.
-In-place writes of the graph to its inputs happen in the real run only, under either compiler.
+What remains of a call is what the compiler added to the graph. A graph runs for real in the call in
+which it was compiled, and its outputs are kept in order; later calls return them in the same order,
+starting again after the last. In-place writes of the graph to its inputs happen in the real run
+only, under either compiler.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class RecordedGraph:
 
 @attrs.define(eq=False)
 class Replay:
-    """The backend. ``real_seconds`` is the time that graphs ran for real since it was last taken."""
+    """The backend. ``real_seconds`` is the time that graphs ran for real since it was last
+    taken."""
 
     graphs: list[RecordedGraph] = attrs.field(factory=list)
     real_seconds: float = 0.0

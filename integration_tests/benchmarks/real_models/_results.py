@@ -1,6 +1,8 @@
-"""Results by interpreter, kept in a JSON file so that a run can be continued, or made for one interpreter.
+"""Results by interpreter, kept in a JSON file so that a run can be continued, or made for one
+interpreter.
 
-The page is written from this file, so that a run under one interpreter leaves the tables of the others as they are.
+The page is written from this file, so that a run under one interpreter leaves the tables of the
+others as they are.
 """
 
 from __future__ import annotations

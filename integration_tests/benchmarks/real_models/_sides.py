@@ -39,7 +39,8 @@ class Stator:
 class Torch:
     """torch.compile; every frame that it has looked at is a compilation.
 
-    It leaves recurrent layers to eager execution unless ``allow_rnn`` is set, which would not be overhead.
+    It leaves recurrent layers to eager execution unless ``allow_rnn`` is set, which would not be
+    overhead.
     """
 
     def compile(

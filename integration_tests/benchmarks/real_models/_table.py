@@ -26,7 +26,8 @@ PROGRAM_HEAD = (
 class Row:
     """The medians over the processes of one workload; None where a figure is not measured.
 
-    ``worst`` is the number of stator's slowest early call and its time, as a multiple of the steady state.
+    ``worst`` is the number of stator's slowest early call and its time, as a multiple of the steady
+    state.
     """
 
     workload: Workload
@@ -144,5 +145,6 @@ def summary(rows: Iterable[Row]) -> str:
 
 
 def _mean(ratios: list[float]) -> float:
-    """Return the geometric mean. A ratio that noise made zero or negative counts as a thousandth."""
+    """Return the geometric mean. A ratio that noise made zero or negative counts as a
+    thousandth."""
     return math.exp(statistics.fmean(math.log(max(ratio, 1e-3)) for ratio in ratios))

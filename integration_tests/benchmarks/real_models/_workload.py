@@ -1,4 +1,5 @@
-"""A workload: a program to compile, the arguments of its calls, and which figure of it is of interest."""
+"""A workload: a program to compile, the arguments of its calls, and which figure of it is of
+interest."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 class Figure(enum.Enum):
     """The time that is compared between the compilers.
 
-    ``OVERHEAD``: time of a call less that of its graphs, whose outputs are cached. ``OVER_EAGER``: time of a call, with
-    graphs that run, less that of the plain function.
+    ``OVERHEAD``: time of a call less that of its graphs, whose outputs are cached. ``OVER_EAGER``:
+    time of a call, with graphs that run, less that of the plain function.
     """
 
     OVERHEAD = "overhead"
@@ -32,8 +33,9 @@ def call_directly(compiled: Callable[..., Any]) -> Callable[..., Any]:
 class Program:
     """One program, ready to be compiled.
 
-    ``fn`` is compiled; ``arguments(i)`` makes those of call i, outside the measured time. ``driver`` turns the compiled
-    ``fn`` into the callable that is measured, where one call of it is not one call of ``fn``.
+    ``fn`` is compiled; ``arguments(i)`` makes those of call i, outside the measured time.
+    ``driver`` turns the compiled ``fn`` into the callable that is measured, where one call of it is
+    not one call of ``fn``.
     """
 
     fn: Callable[..., Any]
@@ -45,9 +47,10 @@ class Program:
 class Workload:
     """A program and how it is measured.
 
-    ``libraries`` must be importable. ``gradients`` is the gradient mode of all calls. ``first_calls`` is the
-    number of calls that count as the beginning of an entry. ``breaks`` is the number of graph breaks that a call
-    crosses, by which ``OVER_EAGER`` is divided. ``target`` is the accepted maximum, as printed.
+    ``libraries`` must be importable. ``gradients`` is the gradient mode of all calls.
+    ``first_calls`` is the number of calls that count as the beginning of an entry. ``breaks`` is
+    the number of graph breaks that a call crosses, by which ``OVER_EAGER`` is divided. ``target``
+    is the accepted maximum, as printed.
     """
 
     name: str

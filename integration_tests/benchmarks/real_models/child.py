@@ -1,4 +1,5 @@
-"""One measurement in a process of its own: ``python -m ...real_models.child NAME SIDE`` prints the figures as JSON."""
+"""One measurement in a process of its own: ``python -m ...real_models.child NAME SIDE`` prints the
+figures as JSON."""
 
 from __future__ import annotations
 

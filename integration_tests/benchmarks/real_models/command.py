@@ -1,4 +1,5 @@
-"""The command line: which workloads are measured, under which interpreters, and where the results go."""
+"""The command line: which workloads are measured, under which interpreters, and where the results
+go."""
 
 from __future__ import annotations
 
@@ -99,7 +100,8 @@ def measure(workloads: list[Workload], options: argparse.Namespace, store: Store
 
 
 def _tree(given: pathlib.Path | None, python: str) -> pathlib.Path | None:
-    """Return the checkout to measure; another interpreter has none of our packages installed, so it gets this one."""
+    """Return the checkout to measure; another interpreter has none of our packages installed, so it
+    gets this one."""
     if given is None and python != sys.executable:
         return _ROOT
     return given.resolve() if given else None

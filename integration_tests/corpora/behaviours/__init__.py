@@ -1,10 +1,11 @@
-"""What must hold of the language, tensors, modules and modes, as small programs: one module for each behaviour, whose
-docstring says which.
+"""What must hold of the language, tensors, modules and modes, as small programs: one module for
+each behaviour, whose docstring says which.
 
-A program is a function of a tensor, of a number that changes from call to call, and of a `Box` of things that it may
-change. Modules are loaded twice, so that what outlives a call (globals, class attributes, default arguments, closures)
-is each side's own. A program whose operations cannot all be captured says so: `@program(breaks="set-order")` names the
-reason that `fullgraph=True` gives (two, where calls differ), and no other program may break.
+A program is a function of a tensor, of a number that changes from call to call, and of a `Box` of
+things that it may change. Modules are loaded twice, so that what outlives a call (globals, class
+attributes, default arguments, closures) is each side's own. A program whose operations cannot all
+be captured says so: `@program(breaks="set-order")` names the reason that `fullgraph=True` gives
+(two, where calls differ), and no other program may break.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ def load(name: str) -> types.ModuleType:
 
 
 class Kept(Mapping[str, Any]):
-    """What a copy of a module keeps between calls, as it is when it is looked at: its constants, defaults, classes."""
+    """What a copy of a module keeps between calls, as it is when it is looked at: its constants,
+    defaults, classes."""
 
     __slots__ = ("__module",)  # private: not described
 

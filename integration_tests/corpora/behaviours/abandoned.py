@@ -1,4 +1,5 @@
-"""A suspended generator runs its `finally` blocks at the moment when the last that refers to it lets it go."""
+"""A suspended generator runs its `finally` blocks at the moment when the last that refers to it
+lets it go."""
 
 # mypy: ignore-errors
 

@@ -1,4 +1,5 @@
-"""NumPy arrays and scalars, as torch's NumPy layer defines them where traced and otherwise as NumPy."""
+"""NumPy arrays and scalars, as torch's NumPy layer defines them where traced and otherwise as
+NumPy."""
 
 # mypy: ignore-errors
 

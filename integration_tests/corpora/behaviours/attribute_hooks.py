@@ -1,5 +1,5 @@
-"""Reading attributes by `__getattribute__`, `__getattr__`, properties and descriptors: which is asked after which fails,
-what an AttributeError says then."""
+"""Reading attributes by `__getattribute__`, `__getattr__`, properties and descriptors: which is
+asked after which fails, what an AttributeError says then."""
 
 # mypy: ignore-errors
 

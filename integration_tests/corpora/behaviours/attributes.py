@@ -1,5 +1,6 @@
-"""Attributes set and deleted on user objects, modules, functions, types, exceptions; slots; properties with setters;
-attributes of tensors; one object returned twice; a returned input is the same object."""
+"""Attributes set and deleted on user objects, modules, functions, types, exceptions; slots;
+properties with setters; attributes of tensors; one object returned twice; a returned input is the
+same object."""
 
 # mypy: ignore-errors
 

@@ -1,5 +1,6 @@
-"""User classes: construction, `__init_subclass__`, `__set_name__`, descriptors, slots, attribute hooks, `__call__`,
-`__class_getitem__`, multiple inheritance and `super()`, classes made inside, instances as keys."""
+"""User classes: construction, `__init_subclass__`, `__set_name__`, descriptors, slots, attribute
+hooks, `__call__`, `__class_getitem__`, multiple inheritance and `super()`, classes made inside,
+instances as keys."""
 
 # mypy: ignore-errors
 

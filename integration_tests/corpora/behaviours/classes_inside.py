@@ -1,5 +1,6 @@
-"""Class statements in the region: bases, keywords, metaclasses, `__init_subclass__`, `__set_name__`, `__slots__`, properties,
-`super()`, decorators (dataclass, total_ordering), Enum, NamedTuple, TypedDict, Protocol, Generic, abstract classes."""
+"""Class statements in the region: bases, keywords, metaclasses, `__init_subclass__`,
+`__set_name__`, `__slots__`, properties, `super()`, decorators (dataclass, total_ordering), Enum,
+NamedTuple, TypedDict, Protocol, Generic, abstract classes."""
 
 # mypy: ignore-errors
 

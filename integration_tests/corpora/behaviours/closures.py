@@ -1,5 +1,6 @@
-"""Closures: late binding, default capture, recursion, decorators with and without arguments, `functools` wrappers; cells
-shared between nested functions, made outside, made inside, and escaping."""
+"""Closures: late binding, default capture, recursion, decorators with and without arguments,
+`functools` wrappers; cells shared between nested functions, made outside, made inside, and
+escaping."""
 
 # mypy: ignore-errors
 
@@ -236,9 +237,8 @@ def partial_methods_and_cached_properties(x, n, box):
     return made.double(x), made.heavy, made.heavy, made.k, "heavy" in made.__dict__
 
 
-@program(
-    breaks=None if sys.version_info < (3, 13) else "construction"
-)  # of a weak dict of what was found
+# of a weak dict of what was found
+@program(breaks=None if sys.version_info < (3, 13) else "construction")
 def single_dispatch_methods(x, n, box):
     made = WithPartial(n)
     return made.show(1), made.show("a"), made.show(True), x + 1

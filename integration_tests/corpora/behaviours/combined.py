@@ -1,5 +1,5 @@
-"""Several behaviours at once: containers, exceptions, generators, managers, classes, numbers and tensor writes that meet in
-one program, as they do in everyday code."""
+"""Several behaviours at once: containers, exceptions, generators, managers, classes, numbers and
+tensor writes that meet in one program, as they do in everyday code."""
 
 # mypy: ignore-errors
 

@@ -1,5 +1,6 @@
-"""List, dict, set, deque with maxlen, OrderedDict, defaultdict, Counter, ChainMap, array: every mutating method, on
-arguments, globals, closure contents, class attributes, default arguments; identity, order and content kept."""
+"""List, dict, set, deque with maxlen, OrderedDict, defaultdict, Counter, ChainMap, array: every
+mutating method, on arguments, globals, closure contents, class attributes, default arguments;
+identity, order and content kept."""
 
 # mypy: ignore-errors
 

@@ -1,5 +1,5 @@
-"""`copy.copy` and `copy.deepcopy` keep sharing; `isinstance`, `issubclass`, `type`, `hasattr`, `getattr` with default,
-`vars`, `dir`, `callable`, identity."""
+"""`copy.copy` and `copy.deepcopy` keep sharing; `isinstance`, `issubclass`, `type`, `hasattr`,
+`getattr` with default, `vars`, `dir`, `callable`, identity."""
 
 # mypy: ignore-errors
 

@@ -1,5 +1,5 @@
-"""Classes by declaration: Enum, dataclass (frozen, slots, kw_only, `replace`, `__post_init__`), NamedTuple subclasses,
-attrs classes, TypedDict, Protocol, Generic."""
+"""Classes by declaration: Enum, dataclass (frozen, slots, kw_only, `replace`, `__post_init__`),
+NamedTuple subclasses, attrs classes, TypedDict, Protocol, Generic."""
 
 # mypy: ignore-errors
 

@@ -1,5 +1,6 @@
-"""Effects done before an uncaught raise are visible; `print`, `warnings.warn` and logging give the same text in the same
-order; random streams of Python, NumPy and torch give the same numbers and end in the same state."""
+"""Effects done before an uncaught raise are visible; `print`, `warnings.warn` and logging give the
+same text in the same order; random streams of Python, NumPy and torch give the same numbers and end
+in the same state."""
 
 # mypy: ignore-errors
 

@@ -1,4 +1,5 @@
-"""Enum members: methods of their own that C asks for, what they are part of, members that are made when first asked for."""
+"""Enum members: methods of their own that C asks for, what they are part of, members that are made
+when first asked for."""
 
 # mypy: ignore-errors
 

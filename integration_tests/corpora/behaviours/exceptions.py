@@ -1,5 +1,6 @@
-"""Exceptions: type, args, `__cause__`, `__context__`, notes, traceback lines; `try/return/finally` order; `else`; `raise
-from`; bare `raise`; exception groups; an operator error caught by the user's `except`."""
+"""Exceptions: type, args, `__cause__`, `__context__`, notes, traceback lines; `try/return/finally`
+order; `else`; `raise from`; bare `raise`; exception groups; an operator error caught by the user's
+`except`."""
 
 # mypy: ignore-errors
 

@@ -1,5 +1,6 @@
-"""Generators: lazily run, returned as generators, `send`, `throw`, `close`, `yield from`, `StopIteration.value`; one over
-a list that grows under it; one alive across a break; one passed in, half consumed."""
+"""Generators: lazily run, returned as generators, `send`, `throw`, `close`, `yield from`,
+`StopIteration.value`; one over a list that grows under it; one alive across a break; one passed in,
+half consumed."""
 
 # mypy: ignore-errors
 

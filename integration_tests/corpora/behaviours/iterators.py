@@ -1,5 +1,5 @@
-"""Iterators half consumed, exhausted, shared by two loops; `zip(it, it)`; `iter(callable, sentinel)`; `reversed`;
-`enumerate`."""
+"""Iterators half consumed, exhausted, shared by two loops; `zip(it, it)`;
+`iter(callable, sentinel)`; `reversed`; `enumerate`."""
 
 # mypy: ignore-errors
 

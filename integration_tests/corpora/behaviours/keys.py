@@ -1,5 +1,6 @@
-"""Objects as keys of dicts and members of sets: `__hash__` and `__eq__` of the program, frozen dataclasses, one without the
-other, equal hashes, a hash that is kept, keys inside tuples, keys of dicts from outside."""
+"""Objects as keys of dicts and members of sets: `__hash__` and `__eq__` of the program, frozen
+dataclasses, one without the other, equal hashes, a hash that is kept, keys inside tuples, keys of
+dicts from outside."""
 
 # mypy: ignore-errors
 

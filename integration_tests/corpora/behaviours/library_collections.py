@@ -1,4 +1,5 @@
-"""The library: itertools, functools, operator, heapq, bisect, collections.abc, array in everyday use."""
+"""The library: itertools, functools, operator, heapq, bisect, collections.abc, array in everyday
+use."""
 
 # mypy: ignore-errors
 

@@ -1,5 +1,5 @@
-"""The library: math, cmath, random, re, string, inspect, abc, weakref, contextvars, os.environ, time, typing, types,
-threading, and what is refused cleanly (async)."""
+"""The library: math, cmath, random, re, string, inspect, abc, weakref, contextvars, os.environ,
+time, typing, types, threading, and what is refused cleanly (async)."""
 
 # mypy: ignore-errors
 

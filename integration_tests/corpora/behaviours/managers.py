@@ -1,5 +1,6 @@
-"""User context managers and `contextlib`: exit called exactly once on return, raise, break, continue, generator close; a
-swallowed exception; `ExitStack`; a mode open across a break leaves nothing behind."""
+"""User context managers and `contextlib`: exit called exactly once on return, raise, break,
+continue, generator close; a swallowed exception; `ExitStack`; a mode open across a break leaves
+nothing behind."""
 
 # mypy: ignore-errors
 

@@ -1,5 +1,5 @@
-"""Sets and dicts: insertion order, mutation during iteration raises, views, set operators, subclass operators; sort is
-stable."""
+"""Sets and dicts: insertion order, mutation during iteration raises, views, set operators, subclass
+operators; sort is stable."""
 
 # mypy: ignore-errors
 

@@ -1,4 +1,5 @@
-"""Metaclasses that give classes operators, names and instances of their own; `__prepare__`; abstract classes."""
+"""Metaclasses that give classes operators, names and instances of their own; `__prepare__`;
+abstract classes."""
 
 # mypy: ignore-errors
 

@@ -1,5 +1,5 @@
-"""The default dtype, default device, grad mode, autocast state or deterministic flag changes; an error inside
-`with autocast` (or any mode) leaves the mode stack as plain Python leaves it."""
+"""The default dtype, default device, grad mode, autocast state or deterministic flag changes; an
+error inside `with autocast` (or any mode) leaves the mode stack as plain Python leaves it."""
 
 # mypy: ignore-errors
 

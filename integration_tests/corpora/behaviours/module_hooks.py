@@ -1,4 +1,5 @@
-"""A forward, pre-forward, backward or global module hook is added, reordered, removed after the first call."""
+"""A forward, pre-forward, backward or global module hook is added, reordered, removed after the
+first call."""
 
 # mypy: ignore-errors
 

@@ -1,5 +1,5 @@
-"""A module's flag, plain tensor attribute, parameter, buffer or submodule is replaced between calls, by any route;
-modules of every kind are Python objects."""
+"""A module's flag, plain tensor attribute, parameter, buffer or submodule is replaced between
+calls, by any route; modules of every kind are Python objects."""
 
 # mypy: ignore-errors
 

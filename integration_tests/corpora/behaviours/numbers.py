@@ -1,4 +1,5 @@
-"""Integers of any size, `//`, `%` and shifts on negatives, float formatting, complex numbers, bytes, str methods."""
+"""Integers of any size, `//`, `%` and shifts on negatives, float formatting, complex numbers,
+bytes, str methods."""
 
 # mypy: ignore-errors
 

@@ -1,5 +1,5 @@
-"""All operator dunders of user classes with reflected and in-place forms; conversions, comparison, truth, length,
-containment, items."""
+"""All operator dunders of user classes with reflected and in-place forms; conversions, comparison,
+truth, length, containment, items."""
 
 # mypy: ignore-errors
 

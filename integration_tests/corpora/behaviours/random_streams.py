@@ -1,5 +1,5 @@
-"""NumPy and torch random numbers: seeding, drawing, Generators, shuffles: the same numbers, the same final state, on
-the first call as on later ones."""
+"""NumPy and torch random numbers: seeding, drawing, Generators, shuffles: the same numbers, the
+same final state, on the first call as on later ones."""
 
 # mypy: ignore-errors
 

@@ -1,4 +1,5 @@
-"""Symbolic ints, floats and bools in every operator, in formatting, as indices, as keys, in `range`, `math` and shifts."""
+"""Symbolic ints, floats and bools in every operator, in formatting, as indices, as keys, in
+`range`, `math` and shifts."""
 
 # mypy: ignore-errors
 

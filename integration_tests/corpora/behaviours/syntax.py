@@ -1,5 +1,6 @@
-"""Comprehensions and walrus scoping; star-arguments in every position; f-strings with every conversion; `match`; chained
-comparison; slices with tensors and symbolic bounds; `global`; `del`; `assert`; `lambda`; imports inside."""
+"""Comprehensions and walrus scoping; star-arguments in every position; f-strings with every
+conversion; `match`; chained comparison; slices with tensors and symbolic bounds; `global`; `del`;
+`assert`; `lambda`; imports inside."""
 
 # mypy: ignore-errors
 

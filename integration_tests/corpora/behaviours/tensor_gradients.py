@@ -1,4 +1,5 @@
-"""`backward()` and `autograd.grad` inside the region, what they leave on leaves, and hooks that they run."""
+"""`backward()` and `autograd.grad` inside the region, what they leave on leaves, and hooks that
+they run."""
 
 # mypy: ignore-errors
 

@@ -1,5 +1,5 @@
-"""Python attributes set on tensors; a returned input is the same object; one object returned twice is one object;
-attributes that tensors have themselves."""
+"""Python attributes set on tensors; a returned input is the same object; one object returned twice
+is one object; attributes that tensors have themselves."""
 
 # mypy: ignore-errors
 

@@ -1,4 +1,5 @@
-"""Tensor subclasses with `__torch_function__`, wrapper subclasses with `__torch_dispatch__`, `TorchFunctionMode`."""
+"""Tensor subclasses with `__torch_function__`, wrapper subclasses with `__torch_dispatch__`,
+`TorchFunctionMode`."""
 
 # mypy: ignore-errors
 

@@ -1,5 +1,5 @@
-"""In-place tensor writes through views, through an operator that returned its input, `out=`, `.data`, `.grad`, `copy_`,
-`requires_grad_`, `detach_`, `resize_`, `set_`."""
+"""In-place tensor writes through views, through an operator that returned its input, `out=`,
+`.data`, `.grad`, `copy_`, `requires_grad_`, `detach_`, `resize_`, `set_`."""
 
 # mypy: ignore-errors
 

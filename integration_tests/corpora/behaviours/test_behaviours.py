@@ -1,4 +1,5 @@
-"""Every behaviour holds: programs give what plain Python gives over several calls, unbroken, broken, in one graph."""
+"""Every behaviour holds: programs give what plain Python gives over several calls, unbroken,
+broken, in one graph."""
 
 from __future__ import annotations
 

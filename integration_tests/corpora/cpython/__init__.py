@@ -1,1 +1,2 @@
-"""CPython's own test methods under `stator.compile`: `python -m integration_tests.corpora.cpython --help`."""
+"""CPython's own test methods under `stator.compile`:
+`python -m integration_tests.corpora.cpython --help`."""

@@ -1,6 +1,7 @@
-"""Runs CPython's own test methods plainly and compiled, one process each, and says where they differ.
+"""Run CPython's own test methods natively and compiled, one process each, and report differences.
 
-python -m integration_tests.corpora.cpython MODULE [MODULE ...] [--out FOLDER] [--only PATTERN] [--limit SECONDS]
+python -m integration_tests.corpora.cpython MODULE [MODULE ...]
+                                            [--out FOLDER] [--only PATTERN] [--limit SECONDS]
 python -m integration_tests.corpora.cpython --page FOLDER
     writes docs/reference/cpython_tests_compiled.md from such records
 """

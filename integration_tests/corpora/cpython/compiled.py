@@ -1,7 +1,8 @@
 """One test method compiled: how it ends, what broke, and what of ours failed on the way.
 
-The function of the method is a region of its own; what it calls is inlined, what cannot be captured breaks. Each run
-has a process of its own: a crash, an endless trace or a patched class ends with it.
+The function of the method is a region of its own; what it calls is inlined, what cannot be captured
+breaks. Each run has a process of its own: a crash, an endless trace or a patched class ends with
+it.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def compiled(case: Method, limit: int) -> Run:
     return _apart(lambda: _compiled(case), limit)
 
 
-# a process of its own ------------------------------------------------------------------------------------------------
+# a process of its own
+# ------------------------------------------------------------------------------------------------
 def _apart(run: Callable[[], Run], limit: int) -> Run:
     """`run()` in a forked process, for at most `limit` seconds."""
     started = time.monotonic()
@@ -93,7 +95,8 @@ def _died(status: int) -> Run:
     return Run(f"died of {name}", crashes=[f"died of {name}"])
 
 
-# compiled ------------------------------------------------------------------------------------------------------------
+# compiled
+# --------------------------------------------------------------------------------------------------
 def _compiled(case: Method) -> Run:
     run = Run()
     regions: list[Any] = []
@@ -110,7 +113,8 @@ def _compiled(case: Method) -> Run:
 
 
 def _execute(code: types.CodeType, names: dict[str, Any], regions: list[Any]) -> None:
-    """What a doctest's `exec` does: a function without local names of its own runs in its globals."""
+    """What a doctest's `exec` does: a function without local names of its own runs in its
+    globals."""
     names.setdefault("__builtins__", builtins)
     fn = stator.compile(types.FunctionType(code, names), backend="eager")
     regions.append(fn)
@@ -118,7 +122,8 @@ def _execute(code: types.CodeType, names: dict[str, Any], regions: list[Any]) ->
 
 
 def with_record(crashes: list[str]) -> None:
-    """Note what leaves a trace or the making of an entry besides a refusal: a test may expect such an exception."""
+    """Note what leaves a trace or the making of an entry besides a refusal: a test may expect such
+    an exception."""
     for name in ("trace", "make_entry"):
         setattr(_region, name, _recording(getattr(_region, name), crashes))
 

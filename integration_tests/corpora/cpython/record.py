@@ -30,7 +30,8 @@ Written by `python -m integration_tests.corpora.cpython --page FOLDER`;
 
 @attrs.define
 class Record:
-    """One method: how it ended plainly and compiled, the places where it broke, what of ours failed."""
+    """One method: how it ended plainly and compiled, the places where it broke, what of ours
+    failed."""
 
     name: str
     plain: str = ""

@@ -1,4 +1,5 @@
-"""Which of CPython's test modules run under `stator.compile`, and what of them is left out: data, with reasons.
+"""Which of CPython's test modules run under `stator.compile`, and what of them is left out: data,
+with reasons.
 
 Most of it is said in `cpython_selection`, which the tests of the Machine share.
 """

@@ -1,4 +1,5 @@
-"""Each method of CPython's own tests ends under `stator.compile` as it does plainly, and nothing of ours fails."""
+"""Each method of CPython's own tests ends under `stator.compile` as it does plainly, and nothing of
+ours fails."""
 
 from __future__ import annotations
 
@@ -13,16 +14,16 @@ import pytest
 from integration_tests.corpora.cpython.record import Record, read
 from integration_tests.corpora.cpython.selection import EXCLUDED, GROUPS, MODULES, NIGHTLY
 
-if (
-    importlib.util.find_spec("test.test_list") is None
-):  # some distributions leave them out, or package them apart
+# some distributions leave them out, or package them apart
+if importlib.util.find_spec("test.test_list") is None:
     pytest.skip("this CPython was installed without its own tests", allow_module_level=True)
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def _records(folder: pathlib.Path, *modules: str) -> dict[str, list[Record]]:
-    """One process for all of them: what is imported on a first call takes longer than most modules."""
+    """One process for all of them: what is imported on a first call takes longer than most
+    modules."""
     paths = ":".join(path for path in (*sys.path, str(ROOT), str(ROOT / "tools")) if path)
     command = [
         sys.executable,

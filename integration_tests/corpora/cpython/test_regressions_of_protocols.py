@@ -1,4 +1,5 @@
-"""More of what CPython's own tests brought to light: protocols of objects, dicts, numbers, and how long things take."""
+"""More of what CPython's own tests brought to light: protocols of objects, dicts, numbers, and how
+long things take."""
 
 # mypy: ignore-errors
 # The programs misuse types on purpose.

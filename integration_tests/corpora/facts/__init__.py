@@ -1,7 +1,9 @@
-"""What a compiled function may read, one fact a row: how it is read, how it changes, and what else changes.
+"""What a compiled function may read, one fact a row: how it is read, how it changes, and what else
+changes.
 
-A row is `name: (setup, body, change, unrelated)`, four texts. `setup` makes globals, `body` is that of `f(x)` (or the
-whole `def f`), `change` alters exactly the fact that was read, `unrelated` something beside it. The call is `f(*ARGS)`.
+A row is `name: (setup, body, change, unrelated)`, four texts. `setup` makes globals, `body` is that
+of `f(x)` (or the whole `def f`), `change` alters exactly the fact that was read, `unrelated`
+something beside it. The call is `f(*ARGS)`.
 """
 
 from __future__ import annotations
@@ -42,4 +44,5 @@ def triple(x):
 
 ALL: dict[str, Row] = {**NEIGHBOURS, **FACTS}
 READ_AGAIN = frozenset({"__index__", "the default device", "__torch_function__ that appears"})
-"""Facts that are not guarded, but read again on each call: no new entry is made, and the answer is right."""
+"""Facts that are not guarded, but read again on each call: no new entry is made, and the answer is
+right."""

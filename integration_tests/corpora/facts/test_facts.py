@@ -1,4 +1,5 @@
-"""Whatever is read is guarded: a change of the fact gives another answer, a change beside it does not compile again."""
+"""Whatever is read is guarded: a change of the fact gives another answer, a change beside it does
+not compile again."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ SAMPLED = [
 
 
 def reuse(where: int, make: Callable[[], Any]) -> Any:
-    """An object that is not at `where`, where another one lives: ids of living objects are never taken."""
+    """An object that is not at `where`, where another one lives: ids of living objects are never
+    taken."""
     found = make()
     assert id(found) != where
     return found

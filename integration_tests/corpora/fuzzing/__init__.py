@@ -1,4 +1,5 @@
-"""Random programs for the whole stack: a grammar that is data, a writer that fills it at random, and the check."""
+"""Random programs for the whole stack: a grammar that is data, a writer that fills it at random,
+and the check."""
 
 from __future__ import annotations
 

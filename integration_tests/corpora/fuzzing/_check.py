@@ -1,4 +1,5 @@
-"""A random program gives what plain Python gives: compiled beside plain, each with globals of its own."""
+"""A random program gives what plain Python gives: compiled beside plain, each with globals of its
+own."""
 
 from __future__ import annotations
 
@@ -77,8 +78,9 @@ class Globals(Mapping[str, Any]):
 def check(program: Program, file: pathlib.Path) -> None:
     """Compare the calls. ``file`` gets the text: tracebacks name it.
 
-    A difference counts if it is there as well when garbage is collected between the calls (what dies in cycles keeps
-    accumulators of gradients alive), and if plain Python agrees with itself (it does not about memory that nobody set).
+    A difference counts if it is there as well when garbage is collected between the calls (what
+    dies in cycles keeps accumulators of gradients alive), and if plain Python agrees with itself
+    (it does not about memory that nobody set).
     """
     file.write_text(program.text)
     try:
@@ -150,7 +152,8 @@ def _itself(fn: Callable[..., Any], program: Program) -> Any:
 def _in_full(
     fn: Callable[..., Any], namespace: dict[str, Any], collects: bool
 ) -> Callable[..., Any]:
-    """Both sides go through this one: it is part of tracebacks. Each counts the hooks it registers, and has classes."""
+    """Both sides go through this one: it is part of tracebacks. Each counts the hooks it registers,
+    and has classes."""
     hooks, kinds = 0, {name: namespace[name] for name in ("Box", "SmallBox")}
 
     @functools.wraps(fn)
@@ -197,7 +200,8 @@ def _own_world() -> dict[str, Any]:
 
 
 def _changed(sides: tuple[dict[str, Any], ...], inputs: Inputs, changes: tuple[str, ...]) -> Call:
-    """The next call, after the same changes on both sides. What cannot be done to this program, is not."""
+    """The next call, after the same changes on both sides. What cannot be done to this program, is
+    not."""
     for text in changes:
         world, handle = World.now(), RemovableHandle.next_id
         for namespace in sides:

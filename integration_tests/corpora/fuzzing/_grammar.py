@@ -1,10 +1,11 @@
 """The grammar of random programs, as data.
 
-``<X>`` is an expression of type X, ``<x>`` a variable of it, ``<block>`` a block of statements. Types: T a square float
-tensor, I int, F float, B bool, S str, L list of ints, D dict from str, O object, C callable from T to T, E set,
-K deque, P plain value (dataclass, named tuple, enum, number of its own), M module, G iterator, A anything.
-All variables are bound from the start, so that most programs get far; those that raise are compared all the same. What
-can grow is cut short, and nothing calls itself: every program ends.
+``<X>`` is an expression of type X, ``<x>`` a variable of it, ``<block>`` a block of statements.
+Types: T a square float tensor, I int, F float, B bool, S str, L list of ints, D dict from str, O
+object, C callable from T to T, E set, K deque, P plain value (dataclass, named tuple, enum, number
+of its own), M module, G iterator, A anything. All variables are bound from the start, so that most
+programs get far; those that raise are compared all the same. What can grow is cut short, and
+nothing calls itself: every program ends.
 """
 
 from __future__ import annotations

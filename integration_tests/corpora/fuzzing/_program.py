@@ -73,9 +73,8 @@ class Place:
     depth: int = 3
     loop: bool = False
     generator: bool = False
-    calls: bool = (
-        True  # false inside of nested functions, which could call themselves through a variable
-    )
+    # false inside of nested functions, which could call themselves through a variable
+    calls: bool = True
 
 
 class Writer:
@@ -93,9 +92,8 @@ class Writer:
         template = self.draw.choice(options + extra)
         if self.draw.randrange(5) < 2:
             template = ATTEMPT.format(textwrap.indent(template, "    "))
-        template = re.sub(
-            r"\bturn\b", f"turn{place.depth}", template
-        )  # a loop within a loop counts for itself
+        # a loop within a loop counts for itself
+        template = re.sub(r"\bturn\b", f"turn{place.depth}", template)
         return "\n".join(self.line(line, place) for line in template.split("\n"))
 
     def line(self, line: str, place: Place) -> str:
@@ -144,7 +142,8 @@ def program(number: int) -> Program:
 
 
 def changing_program(number: int) -> Program:
-    """Short, for its world changes between the six calls, two of three of which are like the one before."""
+    """Short, for its world changes between the six calls, two of three of which are like the one
+    before."""
     draw = random.Random(f"changing {number}")
     worlds = draw.sample(WORLDS, 2)
     text = next(text for text in iter(lambda: _reading(draw, worlds), "") if _is_valid(text))

@@ -1,4 +1,5 @@
-"""What random programs find in their globals: classes with behaviour of their own, and what stator cannot capture."""
+"""What random programs find in their globals: classes with behaviour of their own, and what stator
+cannot capture."""
 
 from __future__ import annotations
 
@@ -164,7 +165,8 @@ class Failure(Exception):
 
 
 class Net(torch.nn.Module):
-    """A module with parameters, buffers that its forward writes to, and state that is none of both."""
+    """A module with parameters, buffers that its forward writes to, and state that is none of
+    both."""
 
     mean: Tensor
     steps: Tensor
@@ -241,8 +243,8 @@ def locals_of(a: Any, b: Any) -> dict[str, Any]:
 
 
 def hooked(x: Any, hook: Any) -> Any:
-    """Registers a hook. On a view that another name of its memory was written by, torch 2.13 does that for a node which
-    is gone, and the process dies, unless somebody asks before."""
+    """Registers a hook. On a view that another name of its memory was written by, torch 2.13 does
+    that for a node which is gone, and the process dies, unless somebody asks before."""
     return x.is_leaf, x.register_hook(hook)
 
 

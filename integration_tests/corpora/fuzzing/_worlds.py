@@ -1,10 +1,11 @@
 """What changes between the calls of a program, as data: see `_grammar`. Long, for it is one list.
 
-A world is a part of what a program finds in its globals: how it is read, and what becomes of it. ``<word>`` is one of
-`WORDS`. `swap` puts a value in the place of another, and `back` undoes all that was swapped, so that what was seen
-before is seen again: see `_changes`. Left out is what plain Python or torch does not determine, what leaves nothing to
-compare (a `__getattribute__` that gives one thing for all names), the names of classes (parts of texts of exceptions),
-and a deleted `__new__` (CPython does not go back to that of `object`).
+A world is a part of what a program finds in its globals: how it is read, and what becomes of it.
+``<word>`` is one of `WORDS`. `swap` puts a value in the place of another, and `back` undoes all
+that was swapped, so that what was seen before is seen again: see `_changes`. Left out is what plain
+Python or torch does not determine, what leaves nothing to compare (a `__getattribute__` that gives
+one thing for all names), the names of classes (parts of texts of exceptions), and a deleted
+`__new__` (CPython does not go back to that of `object`).
 """
 
 from __future__ import annotations

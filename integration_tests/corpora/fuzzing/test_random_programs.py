@@ -1,7 +1,8 @@
-"""Random programs give what plain Python gives: `STATOR_PROGRAMS=100000` runs more of them, each run the same ones.
+"""Random programs give what plain Python gives: `STATOR_PROGRAMS=100000` runs more of them, each
+run the same ones.
 
-Of the programs that run by default a third is in the default tier, the rest in the nightly one; a number that is given
-runs all of them.
+Of the programs that run by default a third is in the default tier, the rest in the nightly one; a
+number that is given runs all of them.
 """
 
 from __future__ import annotations
@@ -26,9 +27,8 @@ SAMPLED = [
 CHOSEN = range(SHARDS) if "STATOR_PROGRAMS" in os.environ else SAMPLED
 
 
-@pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning"
-)  # `finally` of a dying generator
+# `finally` of a dying generator
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("shard", CHOSEN)
 def test_random_programs_give_what_plain_python_gives(shard: int, tmp_path: pathlib.Path) -> None:
     for number in range(FIRST + shard, FIRST + PROGRAMS, SHARDS):

@@ -1,4 +1,5 @@
-"""What random programs and the table of facts have found: each difference from plain Python keeps a test of its own."""
+"""What random programs and the table of facts have found: each difference from plain Python keeps a
+test of its own."""
 
 from __future__ import annotations
 
@@ -406,7 +407,8 @@ WRITES: dict[str, Callable[[Tensor], Any]] = {
 def test_a_graph_that_raises_leaves_the_versions_of_what_it_wrote_to(
     write: str, grad: bool
 ) -> None:
-    """Fake tensors multiply a float matrix by a double one, real ones do not: the graph raises after its writes."""
+    """Fake tensors multiply a float matrix by a double one, real ones do not: the graph raises
+    after its writes."""
 
     def f(x: Tensor) -> tuple[Tensor, int]:
         t = x + 1
@@ -635,7 +637,8 @@ float("nan") * 2 | math.inf - math.inf | math.nan | (math.nan, 2) | float(math.n
     "text", [text for line in NANS.strip().split("\n") for text in line.split(" | ")]
 )
 def test_each_run_makes_a_nan_of_its_own(text: str) -> None:
-    """Containers keep each of them: equal is what is the same object. One that exists, or is in the code, is one."""
+    """Containers keep each of them: equal is what is the same object. One that exists, or is in the
+    code, is one."""
     make = eval(f"lambda: {text}")
 
     def fn(x: Tensor, kept: dict[Any, int], numbers: set[Any]) -> Any:

@@ -1,8 +1,9 @@
 """Programs with higher-order operators and the graphs they give, as text.
 
-``python -m integration_tests.corpora.golden`` writes the graphs anew. A file of `cases/` has several programs, divided
-by lines of `=`: a function `program`, a line of `-`, and how its graph and the bodies in it are printed. Each line
-of a program stands above the nodes it is due to. A person reads the diff.
+``python -m integration_tests.corpora.golden`` writes the graphs anew. A file of `cases/` has
+several programs, divided by lines of `=`: a function `program`, a line of `-`, and how its graph
+and the bodies in it are printed. Each line of a program stands above the nodes it is due to. A
+person reads the diff.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ def graphs(program: str, name: str) -> list[fx.GraphModule]:
 
 @attrs.define
 class Printer:
-    """One graph with its bodies; symbols are numbered as they come up, since their names say nothing."""
+    """One graph with its bodies; symbols are numbered as they come up, since their names say
+    nothing."""
 
     graph: fx.GraphModule
     file: str  # of the program

@@ -1,4 +1,5 @@
-"""What the programs of the cases find in their globals, besides torch: operators, modules, and how they are called."""
+"""What the programs of the cases find in their globals, besides torch: operators, modules, and how
+they are called."""
 
 from __future__ import annotations
 

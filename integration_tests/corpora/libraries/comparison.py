@@ -1,10 +1,11 @@
-"""Functions of other people's libraries as programs: each public one is called with random arguments of the first kinds
-that it takes, plainly and compiled, in sizes that change.
+"""Functions of other people's libraries as programs: each public one is called with random
+arguments of the first kinds that it takes, plainly and compiled, in sizes that change.
 
     pip install --no-deps torchmetrics lightning-utilities
     python -m integration_tests.corpora.libraries.comparison torchmetrics.functional.regression
 
-Prints a line for each function: what kinds of arguments it took, how it was captured, where it differs.
+Prints a line for each function: what kinds of arguments it took, how it was captured, where it
+differs.
 """
 
 from __future__ import annotations
@@ -103,7 +104,8 @@ def kinds_taken(function: Callable[..., Any]) -> Iterator[int]:
 
 
 def check(function: Callable[..., Any]) -> Iterator[Any]:
-    """Compare calls with arguments of some kinds, and give the report on each. Raises AssertionError."""
+    """Compare calls with arguments of some kinds, and give the report on each. Raises
+    AssertionError."""
     for kind in itertools.islice(kinds_taken(function), KINDS):
         sizes = itertools.cycle((0, 1, 3))
         compiled = stator.compile(function, backend="eager")

@@ -1,4 +1,5 @@
-"""The comparison of other people's functions itself: what it takes for a difference, and what not."""
+"""The comparison of other people's functions itself: what it takes for a difference, and what
+not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The zoo: real architectures at full depth and small width, random weights, deterministic, under a second each."""
+"""The zoo: real architectures at full depth and small width, random weights, deterministic, under a
+second each."""
 
 from __future__ import annotations
 

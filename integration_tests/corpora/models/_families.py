@@ -1,4 +1,5 @@
-"""Every family of models of ``transformers`` that can be made small from its configuration alone: names and sizes."""
+"""Every family of models of ``transformers`` that can be made small from its configuration alone:
+names and sizes."""
 
 from __future__ import annotations
 
@@ -93,7 +94,8 @@ def _masked(batch: int) -> Call:
 
 @attrs.frozen
 class Kind:
-    """Families that are called alike: how their classes are named after the family, and their arguments."""
+    """Families that are called alike: how their classes are named after the family, and their
+    arguments."""
 
     families: list[str]
     classes: tuple[str, ...]

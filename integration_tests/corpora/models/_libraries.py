@@ -1,7 +1,9 @@
-"""Other people's libraries, where they are installed: models, layers and functions, each called as its users do.
+"""Other people's libraries, where they are installed: models, layers and functions, each called as
+its users do.
 
-A row names what it runs after the module that has it, is given that module, and makes the arguments of a call for a
-batch of some size. Rows of a library that is not installed are left out (see README.md for how to get them).
+A row names what it runs after the module that has it, is given that module, and makes the arguments
+of a call for a batch of some size. Rows of a library that is not installed are left out (see
+README.md for how to get them).
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ class Row:
 
 
 def _define_operators() -> None:
-    """torchvision defines fakes of its operators on import, also where its library of kernels does not load."""
+    """torchvision defines fakes of its operators on import, also where its library of kernels does
+    not load."""
     boxes = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
     for name in ("nms", "qnms"):
         if importlib.util.find_spec("torchvision") and not hasattr(torch.ops.torchvision, name):

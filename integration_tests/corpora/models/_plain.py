@@ -1,4 +1,5 @@
-"""Models written in plain torch: the encoder torch ships, a recurrent network as a Python loop, a residual network."""
+"""Models written in plain torch: the encoder torch ships, a recurrent network as a Python loop, a
+residual network."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from integration_tests.corpora.models._sample import Call, Item
 
 
 class Recurrent(nn.Module):
-    """Stacked gated cells stepped by a Python loop over time: no ``nn.LSTM``, lists of states, in-place list writes."""
+    """Stacked gated cells stepped by a Python loop over time: no ``nn.LSTM``, lists of states,
+    in-place list writes."""
 
     def __init__(self, layers: int, width: int = 32) -> None:
         super().__init__()
@@ -54,7 +56,8 @@ class Block(nn.Module):
 
 
 class ResNet(nn.Module):
-    """The eighteen-layer residual network, narrow; in training mode it updates its running statistics."""
+    """The eighteen-layer residual network, narrow; in training mode it updates its running
+    statistics."""
 
     def __init__(self, blocks: int, width: int = 8) -> None:
         super().__init__()
@@ -90,8 +93,8 @@ def _vectors(batch: int) -> Call:
 
 
 def _pictures(batch: int) -> Call:
-    """An even number: of odd ones, channels last, torch 2.13's own `convolution_backward` writes beyond its memory on
-    CPUs with AVX-512, and Inductor puts channels last."""
+    """An even number: of odd ones, channels last, torch 2.13's own `convolution_backward` writes
+    beyond its memory on CPUs with AVX-512, and Inductor puts channels last."""
     return Call(args=(torch.randn(batch + batch % 2, 3, 32, 32),))
 
 

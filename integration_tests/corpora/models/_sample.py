@@ -20,13 +20,15 @@ class Call:
 
 @attrs.frozen
 class Item:
-    """One entry of the zoo. ``build(depth)`` makes the model, ``call(batch)`` its arguments for that batch size."""
+    """One entry of the zoo. ``build(depth)`` makes the model, ``call(batch)`` its arguments for
+    that batch size."""
 
     name: str
     build: Callable[[int], torch.nn.Module]
     call: Callable[[int], Call]
     depth: int = 12
-    """Layers of the architecture as it was published, and of its shallow form, which still repeats what repeats."""
+    """Layers of the architecture as it was published, and of its shallow form, which still repeats
+    what repeats."""
     shallow: int = 2
 
     def make(self) -> tuple[torch.nn.Module, Call, Call]:
@@ -37,12 +39,14 @@ class Item:
             return model, self.call(2), self.call(3)
 
     def make_twins(self) -> tuple[torch.nn.Module, torch.nn.Module, Call, Call]:
-        """Two equal models that share nothing. Both are copies: a copied module is not in all details its original."""
+        """Two equal models that share nothing. Both are copies: a copied module is not in all
+        details its original."""
         model, call, other = self.make()
         return copy.deepcopy(model), copy.deepcopy(model), call, other
 
     def in_shallow(self) -> Item:
-        """The same with few layers, for what takes long per layer and tells nothing new of the seventh."""
+        """The same with few layers, for what takes long per layer and tells nothing new of the
+        seventh."""
         return attrs.evolve(self, depth=self.shallow)
 
 

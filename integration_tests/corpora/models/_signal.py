@@ -21,7 +21,8 @@ def _vit(depth: int) -> Any:
             intermediate_size=2 * WIDTH,
             image_size=32,
             patch_size=8,
-            problem_type="single_label_classification",  # else the first call writes it into the configuration
+            # else the first call writes it into the configuration
+            problem_type="single_label_classification",
         )
     )
 

@@ -1,4 +1,5 @@
-"""A training loop as people write it: forward, loss, backward, clip, AdamW step, learning rate schedule."""
+"""A training loop as people write it: forward, loss, backward, clip, AdamW step, learning rate
+schedule."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def train(
     *,
     steps: int = 5,
 ) -> dict[str, Any]:
-    """Train ``model`` through ``forward`` (the model itself or compiled); what a user would look at afterwards."""
+    """Train ``model`` through ``forward`` (the model itself or compiled); what a user would look at
+    afterwards."""
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.9**step)
     data = torch.Generator().manual_seed(22)
     losses = []

@@ -1,6 +1,8 @@
-"""The main job: models nobody made for us give what plain Python gives, in no more graphs than torch.compile's.
+"""The main job: models nobody made for us give what plain Python gives, in no more graphs than
+torch.compile's.
 
-``eager`` runs the captured graph operator by operator, so its numbers must be the same bit by bit; others reorder sums.
+``eager`` runs the captured graph operator by operator, so its numbers must be the same bit by bit;
+others reorder sums.
 """
 
 from __future__ import annotations
@@ -181,9 +183,11 @@ def test_training_loop_with_compiled_forward(backend: str, tolerance: Tolerance)
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_compiled_training_loop(backend: str) -> None:
-    """Forward, backward, clipping, optimiser and schedule are all inside; breaks are allowed, differences are not.
+    """Forward, backward, clipping, optimiser and schedule are all inside; breaks are allowed,
+    differences are not.
 
-    Not bit by bit: torch's optimisers ask ``torch.compiler.is_compiling()`` and then compute in another order.
+    Not bit by bit: torch's optimisers ask ``torch.compiler.is_compiling()`` and then compute in
+    another order.
     """
 
     def trained(loop: Any) -> dict[str, Any]:

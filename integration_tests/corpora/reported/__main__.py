@@ -1,7 +1,8 @@
 """Measure the programs: ``python -m integration_tests.corpora.reported [--json FILE] [NAME ...]``.
 
-Each side of a program runs in a process of its own. The graphs are those of a series of 10 calls; the time is the
-least of several rounds of steady calls with a backend that returns the graph as it is.
+Each side of a program runs in a process of its own. The graphs are those of a series of 10 calls;
+the time is the least of several rounds of steady calls with a backend that returns the graph as it
+is.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ CALLS, ROUNDS, PER_ROUND = 10, 30, 20
 
 
 def measure(name: str, side: str) -> dict[str, Any]:
-    """Run one side of one program in this process. Returns graphs, seconds per call, or the error."""
+    """Run one side of one program in this process. Returns graphs, seconds per call, or the
+    error."""
     import stator
 
     warnings.simplefilter("ignore")

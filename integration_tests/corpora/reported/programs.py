@@ -48,7 +48,7 @@ def batches(*sizes: int) -> Calls:
     return ((torch.ones(size, 3),) for size in itertools.cycle(sizes))
 
 
-# -- numbers that change ----------------------------------------------------------------------------
+# -- numbers that change ---------------------------------------------------------------------------
 
 
 class Annealed(torch.nn.Module):
@@ -181,7 +181,7 @@ def globals_mutated_and_a_global_tensor_replaced() -> Program:
     return fn, repeated(torch.ones(3))
 
 
-# -- hooks and caches -------------------------------------------------------------------------------
+# -- hooks and caches ------------------------------------------------------------------------------
 
 
 @program
@@ -215,7 +215,7 @@ def cache_filled_through_the_instance_dict() -> Program:
     return LazilyCached(), repeated(torch.ones(3))
 
 
-# -- output and the standard library ----------------------------------------------------------------
+# -- output and the standard library ---------------------------------------------------------------
 
 log = logging.getLogger(__name__)
 
@@ -270,7 +270,7 @@ def standard_library_in_forward() -> Program:
     return fn, repeated(torch.ones(3), '{"scale": 3}')
 
 
-# -- random streams ---------------------------------------------------------------------------------
+# -- random streams --------------------------------------------------------------------------------
 
 
 @program
@@ -319,7 +319,7 @@ def seeded_and_forked() -> Program:
     return fn, repeated(torch.ones(3))
 
 
-# -- recurrent layers and metrics -------------------------------------------------------------------
+# -- recurrent layers and metrics ------------------------------------------------------------------
 
 
 @program
@@ -352,7 +352,8 @@ def lstm_with_carried_state() -> Program:
 
 
 class Accuracy(torch.nn.Module):
-    """A metric in the style of torchmetrics: states by name, update wrapped, computed value cached."""
+    """A metric in the style of torchmetrics: states by name, update wrapped, computed value
+    cached."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -390,7 +391,7 @@ def metric_updated_in_the_step() -> Program:
     return lambda x, y: metric(x * 2, y), repeated(torch.eye(3), torch.arange(3))
 
 
-# -- classes ----------------------------------------------------------------------------------------
+# -- classes ---------------------------------------------------------------------------------------
 
 
 class Registering(type):
@@ -490,7 +491,7 @@ def functional_call() -> Program:
     return fn, repeated(params, torch.ones(2, 3))
 
 
-# -- text, arrays and transforms --------------------------------------------------------------------
+# -- text, arrays and transforms -------------------------------------------------------------------
 
 
 @program
@@ -533,7 +534,7 @@ def vmap_of_jacrev_with_aux() -> Program:
     return fn, repeated(torch.ones(2, 3))
 
 
-# -- lazy modules and configurations ----------------------------------------------------------------
+# -- lazy modules and configurations ---------------------------------------------------------------
 
 
 @program

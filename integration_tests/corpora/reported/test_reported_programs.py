@@ -1,4 +1,5 @@
-"""Programs reported as compiled too often: equal to plain Python, no more graphs than torch.compile."""
+"""Programs reported as compiled too often: equal to plain Python, no more graphs than
+torch.compile."""
 
 from __future__ import annotations
 
@@ -43,13 +44,16 @@ OF_TORCH = {
     "dict_of_a_fresh_object_with_a_tensor": 2,
     "result_cached_by_a_tuple": 1,
 }
-"""Graphs of torch.compile 2.13 in ten calls, where it captures anything and its results are right."""
+"""Graphs of torch.compile 2.13 in ten calls, where it captures anything and its results are
+right."""
 
 OURS_BY_NEED = {
     "hooks_added_and_removed": 2,  # one per state; torch.compile makes one and misses the hook
     "cache_filled_through_the_instance_dict": 2,  # one fills the cache, one reads it
-    "closures_over_method_descriptors": 3,  # one per function; torch.compile gives the first's result
-    "sampling_from_a_circle": 2,  # before and after the loop; torch.compile has one, of one operator
+    # one per function; torch.compile gives the first's result
+    "closures_over_method_descriptors": 3,
+    # before and after the loop; torch.compile has one, of one operator
+    "sampling_from_a_circle": 2,
     "pydantic_model_of_a_tensor": 2,  # around the validator; torch.compile leaves out the second
 }
 

@@ -1,7 +1,8 @@
 """What a snippet is: a small function of everyday code, with the inputs that it is called on.
 
-A collection is filled by a decorator whose argument makes the inputs of one call from a ``Draw``: seeded by the number
-of the call, so that values change every time, and with one more row in the last call, so that a shape does.
+A collection is filled by a decorator whose argument makes the inputs of one call from a ``Draw``:
+seeded by the number of the call, so that values change every time, and with one more row in the
+last call, so that a shape does.
 """
 
 from __future__ import annotations

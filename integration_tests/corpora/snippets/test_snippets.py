@@ -1,4 +1,5 @@
-"""Everyday code gives what plain Python gives, nearly all in one graph; docs/reference/snippets.md has which."""
+"""Everyday code gives what plain Python gives, nearly all in one graph; docs/reference/snippets.md
+has which."""
 
 from __future__ import annotations
 

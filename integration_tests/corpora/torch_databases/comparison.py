@@ -1,8 +1,10 @@
-"""The operators and modules of torch's own tests (OpInfo, ModuleInfo) with their samples, compiled beside plain Python.
+"""The operators and modules of torch's own tests (OpInfo, ModuleInfo) with their samples, compiled
+beside plain Python.
 
-``python -m integration_tests.corpora.torch_databases.comparison`` runs all samples of one dtype in one process and
-appends a line of JSON per entry to ``--output``; a run that was interrupted continues there. ``--page`` writes the
-figures of a finished file to ``docs/reference/torch-databases.md``.
+``python -m integration_tests.corpora.torch_databases.comparison`` runs all samples of one dtype in
+one process and appends a line of JSON per entry to ``--output``; a run that was interrupted
+continues there. ``--page`` writes the figures of a finished file to
+``docs/reference/torch-databases.md``.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ UNDEFINED = frozenset(
 WARNING = frozenset(
     "cholesky triangular_solve index_reduce searchsorted sparse.sampled_addmm sparse.mm".split()
 )
-"""Operators whose kernels alone warn, which no fake does: the graph then names a line of its own."""
+"""Operators whose kernels alone warn, which no fake does: the graph then names a line of its
+own."""
 ROUNDED = frozenset(("linalg.lstsq",))
 """Operators whose kernels round differently where their arguments lie elsewhere in memory."""
 OPERATORS = {f"{op.name} {op.variant_test_name}".strip(): op for op in op_db}
@@ -233,7 +236,8 @@ def _limited_to(seconds: int) -> Iterator[None]:
 
 
 def entries(dtype: torch.dtype) -> Iterator[tuple[str, Iterator[Sample]]]:
-    """Yield the name and the samples of every entry; a module is one entry, training and evaluating."""
+    """Yield the name and the samples of every entry; a module is one entry, training and
+    evaluating."""
     for name, op in OPERATORS.items():
         if op.supports_dtype(dtype, "cpu"):
             yield name, operator_samples(op, dtype)

@@ -1,7 +1,8 @@
-"""Every operator and every module that torch's own tests cover, with their samples of arguments, beside plain Python.
+"""Every operator and every module that torch's own tests cover, with their samples of arguments,
+beside plain Python.
 
-One sample of every third operator and of every module in the default tier; the slow tier has the other operators, all
-samples of float32, and a few of other dtypes.
+One sample of every third operator and of every module in the default tier; the slow tier has the
+other operators, all samples of float32, and a few of other dtypes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ CHECKED = {
 }
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
 WITHOUT_GRAPH = 12
-"""The most entries of float32 of which no sample may be captured; docs/reference/torch-databases.md lists them."""
+"""The most entries of float32 of which no sample may be captured; docs/reference/torch-databases.md
+lists them."""
 SAMPLED = [
     pytest.param(name, marks=[pytest.mark.slow] if at % 3 else [])
     for at, name in enumerate(CHECKED)

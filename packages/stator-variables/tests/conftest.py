@@ -1,9 +1,9 @@
-"""The oracle: `check(fn, args, ...)` runs a function plainly and traced, each on its own copy, and compares all it
-can see.
+"""The oracle: `check(fn, args, ...)` runs a function plainly and traced, each on its own copy, and
+compares all it can see.
 
-A traced call is what the facade does, in small: the Machine over trackers, an entry from the Emitter, guards over its
-parameters, the Site's native step at a break and a new trace of the continuation. `TinyGraph` records tensor operations
-and replays them on real tensors.
+A traced call is what the facade does, in small: the Machine over trackers, an entry from the
+Emitter, guards over its parameters, the Site's native step at a break and a new trace of the
+continuation. `TinyGraph` records tensor operations and replays them on real tensors.
 """
 
 from __future__ import annotations
@@ -139,7 +139,8 @@ class Bug(BaseException):
 
 @attrs.define
 class Compiled:
-    """A function with its entries; `breaks`: the reasons of all breaks met; `misses`: how often guards did not hold."""
+    """A function with its entries; `breaks`: the reasons of all breaks met; `misses`: how often
+    guards did not hold."""
 
     fn: types.FunctionType
     entries: dict[Any, list[tuple[GuardSet, Any, str]]] = attrs.field(factory=dict)
@@ -228,7 +229,7 @@ def _entry(t: Space, graph: TinyGraph, outcome: Any, names: Sequence[str]) -> tu
     return namespace["entry"], text
 
 
-# -- comparing --------------------------------------------------------------------------------------------------------
+# -- comparing -------------------------------------------------------------------------------------
 ATOMS = (int, float, complex, str, bytes, bool, type(None))
 _alive: list[Any] = []
 
@@ -320,7 +321,8 @@ def compiler() -> type[Compiled]:
 
 @pytest.fixture
 def check() -> Callable[..., Compiled]:
-    """`check(fn, args…, breaks=0)`: each of `args` is a tuple of arguments, or a function that makes one."""
+    """`check(fn, args…, breaks=0)`: each of `args` is a tuple of arguments, or a function that
+    makes one."""
 
     def run(fn: Any, *calls: Any, breaks: int | None = 0, traces: int | None = None) -> Compiled:
         compiled = Compiled(fn)
@@ -344,7 +346,8 @@ def check() -> Callable[..., Compiled]:
 
 
 NATIVE = ("bad-arguments", "exception-object")
-"""Breaks that every test allows: calls that C refuses, and exceptions that get their traceback natively."""
+"""Breaks that every test allows: calls that C refuses, and exceptions that get their traceback
+natively."""
 
 
 def _texts(compiled: Compiled) -> str:

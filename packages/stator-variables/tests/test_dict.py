@@ -98,7 +98,8 @@ METHODS: list[Callable[[Any], Any]] = [
 ]
 
 NATIVE = range(len(METHODS) - 3, len(METHODS))
-"""Those that break: a dict that changes under its iterator, the proxy of a dict that a view belongs to."""
+"""Those that break: a dict that changes under its iterator, the proxy of a dict that a view belongs
+to."""
 
 
 def caught(method: Callable[[Any], Any], d: Any) -> Any:

@@ -1,4 +1,5 @@
-"""Guards that a trace collects: each fact once, facts of a fork's own kinds as well, and on captured objects."""
+"""Guards that a trace collects: each fact once, facts of a fork's own kinds as well, and on
+captured objects."""
 
 from __future__ import annotations
 

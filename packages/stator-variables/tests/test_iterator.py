@@ -1,4 +1,5 @@
-"""Iterators: lazy, shared, half consumed, exhausted, from outside, growing containers under them."""
+"""Iterators: lazy, shared, half consumed, exhausted, from outside, growing containers under
+them."""
 
 # ruff: noqa
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The standard library in traced code: functools, operator, copy, dataclasses, enum, contextlib, typing, collections, math."""
+"""The standard library in traced code: functools, operator, copy, dataclasses, enum, contextlib,
+typing, collections, math."""
 
 # ruff: noqa
 from __future__ import annotations
@@ -502,9 +503,8 @@ def test_a_cache_is_read_without_calling_it(maxsize: int | None, typed: bool) ->
     before = cached.cache_info()
     found = [peek(tuple(kwargs), typed, cached, *args, *kwargs.values()) for args, kwargs in kept]
     assert all(a is b for a, b in zip(found, results))
-    assert (
-        peek((), typed, cached, 1.0) is MISSING
-    )  # one argument that is no int or str: the key is a tuple
+    # one argument that is no int or str: the key is a tuple
+    assert peek((), typed, cached, 1.0) is MISSING
     assert (peek((), typed, cached, "a", 2) is MISSING) is typed
     assert peek(("c", "b"), typed, cached, 3, (), 1) is MISSING
     assert cached.cache_info() == before

@@ -1,4 +1,5 @@
-"""What an outside distribution can add to stator: a backend by name, an operator, a layer in place of ours."""
+"""What an outside distribution can add to stator: a backend by name, an operator, a layer in place
+of ours."""
 
 from __future__ import annotations
 

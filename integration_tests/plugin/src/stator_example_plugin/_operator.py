@@ -1,4 +1,5 @@
-"""A higher-order operator from outside: ``region(function, *args, label=...)`` calls ``function`` and notes the label.
+"""A higher-order operator from outside: ``region(function, *args, label=...)`` calls ``function``
+and notes the label.
 
 Traced, it is one node with one body: ``region(body, *inputs, label=...)``.
 """

@@ -1,4 +1,5 @@
-"""Example inputs as a compiler takes them: symbols for numbers, fake tensors with the symbols of the trace."""
+"""Example inputs as a compiler takes them: symbols for numbers, fake tensors with the symbols of
+the trace."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from .errors import BackendError
 
 
 def with_symbols(gm: fx.GraphModule, inputs: Sequence[Any]) -> list[Any]:
-    """Replace the number given for a symbolic placeholder by its symbol: a compiler would make a new one of it."""
+    """Replace the number given for a symbolic placeholder by its symbol: a compiler would make a
+    new one of it."""
     symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
     examples = [example_of(node) for node in placeholders(gm)]
     return [
@@ -35,7 +37,8 @@ def record_contexts(
     contexts: Mapping[Tensor, Any],
     hides_floats: bool,
 ) -> None:
-    """Record in ``context`` how each input becomes fake again; make it fake in place if the backend wants that."""
+    """Record in ``context`` how each input becomes fake again; make it fake in place for a backend
+    that takes fakes."""
     mode = context.fake_mode
     assert mode is not None
     for position, (value, node) in enumerate(zip(inputs, placeholders(gm), strict=True)):
@@ -60,7 +63,8 @@ def _fake(mode: FakeTensorMode, value: Tensor, symbolic: Any) -> Tensor:
 
 
 def _is_known_by_trace_only(value: Tensor, node: fx.Node, contexts: Mapping[Tensor, Any]) -> bool:
-    """Return True for a tensor with symbols, or a wrapper, without context: only its node has its fake form."""
+    """Return True for a tensor with symbols, or a wrapper, without context: only its node has its
+    fake form."""
     if value in contexts:
         return False
     example = example_of(node)
@@ -69,7 +73,8 @@ def _is_known_by_trace_only(value: Tensor, node: fx.Node, contexts: Mapping[Tens
 
 
 def require_capabilities(gm: fx.GraphModule, inputs: Sequence[Any], spec: BackendSpec) -> None:
-    """Raise `BackendError` for symbolic shapes or gradients that the spec of the backend excludes."""
+    """Raise `BackendError` for symbolic shapes or gradients that the spec of the backend
+    excludes."""
     examples = [example_of(node) for node in gm.graph.nodes]
     if not spec.symbolic_shapes and any(isinstance(value, torch.SymInt) for value in examples):
         raise BackendError(spec.name, "it takes no symbolic shapes", "checking the graph")

@@ -1,4 +1,5 @@
-"""Graphs that run uncompiled although the backend compiles: AOTAutograd refuses them, or would change their meaning."""
+"""Graphs that run uncompiled although the backend compiles: AOTAutograd refuses them, or would
+change their meaning."""
 
 from __future__ import annotations
 
@@ -37,11 +38,12 @@ def reason_to_run_uncompiled(gm: fx.GraphModule) -> str:
 
 
 def refused_by_autograd(failure: BackendError) -> str:
-    """Return what AOTAutograd raised for a graph that it does not take; empty for any other failure.
+    """Return what AOTAutograd raised for a graph that it does not take; empty for any other
+    failure.
 
-    Examples are inputs that share memory without being views of each other for autograd, a write to what backward
-    needs, or a backward that no fake tensor can pass. The error may come from a function of torch that AOTAutograd
-    calls, as long as that compiles nothing.
+    Examples are inputs that share memory without being views of each other for autograd, a write to
+    what backward needs, or a backward that no fake tensor can pass. The error may come from a
+    function of torch that AOTAutograd calls, as long as that compiles nothing.
     """
     error = failure.__cause__
     traceback = None if error is None else error.__traceback__
@@ -71,7 +73,8 @@ _COMPILERS = tuple(str(Path(_TORCH, *parts)) for parts in (("_inductor",), ("_dy
 def _differentiates_wrappers(gm: fx.GraphModule) -> bool:
     """Return True if gradients arrive for wrapper tensors, returned or written to.
 
-    AOTAutograd guesses the class of such a gradient, and raises in backward if one is missing or of another class.
+    AOTAutograd guesses the class of such a gradient, and raises in backward if one is missing or of
+    another class.
     """
     inputs = [example_of(node) for node in placeholders(gm)]
     trained = [value for value in tensors_returned(gm) if value.requires_grad]
@@ -84,10 +87,11 @@ def _differentiates_wrappers(gm: fx.GraphModule) -> bool:
 
 
 def _writes_to_tensor_with_gradients(gm: fx.GraphModule) -> bool:
-    """Return True for writes such as `w.data.clamp_(0, 1)`, or `y.mul_(x)` of what precedes a graph break.
+    """Return True for writes such as `w.data.clamp_(0, 1)`, or `y.mul_(x)` of what precedes a graph
+    break.
 
-    AOTAutograd copies the outcome to the input. If it saved the input for backward, it refuses that copy; if it saved
-    a copy of the input, backward misses what is written past autograd later.
+    AOTAutograd copies the outcome to the input. If it saved the input for backward, it refuses that
+    copy; if it saved a copy of the input, backward misses what is written past autograd later.
     """
     gives_gradients = any(value.requires_grad for value in tensors_returned(gm))
     return any(
@@ -97,7 +101,8 @@ def _writes_to_tensor_with_gradients(gm: fx.GraphModule) -> bool:
 
 
 def _writes_to_unfolded_memory(gm: fx.GraphModule) -> bool:
-    """Return True for a write to `x.unfold(0, 2, 3)`: functionalized, it sets elements of `x` between windows to 0."""
+    """Return True for a write to `x.unfold(0, 2, 3)`: functionalized, it sets elements of `x`
+    between windows to 0."""
     unfolded = [example_of(node) for node in all_nodes(gm) if node.target in _UNFOLD]
     memory = {memory_of(value) for value in unfolded if has_storage(value)}
     return not memory.isdisjoint(memory_written(gm))
@@ -107,7 +112,8 @@ _UNFOLD = ("unfold", Tensor.unfold)
 
 
 def _has_sparse_tensors(gm: fx.GraphModule) -> bool:
-    """Return True if a value is sparse: AOTAutograd takes some such graphs, but their kernels are never compiled."""
+    """Return True if a value is sparse: AOTAutograd takes some such graphs, but their kernels are
+    never compiled."""
     for node in all_nodes(gm):
         value = example_of(node)
         parts: Any = value if isinstance(value, tuple | list) else (value,)

@@ -51,7 +51,8 @@ def memory_written(gm: fx.GraphModule) -> set[int]:
 def written_inputs(gm: fx.GraphModule) -> list[tuple[int, Tensor, int]]:
     """Return the inputs whose memory is written to: position, fake value, number of writes.
 
-    A fake tensor that covers a part of its memory has a version from the start; that is not a write.
+    A fake tensor that covers a part of its memory has a version from the start; that is not a
+    write.
     """
     written = memory_written(gm)
     if not written:
@@ -66,7 +67,8 @@ def written_inputs(gm: fx.GraphModule) -> list[tuple[int, Tensor, int]]:
 
 
 def has_version(value: Any) -> bool:
-    """Return True for tensors with a version counter of their own to keep: inference tensors have none."""
+    """Return True for tensors with a version counter of their own to keep: inference tensors have
+    none."""
     return has_storage(value) and not value.is_inference()
 
 

@@ -1,11 +1,12 @@
-"""Lowering: one traced graph through one backend, under everything that AOTAutograd and Inductor expect around them.
+"""Lowering: one traced graph through one backend, under everything that AOTAutograd and Inductor
+expect around them.
 
     lowered = lower(gm, inputs, backend, fake_mode=fake_mode)
-    lowered.callable(*inputs)          # any number of times, from any thread, in any grad mode
-    lowered.guards, lowered.shape_guards     # conditions of the compiled code besides those of the trace
+    lowered.callable(*inputs)    # any number of times, from any thread, in any grad mode
+    lowered.guards, lowered.shape_guards    # conditions of the compiled code besides the trace's
 
-Start at `lower`. `_eager_fallback` lists the graphs that run as they are, `_contracts` the properties of results that
-compilers do not keep.
+Start at `lower`. `_eager_fallback` lists the graphs that run as they are, `_contracts` the
+properties of results that compilers do not keep.
 """
 
 import sys
@@ -48,8 +49,9 @@ from .errors import BackendError, MalformedGraph
 class Lowered:
     """A compiled graph, and the conditions under which it may be called besides those of the trace.
 
-    `guards` are over the flat inputs. `shape_guards` are the guards that the ShapeEnv gained; `produce_guards` after
-    lowering includes them. `count` is the number of results. `refused` says why the graph runs uncompiled, if it does.
+    `guards` are over the flat inputs. `shape_guards` are the guards that the ShapeEnv gained;
+    `produce_guards` after lowering includes them. `count` is the number of results. `refused` says
+    why the graph runs uncompiled, if it does.
     """
 
     callable: Compiled
@@ -99,14 +101,17 @@ def lower(
 ) -> Lowered:
     """Compile `gm`, which belongs to the backend from here on.
 
-    - `example_inputs`: the real inputs, in the order of the placeholders; for a symbolic placeholder an int will do.
+    - `example_inputs`: the real inputs, in the order of the placeholders; for a symbolic
+      placeholder an int will do.
     - `fake_mode`: the mode of the trace; do not trace under it afterwards.
     - `contexts`: the symbolic context of each input, so that it gets the same symbols again.
     - `ambient`: the modes at the entry of the trace; the present ones by default.
     - `compile_id`: the id under which compilers report.
     - `param_sources`: sources of tensors that are attributes of `gm`; the others get one.
-    - `context`: a context of the front end, for this graph only: compiling the backward later uses it.
-    - `keeps_history`: gradients for values inside the graph will be computed, so it runs uncompiled.
+    - `context`: a context of the front end, for this graph only: compiling the backward later uses
+      it.
+    - `keeps_history`: gradients for values inside the graph will be computed, so it runs
+      uncompiled.
     - `as_it_is`: another reason to run it uncompiled, which `Lowered.refused` repeats.
     - `add_fake_kernels`: adds the fake kernels of the trace to the mode of the compiler.
     - `hides_floats`: gives a compiler no hint of a symbolic float, so that it cannot specialize on it.
@@ -115,7 +120,8 @@ def lower(
     """
     if faults := check_graph(gm, example_inputs):
         raise MalformedGraph(tuple(faults))
-    # Its absence would mean that the graph was exported. `setattr`, as modules declare tensors and modules only.
+    # Its absence would mean that the graph was exported. `setattr`, as modules declare tensors and
+    # modules only.
     setattr(gm, "_param_name_to_source", sources_of_held(gm, param_sources or {}))
 
     refused = (as_it_is or reason_to_run_uncompiled(gm)) if spec_of(backend).compiles else ""
@@ -138,7 +144,8 @@ def lower(
 
 
 def _uncompiled(job: _Job) -> Lowered:
-    """Lower for a backend that returns the function of the graph: it needs no surroundings, and a tenth of the time."""
+    """Lower for a backend that returns the function of the graph: it needs no surroundings, and a
+    tenth of the time."""
     count = len(results_of(job.gm))
     with cleared(job.fake_mode, job.context):
         return Lowered(_call_backend(job), job.spec, (), (), count)
@@ -196,7 +203,8 @@ def _surroundings(job: _Job, modes: _session.AmbientState) -> Iterator[None]:
         stack.enter_context(cleared(job.fake_mode, context))
         stack.enter_context(compile_context(CompileContext(job.compile_id)))
 
-        # The trace may have changed its fake tensors (`x.t_()`); a backend starts from unchanged ones.
+        # The trace may have changed its fake tensors (`x.t_()`); a backend starts from unchanged
+        # ones.
         context.fake_mode = FakeTensorMode(shape_env=job.fake_mode.shape_env)
         if job.add_fake_kernels is not None:
             job.add_fake_kernels(context.fake_mode)
@@ -216,10 +224,11 @@ def _has_lstm(gm: torch.fx.GraphModule) -> bool:
 
 @cache
 def _keep_what_backward_needs() -> None:
-    """Allow `retain_graph=True`: by default AOTAutograd assumes that backward uses what it saved for the last time.
+    """Allow `retain_graph=True`: by default AOTAutograd assumes that backward uses what it saved
+    for the last time.
 
-    The setting is for the process, since it is read in each backward. A program that never retains a graph may set it
-    back, to use less memory.
+    The setting is for the process, since it is read in each backward. A program that never retains
+    a graph may set it back, to use less memory.
     """
     functorch_config.donated_buffer = False
 

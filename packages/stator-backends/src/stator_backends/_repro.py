@@ -26,7 +26,7 @@ from torch.fx.node import _get_qualified_name
 
 from .errors import Unwritable
 
-HEAD = '''"""One graph with random inputs like the captured ones: a backend against eager execution."""
+HEAD = '''"""One graph with random inputs like the captured ones: a backend against eager runs."""
 
 {imports}
 from stator_backends import compare, lookup
@@ -105,8 +105,10 @@ class _Printer:
         if node.op in ("placeholder", "get_attr"):
             return f"{node.name} = graph.{node.op}({node.target!r})"
         target = repr(node.target) if isinstance(node.target, str) else self.function(node.target)
-        arguments = f"{target}, {self.value(node.args)}, {self.value(node.kwargs)}"
-        return f"{node.name} = graph.{node.op}({arguments})"
+        return (
+            f"{node.name} = graph.{node.op}({target}, "
+            f"{self.value(node.args)}, {self.value(node.kwargs)})"
+        )
 
     def function(self, target: Callable[..., Any]) -> str:
         name = _get_qualified_name(target)

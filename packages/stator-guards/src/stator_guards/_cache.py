@@ -216,6 +216,7 @@ class Cache:
             if blamed
             else ""
         )
-        text = f"{self.name} was compiled {len(self.history)} times"
-        text += " and now runs plainly for further inputs"
-        return RecompileLimitWarning(f"{text}; the guard to blame: {example}")
+        return RecompileLimitWarning(
+            f"{self.name} was compiled {len(self.history)} times and now runs plainly "
+            f"for further inputs; the guard to blame: {example}"
+        )

@@ -40,8 +40,10 @@ class EntryReport:
 
     def lines(self, number: int, guards: bool) -> list[str]:
         spent = f"{self.trace_seconds * 1000:.1f} ms to trace"
-        counts = f"{self.op_count} operations, {len(self.guards)} guards, {spent}"
-        found = [f"entry {number}: {self.target}: {counts}"]
+        found = [
+            f"entry {number}: {self.target}: {self.op_count} operations, "
+            f"{len(self.guards)} guards, {spent}"
+        ]
         if self.reason is not None:
             found += [f"  {line}" for line in str(self.reason).splitlines()]
         found += [

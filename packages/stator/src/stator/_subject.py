@@ -103,8 +103,10 @@ def _module(module: torch.nn.Module, options: Options) -> Any:
 def in_place(module: torch.nn.Module, options: Options) -> None:
     """Compile a module without making another one."""
     if type(module).__call__ is not torch.nn.Module.__call__:
-        name = type(module).__qualname__
-        problem = f"{name} has a __call__ of its own, which would not run the compiled code"
+        problem = (
+            f"{type(module).__qualname__} has a __call__ of its own, "
+            "which would not run the compiled code"
+        )
         raise InvalidUse(
             f"cannot compile in place: {problem}", "use stator.compile, and call what it gives"
         )

@@ -237,8 +237,10 @@ def _broken_at_answer(given: variables.Answered, machine: Machine) -> Broke:
     The container that the key was put into is real after the break.
     """
     machine.frames = []
-    name = given.question[0].cls.__name__
-    detail = f"a key of class {name}, which is hashed or compared otherwise later"
+    detail = (
+        f"a key of class {given.question[0].cls.__name__}, "
+        "which is hashed or compared otherwise later"
+    )
     return Broke(machine.go_back(given.begun), Unsupported("user-hash", detail, "", given.where))
 
 

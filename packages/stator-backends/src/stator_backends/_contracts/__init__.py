@@ -1,8 +1,8 @@
 """Output contracts: properties of the results of a graph that compilers do not keep.
 
-A compiler returns equal numbers, but not always tensors that share memory, have a gradient history or count
-their versions as those of the program. Each contract reads what the trace recorded, before a backend changes
-the graph, and returns a wrapper that restores its property at each call:
+A compiler returns equal numbers, but not always tensors that share memory, have a gradient history
+or count their versions as those of the program. Each contract reads what the trace recorded, before
+a backend changes the graph, and returns a wrapper that restores its property at each call:
 
     restores = prepare(gm)
     compiled = restore_all(backend(gm, inputs), restores)
@@ -23,7 +23,8 @@ ResultWrapper = Callable[[Compiled], Compiled]
 Contract = Callable[[fx.GraphModule], ResultWrapper]
 
 CONTRACTS: tuple[Contract, ...] = (keep_versions, keep_history, share_memory)
-"""From the outermost wrapper to the innermost; the last one adds results to the graph and drops them again."""
+"""The contracts from the outermost wrapper to the innermost; the last one adds results to the graph
+and drops them again."""
 
 
 def prepare(gm: fx.GraphModule) -> list[ResultWrapper]:
@@ -32,7 +33,8 @@ def prepare(gm: fx.GraphModule) -> list[ResultWrapper]:
 
 
 def restore_all(compiled: Compiled, restores: Sequence[ResultWrapper]) -> Compiled:
-    """Wrap ``compiled`` so that its results keep all contracts; itself where there is nothing to restore."""
+    """Wrap ``compiled`` so that its results keep all contracts; itself where there is nothing to
+    restore."""
     for restore in reversed(restores):
         compiled = restore(compiled)
     return compiled

@@ -1,4 +1,5 @@
-"""Gradient history of results: a result has one exactly where it has one when the program runs uncompiled."""
+"""Gradient history of results: a result has one exactly where it has one when the program runs
+uncompiled."""
 
 from __future__ import annotations
 
@@ -21,10 +22,12 @@ _set_creation: Any = torch._C._autograd._set_creation_meta
 
 
 def keep_history(gm: fx.GraphModule) -> partial[Compiled]:
-    """Contract: views made under `no_grad` have no history, and other views are written to as in the program.
+    """Contract: views made under `no_grad` have no history, and other views are written to as in
+    the program.
 
-    A compiler makes views of inputs after the graph, in the grad mode that it is called in, and other views under
-    `no_grad`. Autograd reads the mode in which a view was made (`CreationMeta`) when the view is written to.
+    A compiler makes views of inputs after the graph, in the grad mode that it is called in, and
+    other views under `no_grad`. Autograd reads the mode in which a view was made (`CreationMeta`)
+    when the view is written to.
     """
     values = [example_of(node) for node in results_of(gm)]
     views = {
@@ -58,9 +61,11 @@ def _keeping(
 
 
 def begin_with_gradients(gm: fx.GraphModule, modes: _session.AmbientState) -> _session.AmbientState:
-    """Return the modes to compile and call the graph in: with gradients, if it turns them on somewhere.
+    """Return the modes to compile and call the graph in: with gradients, if it turns them on
+    somewhere.
 
-    AOTAutograd expects that of such a graph. If the program begins without gradients, the graph turns them off first.
+    AOTAutograd expects that of such a graph. If the program begins without gradients, the graph
+    turns them off first.
     """
     nodes = [node for node in gm.graph.nodes if node.op != "placeholder"]
     turns_on = [
@@ -76,7 +81,8 @@ def begin_with_gradients(gm: fx.GraphModule, modes: _session.AmbientState) -> _s
 
 
 def with_gradients_on(compiled: Compiled) -> Compiled:
-    """Wrap ``compiled`` so that gradients are on when it begins: the graph turns them off itself."""
+    """Wrap ``compiled`` so that gradients are on when it begins: the graph turns them off
+    itself."""
 
     def call(*inputs: Any) -> Sequence[Any]:
         with torch.enable_grad():

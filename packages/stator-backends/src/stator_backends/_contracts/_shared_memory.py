@@ -1,10 +1,10 @@
 """Results that share memory: the same views, identities and version counters as in the program.
 
     y = torch.zeros(3); v = y[:2]; d = y.detach()
-    print(); v.copy_(w)          # `y` and `v` now have a history, `d` has none; all have one version counter
+    print(); v.copy_(w)   # `y` and `v` have a history, `d` has none; all have one version counter
 
-Where nothing requires gradients, a compiler returns separate tensors over one memory: `y` itself for `d`, and for
-`v` a tensor that is no view of it.
+Where nothing requires gradients, a compiler returns separate tensors over one memory: `y` itself
+for `d`, and for `v` a tensor that is no view of it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from stator_backends._graph_facts import example_of, memory_of, placeholders, re
 def share_memory(gm: fx.GraphModule) -> partial[Compiled]:
     """Contract: results over one memory are views of one root, as in the program.
 
-    A root that the graph does not return is appended to its results; a compiler may copy the parts otherwise.
+    A root that the graph does not return is appended to its results; a compiler may copy the parts
+    otherwise.
     """
     results = results_of(gm)
     count = len(results)
@@ -42,7 +43,8 @@ def share_memory(gm: fx.GraphModule) -> partial[Compiled]:
 class ViewBase:
     """The result at `index`, and the positions of the results that are views of it.
 
-    `family` is the index, within its group, of the root with which it has one version counter: itself, if none.
+    `family` is the index, within its group, of the root with which it has one version counter:
+    itself, if none.
     """
 
     index: int

@@ -1,7 +1,8 @@
-"""Version counters, with which backward detects writes to what it saved: the same counts as in the program.
+"""Version counters, with which backward detects writes to what it saved: the same counts as in the
+program.
 
-Writes past autograd (`x.data`, an array of NumPy) do not increase the counter of `x`, and `x.data` has a counter of
-its own. A compiler copies the outcome of either to `x`, which does increase it.
+Writes past autograd (`x.data`, an array of NumPy) do not increase the counter of `x`, and `x.data`
+has a counter of its own. A compiler copies the outcome of either to `x`, which does increase it.
 """
 
 from __future__ import annotations
@@ -29,15 +30,17 @@ _version_of = attrgetter("_version")
 
 
 def keep_versions(gm: fx.GraphModule) -> partial[Compiled]:
-    """Contract: version counters of written inputs and of results such as `x.data` are those of the program."""
+    """Contract: version counters of written inputs and of results such as `x.data` are those of the
+    program."""
     return partial(_keeping, _writes_per_input(gm), _results_with_own_counter(gm))
 
 
 def _writes_per_input(gm: fx.GraphModule) -> dict[int, int]:
     """Return the number of counted writes to each input that is written to, by position.
 
-    Empty if the graph gives gradients: a compiler may save the input itself for backward, and its own count turns
-    a wrong gradient into an error. Views share a counter with their base, so the highest count comes last.
+    Empty if the graph gives gradients: a compiler may save the input itself for backward, and its
+    own count turns a wrong gradient into an error. Views share a counter with their base, so the
+    highest count comes last.
     """
     if any(value.requires_grad for value in tensors_returned(gm)):
         return {}
@@ -46,7 +49,8 @@ def _writes_per_input(gm: fx.GraphModule) -> dict[int, int]:
 
 
 def _results_with_own_counter(gm: fx.GraphModule) -> dict[int, int]:
-    """Return the versions of the results that are, as `x.data`, over the memory of another tensor with another counter.
+    """Return the versions of the results that are, as `x.data`, over the memory of another tensor
+    with another counter.
 
     Only those of which the graph uses and returns nothing but views.
     """
@@ -83,7 +87,8 @@ def have_one_counter(one: Tensor, other: Tensor) -> bool:
 def _keeping(
     writes: Mapping[int, int], versions: Mapping[int, int], compiled: Compiled
 ) -> Compiled:
-    """Wrap ``compiled``: set the counters of written inputs, and give some results a counter of their own."""
+    """Wrap ``compiled``: set the counters of written inputs, and give some results a counter of
+    their own."""
 
     if not (writes or versions):
         return compiled

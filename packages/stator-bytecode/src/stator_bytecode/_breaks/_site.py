@@ -74,8 +74,8 @@ class Site:
             del error
 
     def __repr__(self) -> str:
-        name, instr = self.layout.raw.co_qualname, self.layout.instruction
-        return f"<Site {name}:{instr.positions[0]} {instr.op}>"
+        raw, instr = self.layout.raw, self.layout.instruction
+        return f"<Site {raw.co_qualname}:{instr.positions[0]} {instr.op}>"
 
 
 def _refuse(point: Point) -> None:

@@ -66,9 +66,10 @@ class Calls(ConcreteOperations):
     def call_spread(self, function: Any, args: Any, kwargs: dict[str, Any] | None) -> Result:
         if type(args) is not tuple:
             if not is_iterable(args):
-                name = type(args).__name__
-                text = f"{shown(function)} argument after * must be an iterable, not {name}"
-                raise TypeError(text)
+                raise TypeError(
+                    f"{shown(function)} argument after * must be an iterable, "
+                    f"not {type(args).__name__}"
+                )
             args = tuple(args)
         return self.call(function, args, kwargs or {})
 

@@ -136,8 +136,10 @@ def _is_exception_class(value: Any) -> bool:
 def _instantiated(value: Any, otherwise: str) -> BaseException:
     if _is_exception_class(value):
         if not isinstance(made := value(), BaseException):
-            text = f"calling {value!r} should have returned an instance of BaseException"
-            raise TypeError(f"{text}, not {type(made)!r}")
+            raise TypeError(
+                f"calling {value!r} should have returned an instance of BaseException, "
+                f"not {type(made)!r}"
+            )
         return made
     if not isinstance(value, BaseException):
         raise TypeError(otherwise)

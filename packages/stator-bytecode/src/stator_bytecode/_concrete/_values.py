@@ -104,8 +104,10 @@ class Values:
 
     def dict_merge(self, target: dict[Any, Any], mapping: Any, function: Any) -> None:
         if not isinstance(mapping, dict) and not hasattr(mapping, "keys"):
-            name = type(mapping).__name__
-            raise TypeError(f"{shown(function)} argument after ** must be a mapping, not {name}")
+            raise TypeError(
+                f"{shown(function)} argument after ** must be a mapping, "
+                f"not {type(mapping).__name__}"
+            )
         for key in mapping if isinstance(mapping, dict) else mapping.keys():
             if key in target:
                 raise TypeError(

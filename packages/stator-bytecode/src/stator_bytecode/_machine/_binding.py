@@ -85,8 +85,10 @@ def _unexpected(
     if positional := [
         other for other in code.co_varnames[: code.co_posonlyargcount] if other in kwargs
     ]:
-        text = f"{name}() got some positional-only arguments passed as keyword arguments"
-        return f"{text}: '{', '.join(positional)}'"
+        return (
+            f"{name}() got some positional-only arguments passed as keyword arguments: "
+            f"'{', '.join(positional)}'"
+        )
     text = f"{name}() got an unexpected keyword argument '{key}'"
     suggestion = _suggest(list(names), key) if _suggest is not None else None
     return text if suggestion is None else f"{text}. Did you mean '{suggestion}'?"

@@ -1,1 +1,2 @@
-"""Builtins that CPython writes in C but could be Python: run by the Machine like the user's own code."""
+"""Builtins that CPython writes in C but could be Python: run by the Machine like the user's own
+code."""

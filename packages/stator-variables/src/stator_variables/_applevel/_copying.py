@@ -47,7 +47,7 @@ def deep_copied(tensor: Any, memo: Any) -> Any:
     return copied
 
 
-# What `object.__reduce_ex__` asks of an object.
+# Queries of `object.__reduce_ex__`.
 
 
 def list_items(thing: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What operator and functools define in C, as plain Python."""
+"""Functions of operator and functools that are defined in C, as plain Python."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ _ABSENT: Any = object()
 
 
 def count_of(it: Any, b: Any) -> int:
-    """`it`: asked for already, and not once more, as `for` would."""
+    """Count the items equal to `b`. `it` is an iterator, of which `for` would take an iterator once
+    more."""
     count = 0
     while (item := next(it, _ABSENT)) is not _ABSENT:
         if item is b or item == b:

@@ -1,8 +1,9 @@
-"""itertools as plain Python: what its iterators keep, and how each finds its next item (`Modules/itertoolsmodule.c`).
+"""itertools as plain Python: the fields of its iterators, and how each finds its next item
+(`Modules/itertoolsmodule.c`).
 
-Each class is made of iterators, for C asks what it is given for them at once. What has been asked is stepped by `next`:
-a `for` would ask again, and a class of the program's notice. An iterator that had nothing left, or raised, is asked
-again by those whose fields say nothing else.
+Each class is made of iterators, for C takes the iterators of its arguments at once. They are
+stepped by `next`: a `for` would call `__iter__` again, which a class of the program can observe. An
+exhausted iterator, or one that raised, is stepped again unless a field prevents it.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class repeat(_Iterator):
 
 
 class chain(_Iterator):
-    """Of an iterator over iterables."""
+    """The iterator `chain` over an iterator of iterables."""
 
     def __init__(self, source: Any, /) -> None:
         self.source: Any = source
@@ -180,7 +181,7 @@ class pairwise(_Iterator):
             raise StopIteration
         if self.old is _NOTHING:
             self.old = self._step()
-            if self.it is None:  # by what it was asked for itself meanwhile
+            if self.it is None:  # by a nested step of itself
                 self.old = _NOTHING
                 raise StopIteration
         old = self.old
@@ -190,9 +191,8 @@ class pairwise(_Iterator):
     def _step(self) -> Any:
         try:
             return next(self.it)
-        except (
-            BaseException
-        ):  # whatever it was goes on: C lets go of the iterator, and is at its end from then on
+        # it propagates: C releases the iterator, and is exhausted from then on
+        except BaseException:
             self.it, self.old = None, _NOTHING
             raise
 
@@ -298,12 +298,12 @@ class _grouper(_Iterator):
 
 
 def group_of(parent: groupby) -> Any:
-    """In a region an iterator of C's class."""
+    """Return the iterator over a group; in a region it is of C's class."""
     return _grouper(parent)
 
 
 class Shared:
-    """What the iterators of one `tee` go through."""
+    """The items shared by the iterators of one `tee`."""
 
     def __init__(self, it: Any) -> None:
         self.it, self.items, self.runs = it, [], False  # type: ignore[var-annotated]

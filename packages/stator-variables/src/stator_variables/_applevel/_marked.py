@@ -1,4 +1,5 @@
-"""A call of a function that is marked to be one node: what goes in and comes out is flattened, as torch says how."""
+"""A call of a function that is marked to be one node: inputs and outputs are flattened, by torch's
+rules."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ def is_whole(part: Any) -> bool:
 
 
 def state(module: Any) -> Any:
-    """Every tensor, by the number of its module and its name; whether that trains is asked, and so guarded."""
+    """Return every tensor, by the number of its module and its name; `training` is read, and so
+    guarded."""
     parts = list(module.modules())
     [bool(part.training) for part in parts]
     named = [(index, {**part._parameters, **part._buffers}) for index, part in enumerate(parts)]
@@ -37,5 +39,6 @@ def outline(spec: Any) -> Any:
 
 
 def record(function: Any, leaves: Any, spec: Any, states: Any) -> Any:
-    """What the node gives, flat, and the structure of it. Whoever interprets this records it."""
+    """Return the outputs of the node, flat, and their structure. The interpreter's handler records
+    the node."""
     raise NotImplementedError

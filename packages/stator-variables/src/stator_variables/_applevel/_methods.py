@@ -1,4 +1,5 @@
-"""Methods, as plain Python: reading an attribute of a class that defines `__getattr__`, and some of torch."""
+"""Methods, as plain Python: reading an attribute of a class that defines `__getattr__`, and some of
+torch."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ from typing import Any
 
 
 def read(first: Any, then: Any, name: str) -> Any:
-    """`first` is its `__getattribute__`, `then` its `__getattr__`, bound: nothing is handled while that one runs."""
+    """`first` is its `__getattribute__`, `then` its `__getattr__`, bound: nothing is handled while
+    that one runs."""
     try:
         return first(name)
     except AttributeError:
@@ -14,7 +16,7 @@ def read(first: Any, then: Any, name: str) -> Any:
     return then(name)
 
 
-# What a dict asks of a key.
+# Operations of a dict on a key.
 
 
 def hashed(key: Any) -> int:
@@ -25,7 +27,8 @@ def equal(key: Any, other: Any) -> bool:
     return True if key == other else False  # noqa: SIM210 - `bool` may be another name here
 
 
-# What `dictview_richcompare` and `dictviews_isdisjoint` do: the pairs of one are looked for in the other, unhashed.
+# What `dictview_richcompare` and `dictviews_isdisjoint` do: the pairs of one are looked for in the
+# other, unhashed.
 
 
 def compared(view: Any, other: Any, verb: str) -> bool:

@@ -1,4 +1,5 @@
-"""heapq and bisect as plain Python, comparison by comparison as in Modules/_heapqmodule.c and _bisectmodule.c."""
+"""heapq and bisect as plain Python, comparison by comparison as in Modules/_heapqmodule.c and
+_bisectmodule.c."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ def heappush(heap: list[Any], item: Any, /) -> None:
 
 
 def heappop(heap: list[Any], /, greatest: bool = False) -> Any:
-    """Of a heap that has its `greatest` first: `_heappop_max`, and so on."""
+    """Pop from a heap with its `greatest` first: `_heappop_max`, and so on."""
     if not heap:
         raise IndexError("index out of range")
     last = heap.pop()

@@ -1,4 +1,5 @@
-"""What `re` defines in C and calls the program, as plain Python (Modules/_sre/sre.c)."""
+"""Functions of `re` that are defined in C and call the program, as plain Python
+(Modules/_sre/sre.c)."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def any(iterable: Any) -> bool:
 
 def sum(iterable: Any, /, start: Any = 0) -> Any:
     if isinstance(start, str | bytes | bytearray):
-        iter(iterable)  # which C asks for first
+        iter(iterable)  # which C takes first
         if isinstance(start, str):
             raise TypeError("sum() can't sum strings [use ''.join(seq) instead]")
         name = "bytes" if isinstance(start, bytes) else "bytearray"
@@ -46,7 +46,7 @@ def sum(iterable: Any, /, start: Any = 0) -> Any:
 
 
 def _lost(total: float, item: float) -> float:
-    """What the sum of two floats leaves out (Neumaier)."""
+    """Return the rounding error of the sum of two floats (Neumaier)."""
     larger, smaller = (total, item) if abs(total) >= abs(item) else (item, total)
     return (larger - (total + item)) + smaller
 
@@ -96,7 +96,8 @@ def _iterator(iterable: Any) -> Any:
 
 
 def reduce(function: Any, iterable: Any, initial: Any = _NOTHING, /) -> Any:
-    if (it := _iterator(iterable)) is _NOTHING:  # said here: in the handler it would have a context
+    # raised here: in the handler it would have a context
+    if (it := _iterator(iterable)) is _NOTHING:
         raise TypeError("reduce() arg 2 must support iteration")
     value = next(it, _NOTHING) if initial is _NOTHING else initial
     if value is _NOTHING:

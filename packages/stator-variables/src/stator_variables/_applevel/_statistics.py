@@ -1,5 +1,5 @@
-"""Functions of torch in C that decide on values of tensors where the values are known to fit, as the operators that
-they consist of."""
+"""Functions of torch in C that branch on values of tensors, as the operators that they consist of,
+where the values are known to be valid."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""Handlers of C functions of the standard library, and the policy for those that read the process."""
+"""Handlers of C functions of the standard library, and the policy for those that read the
+process."""

@@ -1,7 +1,8 @@
-"""`ndarray.resize` of an array that was made in the region: its tensor is replaced by one of the new size.
+"""`ndarray.resize` of an array that was made in the region: its tensor is replaced by one of the
+new size.
 
-NumPy refuses where the array does not own its memory, and where others refer to it. Both are decided here; an array
-from outside, or one of which it is not certain, is resized natively.
+NumPy refuses where the array does not own its memory, and where others refer to it. Both are
+decided here; an array from outside, or one of which it is not certain, is resized natively.
 """
 
 import math
@@ -47,7 +48,8 @@ def _sizes_of(given: Args) -> list[int] | None:
 
 
 def _is_alone(t: Space, vt: Any, is_checked: bool) -> bool:
-    """Return whether the array owns its memory, no other one shares it, and one variable refers to it."""
+    """Return whether the array owns its memory, no other one shares it, and one variable refers to
+    it."""
     storage = vt.tensor.example.untyped_storage()._cdata
     arrays = (k.ArrayTracker, k.TensorTracker)
     for other in reachable([*t.machine.frames]):

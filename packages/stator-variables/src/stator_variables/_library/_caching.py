@@ -1,13 +1,16 @@
 """`functools.lru_cache` and `functools.cache`.
 
-What a cache holds is read without calling it, by the guards as well, so that nothing is counted or thrown out. The
-calls themselves are effects: the entry makes them again, each a hit, in their order.
+What a cache holds is read without calling it, by the guards as well, so that nothing is counted or
+thrown out. The calls themselves are effects: the entry makes them again, each a hit, in their
+order.
 
-    y = cached(3)      guards: what the cache has for 3 is that object      entry: cached(3)
-    y = cached(n)      the result is an existing object, read through peek(cached, n) like any other; entry: cached(n)
+    y = cached(3)      guards: the cache has that object for 3      entry: cached(3)
+    y = cached(n)      the result is an existing object, read through peek(cached, n) like any
+                       other; entry: cached(n)
 
-A call that finds nothing is made ahead, while tracing or by a guard, if nothing that came before it can show in it; the
-entry leaves it out that time. Else it is a break, and runs natively in its place.
+A call that finds nothing is made ahead, while tracing or by a guard, if nothing that came before it
+can show in it; the entry leaves it out that time. Else it is a break, and runs natively in its
+place.
 """
 
 import functools
@@ -59,9 +62,8 @@ class _Ahead(threading.local):
 
     def __init__(self) -> None:
         self.made: Counter[tuple[int, int]] = Counter()
-        self.failed: tuple[tuple[int, int], BaseException] | None = (
-            None  # the last one a guard made, in vain
-        )
+        # the last one a guard made, in vain
+        self.failed: tuple[tuple[int, int], BaseException] | None = None
 
     def make(self, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         number = _number_of(cached, args, kwargs)
@@ -111,7 +113,8 @@ def count_all(cached: Any, calls: Sequence[Given]) -> None:
 
 @attrs.define(eq=False)
 class CachedCall:
-    """A call for the entry to make. `made`: it was made while tracing, which counts as that of the first run."""
+    """A call for the entry to make. `made`: it was made while tracing, which counts as that of the
+    first run."""
 
     cached: Any
     args: list[Any]
@@ -152,13 +155,16 @@ def _given(names: Sequence[str], values: Sequence[Any]) -> Given:
 
 @attrs.frozen
 class CachedResult(Kind):
-    """The cache has a result. One that has none may be asked for it now: what the program does before shows nowhere."""
+    """The fact that the cache has a result.
+
+    A missing result may be computed by the guard: effects of the program before the call are not
+    observable in it.
+    """
 
     asked: CallSource
     turn: int
-    bounded: tuple[
-        CallSource, ...
-    ]  # calls of before, of caches that throw out what was asked for least lately
+    # earlier calls, of caches that evict the least recently used result
+    bounded: tuple[CallSource, ...]
 
     rank = 1
     merge_key = None
@@ -174,7 +180,8 @@ class CachedResult(Kind):
         return value is not MISSING
 
     def mend(self, state: State) -> bool:
-        """Make the call, if it throws no other result out, after those of before, which find what they look for."""
+        """Make the call, if it throws no other result out, after those of before, which find what
+        they look for."""
         cached, *values = (source.evaluate(state) for source in self.asked.arguments)
         before = [[source.evaluate(state) for source in asked.arguments] for asked in self.bounded]
         if (
@@ -193,7 +200,7 @@ class CachedResult(Kind):
 
 
 WITHIN = 16
-"""How many results of another cache a call made by a guard may add to it."""
+"""The number of results of another cache that a call made by a guard may add to it."""
 
 
 def _room(cached: Any) -> float:
@@ -202,7 +209,7 @@ def _room(cached: Any) -> float:
 
 
 def _make_first(asked: Sequence[CallSource], before: Sequence[list[Any]]) -> None:
-    """Those that no guard has made yet."""
+    """Make the calls that no guard has made yet."""
     numbers = Counter[tuple[int, int]]()
     for each, (cached, *values) in zip(asked, before, strict=True):
         names = each.fn.args[0]  # type: ignore[attr-defined]
@@ -248,9 +255,8 @@ def call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if result is not MISSING:
         made.made = _was_made_ahead(t, made, real)
         return _found(t, made, result)
-    if cached.real.__module__ != "typing" and not _may_be_ahead(
-        t, made
-    ):  # those make equals of equal arguments
+    # those make equals of equal arguments
+    if cached.real.__module__ != "typing" and not _may_be_ahead(t, made):
         raise _refused(t, made, "has no result for this yet")
     is_first = t.graph.is_pure and not t.changed
     return _missed(t, made, real) if t.policy.is_whole and is_first else _tried(t, made, real)
@@ -284,7 +290,8 @@ def _rely_on(t: Space, made: CachedCall, result: Any) -> None:
 
 
 def _was_made_ahead(t: Space, made: CachedCall, values: list[Any]) -> bool:
-    """By a guard, which held then, and another one did not."""
+    """Return True if a guard made the call ahead, which held then, when another guard of its set
+    did not."""
     number = _number([*made.kwargs], made.cached.real, values)
     return bool(
         _ahead.made[number] > sum(earlier.asked == made.asked for earlier in t.cached.calls)
@@ -292,7 +299,8 @@ def _was_made_ahead(t: Space, made: CachedCall, values: list[Any]) -> bool:
 
 
 def _may_vary(source: Source) -> bool:
-    """Return whether an argument is another object on another call, for which the cache has another result."""
+    """Return whether an argument is another object on another call, for which the cache has another
+    result."""
     return any(isinstance(step, ParameterSource) for step in source.steps())
 
 
@@ -301,8 +309,11 @@ def _has_room(t: Space, info: Any) -> bool:
 
 
 def _may_be_ahead(t: Space, made: CachedCall) -> bool:
-    """Whether a call that finds nothing may be made before the entry runs, if it does nothing but compute: what comes
-    before it cannot show in it, and it throws nothing out that the entry reads."""
+    """Return True if a call that misses may be made before the entry runs, if it does nothing but
+    compute.
+
+    Effects before the call are not observable in it, and it evicts nothing that the entry reads.
+    """
     info = made.cached.real.cache_info()
     before = [earlier for earlier in t.cached.calls if earlier.cached is made.cached]
     if any(
@@ -315,14 +326,15 @@ def _may_be_ahead(t: Space, made: CachedCall) -> bool:
 
 @functools.cache
 def asker(names: tuple[str, ...], typed: bool) -> Any:
-    """One for all traces: what is read through it is told to have changed from one to the next."""
+    """Return one function for all traces: a change of its value is reported from one trace to the
+    next."""
     ask = functools.partial(peek, names, typed)
     setattr(ask, "__name__", "kept")
     return ask
 
 
 def _argument(t: Space, vt: Any) -> tuple[Source, Any]:
-    """Where a guard finds an argument again, and what it is."""
+    """Return the source of an argument, for guards, and its value."""
     if is_a(vt, k.NumberTracker) and vt.cls is int and vt.traced.example.node.has_hint():
         source = t.graph.source_of(vt.traced, computed=True)
         if source is not None:
@@ -365,8 +377,8 @@ def _constant(t: Space, vt: Any) -> Any:
 
 @operation
 def _tried(t: Space, made: CachedCall, values: list[Any]) -> Any:
-    """The call is made ahead if its function does nothing but compute, and does not raise: that would happen twice.
-    Behind writes to tensors and random numbers it may not see any tensor."""
+    """The call is made ahead if its function does nothing but compute, and does not raise: that
+    would happen twice. Behind writes to tensors and random numbers it may not see any tensor."""
     inside = getattr(made.cached.real, "__wrapped__", None)
     function = t.wrap(inside, CapturedSource("cached", inside))
     t.cached.trial = {}
@@ -392,7 +404,8 @@ def _tried(t: Space, made: CachedCall, values: list[Any]) -> Any:
 
 
 def _is_shared(earlier: CachedCall, trial: dict[Any, Any]) -> bool:
-    """Whether what a cache throws out depends on which comes first, a call of before or those within."""
+    """Return True if the evictions of a cache depend on the order of an earlier call and those
+    within."""
     return _is_bounded(earlier) and any(id(earlier.cached.real) == inside for inside, _ in trial)
 
 
@@ -404,8 +417,9 @@ def _is_bounded(earlier: CachedCall) -> bool:
 def _within_trial(
     t: Space, cached: Any, args: list[Any], kwargs: dict[str, Any], values: list[Any]
 ) -> Any:
-    """A call by a function that is tried: it is made when that one is, which then has the result that matters. So
-    nothing is relied on here, and what the cache does not hold is interpreted, once for equal arguments."""
+    """A call by a function that is tried: it is made when that one is, which then has the result
+    that matters. So nothing is relied on here, and what the cache does not hold is interpreted,
+    once for equal arguments."""
     names, typed = tuple(kwargs), cached.real.cache_parameters()["typed"]
     assert t.cached.trial is not None
     call = id(cached.real), key_of_call(names, typed, None, tuple(values))
@@ -420,7 +434,7 @@ def _within_trial(
 
 def _missed(t: Space, made: CachedCall, values: list[Any]) -> Any:
     """The result of a call that finds nothing, made here."""
-    for earlier in t.cached.calls:  # they count, and say which results are thrown out
+    for earlier in t.cached.calls:  # they count, and determine the evictions
         if not earlier.made:
             earlier.make([_argument(t, vt)[1] for vt in (*earlier.args, *earlier.kwargs.values())])
     if made.is_read:
@@ -436,7 +450,7 @@ def _missed(t: Space, made: CachedCall, values: list[Any]) -> Any:
     return _found(t, made, result)
 
 
-# -- the calls of an entry --------------------------------------------------------------------------------------------
+# -- the calls of an entry -------------------------------------------------------------------------
 def effects(e: Any) -> None:
     """Write the calls: in one line for a cached function whose arguments are all constants.
 

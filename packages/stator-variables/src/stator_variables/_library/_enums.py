@@ -1,6 +1,8 @@
-"""Members of an Enum by their value: the class keeps them, also the combinations of flags that it makes when asked.
+"""Members of an Enum by their value: the class stores them, and the combinations of flags that it
+makes on demand.
 
-A member is found, or made, while tracing. That a class keeps a combination is seen by nothing but the next look-up.
+A member is found, or made, while tracing. That a class stores a combination is observable only in
+the next look-up.
 """
 
 import enum
@@ -21,7 +23,7 @@ handlers: HandlerTable[Any, Any] = HandlerTable("enum")
 
 @handlers.handles(enum.Enum.__new__)
 def member_of(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    """`Color(1)`; MISSING where code of the program has a say."""
+    """Look up `Color(1)`; MISSING if code of the program overrides it."""
     if len(args) != 2 or not is_a(args[0], k.ClassTracker) or id(args[0].value) in t.made:
         return MISSING
     cls, value = args[0].value, args[1].constant()

@@ -119,7 +119,8 @@ def dispatched(dispatch: Any, cls: type) -> Any:
 
 
 def dispatch(t: Space, function: Any, args: Args) -> Any:
-    """`dispatch(cls)` of an existing single-dispatch function: asked again on every call."""
+    """Evaluate `dispatch(cls)` of an existing single-dispatch function, which guards repeat on
+    every call."""
     if not is_a(cls := args[0], k.ClassTracker):
         raise t.unsupported("bad-arguments", "a dispatch on something that is no class")
     parts = inspect.getclosurevars(function.real).nonlocals
@@ -129,7 +130,7 @@ def dispatch(t: Space, function: Any, args: Args) -> Any:
     ]
     if any(found is not None and not is_pending(found) for found in known):
         raise t.unsupported(
-            "builtin", "a dispatch by implementations that were just looked at, or registered"
+            "builtin", "a dispatch by implementations that were just read, or registered"
         )
     held = (
         cls.source if cls.source is not None else CapturedSource(cls.value.__qualname__, cls.value)
@@ -160,7 +161,8 @@ def get_ident(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(sys.exception)
 def handled(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    """The exception that the innermost frame which handles one is handling; outside of ours there must be none."""
+    """The exception that the innermost frame which handles one is handling; outside of ours there
+    must be none."""
     if (found := t.machine.handled()) is not None:
         return found
     if sys.exception() is not None:
@@ -230,7 +232,8 @@ def _in_alias(vt: Any) -> Any:
 
 @handlers.handles(types.GenericAlias.__call__)
 def call_alias(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    """Calls the class; an instance that can hold attributes gets `__orig_class__`, which builtin ones cannot."""
+    """Calls the class; an instance that can hold attributes gets `__orig_class__`, which builtin
+    ones cannot."""
     origin = args[0].real.__origin__ if args[0].real is not MISSING else None
     if origin not in (list, dict, tuple, set, frozenset):
         raise t.unsupported("builtin", "a call of a generic alias")

@@ -1,15 +1,17 @@
-"""`torch.inference_mode`: to the graph it is a block without gradients, and the entry marks the tensors made inside.
+"""`torch.inference_mode`: for the graph it is a block without gradients, and the entry marks the
+tensors made inside.
 
     with torch.inference_mode():      _set_grad_enabled(False)
         y = x * 2                     y = x * 2
                                       _set_grad_enabled(True)       entry: g = as_inference(g, [0])
 
-While tracing it is entered for real, so that each example says whether it is marked, and what may not be done with it.
-A break inside leaves the mode at the end of the graph, and the entry enters it again for what comes.
+While tracing it is entered for real, so that each example has the mark and its restrictions. A
+break inside leaves the mode at the end of the graph, and the entry enters it again for what
+follows.
 
-What it leaves is as it was before it was entered, for more than gradients: autocast, too, is a bit of the dispatch keys
-that `c10::InferenceMode` keeps and puts back. So the entry enters it in the modes that the program entered it in, and
-then sets those that the program set inside.
+Leaving it restores the state before it was entered, which is more than gradients: autocast, too, is
+a bit of the dispatch keys that `c10::InferenceMode` saves and restores. So the entry enters it in
+the modes that the program entered it in, and then sets those that the program set inside.
 """
 
 import contextlib
@@ -34,7 +36,7 @@ _CONTEXT = "_inference_mode_context"
 
 
 class InferenceTracker(VariableTracker):
-    """What `torch.inference_mode` entered, the modes before, and those inside when it was left."""
+    """One entered `torch.inference_mode`: the modes before, and those inside when it was left."""
 
     cls: type = torch._C._InferenceMode
 
@@ -52,7 +54,7 @@ class InferenceTracker(VariableTracker):
 
     @contextlib.contextmanager
     def outside(self) -> Iterator[None]:
-        """As it was before this was entered."""
+        """Restore the state before this was entered, inside the block."""
         with torch.inference_mode(self.before[0]), torch.set_grad_enabled(self.before[1]):
             yield
 
@@ -77,9 +79,8 @@ def _kept(t: Space) -> dict[Setting, Any]:
     autocast = {
         setting: setting.now for setting in t.modes if setting.read is torch.is_autocast_enabled
     }
-    return {
-        GRAD: GRAD.now
-    } | autocast  # its own setting: that of a body that was run before is no node
+    # its own setting: that of a body that was run before is no node
+    return {GRAD: GRAD.now} | autocast
 
 
 @handlers.handles(torch.inference_mode.__enter__)
@@ -98,9 +99,8 @@ def enter(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     t.modes.setdefault(GRAD, GRAD.now)  # as it is outside
     made = InferenceTracker(mode.value, _kept(t))
     t.inference.ever = True
-    put(
-        t, GRAD, not mode.value, mode.value
-    )  # ahead of what sets it, too: to take it back is to know what it was
+    # also before it is set the first time: a rollback needs the earlier value
+    put(t, GRAD, not mode.value, mode.value)
     made.enter()
     t.inference.entered.append(made)
     t.journal.record(lambda: t.inference.entered.pop().leave())
@@ -140,7 +140,10 @@ def _exit(t: Space) -> None:
 
 
 def effects(e: Any) -> frozenset[Setting]:
-    """What is still entered: the graph leaves it, and the entry enters it again. Gives the modes that are set then."""
+    """Leave the modes that are still entered in the graph, and enter them again in the entry.
+
+    Returns the modes that are set then.
+    """
     t, still = e.t, list(e.t.inference.entered)
     while t.inference.entered:
         _exit(t)

@@ -1,4 +1,5 @@
-"""itertools: `_applevel._itertools` runs behind an iterator of the class; combinations are made at once."""
+"""itertools: `_applevel._itertools` runs behind an iterator of the class; combinations are made at
+once."""
 
 import itertools
 import math
@@ -21,8 +22,8 @@ from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("itertools function")
 _NAMES = (
-    "count cycle repeat islice takewhile dropwhile filterfalse starmap compress pairwise accumulate "
-    "zip_longest batched groupby"
+    "count cycle repeat islice takewhile dropwhile filterfalse starmap compress pairwise "
+    "accumulate zip_longest batched groupby"
 )
 _LAZY = [getattr(itertools, name) for name in _NAMES.split() if hasattr(itertools, name)]
 
@@ -84,7 +85,7 @@ _ASKED |= dict.fromkeys(
     slice(1, 2),
 )
 _ASKED |= dict.fromkeys((itertools.count, itertools.repeat), slice(0))
-"""The arguments that C asks for their iterators at once, where it is not the first."""
+"""The arguments that C takes iterators of at once, if it is not the first."""
 
 
 @handlers.handles_each({itertools.chain: False, itertools.chain.from_iterable: True})
@@ -126,7 +127,7 @@ def _iterator(cls: type, inner: Any) -> Any:
     return IteratorTracker(cls, "application", [inner])
 
 
-# -- made at once -----------------------------------------------------------------------------------------------------
+# -- made at once ----------------------------------------------------------------------------------
 @handlers.handles_each(POOLED)
 def make_eager(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """Iterables come first, one for all but `product`; then at most one int."""
@@ -153,11 +154,12 @@ def make_eager(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
 
 
 MOST = 10_000
-"""How many tuples of items are made ahead."""
+"""The limit of tuples of items that are made ahead."""
 
 
 def _count(real: Any, lengths: list[int], r: int | None = None, repeat: int = 1) -> int:
-    """How many tuples it gives, as far as that matters; `r`, `repeat`: the arguments of itertools with these names."""
+    """Return the number of tuples, or one above the limit; `r`, `repeat`: the arguments of
+    itertools."""
     if real is itertools.product:
         return 0 if 0 in lengths else math.prod(lengths) ** min(repeat, MOST)
     (n,) = lengths

@@ -1,7 +1,9 @@
-"""Global modes that code may read and set while it is traced: the rows of `_torch_state`, and a few of other forms.
+"""Global modes that code may read and set while it is traced: the rows of `_torch_state`, and a few
+of other forms.
 
-A mode that is set is really set, and the setter becomes a node, so that fake tensors and the graph come out right.
-The journal puts it back on a rollback, and the end of the trace does; the entry sets the final value when it runs.
+A mode that is set is really set, and the setter becomes a node, so that fake tensors and the graph
+come out right. The journal puts it back on a rollback, and the end of the trace does; the entry
+sets the final value when it runs.
 """
 
 import contextlib
@@ -37,7 +39,8 @@ handlers: HandlerTable[Any, Any] = HandlerTable("global mode")
 
 @attrs.frozen
 class Setting:
-    """One mode: `read(*key)` gives its value, `write(*key, value)` sets it; `key` is the device type of autocast's.
+    """One mode: `read(*key)` gives its value, `write(*key, value)` sets it; `key` is the device
+    type of autocast's.
 
     The value of a setter that takes several is a tuple, the last of which may be `named`.
     """
@@ -47,9 +50,8 @@ class Setting:
     text: str
     key: tuple[Any, ...] = ()
     named: tuple[str, ...] = ()
-    is_node: bool = attrs.field(
-        default=True, eq=False
-    )  # False: the mode comes from what an operator's body runs in
+    # False: the mode comes from what an operator's body runs in
+    is_node: bool = attrs.field(default=True, eq=False)
 
     @property
     def now(self) -> Any:
@@ -87,7 +89,8 @@ def restore(t: Space) -> None:
 
 
 def effects(t: Space, capture: Callable[[Any, str], str], are_set: frozenset[Setting]) -> list[str]:
-    """Statements that set the modes whose value differs from the start, but those that are set already."""
+    """Statements that set the modes whose value differs from the start, but those that are set
+    already."""
     values = {setting: setting.now for setting in t.modes if setting not in are_set}
     return [
         setting.statement(value, capture)
@@ -97,8 +100,8 @@ def effects(t: Space, capture: Callable[[Any, str], str], are_set: frozenset[Set
 
 
 def put(t: Space, setting: Setting, value: Any, inference: bool | None = None) -> None:
-    """Set a mode, as a node of the graph and for real. In inference mode (by default: as it is) nothing gets gradients,
-    whatever their mode; to the graph it is that mode."""
+    """Set a mode, as a node of the graph and for real. In inference mode (by default: as it is)
+    nothing gets gradients, whatever their mode; to the graph it is that mode."""
     before = setting.now
     t.modes.setdefault(setting, before)
     if setting.is_node:
@@ -112,7 +115,8 @@ def put(t: Space, setting: Setting, value: Any, inference: bool | None = None) -
 
 
 def _seal(t: Space, setter: GraphValue) -> None:
-    """Take no operator any more behind a setter of state that kernels read, where a compiler would not keep its place.
+    """Take no operator any more behind a setter of state that kernels read, where a compiler would
+    not keep its place.
 
     Setters before or after all operators run outside of what a compiler makes.
     """
@@ -127,7 +131,7 @@ def _seal(t: Space, setter: GraphValue) -> None:
         t.journal.assign(t, is_sealed=True)
 
 
-# -- the rows of the table --------------------------------------------------------------------------------------------
+# -- the rows of the table -------------------------------------------------------------------------
 @handlers.handles_each([*state.SETTERS])
 def write(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> None:
     row = state.SETTERS[of]
@@ -167,7 +171,8 @@ def _captured(values: Iterable[Any]) -> list[CapturedSource]:
 
 
 def _is_accepted(t: Space, setting: Setting, value: Any) -> bool:
-    """Try a setter, and take it back. Gives False where it only warns, as one for a device that is not there.
+    """Try a setter, and take it back. Gives False where it only warns, as one for a device that is
+    not there.
 
     C reports arguments that it does not take to the program.
     """
@@ -280,7 +285,8 @@ _GRAD_OF_A_BODY = Setting(
 
 @contextlib.contextmanager
 def grad_mode(t: Space, enabled: bool) -> Iterator[None]:
-    """Grad mode as an operator has it around its body. What fails inside takes it back with all else."""
+    """Grad mode as an operator has it around its body. What fails inside takes it back with all
+    else."""
     before = torch.is_grad_enabled()
     if enabled != before:
         put(t, _GRAD_OF_A_BODY, enabled)
@@ -292,7 +298,7 @@ def grad_mode(t: Space, enabled: bool) -> Iterator[None]:
 GRAD = Setting(torch.is_grad_enabled, torch._C._set_grad_enabled, "_set_grad_enabled")
 
 
-# -- the depth of nested autocast contexts ----------------------------------------------------------------------------
+# -- the depth of nested autocast contexts ---------------------------------------------------------
 def _nesting() -> int:
     torch.autocast_increment_nesting()
     return int(torch.autocast_decrement_nesting())
@@ -320,7 +326,7 @@ def clear_cache(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
     _torch_calls.record_unheard(t, torch.clear_autocast_cache, [], {})
 
 
-# -- the one function mode that is understood: numbers index as tensors do --------------------------------------------
+# -- the one function mode that is understood: numbers index as tensors do -------------------------
 def _set_depth(depth: int) -> None:
     while _torch_calls.depth_of_indexing() < depth:
         torch._C._push_on_torch_function_stack(_torch_calls.indexing_mode()())
@@ -374,7 +380,7 @@ def leave_device(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
     pop_mode(t, [], {})
 
 
-# -- profiler ranges --------------------------------------------------------------------------------------------------
+# -- profiler ranges -------------------------------------------------------------------------------
 _profiler_enabled: Any = torch._C._autograd._profiler_enabled
 _ENDS = "run_callbacks_on_exit"
 
@@ -386,7 +392,8 @@ def make_range(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @handlers.handles(record_function.__enter__)
 def enter_range(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Nobody sees a range while no profiler runs. Should it be left natively, after a break, it has nothing to end."""
+    """Nobody sees a range while no profiler runs. Should it be left natively, after a break, it has
+    nothing to end."""
     if read(t, [], {}, _profiler_enabled).constant() or args[0].namespace is None:
         return MISSING
     _dictionary.set_name(t, args[0].namespace, _ENDS, k.ConstantTracker(False))

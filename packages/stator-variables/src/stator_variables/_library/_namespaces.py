@@ -1,4 +1,5 @@
-"""types.SimpleNamespace (`Objects/namespaceobject.c`): a class of C whose instances are nothing but a `__dict__`."""
+"""types.SimpleNamespace (`Objects/namespaceobject.c`): a class of C whose instances are nothing but
+a `__dict__`."""
 
 import operator
 import types

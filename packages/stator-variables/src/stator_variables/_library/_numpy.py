@@ -1,5 +1,5 @@
-"""Numbers and arrays of NumPy, where it is installed. Functions of numbers that are known are called; the others, and
-what works on arrays, is what `_tensors/_arrays.py` makes of it.
+"""Numbers and arrays of NumPy, where it is installed. Functions of numbers that are known are
+called; the others, and what works on arrays, is what `_tensors/_arrays.py` makes of it.
 """
 
 import functools
@@ -24,34 +24,39 @@ from stator_variables._tensors._arrays import layer
 from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("NumPy").merged_with(_arrays.handlers)
-_REDUCTIONS = "prod sum mean max min amax amin std var median round clip dot ndim size argmax argmin isclose log2"
+_REDUCTIONS = (
+    "prod sum mean max min amax amin std var median round clip dot ndim size "
+    "argmax argmin isclose log2"
+)
 
 FUNCTIONS = """
-abs absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_or bitwise_xor  ceil
-conj conjugate copysign cos cosh deg2rad degrees divide divmod equal exp exp2 expm1 fabs floor floor_divide
-fmax fmin fmod gcd greater greater_equal hypot invert isfinite isinf isnan lcm ldexp left_shift less
-less_equal log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor matmul maximum
-minimum modf multiply negative nextafter not_equal positive power rad2deg radians remainder right_shift rint
-sign signbit sin sinh sqrt square subtract tan tanh true_divide trunc
-all amax amin any append arange argmax argmin argsort around array array_split asarray ascontiguousarray atleast_1d
-atleast_2d atleast_3d average bincount broadcast_arrays broadcast_to clip column_stack concatenate copy copyto corrcoef
-count_nonzero cov cumprod cumsum diag diag_indices diag_indices_from diagflat diagonal diff dot dsplit dstack einsum
-empty empty_like expand_dims eye fill_diagonal flatnonzero flip fliplr flipud full full_like geomspace gradient hsplit
-hstack identity imag indices inner isclose kron linspace logspace max mean median meshgrid min moveaxis nan_to_num
-ndim nonzero ones ones_like outer percentile prod ptp put put_along_axis quantile ravel real repeat reshape resize roll
-rollaxis rot90 round searchsorted sinc sort split squeeze stack std sum swapaxes take take_along_axis tensordot
-tile trace transpose tri tril tril_indices triu triu_indices unique vander var vdot vsplit vstack where zeros
-zeros_like
-linalg.cholesky linalg.cond linalg.det linalg.eigvalsh linalg.inv linalg.matrix_power linalg.matrix_rank
-linalg.multi_dot linalg.norm linalg.pinv linalg.solve
-fft.fft fft.ifft fft.rfft fft.irfft fft.fft2 fft.ifft2 fft.fftfreq fft.fftshift
+abs absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_or
+bitwise_xor ceil conj conjugate copysign cos cosh deg2rad degrees divide divmod equal exp exp2 expm1
+fabs floor floor_divide fmax fmin fmod gcd greater greater_equal hypot invert isfinite isinf isnan
+lcm ldexp left_shift less less_equal log log10 log1p log2 logaddexp logaddexp2 logical_and
+logical_not logical_or logical_xor matmul maximum minimum modf multiply negative nextafter not_equal
+positive power rad2deg radians remainder right_shift rint sign signbit sin sinh sqrt square subtract
+tan tanh true_divide trunc all amax amin any append arange argmax argmin argsort around array
+array_split asarray ascontiguousarray atleast_1d atleast_2d atleast_3d average bincount
+broadcast_arrays broadcast_to clip column_stack concatenate copy copyto corrcoef count_nonzero cov
+cumprod cumsum diag diag_indices diag_indices_from diagflat diagonal diff dot dsplit dstack einsum
+empty empty_like expand_dims eye fill_diagonal flatnonzero flip fliplr flipud full full_like
+geomspace gradient hsplit hstack identity imag indices inner isclose kron linspace logspace max mean
+median meshgrid min moveaxis nan_to_num ndim nonzero ones ones_like outer percentile prod ptp put
+put_along_axis quantile ravel real repeat reshape resize roll rollaxis rot90 round searchsorted sinc
+sort split squeeze stack std sum swapaxes take take_along_axis tensordot tile trace transpose tri
+tril tril_indices triu triu_indices unique vander var vdot vsplit vstack where zeros zeros_like
+linalg.cholesky linalg.cond linalg.det linalg.eigvalsh linalg.inv linalg.matrix_power
+linalg.matrix_rank linalg.multi_dot linalg.norm linalg.pinv linalg.solve fft.fft fft.ifft fft.rfft
+fft.irfft fft.fft2 fft.ifft2 fft.fftfreq fft.fftshift
 """.split()
-"""What NumPy and the layer have by one name, and do alike: a test compares them on a table of arrays."""
+"""Functions that NumPy and the layer have under one name, with equal results: a test compares them
+on a table of arrays."""
 
 METHODS = """
-all any argmax argmin argsort astype clip conj conjugate copy cumprod cumsum diagonal dot fill flatten max mean min
-nonzero prod put ravel repeat reshape round searchsorted sort squeeze std sum swapaxes take trace transpose var view
-__abs__
+all any argmax argmin argsort astype clip conj conjugate copy cumprod cumsum diagonal dot fill
+flatten max mean min nonzero prod put ravel repeat reshape round searchsorted sort squeeze std sum
+swapaxes take trace transpose var view __abs__
 """.split()
 
 
@@ -85,9 +90,8 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None) -> Any:
 
 
 def _take(a: Any, indices: Any, axis: int | None = None) -> Any:
-    return layer.take(
-        a, layer.ascontiguousarray(indices), axis
-    )  # fakes know no other layout of what this gives
+    # fakes have no other layout of the result
+    return layer.take(a, layer.ascontiguousarray(indices), axis)
 
 
 def _put(a: Any, indices: Any, values: Any) -> None:
@@ -140,7 +144,7 @@ _OWN |= {
     "divmod": lambda a, b: (layer.floor_divide(a, b), _arrays.remainder(a, b)),
 }
 _OWN |= {name: _products(name) for name in ("dot", "inner")}
-"""In place of what the layer has, and has otherwise."""
+"""Replacements of functions of the layer that differ from NumPy's."""
 
 
 def _named(module: Any, name: str) -> Any:
@@ -169,7 +173,7 @@ def _call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def _function(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
-    """On numbers alone it is called; what gives an array, or is given one, is computed."""
+    """Call a function on numbers alone; compute one that takes or gives an array."""
     if (folded := _folded(t, of, args, kwargs)) is not MISSING:
         return folded
     if of in _ASKED and len(args) == 1 and is_a(args[0], k.ArrayTracker) and not kwargs:
@@ -190,7 +194,8 @@ def _is_symbolic_size(vt: Any) -> bool:
 
 
 def _of_size(t: Space, make: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """An array of a symbolic size, of which nothing hangs on the number; `ShapeEnv` guards that it is a size."""
+    """An array of a symbolic size, of which nothing hangs on the number; `ShapeEnv` guards that it
+    is a size."""
     if len(args) != 1 or kwargs.keys() - {"dtype"} or not _is_symbolic_size(args[0]):
         return MISSING
     usual, dtype = int if make is torch.arange else float, kwargs.get("dtype", k.NONE)
@@ -223,7 +228,8 @@ def _folded(t: Space, real: Any, args: list[Any], kwargs: dict[str, Any]) -> Any
 
 
 def _as_array(t: Space, real: Any, vt: Any, kwargs: dict[str, Any]) -> Any:
-    """The two functions that see a tensor as an array over its memory, or a copy of it; also one in a sequence."""
+    """The two functions that see a tensor as an array over its memory, or a copy of it; also one in
+    a sequence."""
     if real not in (NUMPY.array, NUMPY.asarray):
         return vt
     if is_a(vt, TupleTracker | ListTracker) and vt.cls in (tuple, list):
@@ -234,7 +240,7 @@ def _as_array(t: Space, real: Any, vt: Any, kwargs: dict[str, Any]) -> Any:
         return vt
     if real is NUMPY.array and not k.is_none(kwargs.get("copy")) and _warns_of_copies():
         raise t.unsupported(
-            "numpy", "a copy of a tensor, of which NumPy warns: `Tensor.__array__` knows no `copy`"
+            "numpy", "a copy of a tensor, of which NumPy warns: `Tensor.__array__` has no `copy`"
         )
     return _arrays.array_of(t, vt)
 
@@ -288,7 +294,7 @@ def _metadata(read: Callable[[Any], Any]) -> Any:
 
 
 def _of_tensors(field: Callable[..., Any]) -> Callable[..., Any]:
-    """Of an array over memory that no tensor can be over, C is asked."""
+    """Return a handler that reads a field of an array, if a tensor can be over its memory."""
 
     def read(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if not is_a(args[0], k.ArrayTracker):

@@ -1,4 +1,5 @@
-"""`numpy.random`: draws from a `Generator`, a `RandomState` or the legacy functions, each one native call.
+"""`numpy.random`: draws from a `Generator`, a `RandomState` or the legacy functions, each one
+native call.
 
     rng.normal(0.0, 1.0, (n, 3))       drawn0 = normal(v0, 0.0, 1.0, (v1, 3))
                                        g = graph(x, tensor_of(drawn0))
@@ -27,7 +28,7 @@ handlers: HandlerTable[Any, Any] = HandlerTable("random number of NumPy")
 
 _NOT_DRAWN = frozenset("shuffle permuted spawn get_state set_state seed bytes".split())
 _BY_DIMENSIONS = ("rand", "randn")
-"""These take the size as so many arguments."""
+"""Functions that take the size as separate arguments."""
 
 
 def draw(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
@@ -54,7 +55,8 @@ def _is_among(vt: Any, kept: Sequence[Any]) -> bool:
 
 
 def _size_among(of: Any, given: list[Any], kwargs: dict[str, Any], shape: Any) -> Any:
-    """Return the argument that is the size of the result, if it has symbols: a number, a tuple, or several numbers."""
+    """Return the argument that is the size of the result, if it has symbols: a number, a tuple, or
+    several numbers."""
     if of.__name__ in _BY_DIMENSIONS:
         return given if _symbolic_numbers.has_numbers(given) else None
     for vt in (*kwargs.values(), *reversed(given)):

@@ -1,7 +1,8 @@
 """Paths without a file system: `os.fspath`, and what `pathlib` computes of a path alone.
 
-A path never changes, so it is a constant, and what its class computes of constants is computed while tracing. Paths
-that are made here are made again by each call: the program may compare them by identity.
+A path never changes, so it is a constant, and what its class computes of constants is computed
+while tracing. Paths that are made here are made again by each call: the program may compare them by
+identity.
 """
 
 import os
@@ -23,8 +24,8 @@ from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("path")
 _SPECIAL = frozenset(
-    """__str__ __fspath__ __bytes__ __repr__ __eq__ __hash__ __lt__ __le__ __gt__ __ge__ __truediv__ __rtruediv__
-_from_parsed_parts _from_parsed_string""".split()
+    """__str__ __fspath__ __bytes__ __repr__ __eq__ __hash__ __lt__ __le__ __gt__ __ge__ __truediv__
+__rtruediv__ _from_parsed_parts _from_parsed_string""".split()
 )
 
 

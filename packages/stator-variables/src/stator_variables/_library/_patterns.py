@@ -1,4 +1,5 @@
-"""Methods of `re` patterns that are no functions of constants: they give an iterator, or call the program."""
+"""Methods of `re` patterns that are no functions of constants: they give an iterator, or call the
+program."""
 
 import re
 from typing import Any
@@ -18,7 +19,7 @@ _COMPILE = vars(re)["_compile"]
 
 @methods.handlers.handles(_COMPILE)
 def compiled(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    """What `re.search` and its kin do first; interpreted where not all is known."""
+    """Fold the compilation in `re.search` and its kin; it is interpreted if not all is constant."""
     return t.fold(_COMPILE, args, kwargs)
 
 
@@ -42,7 +43,8 @@ def _all_matches(t: Space, *args: Any, **kwargs: Any) -> Any:
 
 @methods.handles(re.Pattern.sub)
 def sub(t: Space, pattern: Any, repl: Any, string: Any, *count: Any, **named: Any) -> Any:
-    """With a function, which is called for each match. All that is known has been folded."""
+    """Interpret `sub` with a function, which is called for each match. A constant call has been
+    folded before."""
     return app_level(t, app.sub, _called(t, pattern, repl, string, *count, **named), {})
 
 

@@ -1,7 +1,8 @@
-"""`pickle.dumps` of builtin values: a text by which libraries remember what they were called with.
+"""`pickle.dumps` of builtin values: a key by which libraries store the arguments of calls.
 
-The bytes say which strings, bytes and containers were one object. So what is pickled here keeps the identities that
-the trackers have, and equal strings that came from outside are refused: they may be one object in another call.
+The bytes depend on which strings, bytes and containers are one object. So the pickled values have
+the identities of the trackers, and equal strings from outside are rejected: they may be one object
+in another call.
 """
 
 import pickle

@@ -1,7 +1,7 @@
-"""Questions about the process: asked while tracing, and again by the guards of the entry.
+"""Queries about the process: evaluated while tracing, and again by the guards of the entry.
 
-Functional collectives are Python over operators of the dispatcher, so they are interpreted; what they ask about their
-process group, and about torch's configuration, is answered here.
+Functional collectives are Python over operators of the dispatcher, so they are interpreted; their
+queries about the process group, and about torch's configuration, are handled here.
 """
 
 import sys
@@ -77,7 +77,7 @@ _MADE_ON_DEMAND = (
 
 @handlers.handles(*(cls.__getattr__ for cls in _MADE_ON_DEMAND))
 def made_on_demand(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """An attribute that is looked up, or made and kept, when it is first asked for."""
+    """Return an attribute that is looked up, or made and stored, on first use."""
     owner, name = args
     if _option(owner.real, name.constant()) in t.modes:
         return _new_values.fresh(t, getattr(owner.real, name.value))
@@ -112,7 +112,8 @@ def set_option(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
 
 @handlers.handles(forward_ad.unpack_dual)
 def unpack_dual(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Under a level of forward derivatives nothing is traced; where there is none, no tensor has a tangent."""
+    """Under a level of forward derivatives nothing is traced; where there is none, no tensor has a
+    tangent."""
     if t.touched or len(args) != 1 or kwargs:
         raise t.unsupported(
             "unanswered-question", "the tangent of a tensor inside an operator, or at a given level"

@@ -1,7 +1,8 @@
 """`random`: draws from a `random.Random`, each one native call per call of the entry.
 
-Methods in Python (`uniform`, `gauss`, `randint`) are drawn as a whole: some loop until a number fits, which is nothing
-to trace. What gives something else than numbers (`shuffle`, a choice among strings) runs natively, as a break.
+Methods in Python (`uniform`, `gauss`, `randint`) are drawn as a whole: some loop until a number
+fits, which is nothing to trace. What gives something else than numbers (`shuffle`, a choice among
+strings) runs natively, as a break.
 """
 
 import random
@@ -18,13 +19,15 @@ from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("random number")
 
-_NAMES = """randrange randint choice choices sample uniform triangular normalvariate gauss lognormvariate expovariate
-vonmisesvariate gammavariate betavariate paretovariate weibullvariate binomialvariate""".split()
+_NAMES = """randrange randint choice choices sample uniform triangular normalvariate gauss
+lognormvariate expovariate vonmisesvariate gammavariate betavariate paretovariate weibullvariate
+binomialvariate""".split()
 _TAKE_SYMBOLS = [
     vars(random.Random)[name]
     for name in ("uniform", "triangular", "normalvariate", "gauss", "lognormvariate")
 ]
-"""These take every float, so a symbolic one stays symbolic; others may refuse a value."""
+"""Functions that take every float, so a symbolic one stays symbolic; others may raise for a
+value."""
 _ASKED = ("random", "getrandbits", "_randbelow", "seed")
 """Methods that others call."""
 
@@ -35,7 +38,8 @@ _IN_PYTHON = [vars(random.Random)[name] for name in _NAMES if name in vars(rando
 
 @handlers.handles_each([*_IN_C, *_IN_PYTHON])
 def draw(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
-    """A method that draws. Returns MISSING where a subclass draws in its own way: that is interpreted."""
+    """A method that draws. Returns MISSING where a subclass draws in its own way: that is
+    interpreted."""
     receiver, *given = args
     if of not in _IN_C and not _draws_by_c(receiver.cls):
         return MISSING

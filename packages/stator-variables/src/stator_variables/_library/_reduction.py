@@ -2,7 +2,8 @@
 
     copy.deepcopy(thing)    __newobj__, (type(thing),), state, list items, dict items
 
-The state is what `__getstate__` of the program gives; else the instance `__dict__`, and the slots that are set.
+The state is what `__getstate__` of the program gives; else the instance `__dict__`, and the slots
+that are set.
 """
 
 import collections
@@ -61,7 +62,8 @@ def _is_builtin_container(vt: Any) -> bool:
 
 @operation
 def _reduced(t: Space, vt: Any) -> Any:
-    """Return what `copyreg.__newobj__` needs to make the object again: class, arguments, state and items."""
+    """Return what `copyreg.__newobj__` needs to make the object again: class, arguments, state and
+    items."""
     given = yield from settle(_arguments(t, vt))
     state = yield from settle(_state(t, vt))
     items: list[Any] = [k.NONE, k.NONE]

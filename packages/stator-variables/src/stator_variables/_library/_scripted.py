@@ -1,7 +1,9 @@
-"""Calls of functions that `torch.jit.script` compiled: the Python function that they were made from is interpreted.
+"""Calls of functions that `torch.jit.script` compiled: the Python function that they were made from
+is interpreted.
 
-It does the same where TorchScript converts neither arguments nor results, and where `torch.jit.is_scripting()` is true
-in it. A break inside of it is one at the call, which runs the scripted function.
+It does the same where TorchScript converts neither arguments nor results, and where
+`torch.jit.is_scripting()` is true in it. A break inside of it is one at the call, which runs the
+scripted function.
 """
 
 import re

@@ -1,10 +1,12 @@
 """`warnings.warn`: an effect of the call, which the entry has after its graph.
 
-    warnings.warn("old", stacklevel=1)     warn_at("old", UserWarning, "model.py", 7, globals_of_model)
-    warnings.warn("old", stacklevel=2)     warn("old", UserWarning, 2)       # of the caller of the compiled function
+    warnings.warn("old", stacklevel=1)   warn_at("old", UserWarning, "model.py", 7, model_globals)
+    warnings.warn("old", stacklevel=2)   warn("old", UserWarning, 2)  # of the function's caller
 
-It may wait where nobody but a reader of the output sees it. A guard keeps out calls in which a filter turns warnings of
-the category into exceptions, or the program has its own `showwarning`: these break at the call, which runs natively.
+It may be deferred where only a reader of the output can observe it. A
+guard keeps out calls in which a
+filter turns warnings of the category into exceptions, or the program has its own `showwarning`:
+these break at the call, which runs natively.
 """
 
 import types
@@ -65,7 +67,8 @@ def _place(t: Space, frame: Frame) -> list[Any]:
 
 
 def is_only_shown(category: type[Warning]) -> bool:
-    """Return True if all that comes of a warning is some output, or an item of a list of `catch_warnings`."""
+    """Return True if all that comes of a warning is some output, or an item of a list of
+    `catch_warnings`."""
     show = _MODULE._showwarnmsg_impl
     is_usual = getattr(show, "__globals__", None) is vars(warnings) or _is_recorder(show)
     return (

@@ -1,1 +1,2 @@
-"""Functions that guards and generated entries call at run time, and reads of real objects past their classes."""
+"""Functions that guards and generated entries call at run time, and reads of real objects past
+their classes."""

@@ -1,4 +1,4 @@
-"""What existing containers hold, read in one step and past what their classes say."""
+"""The contents of existing containers, read in one step and without methods of their classes."""
 
 import itertools
 from typing import Any
@@ -9,7 +9,8 @@ from stator_variables._tracker import MISSING
 
 
 def stored(base: Any, real: Any) -> list[Any]:
-    """What a container holds, past what a subclass says, in one instruction: other threads run between two of them."""
+    """Return the items of a container without methods of a subclass, in one instruction: other
+    threads run between two."""
     return (
         [*real]
         if type(real) is base
@@ -18,18 +19,22 @@ def stored(base: Any, real: Any) -> list[Any]:
 
 
 def may_answer(cls: type) -> bool:
-    """Whether a class has, or may get at any time, a say in what is read of it: all but those of C whose dictionary
-    never changes. (Py_TPFLAGS_IMMUTABLETYPE)"""
+    """Return True if a class overrides, or may at any time override, reads of it.
+
+    All can but classes of C whose dictionary never changes. (Py_TPFLAGS_IMMUTABLETYPE)
+    """
     return not cls.__flags__ & 1 << 8
 
 
 def item_owner(cls: type, base: type) -> Any:
-    """The builtin class to read stored items through, where `cls` may read them itself, or makes what is missing."""
+    """The builtin class to read stored items through, where `cls` may read them itself, or makes
+    what is missing."""
     return base if may_answer(cls) or has_member(cls, "__missing__") else None
 
 
 def has_member(cls: type, *names: str) -> bool:
-    """Return True if a class, or a base of it, has one of these attributes. `hasattr` would run a metaclass."""
+    """Return True if a class, or a base of it, has one of these attributes. `hasattr` would run a
+    metaclass."""
     spaces = [vars(base) for base in type.__dict__["__mro__"].__get__(cls)]
     return any(name in space for space in spaces for name in names)
 
@@ -44,11 +49,11 @@ def plain_lookup(cls: type, name: str) -> Any:
 
 
 def set_base(real: Any) -> Any:
-    """Whose methods read a set, whatever its class answers."""
+    """Return the class whose methods read a set, without those of its own class."""
     return set if issubclass(type(real), set) else frozenset
 
 
 @shown_as("the members of {0}")
 def members_of(real: Any) -> list[Any]:
-    """Those of a set, in its order."""
+    """Return the members of a set, in its order."""
     return stored(set_base(real), real)

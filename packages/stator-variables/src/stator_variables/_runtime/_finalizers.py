@@ -1,8 +1,9 @@
-"""Which real objects die when references are released, and whether the program can observe it.
+"""The real objects that die when references are released, and whether the program can observe it.
 
-An end is observable through a `__del__`, a weak reference, or a generator that is suspended in a `try`. Two questions
-are answered here. `has_observable_end` walks everything that an object refers to: it is asked while tracing only.
-`are_released_unobserved` is a guard: it looks at what dies, and for nearly every call that is nothing, or plain values.
+An end is observable through a `__del__`, a weak reference, or a generator that is suspended in a
+`try`. There are two queries. `has_observable_end` walks everything that an object refers to: it is
+used while tracing only. `are_released_unobserved` is a guard: it inspects the dying objects, of
+which nearly every call has none, or plain values.
 """
 
 import gc
@@ -29,11 +30,11 @@ from stator_guards import shown_as
 
 _HOLDS_OR_CHANGES = 1 << 14 | 1 << 9  # Py_TPFLAGS_HAVE_GC, Py_TPFLAGS_HEAPTYPE
 LIMIT = 2000
-"""The number of objects after which a walk is given up: about so many are looked at."""
+"""The number of objects after which a walk is abandoned."""
 
 _LONG_LIVED = (type, ModuleType, BuiltinFunctionType, CodeType, torch.Tensor)
-"""Classes of what is not looked at: it outlives a call, or holds memory. Compared with `type(…)`: `isinstance` may
-run code of the program."""
+"""Classes of objects that are not inspected: they outlive a call, or hold memory. Compared with
+`type(…)`: `isinstance` may run code of the program."""
 
 _PLAIN_CLASSES = (
     bool,
@@ -53,12 +54,12 @@ _PLAIN = frozenset(
         (*_PLAIN_CLASSES, torch.Tensor, torch.nn.Parameter, torch.dtype, torch.device, torch.Size),
     )
 )
-"""Classes, by identity, of objects whose end nobody can observe, whatever they are: a class of the program's may have
-a hash of its own."""
+"""Classes, by identity, of objects whose end nobody can observe, whatever they are: a class of the
+program's may have a hash of its own."""
 
 _ITERABLE = frozenset(map(id, (list, set, frozenset, deque)))
-"""Containers whose iteration gives all that they refer to. Not tuples: inside iterators of C they may have holes, which
-only the collector bears."""
+"""Containers whose iteration gives all that they refer to. Not tuples: inside iterators of C they
+may have holes, which only the collector bears."""
 
 _OWNERS = frozenset(id(cls) for cls in (list, tuple, dict, CellType))
 _UNOBSERVABLE = _PLAIN | _OWNERS
@@ -73,22 +74,25 @@ _STARTED: tuple[object, ...] = (
     iter({}.items()),
 )
 _ITERATORS = frozenset(id(type(each)) for each in _STARTED) | {id(enumerate), id(zip)}
-"""Classes, by identity, of iterators that take no weak references, and that have no holes in their tuples."""
+"""Classes, by identity, of iterators that take no weak references, and that have no holes in their
+tuples."""
 
 _WITH_CODE = frozenset(map(id, (GeneratorType, CoroutineType, AsyncGeneratorType)))
 _WITH_GLOBALS = frozenset(map(id, (FunctionType, FrameType)))
 
 
-# -- while tracing ----------------------------------------------------------------------------------------------------
+# -- while tracing ---------------------------------------------------------------------------------
 def has_observable_end(value: object) -> bool:
-    """Return whether the program can observe that an object, or something that it refers to, dies."""
+    """Return whether the program can observe that an object, or something that it refers to,
+    dies."""
     return may_have_observable_end(type(value)) and is_end_observable(
         [value, *reachable_from(value)]
     )
 
 
 def may_have_observable_end(cls: type) -> bool:
-    """Return whether that may be so of an instance: plain values hold nothing, and stay as they are."""
+    """Return whether that may be so of an instance: plain values hold nothing, and stay as they
+    are."""
     if id(cls) in _PLAIN or issubclass(cls, _LONG_LIVED):
         return False
     return bool(cls.__flags__ & _HOLDS_OR_CHANGES or cls.__weakrefoffset__)
@@ -123,23 +127,26 @@ def stores(holder: object, value: object) -> bool:
     return any(each is value for each in gc.get_referents(holder))
 
 
-# -- on each call -----------------------------------------------------------------------------------------------------
+# -- on each call ----------------------------------------------------------------------------------
 def are_plain(values: Iterable[object]) -> bool:
     """Return whether nobody can observe the end of any of these, by their classes alone."""
     return _PLAIN.issuperset(map(id, map(type, values)))
 
 
 _REFERENCES = 5
-"""How often each argument of the guard below may be referred to by what is released and by the evaluation of the guard:
-the container, the tuple of the arguments, that of the caller, a local, and one more. Where it is fewer, an object that
-one other refers to is looked at in vain."""
+"""The number of references to an argument of the guard below from the released objects and the
+guard itself.
+
+These are the container, the tuple of the arguments, that of the caller, a local, and one more. With
+a lower number, an object with one other reference would be inspected in vain.
+"""
 
 
 @shown_as("whether nothing observes the end of {all}")
 def are_released_unobserved(*values: object) -> bool:
     """Return whether containers may release these values later than the program does.
 
-    What something else refers to lives on. What dies is looked at, with what dies with it.
+    Objects with other references live on. Dying ones are inspected, with all that dies with them.
     """
     if are_plain(values) or hold_plain_values(values, _REFERENCES):
         return True
@@ -152,8 +159,9 @@ def are_released_unobserved(*values: object) -> bool:
 
 
 def are_plain_or_method(state: tuple[object, ...], places: Iterable[int]) -> bool:
-    """Return whether the values at `places` of a state are plain, but for one bound method whose object and function
-    something else refers to: the `__exit__` that a `with` statement keeps is one nearly always."""
+    """Return whether the values at `places` of a state are plain, but for one bound method whose
+    object and function something else refers to: the `__exit__` that a `with` statement keeps is
+    one nearly always."""
     method: Any = None
     for place in places:
         value = state[place]
@@ -167,9 +175,8 @@ def are_plain_or_method(state: tuple[object, ...], places: Iterable[int]) -> boo
         return True
     value = None
     owner, function = method.__self__, method.__func__
-    if (
-        sys.getrefcount(owner) <= 3 or sys.getrefcount(function) <= 3
-    ):  # the method, the local, and the question
+    # the method, the local, and the question
+    if sys.getrefcount(owner) <= 3 or sys.getrefcount(function) <= 3:
         return False
     numbers = [*map(id, state)]
     return (
@@ -224,8 +231,8 @@ def hold_plain_values(
 def _held_by_container(value: Any, cls: type, iterated: set[int]) -> Sequence[object] | None:
     """Return what a builtin container or iterator refers to, None for anything else.
 
-    What an iterator goes through is added to `iterated`, by identity: as a rule something else holds it, so that it
-    is not gone through here.
+    What an iterator goes through is added to `iterated`, by identity: as a rule something else
+    holds it, so that it is not gone through here.
     """
     if cls is CellType:
         return _content(value)
@@ -248,8 +255,8 @@ class _Simple:
 
 
 def _held_by_simple_object(value: Any, cls: type) -> Sequence[object] | None:
-    """Return what an object refers to that consists of its `__dict__`, or is a tuple besides, and runs nothing when it
-    dies; else None."""
+    """Return what an object refers to that consists of its `__dict__`, or is a tuple besides, and
+    runs nothing when it dies; else None."""
     if type(cls) is not type or hasattr(cls, "__del__") or weakref.getweakrefcount(value):
         return None
     if issubclass(cls, tuple) and not hasattr(cls, _OF_STRUCTURES):
@@ -268,13 +275,15 @@ _OF_STRUCTURES = "n_sequence_fields"
 
 
 _FEWEST = 4
-"""How often an object is referred to that only a state holds: by that, the list, a local and the question."""
+"""The number of references to an object that only a state holds: from it, the list, a local and the
+query."""
 
 
 def _are_held_elsewhere(
     others: dict[int, object], found: list[int], count: int, holders: int
 ) -> bool:
-    """Return whether something refers to each of `others` beside a state and the containers that were gone through.
+    """Return whether something refers to each of `others` beside a state and the containers that
+    were gone through.
 
     Of `found`, the identities of all values, the first `count` are in the state.
     """
@@ -289,14 +298,16 @@ def _are_held_elsewhere(
 
 @shown_as("whether nothing observes the end of {all}")
 def have_unobservable_ends(*values: object) -> bool:
-    """Return the same of values that something else may release as well: whatever they refer to is looked at."""
+    """Return the same for values that something else may release as well: all their referents are
+    inspected."""
     return are_plain(values) or not any(map(has_observable_end, values))
 
 
 def dying_with(waiting: dict[int, object], released: Mapping[int, int]) -> list[object] | None:
-    """Return what dies of some values, and with them, when so many references to objects are released, all by identity.
+    """Return the objects that die of some values, and with them, when so many references to objects
+    are released, all by identity.
 
-    What others refer to, and what that refers to, lives on. None: more than LIMIT objects were looked at.
+    Objects with other references, and their referents, live on. None: LIMIT was exceeded.
     """
     gone, dying = dict(released), dict[int, object]()
     while len(waiting) + len(dying) <= LIMIT:
@@ -319,7 +330,8 @@ def dying_with(waiting: dict[int, object], released: Mapping[int, int]) -> list[
 
 
 def is_end_observable(found: list[object]) -> bool:
-    """Return whether the program can observe the end of one of these, apart from what they refer to."""
+    """Return whether the program can observe the end of one of these, apart from what they refer
+    to."""
     found = [each for each in found if id(type(each)) not in _UNOBSERVABLE]
     if not found:
         return False
@@ -334,16 +346,16 @@ def is_end_observable(found: list[object]) -> bool:
 
 @shown_as("whether {0} ends without releasing an object whose end is observable")
 def exhausts_unobserved(iterator: object) -> bool:
-    """Return whether nobody can observe what an existing iterator, at its end, releases of what it goes through."""
+    """Return whether nobody can observe what an existing iterator, at its end, releases of what it
+    goes through."""
     return not any(map(_is_observed_end, gc.get_referents(iterator)))
 
 
 def _is_observed_end(held: object) -> bool:
-    """Return whether the end of `held` is observable, and comes when its one holder releases it; a list, `map` and
-    this function refer to it too."""
-    if (
-        type(held) is tuple
-    ):  # in which an iterator over a dict has the item that it gave last: others hold that, too
+    """Return whether the end of `held` is observable, and comes when its one holder releases it; a
+    list, `map` and this function refer to it too."""
+    # in which an iterator over a dict has the item that it gave last: others hold that, too
+    if type(held) is tuple:
         return any(sys.getrefcount(item) <= 3 and has_observable_end(item) for item in held)
     return sys.getrefcount(held) <= 5 and has_observable_end(held)
 
@@ -359,21 +371,22 @@ def _has_clean_up(value: object) -> bool:
 
 
 def _is_watched(value: object) -> bool:
-    """Return whether a weak reference of the program's leads to `value`. Those to tensors are mostly torch's own, those
-    to classes and functions libraries'."""
+    """Return whether a weak reference of the program's leads to `value`. Those to tensors are
+    mostly torch's own, those to classes and functions libraries'."""
     if issubclass(type(value), type | FunctionType | BuiltinFunctionType | torch.Tensor):
         return False
     return not all(map(_is_of_machinery, weakref.getweakrefs(value)))
 
 
 def _is_of_machinery(reference: weakref.ref[object]) -> bool:
-    """Return whether a weak reference has a callback of torch's, which makes one for each module once its compiler is
-    imported, or of a guard. An attribute of a proxy would be looked up on its referent."""
+    """Return whether a weak reference has a callback of torch's, which makes one for each module
+    once its compiler is imported, or of a guard. An attribute of a proxy would be looked up on its
+    referent."""
     called = reference.__callback__ if issubclass(type(reference), weakref.ref) else None
     return type(called) is FunctionType and str(called.__module__).startswith(("torch.", "stator_"))
 
 
-# -- references -------------------------------------------------------------------------------------------------------
+# -- references ------------------------------------------------------------------------------------
 def _referents(holders: list[object]) -> list[object]:
     """Return what these refer to, apart from plain values."""
     found: list[object] = []
@@ -405,8 +418,9 @@ def _content(cell: Any) -> tuple[object, ...]:
 
 
 def _parts(holder: Any) -> list[object]:
-    """Return what it holds but for the globals, which outlive a call; a frame that is done holds half of the process,
-    of which only that matters which nothing else holds: but for this list, the name here and the frame."""
+    """Return what it holds but for the globals, which outlive a call; a frame that is done holds
+    half of the process, of which only that matters which nothing else holds: but for this list, the
+    name here and the frame."""
     if type(holder) is FunctionType:
         return [holder.__closure__, holder.__defaults__, holder.__kwdefaults__, holder.__dict__]
     return [each for each in gc.get_referents(holder) if sys.getrefcount(each) <= 4]

@@ -1,4 +1,4 @@
-"""What generated entries call at run time."""
+"""Functions that generated entries call at run time."""
 
 import builtins
 import collections
@@ -34,8 +34,11 @@ def make_function(
 
 
 def as_inference(outputs: Sequence[Any], made: Sequence[int], plain: Sequence[int]) -> list[Any]:
-    """What a graph gave, with the tensors that are `made` in inference mode marked as such, the same memory, and with
-    views that it took of others, `plain` ones, out of autograd."""
+    """Return the outputs of a graph as if made in inference mode.
+
+    Tensors `made` in it are marked as such, over the same memory, and views that it took of others,
+    `plain` ones, are detached from autograd.
+    """
     found = list(outputs)
     with torch.inference_mode():
         for place in made:
@@ -63,7 +66,8 @@ def filled(
 
 @shown_as("what {0} refers to")
 def living(reference: Any) -> Any:
-    """What it refers to: for an object that is used. Raises ReferenceError when it has died since the guards looked."""
+    """Return the referent of a weak reference. Raises ReferenceError if it has died since the
+    guards were checked."""
     if (found := reference()) is None:
         raise ReferenceError("the object is gone")
     return found
@@ -97,7 +101,8 @@ def advanced(iterator: Iterator[Any], steps: int) -> Iterator[Any]:
 
 
 def unasked(iterator: Any) -> Any:
-    """An iterator that C may ask for its iterator: one of a class of the program's would notice, as it was asked."""
+    """Return an iterator whose `__iter__` C may call: a class of the program's would observe the
+    call."""
     asks = next(
         (vars(cls)["__iter__"] for cls in type(iterator).__mro__ if "__iter__" in vars(cls)), None
     )
@@ -105,19 +110,21 @@ def unasked(iterator: Any) -> Any:
 
 
 def preceded(iterator: Any, *first: Any) -> Iterator[Any]:
-    """First these, then what the iterator gives, each time it is asked."""
+    """Return an iterator over these items, then over those of the iterator, stepped on demand."""
     return map(next, itertools.chain([iter(first)] * len(first), itertools.repeat(iterator)))
 
 
 def teed(shared: Any, at: int) -> Any:
-    """What `tee` gave, at this item. Others go on with it, those that are not real as well."""
+    """Return the iterator of a `tee` at this item. Others continue with it, also those that are not
+    real."""
     (first,) = itertools.tee(preceded(shared.it, *shared.items), 1)
     shared.it = advanced(copy.copy(first), len(shared.items))
     return advanced(first, at)
 
 
 def regrouped(iterator: Any, target: Any, *last: Any) -> Any:
-    """A `groupby` that has given the group of `target`; `last` are the key and the value that nobody has taken yet."""
+    """A `groupby` that has given the group of `target`; `last` are the key and the value that
+    nobody has taken yet."""
     with filtered("ignore", "Pickle, copy, and deepcopy support"):  # since 3.12
         iterator.__setstate__((*(last or (target, None)), target))
     if not last:
@@ -142,7 +149,7 @@ def pooled(
 
 
 def standing(iterator: Any, index: int) -> Any:
-    """An iterator that asks for items by their index, made to go on at this one."""
+    """Return an iterator that reads items by index, made to continue at this one."""
     iterator.__setstate__(index)
     return iterator
 
@@ -155,7 +162,7 @@ def _layout(cls: type) -> tuple[int, ...]:
 
 
 def can_be_long(cls: type) -> bool:
-    """Whether an instance can be of another class for a moment: `reversed_from`."""
+    """Return True if an instance can be of another class for a moment: `reversed_from`."""
     return _layout(cls) == _layout(_Empty) and cls.__flags__ & _HEAP_TYPE != 0
 
 
@@ -163,8 +170,10 @@ _HEAP_TYPE = 1 << 9
 
 
 def reversed_from(sequence: Any, index: int) -> Any:
-    """`reversed(sequence)` when it stands at `index`, which may be past the end: C asks how long it is, and goes no
-    further. For that moment another class answers."""
+    """Return `reversed(sequence)` at `index`, which may be past the end.
+
+    C reads the length, and goes no further. For that moment another class defines it.
+    """
     cls = type(sequence)
     _set_class(sequence, type("Long", (_Empty,), {"__len__": lambda self: index + 1}))
     try:
@@ -184,8 +193,8 @@ def exhausted_by_items() -> Iterator[Any]:
 
 
 def placed(iterator: Any, through: list[Any], index: int) -> Any:
-    """An iterator over a list, made to stand at `index`. Past the end is a place, too: there the list is longer for a
-    moment."""
+    """An iterator over a list, made to stand at `index`. Past the end is a place, too: there the
+    list is longer for a moment."""
     size = len(through)
     list.extend(through, [None] * (index + 1 - size))
     iterator.__setstate__(index)
@@ -218,16 +227,18 @@ def spoiled(container: Any, make: Callable[[Any], Iterator[Any]], most: int) -> 
     return made
 
 
-# -- classes ----------------------------------------------------------------------------------------------------------
+# -- classes ---------------------------------------------------------------------------------------
 class _Quiet:
-    """Stands before the bases of a class while it is made, so that none of them hears of it."""
+    """A class that precedes the bases of a class while it is made, so that no `__init_subclass__`
+    of theirs runs."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         pass
 
 
 class _QuietToo:
-    """The same for classes whose instances need no `__dict__`: C compares the layouts when it is taken away again."""
+    """The same for classes whose instances need no `__dict__`: C compares the layouts when it is
+    taken away again."""
 
     __slots__ = ()
 
@@ -236,7 +247,7 @@ class _QuietToo:
 
 
 def is_hooked(classes: Iterable[type]) -> bool:
-    """Whether one of these has a say, in code of the program, in being subclassed."""
+    """Return True if one of these classes has an `__init_subclass__` in code of the program."""
     hooks = (vars(cls).get("__init_subclass__") for cls in classes)
     return any(
         isinstance(hook, classmethod) and hook.__func__.__module__ != "typing" for hook in hooks
@@ -250,7 +261,8 @@ def new_class(
     names: dict[str, Any],
     kwargs: dict[str, Any],
 ) -> type:
-    """`type.__new__` without the calls of the program's code that it makes: `__set_name__`, `__init_subclass__`."""
+    """`type.__new__` without the calls of the program's code that it makes: `__set_name__`,
+    `__init_subclass__`."""
     later = {key: value for key, value in names.items() if _has_set_name(value)}
     shown = {**names, **dict.fromkeys(later)}
     if is_hooked(cls for base in bases for cls in base.__mro__):
@@ -272,7 +284,7 @@ def _quietly(metaclass: Any, name: str, bases: tuple[type, ...], names: dict[str
         with contextlib.suppress(TypeError):
             made.__bases__ = bases
             return made
-    raise TypeError(f"no way to make {name} before its bases hear of it")
+    raise TypeError(f"{name} cannot be made without `__init_subclass__` of its bases")
 
 
 def new_known_class(
@@ -295,7 +307,7 @@ def new_named_tuple(name: str, fields: Any, options: dict[str, Any]) -> type:
 
 
 def forget_class(made: type) -> None:
-    """Its bases name it among their subclasses no longer."""
+    """Remove a class from the subclasses of its bases."""
     for quiet in (_Quiet, _QuietToo):
         with contextlib.suppress(TypeError):
             made.__bases__ = (quiet,)
@@ -317,12 +329,16 @@ def number_tensor(number: Any) -> torch.Tensor:
 
 @shown_as("{0} without its class")
 def plain_tensor(tensor: Any) -> Any:
-    """One over the same memory, and with the same history, that no Python code has a say in."""
+    """Return a tensor over the same memory, and with the same history, that no Python code
+    overrides."""
     return as_subclass(tensor, torch.Tensor)
 
 
 def as_subclass(tensor: Any, cls: Any) -> Any:
-    """With the history whatever mode is on. Autograd may have to renew it first, of which the class should not hear."""
+    """Return a tensor of the class with the history, whatever mode is on.
+
+    Autograd may have to renew the history first, which must not call the class.
+    """
     with torch.enable_grad(), torch._C.DisableTorchFunctionSubclass():
         return torch.Tensor.as_subclass(tensor, cls)
 
@@ -358,5 +374,6 @@ class NewLeaf:
 
 
 def is_new_in_each_call(source: Source) -> bool:
-    """Return True for what is read of an object that an entry makes at its start: no guard can be about it."""
+    """Return True for what is read of an object that an entry makes at its start: no guard can be
+    about it."""
     return any(type(step) is CallSource and type(step.fn) is NewLeaf for step in source.steps())

@@ -1,4 +1,4 @@
-"""What Python does with the warnings of one block, where it is stator that runs it."""
+"""Python's handling of the warnings of one block, where stator runs it."""
 
 import contextlib
 import threading
@@ -11,7 +11,8 @@ import attrs
 
 @attrs.frozen(eq=False)
 class _Texts:
-    """Matches texts that begin so, in one thread; in place of the regular expression of a filter of `warnings`."""
+    """Matches texts that begin so, in one thread; in place of the regular expression of a filter of
+    `warnings`."""
 
     beginnings: tuple[str, ...]
     thread: int
@@ -22,8 +23,8 @@ class _Texts:
 
 @contextlib.contextmanager
 def filtered(action: str, *beginnings: str) -> Iterator[None]:
-    """An `action` of `warnings.simplefilter` for texts that begin so, in this thread. Not `warnings.catch_warnings`:
-    after that, all that was shown once is shown again."""
+    """An `action` of `warnings.simplefilter` for texts that begin so, in this thread. Not
+    `warnings.catch_warnings`: after that, all that was shown once is shown again."""
     if not beginnings:
         yield
         return

@@ -1,8 +1,10 @@
-"""NumPy arrays: tensors that share their memory, computed with by torch's own NumPy layer, `torch._numpy`.
+"""NumPy arrays: tensors that share their memory, computed with by torch's own NumPy layer,
+`torch._numpy`.
 
-Two runs for each operation. NumPy itself is asked first, with *witnesses*: arrays of the same dtypes and sizes that
-hold anything. It says which classes, sizes and strides there will be, and what shares memory with what. Then the layer
-runs on fake tensors, and each torch function that it calls becomes a node. Where the two do not agree there is a break.
+Each operation runs twice. First NumPy itself runs on *witnesses*: arrays of the same dtypes and
+sizes with arbitrary contents. The result determines the classes, sizes and strides, and the sharing
+of memory. Then the layer runs on fake tensors, and each torch function that it calls becomes a
+node. If the two disagree there is a break.
 """
 
 import importlib
@@ -29,7 +31,8 @@ from stator_variables._tracker import MISSING, is_a
 
 
 class _Layer:
-    """`torch._numpy`, imported when something of it is first used: importing stator is to be quick."""
+    """`torch._numpy`, imported when something of it is first used: importing stator is to be
+    quick."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(importlib.import_module("torch._numpy"), name)
@@ -50,9 +53,10 @@ if NUMPY is not None:
     _UFUNCS = dict(
         pair.split(":")
         for pair in (
-            "mul:multiply sub:subtract truediv:divide floordiv:floor_divide mod:remainder pow:power lshift:left_shift "
-            "rshift:right_shift and:bitwise_and or:bitwise_or xor:bitwise_xor lt:less le:less_equal eq:equal "
-            "ne:not_equal gt:greater ge:greater_equal"
+            "mul:multiply sub:subtract truediv:divide floordiv:floor_divide mod:remainder "
+            "pow:power lshift:left_shift rshift:right_shift and:bitwise_and or:bitwise_or "
+            "xor:bitwise_xor lt:less le:less_equal eq:equal ne:not_equal "
+            "gt:greater ge:greater_equal"
         ).split()
     )
     _OPERATORS = {
@@ -62,13 +66,13 @@ if NUMPY is not None:
 LARGEST = 1 << 16
 """Bytes of an array that a graph may hold."""
 _ASKED = frozenset(("broadcast_shapes", "__get__"))
-"""What is asked of fakes, besides metadata, and is no node."""
+"""Functions that are evaluated on fakes, besides metadata, without a node."""
 
 
 def compute(
     t: Space, function: Callable[..., Any], stand_in: Any, args: list[Any], kwargs: dict[str, Any]
 ) -> Any:
-    """What `function` of NumPy gives, as torch's `stand_in` for it computes it."""
+    """Return the result of a NumPy `function`, computed by torch's `stand_in` for it."""
     _refuse_error_state(t)
     step = _Step(t)
     args = [_symbolic_numbers.as_constant(t, vt) for vt in args]
@@ -91,9 +95,8 @@ def compute(
                 operator.index(size)  # NumPy judged by what it is now: `ShapeEnv` guards it
             throw(IndexError, *error.args)
         raise t.unsupported("numpy", f"{_name(function)}: IndexError: {error}") from error
-    except (
-        Exception
-    ) as error:  # either of the two refuses: natively it raises, or works, in NumPy's own way
+    # either of the two refuses: natively it raises, or works, in NumPy's own way
+    except Exception as error:
         raise t.unsupported(
             "numpy", f"{_name(function)}: {type(error).__name__}: {error}"
         ) from error
@@ -117,7 +120,7 @@ def _as_array(t: Space, vt: Any) -> Any:
 
 
 def _refuse_error_state(t: Space) -> None:
-    """What `numpy.errstate` asks for besides warnings cannot be done in a graph."""
+    """Reject settings of `numpy.errstate` other than warnings, which a graph cannot implement."""
     t.guard(CallSource(_calls_out), Is(_calls_out()))
     if _calls_out():
         raise t.unsupported("numpy", f"a computation under numpy.errstate({NUMPY.geterr()})")
@@ -137,15 +140,13 @@ class _Step(TorchFunctionMode):
     def __init__(self, t: Space) -> None:
         super().__init__()
         self.t = t
-        self.witnesses: dict[
-            int, tuple[Any, Any]
-        ] = {}  # by the id of the tracker: tracker, NumPy's own array
+        # by the id of the tracker: tracker, NumPy's own array
+        self.witnesses: dict[int, tuple[Any, Any]] = {}
         self.traced: dict[int, GraphValue] = {}  # by the id of the fake
-        self.loops: dict[
-            int, torch.dtype
-        ] = {}  # by the id of the tracker: what an operand is converted to
+        # by the id of the tracker: what an operand is converted to
+        self.loops: dict[int, torch.dtype] = {}
 
-    # -- NumPy ------------------------------------------------------------------------------------------------------
+    # -- NumPy -------------------------------------------------------------------------------------
     def witnessed(
         self, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
     ) -> Any:
@@ -156,7 +157,7 @@ class _Step(TorchFunctionMode):
         with (
             NUMPY.errstate(all="ignore"),
             filtered("error", ""),
-        ):  # what NumPy warns of has to be said on each call
+        ):  # a warning of NumPy has to be issued on each call
             return function(*plain, **named)
 
     def _witness(self, vt: Any) -> Any:
@@ -169,7 +170,8 @@ class _Step(TorchFunctionMode):
         return self.witnesses[id(vt)][1]
 
     def _plain(self, vt: Any, array: Callable[[Any], Any], value: Callable[[Any], Any]) -> Any:
-        """The argument that a tracker stands for, with arrays by `array` and constants by `value`."""
+        """The argument that a tracker stands for, with arrays by `array` and constants by
+        `value`."""
         vt = _symbolic_numbers.as_constant(self.t, vt)
         if is_a(vt, k.ArrayTracker):
             return array(vt)
@@ -184,7 +186,7 @@ class _Step(TorchFunctionMode):
             "numpy", f"a {vt.cls.__qualname__} as an argument of a function of NumPy"
         )
 
-    # -- torch ------------------------------------------------------------------------------------------------------
+    # -- torch -------------------------------------------------------------------------------------
     def recorded(self, stand_in: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         with self:
             plain = [self._plain(vt, self._operand, self._constant) for vt in args]
@@ -194,7 +196,8 @@ class _Step(TorchFunctionMode):
             return stand_in(*plain, **named)
 
     def prepare(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
-        """NumPy converts the operands of a `ufunc` before it computes: to what, only NumPy says right."""
+        """Determine the dtypes to which NumPy converts the operands of a `ufunc`, by NumPy
+        itself."""
         ufunc = function if isinstance(function, NUMPY.ufunc) else _OPERATORS.get(function)
         if ufunc is None:
             return
@@ -224,7 +227,8 @@ class _Step(TorchFunctionMode):
         return layer.ndarray(example if wanted == example.dtype else example.to(wanted))
 
     def _constant(self, vt: Any) -> Any:
-        """In the layer's terms: a number of NumPy has a dtype of its own, Python's have not."""
+        """Return a constant for the layer: a NumPy number has a dtype of its own, Python's have
+        not."""
         value = vt.value
         if id(vt) in self.loops:
             return layer.ndarray(torch.tensor(_bare(value), dtype=self.loops[id(vt)]))
@@ -265,7 +269,7 @@ class _Step(TorchFunctionMode):
         return example
 
     def _traced(self, value: Any) -> Any:
-        """Fakes turned back into what the graph knows them by."""
+        """Return a structure of fakes with their graph values in place of them."""
         if isinstance(value, torch.Tensor):
             return self.traced[id(value)]
         if isinstance(value, torch.SymInt):
@@ -289,7 +293,8 @@ class _Step(TorchFunctionMode):
         raise self.t.unsupported("numpy", f"the size {number}, which no array has")
 
     def made(self, expected: Any) -> Any:
-        """Arrays of nothing but what is known, if they are small: the graph holds them, and copies them."""
+        """Arrays of nothing but what is known, if they are small: the graph holds them, and copies
+        them."""
         if type(expected) in (tuple, list):
             once = {id(part): self.made(part) for part in expected}
             parts = [once[id(part)] for part in expected]
@@ -308,7 +313,7 @@ class _Step(TorchFunctionMode):
         )
         return _new_array(traced, expected)
 
-    # -- both -------------------------------------------------------------------------------------------------------
+    # -- both --------------------------------------------------------------------------------------
     def result(self, expected: Any, found: Any, name: str) -> Any:
         if expected is None:
             return k.NONE
@@ -341,8 +346,9 @@ class _Step(TorchFunctionMode):
             example.dtype,
             _sizes(example.shape),
         ):
-            said = f"a {type(expected).__name__} ({told}), and {example.dtype} ({_sizes(example.shape)})"
-            raise self.t.unsupported("numpy", f"{name} gives {said} in torch's NumPy layer")
+            pair = f"a {type(expected).__name__} ({told}), and {example.dtype}"
+            detail = f"{name} gives {pair} ({_sizes(example.shape)}) in torch's NumPy layer"
+            raise self.t.unsupported("numpy", detail)
         shares = [
             _storage(vt.tensor.example) == _storage(example) for vt, _ in self.witnesses.values()
         ]
@@ -376,7 +382,7 @@ def _new_array(traced: GraphValue, expected: Any) -> Any:
 
 
 def _same_place(one: Any, other: Any) -> bool:
-    """Whether these are the same view of the same memory."""
+    """Return True if these are the same view of the same memory."""
     places = ((_storage(x), x.dtype, x.shape, x.stride(), x.storage_offset()) for x in (one, other))
     return one is other or operator.eq(*places)
 
@@ -394,7 +400,7 @@ def _sizes(sizes: Any) -> tuple[int, ...]:
 
 
 def _alike(expected: Any, example: Any) -> bool:
-    """Whether an array of NumPy may be written to and lies in memory as the fake does."""
+    """Return True if a NumPy array is writable and has the memory layout of the fake."""
     steps = [_hint(step) * expected.itemsize for step in example.stride()]
     same = all(
         ours == step
@@ -421,7 +427,8 @@ def _is_integral(vt: Any) -> bool:
 
 
 def _witness_of(example: Any) -> Any:
-    """An array of these sizes that most functions accept: near to the identity, or of integers that are an index."""
+    """An array of these sizes that most functions accept: near to the identity, or of integers that
+    are an index."""
     sizes, steps = _sizes(example.shape), _sizes(example.stride())
     extent = (
         1 + sum((size - 1) * step for size, step in zip(sizes, steps, strict=True))
@@ -440,9 +447,10 @@ def _witness_of(example: Any) -> Any:
 NAMES = {tensor: array for array, tensor in DTYPES.items()}
 
 
-# -- between tensors and arrays ---------------------------------------------------------------------------------------
+# -- between tensors and arrays --------------------------------------------------------------------
 def array_of(t: Space, vt: Any) -> Any:
-    """`tensor.numpy()`: memory that autograd does not watch, so it counts no writes of the array's."""
+    """`tensor.numpy()`: memory that autograd does not watch, so it counts no writes of the
+    array's."""
     example = vt.example
     plain = not (example.requires_grad or example.is_conj() or example.is_neg())
     if (
@@ -483,9 +491,8 @@ def from_array(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> An
             "numpy", f"{of.__name__}() of an array, with arguments, or of one that goes backwards"
         )
     copies = of is torch.tensor
-    if (
-        not copies and array.tensor.example.storage_offset() != 0
-    ):  # its tensor is to start where the array does
+    # its tensor is to start where the array does
+    if not copies and array.tensor.example.storage_offset() != 0:
         raise t.unsupported("numpy", f"{of.__name__}() of a part of an array")
     made = _tensor_attributes.read(t, array.tensor, "data")
     if copies:
@@ -504,7 +511,8 @@ def _like_a_tensor(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def _with_dtype(t: Space, of: Any, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Numbers of NumPy among what a tensor is made of decide its dtype: a graph holds them as Python's."""
+    """Numbers of NumPy among what a tensor is made of decide its dtype: a graph holds them as
+    Python's."""
     data = args[0] if args else kwargs.get("data", k.NONE)
     if (len(args) > 1 and not k.is_none(args[1])) or not k.is_none(kwargs.get("dtype", k.NONE)):
         return kwargs
@@ -524,7 +532,7 @@ def _holds_number_of_numpy(vt: Any) -> bool:
 
 
 def _stand_in(vt: Any) -> Any:
-    """Of the same dtypes and sizes, with any numbers in the place of those that are not known."""
+    """Return a value of the same dtypes and sizes, with arbitrary numbers for unknown ones."""
     if is_a(vt, SequenceTracker):
         return list(map(_stand_in, vt.items))
     if is_a(vt, k.TensorTracker):
@@ -535,7 +543,8 @@ def _stand_in(vt: Any) -> Any:
 
 
 def operate(t: Space, function: Callable[..., Any], *operands: Any) -> Any:
-    """An operator or subscript with an array on one side: both worlds find out by themselves whose method it is."""
+    """An operator or subscript with an array on one side: both worlds find out by themselves whose
+    method it is."""
     if function in _AUGMENTED and operands[0].cls is not NUMPY.ndarray:
         function = _AUGMENTED[function]  # of numbers
     if function in (operator.pow, operator.ipow) and _is_integral(operands[1]):
@@ -582,7 +591,8 @@ def _forward(key: Any) -> Any:
 
 
 def _backwards(t: Space, vt: Any, key: Any, forward: Any) -> Any:
-    """A view that goes backwards, which no tensor can be: the way forward, to be turned wherever it is read."""
+    """A view that goes backwards, which no tensor can be: the way forward, to be turned wherever it
+    is read."""
     view = operate(t, operator.getitem, vt, forward)
     step = _Step(t)
     steps = step.witnessed(operator.getitem, [vt, key], {}).strides

@@ -1,7 +1,9 @@
-"""What has to hold at run time only: `assert` and its like on values that data decides become checks in the graph.
+"""Conditions that hold at run time only: `assert` and its like on values that data decides become
+checks in the graph.
 
-A check that fails makes the graph raise, and then the program itself runs, and raises in its own words. So a branch on
-unknown data needs no break when its other side does nothing but raise: `if x.max() > 9: raise ValueError(...)` too.
+A check that fails makes the graph raise, and then the program itself runs and raises. So a branch
+on unknown data needs no break when its other side does nothing but raise:
+`if x.max() > 9: raise ValueError(...)` too.
 
     assert (x > 0).all(), "message"        torch._assert_async(all_, FAILED)    a tensor on the CPU
     assert n < 5        # n = x.item()     torch._check(lt)                     a symbolic bool
@@ -21,13 +23,14 @@ from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("assertion")
 FAILED = "Expected Tensor with single nonzero value, but got zero"
-"""What the check without a message says, too; but AOTAutograd leaves that one out."""
+"""The text of the check without a message as well; but AOTAutograd leaves that one out."""
 LONGEST = 200
 """Instructions that are looked through for a `raise`."""
 
 
 def expected_truth(t: Space) -> bool | None:
-    """What the value being branched on has to be, where the program raises otherwise; None where it goes on."""
+    """Return the truth that the program expects at a branch: with the other it raises. None if it
+    may continue."""
     if t.frame is None or t.instruction is None:
         return None
     code, jump = t.frame.code.instructions, t.instruction
@@ -42,8 +45,11 @@ def expected_truth(t: Space) -> bool | None:
 
 
 def _only_raises(frame: Frame, start: int) -> bool:
-    """Whether nothing but an exception can come of going on there: no branch and no loop. One that a handler of this
-    frame sees may be the program's way to go on, and then happen often, unless it is an `assert` that failed."""
+    """Return True if continuing there leads to nothing but an exception: without branch and loop.
+
+    A handler of this frame may be the program's way to continue, and happen often, unless the
+    exception is that of a failed `assert`.
+    """
     code = frame.code.instructions
     may_be_handled = code[start].arg is AssertionError
     for instruction in code[start : start + LONGEST]:
@@ -78,7 +84,7 @@ def check(t: Space, vt: Any, expected: bool) -> bool:
     return True
 
 
-# -- torch's own checks -----------------------------------------------------------------------------------------------
+# -- torch's own checks ----------------------------------------------------------------------------
 @handlers.handles(
     torch._check,
     torch._check_value,
@@ -115,7 +121,7 @@ def check_is_size(t: Space, args: Args, kwargs: Kwargs) -> Any:
 @handlers.handles(torch._check_tensor_all, torch._assert)
 def check_tensor(t: Space, args: Args, kwargs: Kwargs) -> Any:
     condition = args[0] if args else kwargs.get("cond", kwargs.get("condition"))
-    if t.overrides.modes:  # which are asked by its own code
+    if t.overrides.modes:  # which its own code calls
         return MISSING
     if not is_a(condition, k.TensorTracker):
         return check_condition(t, [condition], {})

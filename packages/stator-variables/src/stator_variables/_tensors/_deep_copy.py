@@ -1,8 +1,10 @@
-"""`copy.deepcopy` of tensors: `torch.Tensor.__deepcopy__` copies the storage, once for all tensors of one memo.
+"""`copy.deepcopy` of tensors: `torch.Tensor.__deepcopy__` copies the storage, once for all tensors
+of one memo.
 
-A tensor that covers its storage, and shares it with nothing that was copied under the same memo, is copied by a
-`clone` in the graph. All else runs natively: gradients, attributes of its own, a part of a storage. The memo is kept
-as torch keeps it, so that a native copy which follows still finds the storages that were copied before.
+A tensor that covers its storage, and shares it with nothing that was copied under the same memo, is
+copied by a `clone` in the graph. All else runs natively: gradients, attributes of its own, a part
+of a storage. The memo is kept as torch keeps it, so that a native copy which follows still finds
+the storages that were copied before.
 
     memo = {id(x): y, "torch": {x.untyped_storage()._cdata: y.untyped_storage()}}
 """

@@ -1,8 +1,9 @@
-"""Calls that ask autograd about values inside the graph before them: of what a compiler makes one autograd function,
-the results are related to the inputs alone, there are no second derivatives, and nobody calls hooks of what is between.
+"""Calls that read the autograd history of values inside the graph before them.
 
-The calls themselves run natively. What is done here is to note that the graph must keep its history; then they are
-handled like any other.
+Where a compiler makes one autograd function of the graph, the results depend on the inputs alone,
+there are no second derivatives, and hooks of values between do not run. The calls themselves run
+natively. The handlers here record that the graph must keep its history; then the calls are handled
+like any other.
 """
 
 import inspect
@@ -26,7 +27,7 @@ def _register(function: Callable[..., Any], asks: str, signature: inspect.Signat
     def note(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
         try:
             given = signature.bind(*args, **kwargs).arguments
-        except TypeError:  # the program's mistake, of which it will be told
+        except TypeError:  # the program's mistake, raised by the call
             return MISSING
         creates = given.get("create_graph")
         if creates is not None and creates.constant() is not False:
@@ -42,7 +43,7 @@ def ask_inside(t: Space, asked: Any) -> None:
 
 
 def _is_inside(t: Space, asked: Any) -> bool:
-    """Whether this is a tensor, or holds one, that this graph made and went on from."""
+    """Return True if this is, or holds, a tensor that this graph made and used further."""
     if is_a(asked, SequenceTracker):
         return any(_is_inside(t, item) for item in asked.items)
     return (

@@ -1,10 +1,13 @@
-"""`torch.Generator` and the functions that seed torch's own generators, or read and set their state.
+"""`torch.Generator` and the functions that seed torch's own generators, or read and set their
+state.
 
-Nodes of the graph draw from torch's own generators alone; compilers take no other. So what an operator draws from a
-generator that it is given is drawn ahead of the graph, natively, and is an input of the graph:
+Nodes of the graph draw from torch's own generators alone; compilers take no other. So what an
+operator draws from a generator that it is given is drawn ahead of the graph, natively, and is an
+input of the graph:
 
     torch.randn(n, generator=g)     drawn0 = randn(n, dtype=torch.float32, device=cpu, generator=g)
-    x.normal_(generator=g)          drawn0 = filled('normal_', x.shape, ..., generator=g);  x.copy_(drawn0)
+    x.normal_(generator=g)          drawn0 = filled('normal_', x.shape, ..., generator=g)
+                                    x.copy_(drawn0)
 """
 
 from __future__ import annotations
@@ -25,9 +28,9 @@ from stator_variables._tracker import MISSING
 handlers: HandlerTable[Any, Any] = HandlerTable("generator")
 
 
-# -- torch's own generators -------------------------------------------------------------------------------------------
+# -- torch's own generators ------------------------------------------------------------------------
 _OF_CPU = "manual_seed seed set_rng_state initial_seed get_rng_state"
-_OF_CUDA = "manual_seed manual_seed_all seed seed_all set_rng_state set_rng_state_all initial_seed get_rng_state"
+_OF_CUDA = f"{_OF_CPU} manual_seed_all seed_all set_rng_state_all"
 _READING = ("initial_seed", "get_rng_state")
 
 
@@ -64,7 +67,8 @@ def _seeded(seed: Any) -> None:
 
 
 def is_own(t: Space, vt: Any) -> bool:
-    """Return True for one of torch's own generators, which is guarded; another is guarded to be none of them."""
+    """Return True for one of torch's own generators, which is guarded; another is guarded to be
+    none of them."""
     if vt.real is MISSING:
         return False
     if not _is_other(vt.real):
@@ -79,7 +83,7 @@ def _is_other(generator: Any) -> bool:
     return all(generator is not each for each in own)
 
 
-# -- methods of a generator -------------------------------------------------------------------------------------------
+# -- methods of a generator ------------------------------------------------------------------------
 _METHODS = ("manual_seed", "seed", "initial_seed", "get_state", "set_state", "clone_state")
 _GIVE_THEMSELVES = ("manual_seed", "set_state")
 
@@ -123,7 +127,7 @@ def device(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return t.wrap(receiver.real.device, AttrSource(receiver.source, "device"))
 
 
-# -- operators that are given a generator -----------------------------------------------------------------------------
+# -- operators that are given a generator ----------------------------------------------------------
 def draw_ahead(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Draw what an operator gives ahead of the graph, or take one of torch's own generators out."""
     vt = kwargs["generator"]
@@ -152,7 +156,8 @@ def _drawn(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
 
 
 def _filled(t: Space, target: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """A tensor filled in place: another one, of the same layout, is filled ahead of the graph, and copied."""
+    """A tensor filled in place: another one, of the same layout, is filled ahead of the graph, and
+    copied."""
     tensor, *rest = args
     example = tensor.example
     layout = [

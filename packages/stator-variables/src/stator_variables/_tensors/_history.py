@@ -1,4 +1,4 @@
-"""What autograd knows of a tensor, asked so that it stays as it is."""
+"""The autograd history of a tensor, read without changing it."""
 
 from typing import Any
 
@@ -11,11 +11,11 @@ _DEFAULT: Any = torch._C._autograd.CreationMeta.DEFAULT
 
 
 def is_behind(tensor: torch.Tensor) -> bool:
-    """Whether it is a view, and its base was written to since with gradients. Autograd gives such a view its history
-    when that is asked for (`grad_fn`, `is_leaf`), and refuses to write to it before (`check_inplace` of
-    `torch/csrc/autograd/VariableTypeUtils.h`).
+    """Return True for a view whose base was written to since, with gradients.
 
-    The one question that leaves it as it is: tensors with a history refuse to do without gradients.
+    Autograd gives such a view its history when that is read (`grad_fn`, `is_leaf`), and raises for
+    a write to it before (`check_inplace` of `torch/csrc/autograd/VariableTypeUtils.h`). The query
+    here does not change it: setting `requires_grad` to False raises for tensors with a history.
     """
     if not _has_flag_of_base(tensor) or tensor._base is None or tensor._base.grad_fn is None:
         return False
@@ -29,12 +29,12 @@ def is_behind(tensor: torch.Tensor) -> bool:
 
 
 UNTOLD = object()
-"""The history of a view that is behind; and of one that was made without gradients, once its base, or another view of
-that, has been written to with them: autograd refuses to tell it."""
+"""The history of a view that is behind; and of one made without gradients, once its base, or
+another view of that, has been written to with them: autograd raises for it."""
 
 
 def history_of(tensor: torch.Tensor) -> Any:
-    """Its `grad_fn`, or UNTOLD."""
+    """Return the `grad_fn` of a tensor, or UNTOLD."""
     try:
         return UNTOLD if is_behind(tensor) else tensor.grad_fn
     except RuntimeError:
@@ -42,8 +42,11 @@ def history_of(tensor: torch.Tensor) -> Any:
 
 
 def keeps_flag(tensor: torch.Tensor) -> bool:
-    """Whether it is the same with `requires_grad` set to what it is. A view that was made under `no_grad` has that from
-    its base, and gets one of its own, with gradients of its own."""
+    """Return True if setting `requires_grad` to its present value changes nothing.
+
+    A view that was made under `no_grad` has the flag from its base, and gets one of its own, with
+    gradients of its own.
+    """
     return not _has_flag_of_base(tensor) or is_no_leaf(tensor)
 
 

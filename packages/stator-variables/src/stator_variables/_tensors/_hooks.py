@@ -1,4 +1,5 @@
-"""Hooks for gradients that are registered while tracing: the entry registers them after the graph, in order.
+"""Hooks for gradients that are registered while tracing: the entry registers them after the graph,
+in order.
 
     handle = y.register_hook(hook)       # recorded as a HookCall
     z = y * 2
@@ -8,10 +9,11 @@
     r0 = register_hook_0(g[0], hook)
     remove_1(r0)
 
-Autograd reads the hooks of a tensor when gradients arrive, so the moment of registration does not matter as long as
-the tensor keeps the history that it had then: where that changes behind, the call runs natively. What is between the
-operators of a compiled graph gets no gradients of its own. Where such a graph goes on with a tensor that has hooks, it
-breaks at the hook. A graph that runs as it is has no such limit (`Policy.runs_in_order`).
+Autograd reads the hooks of a tensor when gradients arrive, so the moment of registration does not
+matter as long as the tensor keeps the history that it had then: where that changes behind, the call
+runs natively. What is between the operators of a compiled graph gets no gradients of its own. Where
+such a graph goes on with a tensor that has hooks, it breaks at the hook. A graph that runs as it is
+has no such limit (`Policy.runs_in_order`).
 """
 
 from typing import Any
@@ -47,7 +49,8 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 @attrs.define(eq=False)
 class HookCall:
-    """One call that waits for the end of the graph: `function(*args, **kwargs)`, which gives `result`.
+    """One call that waits for the end of the graph: `function(*args, **kwargs)`, which gives
+    `result`.
 
     `tensor` had `history` when it was made; `begun` is what the Machine saved ahead of it.
     """
@@ -133,8 +136,10 @@ class PassedTracker(k.TensorTracker, references=("passing",)):
 
 
 class PassingTracker(VariableTracker, references=("operands",)):
-    """What that function gives: a tuple of all the tensors, `operands` before. `begun` is ahead of the call that it is
-    part of."""
+    """The result of that function: a tuple of all the tensors, `operands` before.
+
+    `begun` is the position ahead of the call that it is part of.
+    """
 
     cls = tuple
 
@@ -147,7 +152,7 @@ class PassingTracker(VariableTracker, references=("operands",)):
         return e.bind(self, f"{e.capture(pass_backward_hooks)}({operands})")
 
 
-# -- tensors ----------------------------------------------------------------------------------------------------------
+# -- tensors ---------------------------------------------------------------------------------------
 @handlers.handles(_REGISTER)
 def register_hook(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if not args or not is_a(args[0], k.TensorTracker):
@@ -233,7 +238,8 @@ def _new_handle(references: Any = None, more: Any = None) -> HandleTracker:
 
 @handlers.handles(RemovableHandle)
 def make_handle(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    """A handle for the hooks of a module. It is made natively, as its number is another one in each call."""
+    """A handle for the hooks of a module. It is made natively, as its number is another one in each
+    call."""
     extra = kwargs.get("extra_dict", k.NONE)
     dicts = extra.items if is_a(extra, ListTracker) else [extra]
     more = [WeakrefTracker(each) for each in dicts if is_a(each, DictTracker)]
@@ -246,7 +252,7 @@ def make_handle(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(RemovableHandle.remove)
 def remove(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    """For the hooks of a tensor; other handles look into their dictionaries."""
+    """Remove a hook of a tensor; other handles are interpreted, on their dictionaries."""
     is_of_tensor = is_a(args[0], HandleTracker) and args[0].is_of_tensor
     if not is_of_tensor or t.touched:
         return MISSING
@@ -254,7 +260,7 @@ def remove(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return k.NONE
 
 
-# -- modules ----------------------------------------------------------------------------------------------------------
+# -- modules ---------------------------------------------------------------------------------------
 @handlers.handles(BackwardHook._apply_on_tensors)
 def note_begin(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """Python that is interpreted; natively it runs as a whole."""
@@ -263,7 +269,8 @@ def note_begin(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 def passes_hooks(cls: Any) -> bool:
-    """Return True for the function that modules with backward hooks apply to what they take and give."""
+    """Return True for the function that modules with backward hooks apply to what they take and
+    give."""
     return cls is BackwardHookFunction
 
 

@@ -1,12 +1,13 @@
 """Jagged nested tensors: the graph takes their parts as inputs, and puts them together.
 
-A jagged tensor is its values, one row after the other, with the offsets at which rows begin. Its ragged size is no
-number: it stands for the identity of the offsets, so tensors with equal rows are those that share one offsets tensor.
+A jagged tensor is its values, one row after the other, with the offsets at which rows begin. Its
+ragged size is no number: it stands for the identity of the offsets, so tensors with equal rows are
+those that share one offsets tensor.
 
     n * 2           the graph: n = nested_view(n_values, n_offsets, 1); mul = n * 2
 
-So everything that is known of plain inputs (guards, sizes that change, memory in common) holds for the parts, and the
-number of rows and their lengths become symbols like other sizes.
+So everything that is known of plain inputs (guards, sizes that change, memory in common) holds for
+the parts, and the number of rows and their lengths become symbols like other sizes.
 """
 
 from functools import partial
@@ -67,7 +68,8 @@ def nested_view(
 
 
 def form_of(tensor: Any) -> tuple[Any, ...]:
-    """The facts that do not follow from the parts: flags, the ragged dimension, and which parts there are."""
+    """The facts that do not follow from the parts: flags, the ragged dimension, and which parts
+    there are."""
     given = (tensor._lengths, *map(tensor._metadata_cache.get, BOUNDS))
     return tensor.requires_grad, tensor._ragged_idx, *(part is None for part in given)
 
@@ -118,7 +120,8 @@ def _values(t: Space, real: Any, source: Source) -> Any:
 
 
 def _bound(t: Space, read: Any, real: Any, source: Source) -> Any:
-    """The length of the shortest or longest row, if it was computed before: a number like others that change."""
+    """The length of the shortest or longest row, if it was computed before: a number like others
+    that change."""
     if (value := read(real)) is None:
         return k.NONE
     traced = t.graph.number_input(CallSource(read, source), value, read.__name__)
@@ -138,7 +141,8 @@ _PARTS = frozenset({"_offsets", "_lengths", "_min_seqlen_tensor", "_max_seqlen_t
 
 
 def own(t: Space, vt: Any, name: str) -> Any:
-    """An attribute that the object keeps: a part, which nothing writes to, or what it was made of."""
+    """An attribute that the object keeps: a part, which nothing writes to, or what it was made
+    of."""
     value = getattr(vt.example, name, MISSING)
     if name == "_ragged_idx":
         return k.ConstantTracker(value)

@@ -1,6 +1,8 @@
-"""Functions with torch's marks `nonstrict_trace` and `leaf_function`: one node that calls the function itself.
+"""Functions with torch's marks `nonstrict_trace` and `leaf_function`: one node that calls the
+function itself.
 
-Its arguments and results are pytrees; a module among them is itself, with the tensors that the graph has for its own.
+Its arguments and results are pytrees; a module among them is itself, with the tensors that the
+graph has for its own.
 """
 
 import contextlib
@@ -70,11 +72,12 @@ def _spec(t: Space, outline: Any) -> Any:
 ModuleTensors = Mapping[tuple[int, str], torch.Tensor]
 
 
-# -- the node ---------------------------------------------------------------------------------------------------------
+# -- the node --------------------------------------------------------------------------------------
 def _node(
     function: Callable[..., Any], spec: Any, held: Mapping[int, Any], made: list[Any]
 ) -> Callable[..., Any]:
-    """`function` over the flat leaves of its arguments and the tensors of each module: its flat results."""
+    """`function` over the flat leaves of its arguments and the tensors of each module: its flat
+    results."""
     opened = _allowing if has_mark(function, NONSTRICT) else contextlib.nullcontext
 
     def call(leaves: Sequence[Any], tensors: Sequence[ModuleTensors]) -> list[Any]:
@@ -98,7 +101,8 @@ def _node(
 
 @contextlib.contextmanager
 def _having(module: torch.nn.Module, state: ModuleTensors) -> Iterator[None]:
-    """The module with these tensors, by the number of the module in it and the name. What is the same is left."""
+    """The module with these tensors, by the number of the module in it and the name. What is the
+    same is left."""
     parts, before = list(module.modules()), []
     for (index, name), tensor in state.items():
         table: Any = (
@@ -126,8 +130,8 @@ def _allowing() -> Iterator[None]:
 
 
 class _Noticing(TorchFunctionMode):
-    """Constants have no gradients, and compilers do not keep them for backward: a function that uses a tensor from
-    outside where gradients are at stake is left to Python."""
+    """Constants have no gradients, and compilers do not keep them for backward: a function that
+    uses a tensor from outside where gradients are at stake is left to Python."""
 
     def __init__(self, t: Space, function: Any) -> None:
         super().__init__()

@@ -1,11 +1,12 @@
 """Parameters that a region makes: leaves of autograd, which no operator of a graph can make.
 
-Each call makes the object before its graph runs, and without contents. The graph computes these, connects them with
-the history of the object where gradients are recorded, and the entry sets them as the data of the object:
+Each call makes the object before its graph runs, and without contents. The graph computes these,
+connects them with the history of the object where gradients are recorded, and the entry sets them
+as the data of the object:
 
-    p = nn.Parameter(x * 2)         v0 = new_parameter()
-    y = p.sin()                     g = graph(x, v0)        mul = x * 2;  sin = with_history(mul, v0).sin()
-    return p, y                     v0.data = g[0]
+    p = nn.Parameter(x * 2)     v0 = new_parameter()
+    y = p.sin()                 g = graph(x, v0)     mul = x * 2;  sin = with_history(mul, v0).sin()
+    return p, y                 v0.data = g[0]
 """
 
 from typing import Any
@@ -36,7 +37,8 @@ def with_history(data: torch.Tensor, leaf: torch.Tensor) -> Any:
 
 
 def make(t: Space, cls: type, data: GraphValue, shape: tuple[int, ...], requires_grad: bool) -> Any:
-    """The tracker of a new tensor of class `cls` over the memory of `data`, which has no history."""
+    """The tracker of a new tensor of class `cls` over the memory of `data`, which has no
+    history."""
     example = data.example
     if t.touched or torch.is_inference_mode_enabled() or example.layout is not torch.strided:
         raise t.unsupported("graph-result", f"a {cls.__name__} that is made inside an operator")
@@ -71,7 +73,8 @@ def _is_of_input(t: Space, example: Any) -> bool:
 
 
 def connected(t: Space, vt: Any) -> GraphValue:
-    """Return what an operator takes for a new leaf: its data, with its history where gradients are recorded."""
+    """Return what an operator takes for a new leaf: its data, with its history where gradients are
+    recorded."""
     if not (vt.before.example.requires_grad and torch.is_grad_enabled()):
         return vt.data  # type: ignore[no-any-return]
     version = vt.data.example._version

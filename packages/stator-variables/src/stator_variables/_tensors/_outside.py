@@ -1,6 +1,8 @@
-"""Modes for functions of torch that were entered before the region: nothing is heard while guards look and graphs run.
+"""Modes for functions of torch that were entered before the region: they must not run while guards
+are checked and graphs run.
 
-They are taken from the stack, interpreted like those that the region enters, and put back by the end of the entry:
+They are taken from the stack, interpreted like those that the region enters, and put back by the
+end of the entry:
 
     torch.set_default_device("cpu")        v0 = taken_modes()[0]
     compiled(x)                            g = graph(x)
@@ -35,7 +37,7 @@ def taken_modes() -> tuple[Any, ...]:
 
 
 def can_be_taken() -> bool:
-    """Whether all modes on the stack hear, and are such as can be interpreted."""
+    """Return True if all modes on the stack are enabled and can be interpreted."""
     modes = [_C._get_function_stack_at(at) for at in range(_C._len_torch_function_stack())]
     known = all(
         isinstance(mode, TorchFunctionMode) and type(mode) is not indexing_mode() for mode in modes
@@ -55,7 +57,7 @@ class taken:
         return self.modes
 
     def __exit__(self, kind: object, *raised: object) -> None:
-        if kind is not None:  # whatever it was goes on; the program that hears of it has its modes
+        if kind is not None:  # it propagates; the code of the program that catches it has its modes
             give_back(self.modes)
         _taken.modes = self.outer
 

@@ -1,7 +1,9 @@
-"""Packed sequences: how many rows each step has is data, which `torch.nn.utils.rnn` reads time and again.
+"""Packed sequences: how many rows each step has is data, which `torch.nn.utils.rnn` reads time and
+again.
 
-So packing, unpacking and a recurrent layer over what was packed run natively, each as a whole: one break for each
-instead of one for every number that is read, in continuations that would depend on it.
+So packing, unpacking and a recurrent layer over what was packed run natively, each as a whole: one
+break for each instead of one for every number that is read, in continuations that would depend on
+it.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Functions of torch that look at values while they run, where what they look at is known without them."""
+"""Functions of torch that read values while they run, with the value known without running them."""
 
 import inspect
 from typing import Any
@@ -20,7 +20,8 @@ _COMBINATIONS = inspect.signature(lambda input, r=2, with_replacement=False: Non
 
 
 def _bound(signature: inspect.Signature, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """The arguments by name, if they are a tensor and constants; None for a call of another form."""
+    """The arguments by name, if they are a tensor and constants; None for a call of another
+    form."""
     try:
         given = signature.bind(*args, **kwargs).arguments
     except TypeError:

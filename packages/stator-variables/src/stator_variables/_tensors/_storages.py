@@ -1,8 +1,10 @@
-"""Storages of tensors, and addresses: `x.untyped_storage().nbytes()`, `x.data_ptr() == y.data_ptr()`.
+"""Storages of tensors, and addresses: `x.untyped_storage().nbytes()`,
+`x.data_ptr() == y.data_ptr()`.
 
-The size of a storage is that of the fake tensor, or is read of the input over that storage. An address is another one
-in most calls, so it is a symbolic number of the entry: what the program tests of it is guarded (that it equals
-another one, that 16 divides it), and where it would have to be a constant, as a key of a dict, the graph breaks.
+The size of a storage is that of the fake tensor, or is read of the input over that storage. An
+address is another one in most calls, so it is a symbolic number of the entry: what the program
+tests of it is guarded (that it equals another one, that 16 divides it), and where it would have to
+be a constant, as a key of a dict, the graph breaks.
 """
 
 import operator
@@ -71,7 +73,8 @@ def _plain_tensor(t: Space, vt: Any) -> Any:
 
 
 def _input_over(t: Space, vt: Any) -> Any:
-    """An input over the storage of a tensor, as it was when the entry started; None where it is made here.
+    """An input over the storage of a tensor, as it was when the entry started; None where it is
+    made here.
 
     Of several that share the storage any will do, if they share it in other calls as well.
     """

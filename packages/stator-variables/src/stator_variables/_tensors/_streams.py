@@ -1,15 +1,18 @@
-"""Streams of random numbers of the process: what a region does with them happens natively, once per call.
+"""Streams of random numbers of the process: what a region does with them happens natively, once per
+call.
 
-A step is one native call that draws from a stream, seeds it, or reads or sets its state. The entry makes it where the
-program did, ahead of the graph, and hands what it gives to the graph as an input:
+A step is one native call that draws from a stream, seeds it, or reads or sets its state. The entry
+makes it where the program did, ahead of the graph, and hands what it gives to the graph as an
+input:
 
     drawn0 = uniform(v0, 0.0, 1.0)       # v0: a random.Random
     g = graph(x, drawn0)
 
-So no number is a constant of the graph, no guard can use one (a branch on it is a break), and a stream is left in the
-state that plain Python leaves. Nodes of the graph draw from torch's own generators alone, so steps on any other stream
-keep their order among themselves ahead of the graph. Steps on torch's own generators are made ahead of the graph while
-it draws nothing, and after it from then on (`is_late`). Numbers that are drawn after a late step are a break.
+So no number is a constant of the graph, no guard can use one (a branch on it is a break), and a
+stream is left in the state that plain Python leaves. Nodes of the graph draw from torch's own
+generators alone, so steps on any other stream keep their order among themselves ahead of the graph.
+Steps on torch's own generators are made ahead of the graph while it draws nothing, and after it
+from then on (`is_late`). Numbers that are drawn after a late step are a break.
 """
 
 from __future__ import annotations
@@ -144,7 +147,8 @@ def example_of(vt: Any) -> Any:
 
 
 def tried(t: Space, function: Any, values: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Return what a step gives on a copy of its stream. Raises Unsupported if it raises: it then runs natively."""
+    """Return what a step gives on a copy of its stream. Raises Unsupported if it raises: it then
+    runs natively."""
     named = {name: example_of(vt) for name, vt in kwargs.items()}
     if any(value is MISSING for value in (*values, *named.values())):
         raise t.unsupported("random-stream", "a step with an argument that is no constant")
@@ -161,9 +165,10 @@ def _refused(t: Space, vt: Any) -> Early:
     )
 
 
-# -- what a step gives ------------------------------------------------------------------------------------------------
+# -- what a step gives -----------------------------------------------------------------------------
 def result(t: Space, made: Step, example: Any) -> Any:
-    """The tracker of what a step gives, which is like `example`. Raises Unsupported for a kind that is not followed."""
+    """The tracker of what a step gives, which is like `example`. Raises Unsupported for a kind that
+    is not followed."""
     return _given(t, made.drawn, example, made.is_late)
 
 
@@ -200,7 +205,8 @@ def tensor(
     *,
     is_late: bool = False,
 ) -> Any:
-    """The tracker of a tensor that a step gives, which is like that of `target(*args, **kwargs)`."""
+    """The tracker of a tensor that a step gives, which is like that of
+    `target(*args, **kwargs)`."""
     traced = t.graph.drawn_tensor(source, target, args, kwargs)
     vt = LateTensor(traced, torch.Tensor) if is_late else k.TensorTracker(traced, torch.Tensor)
     vt.source = source
@@ -221,7 +227,7 @@ _LATE = "a value that is read after the graph, needed in it"
 
 
 class LateNumber(k.NumberTracker):
-    """A number that a step gives after the graph: it can be handed on, and that is all."""
+    """A number that a step gives after the graph: it can only be passed on."""
 
     is_late = True
 
@@ -248,7 +254,7 @@ class LateTensor(k.TensorTracker):
         raise Unsupported("random-stream", _LATE)
 
 
-# -- the lines of the entry -------------------------------------------------------------------------------------------
+# -- the lines of the entry ------------------------------------------------------------------------
 def lines_of(e: Any, steps: Sequence[Step]) -> Iterator[str]:
     """Yield one line per step, for the emitter `e` of an entry."""
     for each in steps:

@@ -1,13 +1,17 @@
-"""`__torch_function__` of subclasses of tensors and of modes: interpreted where torch would call it.
+"""`__torch_function__` of subclasses of tensors and of modes, interpreted where torch would call
+it.
 
-A tracker of such a tensor holds one of a plain tensor over the same memory, and the graph sees only that. Modes that
-are entered while tracing (`Overrides.modes`) are asked first, and also about plain tensors. While torch
-functions are disabled, as they are inside `Tensor.__torch_function__`, functions of torch take the plain tensor for it.
+A tracker of such a tensor holds one of a plain tensor over the same memory, and the graph sees only
+that. Modes that are entered while tracing (`Overrides.modes`) are called first, and also for plain
+tensors. While torch functions are disabled, as they are inside `Tensor.__torch_function__`,
+functions of torch take the plain tensor for it.
 
-    y + 1               torch.Tensor.add, (y, 1)          add = y_plain + 1            alias = aten.alias(add)
-    the program's       -> __torch_function__ of y        -> the node of the graph     -> y's class, around alias
+    y + 1          torch.Tensor.add, (y, 1)     add = y_plain + 1       alias = aten.alias(add)
+    the program's  -> __torch_function__ of y   -> the node of the      -> y's class,
+                                                   graph                   around alias
 
-What torch hands to `__torch_function__` torch itself is asked for, with a *probe* in the place of the subclass.
+The arguments that torch passes to `__torch_function__` are determined by torch itself, with a
+*probe* in the place of the subclass.
 """
 
 import types
@@ -37,7 +41,7 @@ _BASE = torch._C.TensorBase
 _OF_OBJECT = frozenset(
     {"as_subclass", "_make_subclass", "__new__", "__init__", "__hash__", "__setstate__"}
 )
-"""What torch asks nobody about."""
+"""Functions for which torch calls no `__torch_function__`."""
 _ASKING = (
     torch.device,
     torch.result_type,
@@ -45,22 +49,24 @@ _ASKING = (
     torch.promote_types,
     _C._set_grad_enabled,
 )
-"""What is no operation, and asks."""
+"""Functions that are no operations, and do call `__torch_function__`."""
 _OF_ONE = frozenset(
     "grad grad_fn is_leaf output_nr _base _version _grad retains_grad _backward_hooks".split()
 )
-"""What the tensor itself has, and not the plain one over its memory."""
+"""Attributes of the tensor itself, which the plain one over its memory does not share."""
 
 
 def call(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """A call of a function of torch if a mode or a subclass among its arguments has a say; else, and for one in Python
-    that is to be interpreted, MISSING."""
+    """Call a function of torch for which a mode or a subclass among its arguments has an override.
+
+    MISSING for any other call, and for a function in Python, which is to be interpreted.
+    """
     if not (t.overrides.modes or t.overrides.subclasses) or not _is_of_torch(target):
         return MISSING
     found = among((*args, *kwargs.values()))
     in_python = isinstance(target, types.FunctionType)
     if is_asked(t, found):
-        if in_python:  # and asks by itself
+        if in_python:  # and dispatches itself
             return MISSING
         if (asked := _asked(t, target, args, kwargs)) is not None:
             public, named, given = asked
@@ -99,7 +105,8 @@ def _tensors(vts: Sequence[Any]) -> list[Any]:
 
 
 def overloaded(t: Space, found: Sequence[Any]) -> list[Any]:
-    """Those that are asked, one of each class, in torch's order: a subclass before the class above it."""
+    """Return the arguments whose override runs, one of each class, in torch's order: a subclass
+    before the class above it."""
     asked: list[Any] = []
     for vt in found:
         raw, source = type_lookup(t, vt.cls, "__torch_function__")
@@ -113,11 +120,11 @@ def overloaded(t: Space, found: Sequence[Any]) -> list[Any]:
 
 
 def is_asked(t: Space, found: Sequence[Any]) -> bool:
-    """Whether code of the program has a say in a function of torch that is given these."""
+    """Return True if code of the program overrides functions of torch for these arguments."""
     return bool(t.overrides.modes or (found and not t.overrides.off and overloaded(t, found)))
 
 
-# -- without a say ----------------------------------------------------------------------------------------------------
+# -- without an override ---------------------------------------------------------------------------
 def plainly(
     t: Space, target: Any, found: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
@@ -135,7 +142,8 @@ def plainly(
 
 
 def _look(vt: Any) -> Any:
-    """What a tensor over the same memory has of its own: of an existing one it must not change."""
+    """Return the geometry of an existing tensor, which a call must not change; None for a new
+    one."""
     example = vt.tensor.example
     return (
         None
@@ -175,9 +183,10 @@ def get(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return t.get_attribute(args[1], raw.__name__)
 
 
-# -- with a say -------------------------------------------------------------------------------------------------------
+# -- with an override ------------------------------------------------------------------------------
 class _Consulted(Exception):
-    """Torch would ask: about which function, naming which classes, with which keywords."""
+    """The interception of an override: the function, the classes, and the keywords that torch
+    passes."""
 
 
 class _Probe(torch.Tensor):
@@ -190,7 +199,10 @@ class _ProbeMode(TorchFunctionMode):
 
 
 def _asked(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """What torch hands on, None where it asks nobody. It names a plain tensor where that is all there is."""
+    """Return the arguments that torch passes to an override, or None if it calls none.
+
+    A plain tensor is named if there is no other.
+    """
     given, named = (
         [_dummy(t, vt) for vt in args],
         {key: _dummy(t, vt) for key, vt in kwargs.items()},
@@ -200,9 +212,8 @@ def _asked(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
     )
     try:
         with _ProbeMode(), _Disabling() if t.overrides.off else nullcontext():
-            target(*given, **named) if named or spread else target(
-                *given
-            )  # some tell of a dict of none
+            # some distinguish an empty dict from none
+            target(*given, **named) if named or spread else target(*given)
     except _Consulted as asked:
         return asked.args if t.overrides.modes or _Probe in asked.args[1] else None
     except Exception as error:
@@ -215,7 +226,7 @@ def _as_tracker(t: Space, function: Any) -> Any:
 
 
 def _dummy(t: Space, vt: Any) -> Any:
-    """What parses as the argument does."""
+    """Return a value that the argument parser of torch treats like the argument."""
     if is_a(vt, k.SubclassTracker | k.TensorTracker):
         made = torch.empty(0)
         return (
@@ -234,7 +245,7 @@ def _dummy(t: Space, vt: Any) -> Any:
 
 
 def _with(t: Space, call: Callable[[], Any], **state: Any) -> Any:
-    """What a call gives that is made in another state."""
+    """Run a call with other overrides, and return its result."""
     before = {name: getattr(t.overrides, name) for name in state}
     t.journal.assign(t.overrides, **state)
     try:
@@ -265,7 +276,7 @@ def dispatch(
     for vt in (*modes[-1:], *asked):
         if modes and is_a(vt, k.TensorTracker):
             raise t.unsupported(
-                "operator-error", "a function of torch that asks a mode again and again"
+                "operator-error", "a function of torch that dispatches to a mode repeatedly"
             )
         method = yield from settle(t.get_attribute(vt, "__torch_function__"))
         active = modes[:-1] if vt in modes else modes
@@ -284,7 +295,7 @@ def dispatch(
 
 @handlers.handles(torch.overrides.handle_torch_function)
 def hand_on(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """What functions of torch in Python call, if they found that a class has a say."""
+    """Implement the helper that functions of torch in Python call after they found an override."""
     public, relevant, *rest = args
     given = [vt for vt in relevant.items if is_a(vt, k.SubclassTracker | k.TensorTracker)]
     return dispatch(t, public, [] if t.overrides.off else overloaded(t, given), rest, kwargs)
@@ -317,14 +328,15 @@ def mode_at(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return t.overrides.modes[where]
 
 
-# -- torch's own say --------------------------------------------------------------------------------------------------
+# -- torch's default override ----------------------------------------------------------------------
 _KEPT = frozenset({"_base", "grad", "_grad"})
 """Attributes that are given as they are (`get_default_nowrap_functions`)."""
 
 
 @handlers.handles(torch.Tensor.__torch_function__.__func__)  # type: ignore[attr-defined]
 def default(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """`torch.Tensor.__torch_function__`: the function on plain tensors; those that it gives become of the class."""
+    """`torch.Tensor.__torch_function__`: the function on plain tensors; those that it gives become
+    of the class."""
     given = {**dict(zip(("cls", "func", "types", "args", "kwargs"), args, strict=False)), **kwargs}
     of, asked = given.get("cls"), given.get("types")
     if not (is_a(of, k.ClassTracker) and is_a(asked, SequenceTracker) and "func" in given):

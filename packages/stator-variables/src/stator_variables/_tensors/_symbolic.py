@@ -1,4 +1,5 @@
-"""C functions of symbolic numbers: some stay symbolic, for the others the number becomes a constant, and is guarded."""
+"""C functions of symbolic numbers: some stay symbolic, for the others the number becomes a
+constant, and is guarded."""
 
 import math
 import operator
@@ -28,14 +29,15 @@ IN_GRAPH |= {
     for cls in (int, float)
     for name in ("neg", "abs")
 }
-"""What the graph calls in their place; all give at run time what they themselves give."""
+"""The functions that the graph calls in their place; all give at run time what they themselves
+give."""
 
 OF_INT = frozenset({operator.index, math.floor, math.ceil, math.trunc, int.conjugate})
 OF_INT |= {
     getattr(int, f"__{name}__")
     for name in ("index", "int", "trunc", "floor", "ceil", "round", "pos")
 }
-"""With an int alone they give it back."""
+"""Functions that return their argument, if it is an int alone."""
 
 KNOWN_OF_FINITE = {math.isfinite: True, math.isnan: False, math.isinf: False}
 FIELDS = {"real": None, "numerator": None, "imag": 0, "denominator": 1}
@@ -62,14 +64,15 @@ def apply(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
 
 
 def is_by_constant(left: Any, right: Any) -> bool:
-    """Whether a shift is by a constant: a product with 1 << constant, or a quotient, which torch computes exactly."""
+    """Return True if a shift is by a constant: a product with 1 << constant, or a quotient, which
+    torch computes exactly."""
     by = None if is_a(right, k.NumberTracker) else _known(right)
     return is_a(left, k.NumberTracker) and left.cls is int and by in range(_LONGEST)
 
 
 def as_words(t: Space, name: str, left: Any, right: Any) -> tuple[Any, Any]:
-    """The operands of a power or a shift: constants where the result fits no machine word, which torch takes for
-    infinity. A power of a symbol, by a constant, has no end."""
+    """The operands of a power or a shift: constants where the result fits no machine word, which
+    torch takes for infinity. A power of a symbol, by a constant, has no end."""
     known, by = _known(left), _known(right)
     if name == "pow" and is_a(left, k.NumberTracker) and not is_a(right, k.NumberTracker):
         return (
@@ -83,8 +86,10 @@ def as_words(t: Space, name: str, left: Any, right: Any) -> tuple[Any, Any]:
 
 
 def is_masked(left: Any, right: Any) -> bool:
-    """Whether `&`, `|` or `^` works on the bits of a symbolic int: torch knows too little of the result to compare it,
-    and takes `&` of two negative numbers to be none."""
+    """Return True if `&`, `|` or `^` works on the bits of a symbolic int.
+
+    torch has no bounds of the result, and evaluates `&` of two negative numbers as non-negative.
+    """
     if not all(
         vt.cls is int and is_a(vt, k.NumberTracker | k.ConstantTracker) for vt in (left, right)
     ):
@@ -106,7 +111,8 @@ _WORD, _LONGEST = 63, 128
 
 
 def is_taken_for_zero(left: Any, right: Any) -> bool:
-    """Whether torch takes `left % right` for 0 though they are floats: as it is for ints, where `right` is 1 now."""
+    """Return True if torch simplifies `left % right` of floats to 0, as it does for ints if `right`
+    is 1."""
     classes = left.cls, right.cls
     if not (
         any(cls is float for cls in classes)

@@ -1,4 +1,5 @@
-"""Attributes of tensors: metadata from the fake tensor, views as nodes, the rest as ordinary attributes."""
+"""Attributes of tensors: metadata from the fake tensor, views as nodes, the rest as ordinary
+attributes."""
 
 import operator
 from typing import Any
@@ -17,20 +18,20 @@ from stator_variables._tensors._history import LEAF, NO_LEAF, is_behind, keeps_f
 from stator_variables._tracker import MISSING, is_a
 
 _NAMES = (
-    "shape dtype device layout ndim requires_grad is_leaf is_cuda is_cpu is_mps is_xpu is_meta is_sparse is_quantized "
-    "is_nested is_mkldnn is_xla is_vulkan is_ipu is_maia is_mtia is_sparse_csr itemsize nbytes names output_nr"
+    "shape dtype device layout ndim requires_grad is_leaf is_cuda is_cpu is_mps is_xpu is_meta "
+    "is_sparse is_quantized is_nested is_mkldnn is_xla is_vulkan is_ipu is_maia is_mtia "
+    "is_sparse_csr itemsize nbytes names output_nr"
 )
-_METADATA = frozenset(
-    name for name in _NAMES.split() if hasattr(torch.Tensor, name)
-)  # releases drop some
-_HISTORY = frozenset(
-    {"requires_grad", "is_leaf", "output_nr", "grad_fn"}
-)  # what it keeps when its data is replaced
+# releases drop some
+_METADATA = frozenset(name for name in _NAMES.split() if hasattr(torch.Tensor, name))
+# what it keeps when its data is replaced
+_HISTORY = frozenset({"requires_grad", "is_leaf", "output_nr", "grad_fn"})
 _VIEWS = frozenset("T mT H mH real imag data".split())
 
 
 def read(t: Space, vt: Any, name: str) -> Any:
-    """A Result, or MISSING when `name` is an ordinary attribute (a method, or one the user has set)."""
+    """A Result, or MISSING when `name` is an ordinary attribute (a method, or one the user has
+    set)."""
     if name in ("is_leaf", "grad_fn") and is_behind(vt.example):
         raise t.unsupported(
             "tensor-attribute", f"the attribute {name} of a view whose base was written to"
@@ -50,7 +51,8 @@ def read(t: Space, vt: Any, name: str) -> Any:
 
 
 def _autograd(t: Space, vt: Any, name: str) -> Any:
-    """`grad` and `grad_fn` of an input are read as they are, unless operators that were traced gave it a history."""
+    """`grad` and `grad_fn` of an input are read as they are, unless operators that were traced gave
+    it a history."""
     is_as_before = vt.source is not None and _of_example(t, vt, "grad_fn") is vt.history
     if (
         is_as_before
@@ -65,9 +67,8 @@ def _autograd(t: Space, vt: Any, name: str) -> Any:
     if is_as_before:
         source = AttrSource(vt.source, name)
         return t.wrap(getattr(vt.real, name), source)
-    if (
-        vt.source is None and _of_example(t, vt, "grad_fn") is None
-    ):  # a leaf, and nothing that is traced accumulates gradients
+    # a leaf, and nothing that is traced accumulates gradients
+    if vt.source is None and _of_example(t, vt, "grad_fn") is None:
         return k.NONE
     raise t.unsupported(
         "tensor-attribute", f"the attribute {name} of a tensor whose history is made here"
@@ -75,9 +76,9 @@ def _autograd(t: Space, vt: Any, name: str) -> Any:
 
 
 def _known_flag(t: Space, vt: Any, name: str) -> Any:
-    """What no other guard of a tensor asks for."""
+    """Return a flag that no other guard of a tensor covers, and guard it."""
     flag = getattr(vt.real, name)
-    if name == "is_leaf":  # which may be no question for the tensor of another call
+    if name == "is_leaf":  # reading it may raise for the tensor of another call
         t.guard(vt.source, LEAF if flag else NO_LEAF)
     else:
         t.guard(AttrSource(vt.source, name), Equals(flag))
@@ -100,7 +101,8 @@ def _metadata(t: Space, vt: Any, name: str) -> Any:
 
 
 def _of_example(t: Space, vt: Any, name: str) -> Any:
-    """Autograd refuses to tell the history of some views; the program hears that natively."""
+    """Return an attribute of the example. Autograd raises for the history of some views; the
+    program gets that natively."""
     try:
         return getattr(vt.before.example if name in _HISTORY else vt.example, name)
     except RuntimeError as error:
@@ -108,7 +110,8 @@ def _of_example(t: Space, vt: Any, name: str) -> Any:
 
 
 def _nbytes(t: Space, vt: Any) -> Any:
-    """Not asked of the fake, which cannot tell where sizes are symbolic."""
+    """Compute the attribute from its definition: the fake does not have it if sizes are
+    symbolic."""
     count = _torch_calls.read_metadata(t, torch.Tensor.numel, [vt], {})
     if is_a(count, k.ConstantTracker):
         return k.ConstantTracker(count.value * vt.example.itemsize)
@@ -127,9 +130,8 @@ def own(t: Space, vt: Any, name: str) -> Any:
         return MISSING
     if not hasattr(torch.Tensor, name):
         return t.lookup(vt.namespace, name)
-    if vt.source is None or _wrappers.is_wrapper(
-        vt.cls
-    ):  # what a wrapper holds is compared part by part
+    # what a wrapper holds is compared part by part
+    if vt.source is None or _wrappers.is_wrapper(vt.cls):
         return MISSING
     if hides_nothing(vt.real):
         t.guard(vt.source, HIDES_NOTHING)
@@ -141,7 +143,8 @@ _METHODS = frozenset(dir(torch.Tensor))
 
 
 def hides_nothing(tensor: torch.Tensor) -> bool:
-    """Whether what is set on the tensor hides no method of the class: seldom anything is set at all."""
+    """Return True if no attribute set on the tensor hides a method of the class; seldom anything is
+    set at all."""
     return _METHODS.isdisjoint(tensor.__dict__)
 
 
@@ -181,8 +184,8 @@ def write(t: Space, vt: Any, name: str, value: Any) -> Any:
 
 
 def has_flag(t: Space, vt: Any, value: Any) -> bool:
-    """Return True if setting `requires_grad` of a tensor changes nothing. Not for one that is used already, nor in the
-    body of an operator: transforms of torch.func refuse it."""
+    """Return True if setting `requires_grad` of a tensor changes nothing. Not for one that is used
+    already, nor in the body of an operator: transforms of torch.func refuse it."""
     if vt.cls not in _WITH_FLAG or vt.example.is_inference():
         return False
     is_so = value is not MISSING and value.constant() is _of_example(t, vt, "requires_grad")
@@ -197,7 +200,8 @@ def has_flag(t: Space, vt: Any, value: Any) -> bool:
 
 
 def _may_be_gradient(vt: Any, value: Any) -> bool:
-    """Whether `vt.grad = value` of an existing tensor is right (THPVariable_set_grad); the error is raised natively."""
+    """Return True if `vt.grad = value` of an existing tensor is valid (THPVariable_set_grad); the
+    error is raised natively."""
     if vt.source is None or value is MISSING or k.is_none(value):
         return vt.source is not None and value is not MISSING
     if not is_a(value, k.TensorTracker) or value is vt:
@@ -208,8 +212,11 @@ def _may_be_gradient(vt: Any, value: Any) -> bool:
 
 
 def _may_be_data(t: Space, vt: Any, value: Any) -> bool:
-    """Whether `vt.data = value` can wait for the end of the graph, which goes on with the new data. Not where autograd
-    may have kept the tensor itself, which then sees them at once."""
+    """Return True if `vt.data = value` can be done at the end of the graph, which continues with
+    the new data.
+
+    It cannot if autograd may have saved the tensor itself, which then has them at once.
+    """
     if not is_a(value, k.TensorTracker) or (vt.source is None and vt.before.example.requires_grad):
         return False
     ours, theirs = vt.before.example, value.example

@@ -1,4 +1,5 @@
-"""Tensor operations become nodes: what is recorded whole, and how trackers and nodes turn into each other."""
+"""Tensor operations become nodes: what is recorded whole, and how trackers and nodes turn into each
+other."""
 
 import enum
 import operator
@@ -26,16 +27,18 @@ from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import MISSING, is_a
 
 METADATA = frozenset(
-    "size dim ndimension numel nelement stride is_contiguous is_floating_point is_complex element_size storage_offset "
-    "get_device is_signed is_conj is_neg is_inference is_sparse_csr __len__ is_same_size has_names is_pinned".split()
+    "size dim ndimension numel nelement stride is_contiguous is_floating_point is_complex "
+    "element_size storage_offset get_device is_signed is_conj is_neg is_inference is_sparse_csr "
+    "__len__ is_same_size has_names is_pinned".split()
 )
 """Tensor methods that only read metadata: answered from the fake tensor, no node."""
 
 NOT_RECORDED = frozenset(
-    "numpy data_ptr storage untyped_storage __reduce_ex__ __repr__ __deepcopy__ backward register_hook tolist "
-    "__array__ __format__ __str__ __hash__ __bool__ __contains__ __iter__ retain_grad share_memory_ __dlpack__ "
-    "resize_ set_ requires_grad_ apply_ map_ map2_ register_post_accumulate_grad_hook __torch_function__ as_subclass "
-    "_make_subclass is_set_to __setstate__ __dir__ __reversed__ __rdiv__ type __len__".split()
+    "numpy data_ptr storage untyped_storage __reduce_ex__ __repr__ __deepcopy__ backward "
+    "register_hook tolist __array__ __format__ __str__ __hash__ __bool__ __contains__ __iter__ "
+    "retain_grad share_memory_ __dlpack__ resize_ set_ requires_grad_ apply_ map_ map2_ "
+    "register_post_accumulate_grad_hook __torch_function__ as_subclass _make_subclass is_set_to "
+    "__setstate__ __dir__ __reversed__ __rdiv__ type __len__".split()
 )
 
 _C: Any = torch._C  # its stubs lack three of these
@@ -93,7 +96,7 @@ _TENSOR_PYTHON_METHODS = frozenset(
 
 
 def is_recorded(target: Any) -> bool:
-    """Whether a call of `target` is one node of the graph."""
+    """Return True if a call of `target` is one node of the graph."""
     kind = type(target)
     if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
         return target.__objclass__ is torch._C.TensorBase and target.__name__ not in NOT_RECORDED
@@ -112,7 +115,7 @@ def call_recorded(t: Space, target: Any, args: list[Any], kwargs: dict[str, Any]
 
 
 def node_target(target: Any) -> Any:
-    """What a node calls: a method of tensors by its name."""
+    """Return the target of a node: for a method of tensors its name."""
     is_method = (
         getattr(target, "__objclass__", None) is torch._C.TensorBase
         or target in _TENSOR_PYTHON_METHODS
@@ -129,7 +132,7 @@ def record(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
     if target in (torch.tensor, torch.as_tensor) and _symbolic_content(
         args[0] if args else kwargs.get("data")
     ):
-        target = torch._refs.tensor  # the C function asks for the numbers
+        target = torch._refs.tensor  # the C function reads the numbers
     if target == "new" and not kwargs and len(args) == 2 and args[1].cls is torch.Size:
         target = "new_empty"  # a size is a tuple in the graph, and a tuple is content to `new`
     if (
@@ -142,9 +145,8 @@ def record(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
         )
     if target in _SUBSCRIPTS:
         args = [args[0], _without_arrays(args[1]), *args[2:]]
-    if t.overrides.modes and not (
-        is_in_graph(t, *args) and all(map(_is_operand, args))
-    ):  # which was not asked
+    # which was not called
+    if t.overrides.modes and not (is_in_graph(t, *args) and all(map(_is_operand, args))):
         raise t.unsupported("mode-value", "an operation under a mode for every function of torch")
     return record_unheard(t, target, args, kwargs)
 
@@ -152,11 +154,12 @@ def record(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
 _SETTING = (operator.setitem, "__setitem__")
 _SUBSCRIPTS = (operator.getitem, "__getitem__", *_SETTING)
 _SET: Any = (float, complex, *(() if NUMPY is None else (NUMPY.integer,)))
-"""What `x[0]` is set to that is a number of NumPy; others are no number to `THPVariable_setitem`."""
+"""Classes of values for `x[0] = value` that NumPy numbers may have; others are no numbers for
+`THPVariable_setitem`."""
 
 
 def _without_arrays(key: Any) -> Any:
-    """A subscript with the tensors over the memory of arrays: what has one position, or is a mask, is told apart."""
+    """Return a subscript with tensors for arrays of positions and masks; one position stays."""
     if is_a(key, TupleTracker):
         return (
             TupleTracker(list(map(_without_arrays, key.items)), tuple) if key.cls is tuple else key
@@ -166,13 +169,14 @@ def _without_arrays(key: Any) -> Any:
 
 
 def is_in_graph(t: Space, *vts: Any) -> bool:
-    """Whether what is done with them is a node: not if a mode for functions of torch hears of it, as of all tensors."""
+    """Return True if an operation on them is a node: not if a mode for functions of torch
+    intercepts it."""
     heard = t.overrides.modes and any(is_a(vt, k.TensorTracker) for vt in vts)
     return not heard and any(is_a(vt, k.TensorTracker | k.NumberTracker) for vt in vts)
 
 
 def record_unheard(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Record what torch asks no mode about."""
+    """Record a call that torch does not dispatch to modes."""
     if t.is_sealed:
         raise t.unsupported(
             "mode-value", "an operator after state that kernels read was set between operators"
@@ -199,7 +203,7 @@ def record_unheard(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str,
 
 
 def _is_undecided(vt: Any) -> bool:
-    """A symbolic bool; most operators want a real one (`is_causal=n > 1`)."""
+    """Return True for a symbolic bool; most operators need a real one (`is_causal=n > 1`)."""
     return is_a(vt, k.NumberTracker) and vt.cls is bool
 
 
@@ -212,7 +216,7 @@ def decided(t: Space, vts: Iterable[Any]) -> list[Any]:
 
 
 def _symbolic_content(vt: Any) -> bool:
-    """Whether it is a symbolic number, or a nested list with one inside."""
+    """Return True for a symbolic number, or a nested list with one inside."""
     if is_a(vt, SequenceTracker):
         return any(map(_symbolic_content, vt.items))
     return is_a(vt, k.NumberTracker | k.ScalarTracker) and vt.cls is not bool
@@ -229,15 +233,16 @@ _OPERANDS = (
 
 
 def is_operand(vt: Any) -> bool:
-    """Whether the node of a function in Python may take it. Given something else, a module say, or a number of NumPy,
-    which it may tell from one of Python, the function is interpreted."""
+    """Return True if the node of a function in Python may take it. For anything else (a module, a
+    number of NumPy, which it may distinguish from one of Python) the function is interpreted."""
     parts = vt.items if is_a(vt, SequenceTracker) else [vt]
     is_told_apart = any(is_number_of_numpy(part.cls) for part in parts)
     return is_a(vt, (*_OPERANDS, k.ClassTracker, k.BuiltinTracker)) and not is_told_apart
 
 
 def operator_error(t: Space, error: Exception) -> Unsupported:
-    """An operator refused its fake operands: it is run natively, and raises the error in its own words."""
+    """An operator refused its fake operands: it is run natively, and raises the error in its own
+    words."""
     said = str(error).partition("\n")[0]  # below it there may be a stack of C++
     return t.unsupported(
         "operator-error", f"an operator that raises {type(error).__name__}: {said}"
@@ -245,7 +250,7 @@ def operator_error(t: Space, error: Exception) -> Unsupported:
 
 
 def argument(t: Space, vt: Any) -> Any:
-    """What the graph takes for a tracker: nested GraphValues and constants."""
+    """Return the form of a tracker in the graph: nested GraphValues and constants."""
     if is_a(vt, k.ScalarTracker) and is_a(number := _scalars.number_of(t, vt), k.NumberTracker):
         return number.traced
     if is_a(vt, k.TensorTracker) and vt.is_new:
@@ -272,7 +277,8 @@ def argument(t: Space, vt: Any) -> Any:
 
 
 def _refuse_own_items(t: Space, vt: SequenceTracker) -> None:
-    """torch asks some containers for their items, as anybody would, and reads those of others."""
+    """Reject a container that overrides access to its items: torch uses the overrides of some, and
+    not of others."""
     if any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__", "__getitem__")):
         raise t.unsupported(
             "container-subclass", f"a {vt.cls.__qualname__}, which has items in its own way"
@@ -296,7 +302,8 @@ def _rebuilt(cls: type, items: tuple[Any, ...]) -> Any:
 
 
 def from_traced(t: Space, traced: GraphValue, operands: Sequence[Any] = ()) -> Any:
-    """The tracker of a node's value. An operation that returned its operand gives the operand's own tracker."""
+    """The tracker of a node's value. An operation that returned its operand gives the operand's own
+    tracker."""
     if isinstance(example := traced.example, torch.Tensor):
         for operand in operands:
             for vt in operand.items if is_a(operand, SequenceTracker) else [operand]:
@@ -316,9 +323,8 @@ def from_traced(t: Space, traced: GraphValue, operands: Sequence[Any] = ()) -> A
             {key: (k.ConstantTracker(key), part) for key, part in named.items()},
             complete=True,
         )
-    if (
-        type(example) not in _CONSTANT_RESULTS
-    ):  # a storage, say: that of the fake, which is nobody's
+    # a storage, for example: that of the fake, which no object of the program has
+    if type(example) not in _CONSTANT_RESULTS:
         raise t.unsupported(
             "graph-result", f"an operation that gives a {type(example).__qualname__}"
         )
@@ -338,7 +344,8 @@ _CONSTANT_RESULTS |= {torch.dtype, torch.device, torch.layout, torch.memory_form
 
 
 MEASURED, DEEP, LARGE = 8, 40, 200
-"""After so many operations an expression is measured; past this depth or size sympy recurses or takes too long."""
+"""After so many operations an expression is measured; past this depth or size sympy recurses or
+takes too long."""
 
 
 def _of_moderate_size(t: Space, vt: Any, operands: Sequence[Any]) -> Any:
@@ -390,7 +397,7 @@ def read_metadata(t: Space, target: Any, args: list[Any], kwargs: dict[str, Any]
 
 
 def _guard_offset(t: Space, vt: Any) -> None:
-    """Static tensors may lie anywhere in their storage: who asks where relies on the inputs over that storage."""
+    """Guard the offsets of the inputs over a storage: static tensors may lie anywhere in it."""
     storage = vt.example.untyped_storage()._cdata
     for found in [
         each for each in t.heap.values() if type(each) is k.TensorTracker and each.data is MISSING
@@ -424,7 +431,8 @@ def _example(t: Space, vt: Any) -> Any:
 
 
 def record_item(t: Space, vt: Any, key: Any) -> Any:
-    """`tensor[key]`. Under the mode for functions of positions, a number is an index like any other tensor."""
+    """`tensor[key]`. Under the mode for functions of positions, a number is an index like any other
+    tensor."""
     key = _scalars.number_of(t, key)
     keys = key.items if is_a(key, TupleTracker) else [key]
     if depth_of_indexing() and all(is_a(part, k.TensorTracker) or _is_int(part) for part in keys):
@@ -446,7 +454,8 @@ def _is_int(vt: Any) -> bool:
 
 
 def depth_of_indexing() -> int:
-    """How many of the active modes are the one under which torch calls functions of positions."""
+    """Return the number of active modes that are the one under which torch calls functions of
+    positions."""
     active = map(torch._C._get_function_stack_at, range(torch._C._len_torch_function_stack()))
     return sum(type(mode) is indexing_mode() for mode in active)
 
@@ -476,7 +485,8 @@ _PLAIN_OF = {
 
 
 def record_operator(t: Space, function: Any, left: Any, right: Any) -> Any:
-    """An operator with a tensor or a symbolic number on one side; MISSING when the other side has its own say."""
+    """Record an operator with a tensor or a symbolic number on one side; MISSING if the other side
+    may override it."""
     if not (_is_operand(left) and _is_operand(right)):
         return MISSING
     if function is operator.ne and any(

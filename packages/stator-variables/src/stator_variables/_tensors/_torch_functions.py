@@ -1,5 +1,6 @@
-"""Functions of torch that are spelt out: constructors older than `torch.tensor` (`torch.Tensor([1, 2])`,
-`torch.LongTensor(3)`) as calls of today's, groups for optimisers, `Module.__getattr__`, and who asks for a compiler."""
+"""Functions of torch with handlers of their own: constructors older than `torch.tensor`
+(`torch.Tensor([1, 2])`, `torch.LongTensor(3)`) as calls of today's, groups for optimisers,
+`Module.__getattr__`, and queries for a compiler."""
 
 import types
 from collections.abc import Callable, Sequence
@@ -26,8 +27,12 @@ _DTYPES = {cls: cls.dtype for cls in (getattr(torch, f"{kind}Tensor") for kind i
 
 @handlers.handles_each({torch.Tensor: None, **_DTYPES})
 def construct(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
-    """Of sizes, memory as it was found; of a list or tuple, its numbers; of an array, its memory. On the
-    CPU, whatever the default device is. `torch.Tensor` of a tensor is another one over its memory."""
+    """Make a tensor: uninitialized from sizes, with the numbers of a list or tuple, over the memory
+    of an array.
+
+    It is on the CPU, whatever the default device is. `torch.Tensor` of a tensor is another one over
+    its memory.
+    """
     dtype = of or torch.get_default_dtype()
     named = {"dtype": k.ConstantTracker(dtype), "device": k.ConstantTracker(torch.device("cpu"))}
     first: Any = args[0] if args else None
@@ -81,7 +86,8 @@ def ask_dispatch_keys(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any
 
 @handlers.handles(torch._C._group_tensors_by_device_and_dtype)
 def group_by_device_and_dtype(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """`{(device, dtype): (lists, indices)}`; of several groups nobody knows the order, which is that of a C++ map."""
+    """Return `{(device, dtype): (lists, indices)}` for one group; the order of several is that of a
+    C++ map."""
     lists, wanted = (
         args[0],
         kwargs.get("with_indices", args[1] if len(args) > 1 else k.ConstantTracker(False)),
@@ -104,8 +110,8 @@ def group_by_device_and_dtype(t: Space, args: list[Any], kwargs: dict[str, Any])
 
 # `torch.nn.Module.__getattr__` in one step: half of all interpreted instructions were its own.
 #
-# Only what it does with plain dicts is done here, by the same reads and so with the same guards; all else is
-# interpreted.
+# Only what it does with plain dicts is done here, by the same reads and so with the same guards;
+# all else is interpreted.
 
 _FUNCTION: Any = torch.nn.Module.__getattr__
 _CODE = _FUNCTION.__code__
@@ -114,7 +120,7 @@ _KNOWN = (
     tuple(const for const in _CODE.co_consts if isinstance(const, str) and const.startswith("_"))
     == _TABLES
 )
-"""Whether this version of torch looks into the tables that are looked into here, in this order."""
+"""True if this version of torch searches the same tables in the same order as the code here."""
 
 
 @handlers.handles(_FUNCTION)
@@ -145,19 +151,23 @@ def _found_in(t: Space, own: Any, name: str) -> Any:
     return MISSING
 
 
-# Functions that ask whether code is being compiled.
+# Queries for a compilation.
 #
-# While stator interprets a function, `torch.compiler.is_compiling()` and its kin are true, as under `torch.compile`.
+# While stator interprets a function, `torch.compiler.is_compiling()` and its kin are true, as under
+# `torch.compile`.
 
 
 @handlers.handles(torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling)
 def is_compiling(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Not to those that would leave out what can be seen: `Module.__call__` hooks that are to run even after an error,
-    transforms of torch.func the name of the function."""
+    """Return False only to code that would omit visible effects.
+
+    These are `Module.__call__`, for hooks that run even after an error, and transforms of
+    torch.func, for the function's name.
+    """
     return k.ConstantTracker(t.frame is None or t.frame.code.raw not in _UNAWARE)
 
 
-_TRANSFORMS: Any = torch.func  # its stubs say too little
+_TRANSFORMS: Any = torch.func  # its stubs are incomplete
 _UNAWARE = frozenset(
     function.__code__
     for function in (
@@ -169,10 +179,14 @@ _UNAWARE = frozenset(
 )
 
 
-# -- levels of torch.func ---------------------------------------------------------------------------------------------
+# -- levels of torch.func --------------------------------------------------------------------------
 def _of_levels(function: Any, answer: Callable[[int], Any]) -> None:
-    """Answered from the depth of the region's own transforms: none is entered while tracing, and a region called inside
-    one runs plainly. MISSING: only a real level can tell. `linearize` calls its function at two depths."""
+    """Register a query about the interpreter stack, answered from the depth of the region's own
+    transforms.
+
+    None is entered while tracing, and a region called inside one runs eagerly. MISSING: only a real
+    level has an answer. `linearize` calls its function at two depths.
+    """
 
     @handlers.handles(function)
     def run(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -202,11 +216,12 @@ for _function in (_LEVELS.maybe_get_level, _LEVELS.maybe_get_bdim):
 
 
 def answer_by_name(t: Space, function: Any, args: Sequence[Any]) -> Any:
-    """Answer functions known by name, so that their module need not be imported; None for all others.
+    """Answer functions known by name, so that their module need not be imported; None for all
+    others.
 
-    `torch.onnx.is_in_onnx_export`; `is_compiling` of `torch._dynamo`; `mark_static` of a size, which makes it a
-    constant from here on; and what functions of torch test of sizes, which natively are ints, except the ragged one
-    of a jagged tensor.
+    `torch.onnx.is_in_onnx_export`; `is_compiling` of `torch._dynamo`; `mark_static` of a size,
+    which makes it a constant from here on; and what functions of torch test of sizes, which
+    natively are ints, except the ragged one of a jagged tensor.
     """
     if function.__name__ == "is_compiling" and str(function.__module__).startswith("torch._dynamo"):
         return is_compiling(t, [], {})
@@ -226,7 +241,8 @@ def answer_by_name(t: Space, function: Any, args: Sequence[Any]) -> Any:
         and function.__module__ == "torch._dynamo.decorators"
         and len(args) == 2
     ):
-        int(args[0].example.size(args[1].constant()))  # ShapeEnv guards what a symbol is asked for
+        # ShapeEnv guards the value of a symbol that is read
+        int(args[0].example.size(args[1].constant()))
         return k.ConstantTracker(None)
     is_export_query = function.__name__ == "is_in_onnx_export" and str(
         function.__module__

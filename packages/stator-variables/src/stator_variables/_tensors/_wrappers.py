@@ -1,11 +1,14 @@
-"""Tensors around tensors: classes with `__torch_dispatch__`, `__tensor_flatten__` and `__tensor_unflatten__`.
+"""Tensors around tensors: classes with `__torch_dispatch__`, `__tensor_flatten__` and
+`__tensor_unflatten__`.
 
-By these a class declares that an operation on it is nothing but operations on its parts. So it is an input of the graph
-like any tensor, its fake one of the class around fake parts, and whoever runs the graph runs `__torch_dispatch__`.
+By these a class declares that an operation on it is nothing but operations on its parts. So it is
+an input of the graph like any tensor, its fake one of the class around fake parts, and
+`__torch_dispatch__` runs with the graph.
 
-    x + 1               the graph: add = x + 1            guards: the class, what `__tensor_flatten__` says, the parts
+    x + 1      the graph: add = x + 1      guards: the class, its `__tensor_flatten__`, the parts
 
-Nothing here reads a part: that is a break. Parts share memory with nothing else, as compilers take them for granted.
+Nothing here reads a part: that is a break. Parts share memory with nothing else, as compilers
+assume.
 """
 
 import enum
@@ -29,12 +32,14 @@ from stator_variables._trace._graph import Dim
 from stator_variables._tracker import MISSING
 
 _OWN = frozenset(
-    "__new__ __init__ __init_subclass__ __class_getitem__ __module__ __doc__ __qualname__ __annotations__ "
-    "__slots__ __slotnames__ __dict__ __weakref__ __firstlineno__ __static_attributes__ __abstractmethods__ "
-    "__parameters__ __orig_bases__ __repr__ __str__ __format__ __reduce__ __reduce_ex__ __deepcopy__ __setstate__ "
-    "__torch_dispatch__ __torch_function__".split()
+    "__new__ __init__ __init_subclass__ __class_getitem__ __module__ __doc__ __qualname__ "
+    "__annotations__ __slots__ __slotnames__ __dict__ __weakref__ __firstlineno__ "
+    "__static_attributes__ __abstractmethods__ __parameters__ __orig_bases__ __repr__ __str__ "
+    "__format__ __reduce__ __reduce_ex__ __deepcopy__ __setstate__ __torch_dispatch__ "
+    "__torch_function__".split()
 )
-"""What of `torch.Tensor` a class may have in its own way: else a method is not what the graph would call."""
+"""Attributes of `torch.Tensor` that a class may override; with others a method is not what the
+graph calls."""
 
 _AS_TORCH_HAS_IT = (
     torch.Tensor.__torch_function__.__func__,  # type: ignore[attr-defined]
@@ -46,7 +51,7 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter, FakeTensor)
 
 
 def is_wrapper(cls: type) -> bool:
-    """Whether a class keeps to it."""
+    """Return True if a class meets these requirements."""
     if cls is NestedTensor:  # see `_jagged`
         return True
     if cls in _PLAIN or not (
@@ -109,7 +114,8 @@ def class_of(t: Space, example: torch.Tensor) -> type:
 
 
 def shape_of(wrapper: Any) -> Any:
-    """What the class says of it, comparable; MISSING where it cannot be compared, or is not finished."""
+    """Return the class's description of a wrapper, comparable; MISSING if it cannot be compared, or
+    the object is unfinished."""
     if type(wrapper) in _PLAIN:
         return torch.Tensor if wrapper.layout is torch.strided else MISSING
     if not is_wrapper(type(wrapper)) or wrapper.layout is not torch.strided:
@@ -142,7 +148,8 @@ _ATOMS = (
 
 
 def _key(value: Any, again: Any) -> Any:
-    """Equal for equal contexts. TypeError for a value that may change unnoticed, as a list can that is there again."""
+    """Equal for equal contexts. TypeError for a value that may change unnoticed, as a list can that
+    is there again."""
     kind = type(value)
     if kind in (float, complex):
         return kind, repr(value)
@@ -159,11 +166,12 @@ def _key(value: Any, again: Any) -> Any:
 
 
 MARKS = frozenset({"_is_param", "_is_buffer"})
-"""How torch itself says what a tensor of any class is."""
+"""Attributes by which torch itself marks tensors of any class."""
 
 
 def refuse_attribute(t: Space, vt: Any, name: str) -> None:
-    """What the object itself has: parts, which the graph may change, and what goes with them."""
+    """Reject attributes of the object itself: parts, which the graph may change, and what depends
+    on them."""
     if name in vars(vt.example if vt.real is MISSING else vt.real) and name not in MARKS:
         raise t.unsupported(
             "tensor-attribute", f"the attribute {name} of a tensor of class {vt.cls.__qualname__}"
