@@ -35,7 +35,7 @@ from stator_guards._plan import (
     make_plan,
     replace,
 )
-from stator_guards._source import ParameterSource, Source, State
+from stator_guards._source import Source, State
 from stator_guards._walk import Walk
 
 CHANGES_TO_BE_LOOSE = 3

@@ -65,7 +65,7 @@ def compiled_autograd(
     """
     if disable or disabled_by_environment():
         return _Disabled()
-    made = make_options(backend, fullgraph, dynamic, mode, options, None, None)
+    made = make_options(backend, fullgraph, dynamic, mode, options)
     return CompiledAutograd(BackwardSettings(made.backend, fullgraph, dynamic))
 
 

@@ -182,11 +182,11 @@ def make_options(  # `compile` hands on what it was given, in its own order
     dynamic: bool | None,
     mode: str | None,
     options: Mapping[str, Any] | None,
-    stack: Stack | None,
-    recompile_limit: int | None,
-    isolate_recompiles: bool,
-    shapes_spec: None,
-    name: str | None,
+    stack: Stack | None = None,
+    recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
+    shapes_spec: None = None,
+    name: str | None = None,
 ) -> Options:
     """Sort ours from the backend's. Raises UnknownBackend, InvalidUse."""
     if shapes_spec is not None:
