@@ -209,7 +209,8 @@ def shown(value: Any) -> Any:
     base = dict if base is collections.OrderedDict and type(value) is not base else base
     return (
         type(value).__name__,
-        base.__repr__(value) if base is not object else type(value).__name__,  # type: ignore[call-arg]  # of the class it is
+        # of the class it is
+        base.__repr__(value) if base is not object else type(value).__name__,  # type: ignore[call-arg]
     )
 
 

@@ -354,7 +354,8 @@ def texts_of_frozen_sets(x: Tensor) -> Any:
 @program
 def a_class_made_of_words(x: Tensor) -> Any:
     words = set(MANY)
-    cls = collections.namedtuple("cls", words)  # type: ignore[misc]  # its fields are not known before
+    # its fields are not known before
+    cls = collections.namedtuple("cls", words)  # type: ignore[misc]
     return cls._fields == tuple(words), cls._fields, x
 
 

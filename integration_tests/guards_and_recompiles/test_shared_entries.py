@@ -1,4 +1,5 @@
-"""Compilations of one function, and modules of one class, share entries where the guards of these hold."""
+"""Compilations of one function, and modules of one class, share entries where the guards of these
+hold."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""Compiled functions in torch.compile, `torch.export`, `torch.jit` and the other tracers of torch."""
+"""Compiled functions in torch.compile, `torch.export`, `torch.jit` and the other tracers of
+torch."""

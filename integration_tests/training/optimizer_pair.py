@@ -1,8 +1,8 @@
 """Two equal models with an optimizer each: one steps as it is, the other compiled.
 
 torch.optim branches on ``torch.compiler.is_compiling()``, and a compiler calls its functions with
-``capturable``. The plain step does the same (``as_a_compiler_sees``), so that both have to agree bit
-by bit.
+``capturable``. The plain step does the same (``as_a_compiler_sees``), so that both have to agree
+bit by bit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Backward passes under `stator.compiled_autograd`: the gradients, hooks and errors of eager autograd."""
+"""Backward passes under `stator.compiled_autograd`: the gradients, hooks and errors of eager
+autograd."""
 
 # mypy: disable-error-code="no-untyped-call"
 
@@ -137,7 +138,8 @@ def _facts(grad: Tensor | None) -> Any:
 
 
 def _twice(node: str, hook: str) -> tuple[Log, list[Tensor | None]]:
-    """Run two backward passes into the same leaves; the second has other sizes where the node allows."""
+    """Run two backward passes into the same leaves; the second has other sizes where the node
+    allows."""
     torch.manual_seed(0)
     x = torch.randn(4, 3, requires_grad=True)
     w = torch.randn(3, requires_grad=True)

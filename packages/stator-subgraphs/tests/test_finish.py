@@ -94,7 +94,8 @@ def test_hooks_for_all_modules_do_not_hear_of_the_module_and_its_own_are_called(
 
 def test_a_buffer_can_be_said_to_stay_where_it_is(driver: Driver) -> None:
     buffer = torch.ones(1)
-    buffer._dynamo_static_input_type = "unguarded"  # type: ignore[attr-defined]  # as mark_static_address does
+    # as mark_static_address does
+    buffer._dynamo_static_input_type = "unguarded"  # type: ignore[attr-defined]
     assert driver.input("x", buffer).node.meta["tensor_dict"] == {
         "_dynamo_static_input_type": "unguarded"
     }

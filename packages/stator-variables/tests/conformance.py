@@ -1,4 +1,5 @@
-"""What the tracker of a class of objects must do: derive from `TrackerConformance`, override its fixtures, run pytest.
+"""What the tracker of a class of objects must do: derive from `TrackerConformance`, override its
+fixtures, run pytest.
 
     class TestDeques(TrackerConformance):
         @pytest.fixture
@@ -17,8 +18,8 @@
         def compile(self, compiler):
             return compiler            # gives functions that list their `breaks`
 
-The functions `make`, `change` and `read` are interpreted like the user's. `read` gives something plain that shows all
-of an object, and `change` changes what it gives.
+The functions `make`, `change` and `read` are interpreted like the user's. `read` gives something
+plain that shows all of an object, and `change` changes what it gives.
 """
 
 import gc
@@ -39,7 +40,8 @@ run_natively = gc.isenabled
 
 
 class TrackerConformance(Conformance):
-    """Existing objects are read, changed and shared, new ones are made, with breaks at every point."""
+    """Existing objects are read, changed and shared, new ones are made, with breaks at every
+    point."""
 
     @pytest.fixture
     def make(self) -> Make:
@@ -57,7 +59,7 @@ class TrackerConformance(Conformance):
     def compile(self) -> Compile:
         raise NotImplementedError("give what compiles a function of Python, with breaks")
 
-    # -- existing objects -------------------------------------------------------------------------------------------
+    # -- existing objects --------------------------------------------------------------------------
     def test_existing_object_is_read(self, make: Make, read: Change, compile: Compile) -> None:
         compiled = compile(lambda thing: read(thing))
         assert compiled(make()) == compiled(make()) == read(make())
@@ -125,7 +127,7 @@ class TrackerConformance(Conformance):
         assert compiled(thing, thing) == read(other)
         assert compiled(make(), make()) == read(make())
 
-    # -- new objects ------------------------------------------------------------------------------------------------
+    # -- new objects -------------------------------------------------------------------------------
     def test_new_object_is_made_once_for_each_call(
         self, make: Make, change: Change, read: Change, compile: Compile
     ) -> None:

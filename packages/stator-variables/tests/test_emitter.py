@@ -1,4 +1,5 @@
-"""Rebuilding is a slot of each tracker: what can be rebuilt does not depend on the modules that were imported."""
+"""Rebuilding is a slot of each tracker: what can be rebuilt does not depend on the modules that
+were imported."""
 
 import ast
 import importlib

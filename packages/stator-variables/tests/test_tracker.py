@@ -1,4 +1,5 @@
-"""Fields of trackers: each that can hold a tracker is traversed, or is known to hold none that counts."""
+"""Fields of trackers: each that can hold a tracker is traversed, or is known to hold none that
+counts."""
 
 from __future__ import annotations
 
@@ -35,7 +36,10 @@ PLAIN = frozenset(
     handler index mode modes inside _context is_of_made may_hold base is_known has_own_number is_symbolic steps_to_null
     """.split()
 )
-"""Fields with classes, names, numbers, functions and existing objects. A set's `steps` is a view of `steps_taken`."""
+"""Fields with classes, names, numbers, functions and existing objects.
+
+A set's `steps` is a view of `steps_taken`.
+"""
 
 
 def all_trackers(cls: type[VariableTracker] = VariableTracker) -> Iterator[type[VariableTracker]]:
@@ -47,7 +51,8 @@ def all_trackers(cls: type[VariableTracker] = VariableTracker) -> Iterator[type[
 
 
 def fields_of(cls: type) -> set[str]:
-    """Return the names of the fields that a class declares or writes, and whose types allow trackers."""
+    """Return the names of the fields that a class declares or writes, and whose types allow
+    trackers."""
     tree: Any = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
     names = set()
     for node in ast.walk(tree):

@@ -1,4 +1,5 @@
-"""Calls that release their inputs early: a compiled graph as a function of a list that it empties."""
+"""Calls that release their inputs early: a compiled graph as a function of a list that it
+empties."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -43,7 +43,8 @@ def run_boxed(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Compil
     def run(args: list[Any]) -> Sequence[Any]:
         return forward(args)  # type: ignore[no-any-return]  # generated code, not annotated
 
-    run._boxed_call = True  # type: ignore[attr-defined]  # how AOTAutograd recognises the calling convention
+    # how AOTAutograd recognises the calling convention
+    run._boxed_call = True  # type: ignore[attr-defined]
     return run
 
 

@@ -57,7 +57,8 @@ def _checked(option: str, value: Any) -> tuple[str, Any]:
     name = option.replace("-", "_")
     if name not in config.get_config_copy():
         raise InvalidBackendOption("inductor", option, value, "a setting of torch._inductor.config")
-    declared = config.get_type(name)  # type: ignore[attr-defined]  # installed into the module at run time
+    # installed into the module at run time
+    declared = config.get_type(name)  # type: ignore[attr-defined]
     # `isinstance` does not take a subscripted type; Inductor itself uses such a value unchecked.
     if typing.get_origin(declared) is None and not isinstance(value, declared):
         raise InvalidBackendOption(

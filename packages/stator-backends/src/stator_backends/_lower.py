@@ -114,7 +114,8 @@ def lower(
       uncompiled.
     - `as_it_is`: another reason to run it uncompiled, which `Lowered.refused` repeats.
     - `add_fake_kernels`: adds the fake kernels of the trace to the mode of the compiler.
-    - `hides_floats`: gives a compiler no hint of a symbolic float, so that it cannot specialize on it.
+    - `hides_floats`: gives a compiler no hint of a symbolic float, so that it cannot specialize on
+      it.
 
     Raises `MalformedGraph` for a graph that breaks a rule of every backend, and `BackendError`.
     """
@@ -152,7 +153,8 @@ def _uncompiled(job: _Job) -> Lowered:
 
 
 def _compiled(job: _Job) -> Lowered:
-    """Lower for a backend that compiles; fall back to the graph's own function if AOTAutograd refuses the graph."""
+    """Lower for a backend that compiles; fall back to the graph's own function if AOTAutograd
+    refuses the graph."""
     _forget_floats(job)
     _keep_what_backward_needs()
     guards = _layout_guards(job)
@@ -261,9 +263,11 @@ def _layout_guards(job: _Job) -> list[InputGuard]:
 
 
 def _forget_floats(job: _Job) -> None:
-    """Reset the names of float symbols that torch wants constant: it has one set for all compilations.
+    """Reset the names of float symbols that torch wants constant: it has one set for all
+    compilations.
 
-    The `ShapeEnv` still has the symbols that are hidden from the compiler, which must not read them.
+    The `ShapeEnv` still has the symbols that are hidden from the compiler, which must not read
+    them.
     """
     state = getattr(sys.modules.get("torch._dynamo.symbolic_convert"), "TensorifyState", None)
     if state is None:

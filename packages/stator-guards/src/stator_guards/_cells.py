@@ -268,8 +268,8 @@ _DICTS = (dict, OrderedDict, defaultdict)
 
 
 def _classes_of(keys: Sequence[object]) -> tuple[type, ...] | None:
-    """Return the classes of those keys that are hashed by their address, like tensors, which the class decides; None
-    if other user code hashes or compares one."""
+    """Return the classes of those keys that are hashed by their address, like tensors, which the
+    class decides; None if other user code hashes or compares one."""
     classes = [cls for cls in {*map(type, keys)} if cls not in _SAFE_KEYS]
     if not classes:
         return ()

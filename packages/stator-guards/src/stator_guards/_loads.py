@@ -79,7 +79,8 @@ class Loads:
         place: int,
         root: Source | None,
     ) -> Callable[..., tuple[Any, ...] | None]:
-        """Write a function that takes `pinned` values out of the binding of a root object, and reads parts of them."""
+        """Write a function that takes `pinned` values out of the binding of a root object, and
+        reads parts of them."""
         names = Names([*self.parameters, "served", "binding"])
         writer = Writer(names, with_wholes(Counter(self.sources)))
         key = "0" if root is None else f"id({writer.value(root)})"

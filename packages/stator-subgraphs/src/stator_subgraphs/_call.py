@@ -68,7 +68,8 @@ def read_number(state: GraphState, traced: GraphValue) -> GraphValue:
 def _tensors_as_numbers(
     target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> dict[int | str, GraphValue]:
-    """Find tensors where an operator takes a number, by position or name: it reads them itself when it runs."""
+    """Find tensors where an operator takes a number, by position or name: it reads them itself when
+    it runs."""
     given: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
     return {
         key: value

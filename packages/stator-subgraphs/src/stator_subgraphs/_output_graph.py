@@ -63,7 +63,8 @@ class OutputGraph:
         self._state = GraphState(world, Location(places), journal, root, root)
         self._inputs = Inputs(self._state)
         self._compile_id = compile_id or CompileId(frame_id=0, frame_compile_id=0)
-        self._context.frame_summary_stack = self._state.location.stack  # type: ignore[assignment]  # read lazily
+        # read lazily
+        self._context.frame_summary_stack = self._state.location.stack  # type: ignore[assignment]
 
     @property
     def fake_mode(self) -> FakeTensorMode:

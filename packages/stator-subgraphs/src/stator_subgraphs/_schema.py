@@ -13,7 +13,8 @@ from stator_subgraphs._mutation import NodeTarget, called, overloads_of
 def without_keywords(
     target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
-    """Return the arguments with those by position whose names are keywords of Python: `uniform_(**{"from": 0})`."""
+    """Return the arguments with those by position whose names are keywords of Python:
+    `uniform_(**{"from": 0})`."""
     unwritable = [name for name in kwargs if keyword.iskeyword(name)]
     if not unwritable:
         return args, kwargs
@@ -32,7 +33,8 @@ def without_keywords(
 
 
 def schemas_of(target: NodeTarget) -> list[Any]:
-    """The schemas of an operator; those of the one of the same name for a function of torch or a method of tensors."""
+    """The schemas of an operator; those of the one of the same name for a function of torch or a
+    method of tensors."""
     if isinstance(target, torch._ops.OpOverload):
         return [target._schema]
     is_packet = isinstance(target, torch._ops.OpOverloadPacket)
@@ -41,7 +43,8 @@ def schemas_of(target: NodeTarget) -> list[Any]:
 
 
 def takes_number(target: NodeTarget, key: int | str) -> bool:
-    """Return True if an operator takes nothing but a number as an argument, given its position or name."""
+    """Return True if an operator takes nothing but a number as an argument, given its position or
+    name."""
     found = [
         argument
         for schema in schemas_of(target)

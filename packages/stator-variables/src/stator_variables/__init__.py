@@ -1,4 +1,5 @@
-"""Variable trackers: what Python values mean symbolically, and the journal of their side effects."""
+"""Variable trackers: what Python values mean symbolically, and the journal of their side
+effects."""
 
 from stator_variables._bodies._body import (
     EVERYTHING,

@@ -80,7 +80,8 @@ def _allowed_in_graph(t: Space, function: Any, args: Sequence[Any], kwargs: dict
 
 
 def _assumed_constant(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Call what the user marked as constant, on what is known of the arguments, and keep the result."""
+    """Call what the user marked as constant, on what is known of the arguments, and keep the
+    result."""
     real = function.real
     if not _inlining.is_assumed_constant(real):
         return MISSING

@@ -1,4 +1,7 @@
-"""SymbolicDomain: the Machine's questions, answered over trackers. Each answer is one call into the data model."""
+"""SymbolicDomain: the Machine's questions, answered over trackers.
+
+Each answer is one call into the data model.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +111,7 @@ class SymbolicDomain:
     def __init__(self, tracing: Space) -> None:
         self.t = tracing
 
-    # -- bookkeeping --------------------------------------------------------------------------------------------------
+    # -- bookkeeping -------------------------------------------------------------------------------
     def mark(self) -> Any:
         return (
             self.t.journal.mark(),
@@ -126,8 +129,9 @@ class SymbolicDomain:
         return bool(earlier[1] == later[1])
 
     def learned_in_vain(self, outcome: bytecode.Broke) -> Stop | None:
-        """Where to stop at once in another trace, if what was undone at a break had learned facts about sizes: those
-        cannot be unlearned, and the graph before the break does not need them."""
+        """Where to stop at once in another trace, if what was undone at a break had learned facts
+        about sizes: those cannot be unlearned, and the graph before the break does not need them.
+        """
         *_, learned = outcome.snapshot.mark
         if self.t.policy.stop is not None or self.t.graph.learned == learned:
             return None
@@ -164,8 +168,9 @@ class SymbolicDomain:
             self._lose_patience()
 
     def _lose_patience(self) -> None:
-        """So many instructions without an operation of the graph, twice: the frame that was there all the time loops.
-        The first time is not enough, since another frame may have come to its loop only then."""
+        """So many instructions without an operation of the graph, twice: the frame that was there
+        all the time loops. The first time is not enough, since another frame may have come to its
+        loop only then."""
         frames, done, progress = self.t.machine.frames, self.t.graph.mark(), self.t.progress
         before, progress.steps, progress.waited = progress.waited, 0, (done, list(frames))
         if before is not None and before[0] == done:
@@ -176,7 +181,7 @@ class SymbolicDomain:
                 "long-loop", "a loop that goes on for long without a tensor operation"
             )
 
-    # -- constants, names, imports ------------------------------------------------------------------------------------
+    # -- constants, names, imports -----------------------------------------------------------------
     def constant(self, value: object) -> Any:
         if type(value) in (tuple, frozenset) or k.is_nan(value):
             return self._constant_object(value)
@@ -185,7 +190,8 @@ class SymbolicDomain:
         return k.BuiltinTracker(value) if callable(value) else k.ConstantTracker(value)
 
     def _constant_object(self, value: Any) -> Any:
-        """A tuple in the code, or a NaN, is one object however often it is loaded; an empty tuple is so everywhere."""
+        """A tuple in the code, or a NaN, is one object however often it is loaded; an empty tuple
+        is so everywhere."""
         if not value:
             return _new_values.fresh(self.t, value)
         return self.t.adopt(value, CapturedSource("constant", value), lambda: self._existing(value))
@@ -293,7 +299,7 @@ class SymbolicDomain:
 
     import_star = _refused("import", "import * inside a function")
 
-    # -- cells --------------------------------------------------------------------------------------------------------
+    # -- cells -------------------------------------------------------------------------------------
     make_cell = staticmethod(CellTracker)
 
     def cell_get(self, cell: Any) -> Any:
@@ -303,7 +309,7 @@ class SymbolicDomain:
     def cell_set(self, cell: Any, content: Any) -> None:
         self.t.write(cell, content=content)
 
-    # -- operators ----------------------------------------------------------------------------------------------------
+    # -- operators ---------------------------------------------------------------------------------
     def unary(self, operator: str, value: Any) -> Any:
         if operator == "not":
             return _operators.negated(self.t, value)
@@ -318,7 +324,7 @@ class SymbolicDomain:
     from_bool = staticmethod(k.ConstantTracker)
     is_none = staticmethod(k.is_none)
 
-    # -- attributes and items -----------------------------------------------------------------------------------------
+    # -- attributes and items ----------------------------------------------------------------------
     get_attribute = _asked(_attributes.get_attribute)
 
     def load_method(self, value: Any, name: str) -> Any:
@@ -348,7 +354,7 @@ class SymbolicDomain:
     set_item = _emptying(_asked_with_hashes(_containers.set_item))
     delete_item = _emptying(_asked_with_hashes(_containers.delete_item))
 
-    # -- calls and functions ------------------------------------------------------------------------------------------
+    # -- calls and functions -----------------------------------------------------------------------
     call = _emptying(_asked_with_hashes(_calls.call), _receiver_in_c)
 
     @_emptying
@@ -389,7 +395,7 @@ class SymbolicDomain:
             return _iteration.iterator_of_call(self.t, value)
         raise AssertionError(f"no operation of this domain waits with {then.kind!r}")
 
-    # -- iteration and generators -------------------------------------------------------------------------------------
+    # -- iteration and generators ------------------------------------------------------------------
     get_iterator = _asked_with_hashes(_iteration.get_iterator)
     next_value = _asked(_iteration.next_value)
 
@@ -430,7 +436,7 @@ class SymbolicDomain:
             raise self.t.unsupported("async", "yield from a coroutine")
         return self.t.get_iterator(value)
 
-    # -- building -----------------------------------------------------------------------------------------------------
+    # -- building ----------------------------------------------------------------------------------
     def build_tuple(self, items: list[Any]) -> Any:
         return TupleTracker(items, tuple)
 
@@ -465,7 +471,7 @@ class SymbolicDomain:
     unpack_ex = _asked_with_hashes(_iteration.unpack_ex)
     format_value = _asked(format_value)
 
-    # -- exceptions ---------------------------------------------------------------------------------------------------
+    # -- exceptions --------------------------------------------------------------------------------
     exception_from = _asked(_exceptions.exception_from)
 
     def is_made_here(self, exception: Any) -> bool:
@@ -488,7 +494,7 @@ class SymbolicDomain:
     exception_type = _asked(_attributes.class_of)
     exception_traceback = _asked(_exceptions.traceback_of)
 
-    # -- with, match, groups ------------------------------------------------------------------------------------------
+    # -- with, match, groups -----------------------------------------------------------------------
     @bytecode.operation
     def enter_context(self, manager: Any) -> Any:
         enter = yield from bytecode.settle(self.t.special(manager, "__enter__"))

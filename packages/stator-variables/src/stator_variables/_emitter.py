@@ -1,11 +1,10 @@
-"""From trackers back to Python source: loads before the graph runs, rebuilt values and effects after it.
+"""From trackers back to Python source: loads before the graph runs, rebuilt values and effects
+after it.
 
-v0 = self._parameters["weight"]      # loads: everything existing that is needed, read before anything is written
-g = graph(x, v0)
-v1 = [g[0], x]                       # values: new objects, each made once
-self.__dict__["last"] = v1           # effects: in program order
-v2[key] = v1                         # what asks `__hash__` of the program, which reads what the effects wrote
-return v1
+v0 = self._parameters["weight"]      # loads: everything existing that is needed, read before
+anything is written g = graph(x, v0) v1 = [g[0], x]                       # values: new objects,
+each made once self.__dict__["last"] = v1           # effects: in program order v2[key] = v1
+# what asks `__hash__` of the program, which reads what the effects wrote return v1
 """
 
 import keyword
@@ -64,8 +63,8 @@ class Emitter:
     _shared: dict[Hashable, Any] = attrs.field(factory=dict)
 
     def capture(self, value: Any, hint: str = "") -> str:
-        """A name for a constant object in the entry's namespace; what is of a class that was made here, from there. One
-        that has a name keeps it, unless there is a hint."""
+        """A name for a constant object in the entry's namespace; what is of a class that was made
+        here, from there. One that has a name keeps it, unless there is a hint."""
         if id(value) in self.t.made:
             return self.expr(self.t.made[id(value)])
         if type(value) is types.MemberDescriptorType and id(value.__objclass__) in self.t.made:
@@ -134,7 +133,8 @@ class Emitter:
         return text
 
     def keywords(self, kwargs: Mapping[str, Any]) -> list[str]:
-        """Arguments by name, in their order; `**{"from": 1}` for a name that cannot be written before a `=`."""
+        """Arguments by name, in their order; `**{"from": 1}` for a name that cannot be written
+        before a `=`."""
         return [
             f"{name}={self.expr(value)}" if is_name(name) else f"**{{{name!r}: {self.expr(value)}}}"
             for name, value in kwargs.items()
@@ -144,8 +144,11 @@ class Emitter:
         return id(vt) in self._made
 
     def bind(self, vt: Any, text: str) -> str:
-        """Give a new object a name before its contents are known, so that it may contain itself. One that can be made
-        only of its contents, a tuple say, was made with them if they contain it."""
+        """Give a new object a name before its contents are known, so that it may contain itself.
+
+        One that can be made only of its contents, a tuple say, was made with them if they contain
+        it.
+        """
         if self.has_made(vt):
             return self._made[id(vt)]
         name = self.reserve(vt)
@@ -166,7 +169,8 @@ class Emitter:
     def bind_ahead(self, vt: Any, text: str, start: int, parts: tuple[str, ...] = ()) -> None:
         """Make `vt`, whose name is reserved, ahead of the lines since `start` that need it.
 
-        Refused where it needs what one of these makes, or where one writes to its `parts`, given as targets begin.
+        Refused where it needs what one of these makes, or where one writes to its `parts`, given as
+        targets begin.
         """
         name = self._made[id(vt)]
         needed = [name]
@@ -193,7 +197,8 @@ class Emitter:
         return name
 
     def release(self, later: Later) -> None:
-        """What they waited for is written, and so are they; from here on nothing has to wait for it."""
+        """What they waited for is written, and so are they; from here on nothing has to wait for
+        it."""
         for name, vt in later.made:
             if any(refers_to(line, name) for line in self.lines):
                 raise self.refuse(vt)
@@ -222,7 +227,8 @@ def _identifier(hint: str) -> str:
 
 @attrs.define(eq=False)
 class RaisedBefore(Exception):
-    """An exception raised while tracing has to become an object: it must be raised natively, to have a traceback."""
+    """An exception raised while tracing has to become an object: it must be raised natively, to
+    have a traceback."""
 
     tracker: Any
 
@@ -237,7 +243,8 @@ class StillRunning(Exception):
 
 @attrs.define(eq=False)
 class StaysInGraph(Exception):
-    """A function of the graph has to become an object: then the operator that gave it runs natively."""
+    """A function of the graph has to become an object: then the operator that gave it runs
+    natively."""
 
     begun: Any
     refusal: Unsupported

@@ -1,5 +1,6 @@
-"""The kinds of trackers that hold no others by position or key: what each stores while it is traced, and how a new one
-is turned back into source. Those of tensors are written in `_tensor_kinds`, and found here with the others."""
+"""The kinds of trackers that hold no others by position or key: what each stores while it is
+traced, and how a new one is turned back into source. Those of tensors are written in
+`_tensor_kinds`, and found here with the others."""
 
 import cmath
 import re
@@ -43,7 +44,8 @@ __all__ = ["ArrayTracker", "StorageTracker", "SubclassTracker", "TensorTracker",
 
 
 class ConstantTracker(VariableTracker):
-    """An immutable value known while tracing: numbers, strings, None, dtypes, devices, ranges, enum members…"""
+    """An immutable value known while tracing: numbers, strings, None, dtypes, devices, ranges, enum
+    members…"""
 
     may_hold = False
     is_known = True
@@ -107,8 +109,9 @@ class NumberTracker(VariableTracker):
 
 
 class TextTracker(ConstantTracker, references=("parts",)):
-    """A string made of symbolic numbers, which nobody has looked at yet: `parts` are strings, and numbers with the
-    specification they are formatted by. Reading `value` makes constants of the numbers, by `constant_of`."""
+    """A string made of symbolic numbers, which nobody has looked at yet: `parts` are strings, and
+    numbers with the specification they are formatted by. Reading `value` makes constants of the
+    numbers, by `constant_of`."""
 
     def __init__(self, parts: list[Any], constant_of: Callable[[Any], Any]) -> None:
         self.parts = parts
@@ -184,7 +187,10 @@ class FunctionTracker(
     VariableTracker,
     references=("globals", "defaults", "kwdefaults", "closure", "annotations", "fields"),
 ):
-    """A Python function, existing or made while tracing. `closure` has cell trackers; `defaults` is None or a list."""
+    """A Python function, existing or made while tracing.
+
+    `closure` has cell trackers; `defaults` is None or a list.
+    """
 
     cls = types.FunctionType
     base = types.FunctionType
@@ -240,7 +246,8 @@ WRITTEN_FIELDS = (
 
 
 class ObjectTracker(VariableTracker, references=("members",)):
-    """An object of any other class, existing or new; its state is `namespace`, and `members` for `__slots__`."""
+    """An object of any other class, existing or new; its state is `namespace`, and `members` for
+    `__slots__`."""
 
     def __init__(self, cls: type, real: Any = MISSING) -> None:
         self.cls = cls
@@ -291,8 +298,8 @@ class ClassTracker(VariableTracker):
 
 
 class MadeClass(ClassTracker, references=("args", "steps")):
-    """A class made while tracing: `value` stands for it, the entry makes it by `function(*args)`, and then makes the
-    calls of `steps` with it."""
+    """A class made while tracing: `value` stands for it, the entry makes it by `function(*args)`,
+    and then makes the calls of `steps` with it."""
 
     may_hold = True
 
@@ -303,7 +310,8 @@ class MadeClass(ClassTracker, references=("args", "steps")):
         self.steps: list[tuple[Callable[..., Any], list[Any]]] = []
 
     def rebuild(self, e: Emitter) -> str:
-        """What its namespace holds may refer to it, a cell say: such lines wait until it is there."""
+        """What its namespace holds may refer to it, a cell say: such lines wait until it is
+        there."""
         name, start = e.reserve(self), len(e.lines)
         args = [e.expr(arg) for arg in self.args]
         text = f"{e.capture(self.function)}({', '.join(args)})"
@@ -315,8 +323,8 @@ class MadeClass(ClassTracker, references=("args", "steps")):
 
 
 class WrittenClass(VariableTracker, references=("names",)):
-    """What was set on an existing class while tracing: by name a tracker and the real object that stands for it, None
-    for what was deleted."""
+    """What was set on an existing class while tracing: by name a tracker and the real object that
+    stands for it, None for what was deleted."""
 
     def __init__(self, value: type) -> None:
         self.real = value
@@ -333,7 +341,8 @@ class WrittenClass(VariableTracker, references=("names",)):
 
 
 class BuiltinTracker(VariableTracker):
-    """A function or descriptor written in C, a Python module, or anything else that is known by its identity alone."""
+    """A function or descriptor written in C, a Python module, or anything else that is known by its
+    identity alone."""
 
     may_hold = False
 
@@ -392,7 +401,8 @@ class GeneratorTracker(VariableTracker, references=("state",)):
 
 
 class IdTracker(VariableTracker, references=("thing",)):
-    """`id(thing)`: known to be the same for the same thing, and not otherwise known while tracing."""
+    """`id(thing)`: known to be the same for the same thing, and not otherwise known while
+    tracing."""
 
     cls = int
 
@@ -405,8 +415,9 @@ class IdTracker(VariableTracker, references=("thing",)):
 
 
 class HandleKeyTracker(VariableTracker):
-    """A key of an existing dictionary of hooks: the `id` of a handle, another number in each process and for each hook
-    that is registered again. It is known as the key that it is, not as the number."""
+    """A key of an existing dictionary of hooks: the `id` of a handle, another number in each
+    process and for each hook that is registered again. It is known as the key that it is, not as
+    the number."""
 
     cls = int
 
@@ -423,8 +434,9 @@ class AddressTracker(IdTracker):
 
 
 class GraphFunction(VariableTracker):
-    """A function that an operator gives, and that stays in the graph: `handler` is what a call of it does, `begun` what
-    the Machine saved ahead of the operator, which runs natively if the function has to become an object."""
+    """A function that an operator gives, and that stays in the graph: `handler` is what a call of
+    it does, `begun` what the Machine saved ahead of the operator, which runs natively if the
+    function has to become an object."""
 
     cls = types.FunctionType
 
@@ -455,13 +467,14 @@ def is_nan(value: Any) -> bool:
 
 
 def generator_state(vt: Any) -> GeneratorState | None:
-    """The state of a generator that was made while tracing, and is known by its frame alone; asking makes nobody look
-    at an unread value."""
+    """The state of a generator that was made while tracing, and is known by its frame alone; asking
+    makes nobody look at an unread value."""
     return vt.state if type(vt) is GeneratorTracker and names_of(vt.state) is None else None
 
 
 def names_of(state: GeneratorState) -> tuple[str, str] | None:
-    """`__name__` and `__qualname__` of a generator, when its function was given others than its code has."""
+    """`__name__` and `__qualname__` of a generator, when its function was given others than its
+    code has."""
     real, code = getattr(state.frame.function, "real", MISSING), state.frame.code.raw
     if real is MISSING or (real.__name__, real.__qualname__) == (code.co_name, code.co_qualname):
         return None

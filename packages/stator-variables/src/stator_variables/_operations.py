@@ -1,8 +1,10 @@
-"""Operations of the object space: what the interpreter does with values, as PyPy's object space declares it.
+"""Operations of the object space: what the interpreter does with values, as PyPy's object space
+declares it.
 
-Every module reaches them through the space that it is given as `t`. The modules that implement them therefore need
-not import one another; `_standard_space.py` joins them. Arguments and results are trackers unless stated otherwise.
-A result may be suspended (`stator_bytecode.Result`) wherever code of the program may have to run first.
+Every module reaches them through the space that it is given as `t`. The modules that implement them
+therefore need not import one another; `_standard_space.py` joins them. Arguments and results are
+trackers unless stated otherwise. A result may be suspended (`stator_bytecode.Result`) wherever code
+of the program may have to run first.
 """
 
 from abc import ABC, abstractmethod
@@ -34,7 +36,8 @@ class Operations(ABC):
 
     @abstractmethod
     def key_of(self, vt: Any) -> Any:
-        """Return a hashable stand-in for a value that is a key: equal exactly where the values are."""
+        """Return a hashable stand-in for a value that is a key: equal exactly where the values
+        are."""
 
     # -- slots of trackers -------------------------------------------------------------------------
     @abstractmethod
@@ -119,7 +122,8 @@ class Operations(ABC):
 
     @abstractmethod
     def fold(self, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Call a pure function on constants; MISSING if it is not pure or they are not constants."""
+        """Call a pure function on constants; MISSING if it is not pure or they are not
+        constants."""
 
     # -- attributes --------------------------------------------------------------------------------
     @abstractmethod
@@ -136,7 +140,8 @@ class Operations(ABC):
 
     @abstractmethod
     def special(self, vt: Any, name: str) -> Any:
-        """Look up a special method on the class and bind it (`_PyObject_LookupSpecial`), or MISSING."""
+        """Look up a special method on the class and bind it (`_PyObject_LookupSpecial`), or
+        MISSING."""
 
     @abstractmethod
     def bind(self, raw: Any, source: Source, vt: Any, name: str) -> Any:

@@ -1,14 +1,15 @@
 """Objects that hold suspended generators, carried over a break in parts.
 
-A generator that only the frames can see goes on as frame state. One that an object holds, which only the frames can
-see, has to go on the same way, or the break would leave a generator object that is stepped natively from then on:
+A generator that only the frames can see goes on as frame state. One that an object holds, which
+only the frames can see, has to go on the same way, or the break would leave a generator object that
+is stepped natively from then on:
 
     with managed(x):      # a bound `__exit__` on the stack: its object, its attribute `gen`, the generator
         graph_break()
     for i, batch in enumerate(batches()): ...
 
-So such an object is taken apart into a recipe, which is static, and the trackers of what it holds; each continuation
-makes a tracker of them again. Natively it is built when it is needed.
+So such an object is taken apart into a recipe, which is static, and the trackers of what it holds;
+each continuation makes a tracker of them again. Natively it is built when it is needed.
 """
 
 import collections
@@ -53,7 +54,8 @@ Split = tuple[Hashable, Sequence[Any]]
 
 @attrs.frozen
 class Family:
-    """One sort of object: to a detail and parts (None: not this one), and back to a tracker or to a real object."""
+    """One sort of object: to a detail and parts (None: not this one), and back to a tracker or to a
+    real object."""
 
     split: Callable[[Any], Split | None]
     join: Callable[[ObjectRecipe, Sequence[Any]], VariableTracker]
@@ -61,7 +63,10 @@ class Family:
 
 
 def parts_of(vt: Any) -> Virtualized | None:
-    """A new object taken apart; None for what is no such object. Makes nobody look at an unread value."""
+    """A new object taken apart; None for what is no such object.
+
+    Makes nobody look at an unread value.
+    """
     if (family := _FAMILIES.get(type(vt))) is None or vt.source is not None:
         return None
     split = family.split(vt)
@@ -73,18 +78,20 @@ def parts_of(vt: Any) -> Virtualized | None:
 
 
 def is_opaque(vt: Any) -> bool:
-    """Whether a real one would tell nobody what it is up to: an iterator of itertools, and the object behind it."""
+    """Whether a real one would tell nobody what it is up to: an iterator of itertools, and the
+    object behind it."""
     if is_a(vt, IteratorTracker):
         return vt.kind in ("application", "pooled")
     return is_a(vt, k.ObjectTracker) and vt.source is None and stands_for_c(vt.cls)
 
 
 def is_identity(vt: Any) -> bool:
-    """Return True for `id(thing)`: a number that no other call has, so that nothing may rely on it."""
+    """Return True for `id(thing)`: a number that no other call has, so that nothing may rely on
+    it."""
     return type(vt) is k.IdTracker
 
 
-# -- instances of classes written in Python ---------------------------------------------------------------------------
+# -- instances of classes written in Python --------------------------------------------------------
 def _split_object(vt: Any) -> Split | None:
     if vt.namespace is None or vt.is_of_made or has_member(vt.cls, "__del__"):
         return None
@@ -110,7 +117,7 @@ def _build_object(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
     return made
 
 
-# -- methods and containers -------------------------------------------------------------------------------------------
+# -- methods and containers ------------------------------------------------------------------------
 def _split_method(vt: Any) -> Split | None:
     return (None, (vt.function, vt.receiver)) if vt.cls is types.MethodType else None
 
@@ -130,14 +137,15 @@ def _build_list(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
     return list(parts) if recipe.cls is list else collections.deque(parts, recipe.detail)
 
 
-# -- iterators over generators ----------------------------------------------------------------------------------------
+# -- iterators over generators ---------------------------------------------------------------------
 def _split_iterator(vt: Any) -> Split | None:
     split = _ITERATORS.get(vt.kind)
     return None if split is None or vt.exhausted else split(vt)
 
 
 def _split_enumerate(vt: Any) -> Split | None:
-    """The count goes on as a value: as a part of the recipe it would make another continuation of every round."""
+    """The count goes on as a value: as a part of the recipe it would make another continuation of
+    every round."""
     source, start = vt.parts
     if not start.is_known:
         return (("enumerate",), (source, start)) if not vt.position else None
@@ -145,7 +153,8 @@ def _split_enumerate(vt: Any) -> Split | None:
 
 
 SHORT = 8
-"""Items: each position of an iterator over a list is a continuation of its own, so long ones are not carried."""
+"""Items: each position of an iterator over a list is a continuation of its own, so long ones are
+not carried."""
 
 
 def _split_sequence(vt: Any) -> Split | None:

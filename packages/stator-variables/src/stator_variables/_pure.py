@@ -1,7 +1,7 @@
 """Which C functions may be run while tracing: pure ones, on constants.
 
-A method of an immutable builtin type is pure. Functions that read the outside world (clock, environment, files, random
-streams) never are.
+A method of an immutable builtin type is pure. Functions that read the outside world (clock,
+environment, files, random streams) never are.
 """
 
 import builtins
@@ -22,7 +22,8 @@ NUMPY: Any = sys.modules.get("numpy")  # torch loads it where it is installed, a
 NUMBERS: tuple[type, ...] = (
     () if NUMPY is None else tuple({NUMPY.dtype(code).type for code in "bBhHiIlLqQefd"})
 )
-"""The classes of NumPy's numbers that a tensor operation takes as it takes Python's: not `bool`, a float to it."""
+"""The classes of NumPy's numbers that a tensor operation takes as it takes Python's: not `bool`, a
+float to it."""
 TRUTHS: tuple[type, ...] = () if NUMPY is None else (NUMPY.bool_,)
 
 CYTHON_FUNCTION: Any = None if NUMPY is None else type(NUMPY.random.Generator.normal)

@@ -1,7 +1,9 @@
-"""The single list of modules that have handlers of real callables, or builders of trackers: the imports of this one.
+"""The single list of modules that have handlers of real callables, or builders of trackers: the
+imports of this one.
 
-A module may have `handlers` of functions, a table of `methods`, and `builders`; they are merged here. An operation
-that is not found by a real callable or by a class is declared in `_operations.py` and joined in `_standard_space.py`.
+A module may have `handlers` of functions, a table of `methods`, and `builders`; they are merged
+here. An operation that is not found by a real callable or by a class is declared in
+`_operations.py` and joined in `_standard_space.py`.
 """
 
 # ruff: noqa: F401

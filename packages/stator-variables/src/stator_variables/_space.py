@@ -106,7 +106,10 @@ class Overrides:
 
 @attrs.define(eq=False)
 class Space(Operations):
-    """See the module. `Operations` declares what is done with values; here is what a trace consists of."""
+    """See the module.
+
+    `Operations` declares what is done with values; here is what a trace consists of.
+    """
 
     graph: GraphRecorder
     handlers: Mapping[Any, Any]
@@ -196,9 +199,10 @@ class Space(Operations):
         factory=dict
     )  # classes made while tracing, by the identity of what stands there
 
-    # -- where the program is ---------------------------------------------------------------------------------------
+    # -- where the program is ----------------------------------------------------------------------
     def where(self) -> SourceSpan:
-        """The user's line that is being interpreted: where that is in code of ours, the line that called it."""
+        """The user's line that is being interpreted: where that is in code of ours, the line that
+        called it."""
         if self.frame is None or self.instruction is None:
             return NOWHERE
         if self.frame.hidden:
@@ -214,14 +218,16 @@ class Space(Operations):
         return Unsupported(reason, detail, hint, self.where(), once)
 
     def completed(self, result: Any, then: Then) -> Any:
-        """Return a result that is completed by `then` (`SymbolicDomain.complete`), a frame's by the Machine."""
+        """Return a result that is completed by `then` (`SymbolicDomain.complete`), a frame's by the
+        Machine."""
         if isinstance(result, Invoke) and result.then is VALUE:
             return Invoke(result.frame, then)
         return after(result, partial(self.machine.domain.complete, then))
 
-    # -- guards -----------------------------------------------------------------------------------------------------
+    # -- guards ------------------------------------------------------------------------------------
     def guard(self, source: Source | None, kind: Kind) -> None:
-        """Rely on a fact of an existing value; new values (no source) need none, nor what holds of one object."""
+        """Rely on a fact of an existing value; new values (no source) need none, nor what holds of
+        one object."""
         if type(source) is CapturedSource and isinstance(kind, SameObject):
             source, kind = kind.other, type(kind)(source)  # which may be another the next time
         if source is None or (type(source) is CapturedSource and not kind.of_contents):
@@ -257,7 +263,8 @@ class Space(Operations):
             self.guard(source, LongerThan(length - 1))
 
     def is_of_made(self, source: Source) -> bool:
-        """Whether something is read of a class that was made while tracing: each call makes its own."""
+        """Whether something is read of a class that was made while tracing: each call makes its
+        own."""
         return any(
             isinstance(step, CapturedSource) and id(step.held.get()) in self.made
             for step in source.steps()
@@ -270,7 +277,8 @@ class Space(Operations):
 
     @contextmanager
     def caller_modes(self) -> Iterator[None]:
-        """Global modes as the caller has them: what a guard records has to be what the next call finds."""
+        """Global modes as the caller has them: what a guard records has to be what the next call
+        finds."""
         with self.inference.entered[0].outside() if self.inference.entered else nullcontext():
             here = {setting: setting.now for setting in self.modes}
             for setting, start in self.modes.items():
@@ -281,10 +289,11 @@ class Space(Operations):
                 for setting, now in here.items():
                     setting.set(now)
 
-    # -- the heap ---------------------------------------------------------------------------------------------------
+    # -- the heap ----------------------------------------------------------------------------------
     def adopt(self, real: Any, source: Source, build: Callable[[], VariableTracker]) -> Any:
-        """The one tracker of an existing object, made lazily; a second path to it is kept for an aliasing guard.
-        None leads to what stands in for a value, while a class of the program is written to."""
+        """The one tracker of an existing object, made lazily; a second path to it is kept for an
+        aliasing guard. None leads to what stands in for a value, while a class of the program is
+        written to."""
         if (found := self.heap.get(id(real))) is not None:
             known = source_of(found) if real_of(found) is real else None
             if known is not None and known is not source and known != source:
@@ -322,7 +331,8 @@ class Space(Operations):
     def note_release_unread(
         self, read: Callable[..., Any], holder: Any, key: Any, origin: Source | None = None
     ) -> None:
-        """The same of what nobody has read, `read(holder.real, key)`: a key without an origin stays as it is."""
+        """The same of what nobody has read, `read(holder.real, key)`: a key without an origin stays
+        as it is."""
         real, captured = (
             read(holder.real, key),
             CapturedSource("key", key, weak=type(key) is not frozenset),
@@ -339,7 +349,8 @@ class Space(Operations):
             self.assumed_unobserved[source] = is_whole or self.assumed_unobserved.get(source, False)
 
     def _is_held_where_found(self, source: Source, real: Any, holder: Any) -> bool:
-        """Return whether a value is still in the existing container that it was read from, and that is not `holder`.
+        """Return whether a value is still in the existing container that it was read from, and that
+        is not `holder`.
 
         Then it does not die here: if that container is released as well, this is looked at there.
         """
@@ -359,7 +370,8 @@ class Space(Operations):
         return changed.isdisjoint((id(owner), id(place))) and stores(place, real)
 
     def has_relevant_end(self, tracker: Any) -> bool:
-        """Return whether the end of an existing object has to be known: it may be observable, in some call."""
+        """Return whether the end of an existing object has to be known: it may be observable, in
+        some call."""
         number = id(real := real_of(tracker))
         is_local = number in self.local_places and (
             is_pending(tracker) or _may_be_observed(tracker, real)
@@ -367,7 +379,8 @@ class Space(Operations):
         return is_local or number in self.observable
 
     def changed_holders(self) -> list[Any]:
-        """Return what was changed, but for local values: they may be held by what is being released."""
+        """Return what was changed, but for local values: they may be held by what is being
+        released."""
         return [
             vt for vt in self.changed.values() if id(real_of(_owner(vt))) not in self.local_places
         ]
@@ -394,7 +407,8 @@ class Space(Operations):
             raise self.unsupported(*refused)
 
     def finish_guards(self) -> list[Guard]:
-        """All guards, with aliasing between paths that were really used and distinctness of what was mutated."""
+        """All guards, with aliasing between paths that were really used and distinctness of what
+        was mutated."""
         for tracker, known, other in self.aliases:
             if not is_pending(tracker) or id(tracker) in self.handed_on:
                 self.guard(other, SameObject(known))
@@ -413,7 +427,8 @@ class Space(Operations):
     def _guard_releases(self) -> None:
         """Guard that nobody observes the end of what containers release.
 
-        Where locals die as well, they may be the only others that refer to it: then all of it is looked at.
+        Where locals die as well, they may be the only others that refer to it: then all of it is
+        looked at.
         """
         whole = [
             source
@@ -430,7 +445,8 @@ class Space(Operations):
                 self.guard(CallSource(holds, *sources), Truth(True))
 
     def _guard_distinctness(self) -> None:
-        """What was changed, and what was a key, is no other object of its class that this trace looked at."""
+        """What was changed, and what was a key, is no other object of its class that this trace
+        looked at."""
         owners = [_owner(tracker) for tracker in self.changed.values()]
         classes = {id(owner.cls) for owner in owners}
         looked_at = [_owner(found) for found in self.heap.values() if not is_pending(found)]
@@ -455,7 +471,8 @@ def _owner(tracker: Any) -> Any:
 
 
 def _may_be_observed(tracker: Any, real: Any) -> bool:
-    """Return whether the end of an existing object may be observable; an iterator at its end refers to nothing."""
+    """Return whether the end of an existing object may be observable; an iterator at its end refers
+    to nothing."""
     is_at_end = getattr(tracker, "kind", "") == "existing" and tracker.exhausted
     return not is_at_end and may_have_observable_end(type(real))
 
@@ -484,8 +501,10 @@ def source_of(tracker: Any) -> Source:
 
 
 def real_of(tracker: Any) -> Any:
-    """The object behind an existing value, looked at or not; MISSING for a new one. Installs no guard, so rely on
-    nothing but identity."""
+    """The object behind an existing value, looked at or not; MISSING for a new one.
+
+    Installs no guard, so rely on nothing but identity.
+    """
     return (
         tracker.__dict__["_pending"][1]
         if is_pending(tracker)

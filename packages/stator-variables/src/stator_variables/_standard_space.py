@@ -1,4 +1,5 @@
-"""The object space of all packages: the operations that `Space` declares, joined from the modules that have them."""
+"""The object space of all packages: the operations that `Space` declares, joined from the modules
+that have them."""
 
 import attrs
 

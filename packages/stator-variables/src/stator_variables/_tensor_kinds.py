@@ -29,7 +29,8 @@ class TensorTracker(VariableTracker, references=("grad", "node")):
     is_late = False  # read after the graph: see `_streams`
     grad: Any = MISSING
     data: Any = MISSING
-    hooked: Any = None  # what the Machine saved ahead of a hook: a compiled graph may not use it from there on
+    # what the Machine saved ahead of a hook: a compiled graph may not use it from there on
+    hooked: Any = None
     node: Any = None  # a tracker of its autograd node, where the program may look at that
     is_new: bool = False
     connected: tuple[GraphValue, GraphValue, int] | None = None
@@ -76,7 +77,10 @@ class TensorTracker(VariableTracker, references=("grad", "node")):
 
     @property
     def shown(self) -> GraphValue:
-        """What it looks like. Of replaced data no node has the history, too, so that autograd must not see this."""
+        """What it looks like.
+
+        Of replaced data no node has the history, too, so that autograd must not see this.
+        """
         return self.before if self.data is MISSING else self.data
 
     @property
@@ -107,7 +111,8 @@ class TensorTracker(VariableTracker, references=("grad", "node")):
 
 
 class UsedBehindHook(Unsupported):
-    """A tensor with hooks is used in a compiled graph: then it breaks where the tensor got them, at `begun`."""
+    """A tensor with hooks is used in a compiled graph: then it breaks where the tensor got them, at
+    `begun`."""
 
     def __init__(self, begun: Any) -> None:
         detail = "a hook on a tensor that a compiled graph goes on with"
@@ -116,7 +121,8 @@ class UsedBehindHook(Unsupported):
 
 
 class SubclassTracker(VariableTracker, references=("tensor",)):
-    """A tensor of a subclass that Python code has a say in: a plain tensor over its memory, and the class."""
+    """A tensor of a subclass that Python code has a say in: a plain tensor over its memory, and the
+    class."""
 
     def __init__(self, tensor: TensorTracker, cls: type) -> None:
         self.tensor = tensor
@@ -130,10 +136,12 @@ class SubclassTracker(VariableTracker, references=("tensor",)):
 
 
 class ArrayTracker(VariableTracker, references=("tensor",)):
-    """A NumPy array, by a tensor over its memory; or a number of NumPy that the graph computes (`cls` its class).
+    """A NumPy array, by a tensor over its memory; or a number of NumPy that the graph computes
+    (`cls` its class).
 
-    `flipped` are the dimensions that the array goes through backwards, which tensors cannot. `owns_memory`: NumPy made
-    it, and not as a view; `needs_own_memory`: it has to be such an array when it becomes an object.
+    `flipped` are the dimensions that the array goes through backwards, which tensors cannot.
+    `owns_memory`: NumPy made it, and not as a view; `needs_own_memory`: it has to be such an array
+    when it becomes an object.
     """
 
     owns_memory = False
@@ -167,7 +175,8 @@ class ArrayTracker(VariableTracker, references=("tensor",)):
 
 
 class StorageTracker(VariableTracker, references=("tensor", "known")):
-    """The untyped storage of a tensor; `known` is an input over it, where its size or address is read."""
+    """The untyped storage of a tensor; `known` is an input over it, where its size or address is
+    read."""
 
     cls = torch.UntypedStorage
 

@@ -1,9 +1,11 @@
-"""VariableTracker: one Python value while it is being traced; LazyTracker: an existing one nobody has looked at yet.
+"""VariableTracker: one Python value while it is being traced; LazyTracker: an existing one nobody
+has looked at yet.
 
-A tracker gives storage and identity; what operations mean is in the data model (`_attributes`, `_operators`,
-`_calls`, …). An existing object (one that lived before the traced code ran) has `real` and `source`; reading a fact
-of it installs a guard. A lazy tracker turns into the tracker of its object the first time any attribute of it is
-touched, so an argument that is only handed on is never guarded.
+A tracker gives storage and identity; what operations mean is in the data model (`_attributes`,
+`_operators`, `_calls`, …). An existing object (one that lived before the traced code ran) has
+`real` and `source`; reading a fact of it installs a guard. A lazy tracker turns into the tracker of
+its object the first time any attribute of it is touched, so an argument that is only handed on is
+never guarded.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,17 +30,21 @@ DELETED: Any = type("_Deleted", (), {"__repr__": lambda self: "DELETED"})()
 
 
 class VariableTracker:
-    """One Python value. `cls` is its exact class; `real` the object itself when it existed before, else MISSING.
+    """One Python value.
 
-    `base` is the builtin class whose representation in C it has, as `PyList_Check` and its like test it:
-    instances of subclasses have the same. Slots are named after those of CPython's type objects. They give MISSING
-    where the class has no such slot, and leave it to the methods that the class of the value defines.
+    `cls` is its exact class; `real` the object itself when it existed before, else MISSING.
+
+    `base` is the builtin class whose representation in C it has, as `PyList_Check` and its like
+    test it: instances of subclasses have the same. Slots are named after those of CPython's type
+    objects. They give MISSING where the class has no such slot, and leave it to the methods that
+    the class of the value defines.
     """
 
     cls: type
     real: Any = MISSING
     source: Source | None = None
-    namespace: Any = None  # a DictTracker: the instance `__dict__` as far as it was read or written; None: has none
+    # a DictTracker: the instance `__dict__` as far as it was read or written; None: has none
+    namespace: Any = None
 
     base: type = object
     is_known = False  # the value is known while tracing, in `value`
@@ -55,10 +61,12 @@ class VariableTracker:
     def __init_subclass__(
         cls, references: tuple[str, ...] = (), weak_references: tuple[str, ...] = ()
     ) -> None:
-        """Add the names of fields with trackers, or lists, tuples, dicts and suspended frames of them.
+        """Add the names of fields with trackers, or lists, tuples, dicts and suspended frames of
+        them.
 
-        An object keeps its `references` alive, and its `namespace`. It is only made of its `weak_references`: a value
-        that was written and has to be replayed may be gone, and so may the target of a weak reference.
+        An object keeps its `references` alive, and its `namespace`. It is only made of its
+        `weak_references`: a value that was written and has to be replayed may be gone, and so may
+        the target of a weak reference.
         """
         cls.references = (*cls.references, *references)
         cls.weak_references = (*cls.weak_references, *weak_references)
@@ -89,7 +97,8 @@ class VariableTracker:
         return t.call_slot(self, "__call__", args, complaint, kwargs)
 
     def get_attribute(self, t: Any, name: str) -> Any:
-        """`self.name`, where that is not found as `object.__getattribute__` finds it (`tp_getattro`)."""
+        """`self.name`, where that is not found as `object.__getattribute__` finds it
+        (`tp_getattro`)."""
         return MISSING
 
     def iter(self, t: Any) -> Any:
@@ -113,14 +122,16 @@ class VariableTracker:
         return MISSING
 
     def operate(self, t: Any, function: Callable[..., Any], *operands: Any) -> Any:
-        """`function(*operands)`, a function of `operator`, with this value among them (`nb_add` and its like)."""
+        """`function(*operands)`, a function of `operator`, with this value among them (`nb_add` and
+        its like)."""
         return MISSING
 
     def constant(self) -> Any:
-        """The value as a Python constant, or MISSING when it is not one (or not only made of constants)."""
+        """The value as a Python constant, or MISSING when it is not one (or not only made of
+        constants)."""
         return MISSING
 
-    # -- slots for the entry: `e` is an `Emitter` ------------------------------------------------------
+    # -- slots for the entry: `e` is an `Emitter` --------------------------------------------------
     def rebuild(self, e: Any) -> str:
         """Write the lines that make a new object, and return an expression for it."""
         raise e.refuse(self)
@@ -133,8 +144,8 @@ class VariableTracker:
 class LazyTracker:
     """An existing value that has not been looked at, and is not guarded.
 
-    `realize` turns it into the tracker that `build` makes, in place, and so does access to any attribute of it.
-    `isinstance` and `type` do not: `is_a` tests for classes of trackers.
+    `realize` turns it into the tracker that `build` makes, in place, and so does access to any
+    attribute of it. `isinstance` and `type` do not: `is_a` tests for classes of trackers.
     """
 
     def __init__(self, source: Source, real: Any, build: Callable[[], VariableTracker]) -> None:
@@ -151,7 +162,8 @@ class LazyTracker:
 
 
 def realize(value: Any) -> Any:
-    """Build the tracker of an existing value, which guards what it relies on, if that was not done before.
+    """Build the tracker of an existing value, which guards what it relies on, if that was not done
+    before.
 
     Returns `value`, which is that tracker from then on. Anything but a LazyTracker stays as it is.
     """

@@ -57,16 +57,17 @@ def compile(
     """Compile a function, a method, a module or another callable; without one, a decorator.
 
     The parameters mean what they mean to `torch.compile`. `backend=None` is the default one, see
-    `set_default_backend`; `name` is the name in reports. `options` may hold `recompile_limit`, `fallback`,
-    `oracle` and `break_everywhere` of ours; the rest is the backend's. `stack` replaces layers.
+    `set_default_backend`; `name` is the name in reports. `options` may hold `recompile_limit`,
+    `fallback`, `oracle` and `break_everywhere` of ours; the rest is the backend's. `stack` replaces
+    layers.
 
-    Compilations of one function, and of modules of one class, share what they compile where their settings are
-    equal; `isolate_recompiles=True` prevents that. A class is changed in place: calls of its instances are
-    compiled. Generator and coroutine functions run plainly, and so do disabled ones; with
-    `TORCH_COMPILE_DISABLE=1` in the environment every function does.
+    Compilations of one function, and of modules of one class, share what they compile where their
+    settings are equal; `isolate_recompiles=True` prevents that. A class is changed in place: calls
+    of its instances are compiled. Generator and coroutine functions run plainly, and so do disabled
+    ones; with `TORCH_COMPILE_DISABLE=1` in the environment every function does.
 
-    Raises InvalidUse, UnknownBackend, InvalidOption; Unsupported on a call under `fullgraph`; BackendFailed when
-    the backend raises.
+    Raises InvalidUse, UnknownBackend, InvalidOption; Unsupported on a call under `fullgraph`;
+    BackendFailed when the backend raises.
     """
     facts = stack, recompile_limit, isolate_recompiles, shapes_spec, name
     made = make_options(backend, fullgraph, dynamic, mode, options, *facts)

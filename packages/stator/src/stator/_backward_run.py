@@ -1,4 +1,5 @@
-"""Runs of a captured backward that need more than its function: callbacks, and the search for nan."""
+"""Runs of a captured backward that need more than its function: callbacks, and the search for
+nan."""
 
 from __future__ import annotations
 

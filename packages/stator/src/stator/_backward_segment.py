@@ -39,7 +39,8 @@ MOST = 8
 
 @attrs.frozen(eq=False)
 class _Specialization:
-    """The segment compiled for some sizes, the guards over its arguments, and what it takes of them."""
+    """The segment compiled for some sizes, the guards over its arguments, and what it takes of
+    them."""
 
     guards: GuardSet
     parameters: tuple[str, ...]

@@ -59,8 +59,8 @@ def compiled_autograd(
 ) -> AbstractContextManager[None]:
     """Capture and compile each backward pass that is started inside this context.
 
-    The parameters mean what they mean to `stator.compile`. Hooks and functions of the program run as
-    they are, in the order of eager autograd; with `fullgraph` they raise Unsupported. Inside
+    The parameters mean what they mean to `stator.compile`. Hooks and functions of the program run
+    as they are, in the order of eager autograd; with `fullgraph` they raise Unsupported. Inside
     `disable=True`, backward passes run plainly.
     """
     if disable or disabled_by_environment():
@@ -102,7 +102,8 @@ class _Disabled(AbstractContextManager[None]):
 
 
 class _Installation:
-    """The compiler that C++ calls, which is one for all threads: installed while any has entered."""
+    """The compiler that C++ calls, which is one for all threads: installed while any has
+    entered."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -165,7 +166,8 @@ class _Runner:
             _native.set_autograd_compiler(*before)
 
     def _program(self, settings: BackwardSettings) -> CapturedBackward:
-        """Return the backward with compiled segments, or as it is for a backend that compiles nothing."""
+        """Return the backward with compiled segments, or as it is for a backend that compiles
+        nothing."""
         if settings.fullgraph and self.captured.user_code:
             raise _refusal(self.captured)
         if not spec_of(settings.backend).compiles:

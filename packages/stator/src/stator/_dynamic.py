@@ -66,7 +66,7 @@ class Shapes:
             elif type(value) in (int, float):
                 self._has_changed(source, value)
 
-    # -- tensors ----------------------------------------------------------------------------------------------------
+    # -- tensors -----------------------------------------------------------------------------------
     def dims(
         self, source: guards.Source, tensor: torch.Tensor, state: Mapping[str, Any]
     ) -> list[Dim]:

@@ -146,7 +146,8 @@ def _all_guards(traced: TraceResult, target: Target, lowered: Lowered | None) ->
 
 
 def _serve_loads(checked: Any, data: EntryData) -> None:
-    """Let the guards provide values that they read anyway; a guard compiler need not support that."""
+    """Let the guards provide values that they read anyway; a guard compiler need not support
+    that."""
     serve = getattr(checked, "serve", None)
     if serve is not None:
         for loads in (value for value in data.namespace.values() if type(value) is Loads):
@@ -211,7 +212,8 @@ def _lowered_once(
 def _lowered(
     traced: TraceResult, options: Options, ambient: AmbientState, effects: GraphEffects
 ) -> Lowered:
-    """Lower the graph; raises FloatsNeeded if the backend specializes on floats, which are traced again then."""
+    """Lower the graph; raises FloatsNeeded if the backend specializes on floats, which are traced
+    again then."""
     captured, space = traced.captured, traced.emitter.t
     calls, as_it_is = None, CATCHES_FOREIGN if effects.catches_foreign else ""
     if _runs_in_order(options, effects):
@@ -276,7 +278,8 @@ def _keep_for_handlers(module: Any) -> None:
 
 
 def _is_specialized(lowered: Lowered, hides_floats: bool) -> bool:
-    """Return True if the compiler needs the value of a float, or refused one that could be hidden from it."""
+    """Return True if the compiler needs the value of a float, or refused one that could be hidden
+    from it."""
     if lowered.refused.startswith("TensorifyScalarRestartAnalysis") and not hides_floats:
         return True
     return any(_are_floats(guard.expr.free_symbols) for guard in lowered.shape_guards)
@@ -286,10 +289,11 @@ CATCHES_FOREIGN = "an operator of another library in a `try` of the program"
 
 
 class FloatsNeeded(Exception):
-    """The compiler specialises on symbolic floats, or cannot do with numbers that are drawn at random.
+    """The compiler specialises on symbolic floats, or cannot do with numbers that are drawn at
+    random.
 
-    The program is traced once more, with floats that the compiler knows nothing about; where it needs to know, with
-    constants, and with breaks where numbers are drawn.
+    The program is traced once more, with floats that the compiler knows nothing about; where it
+    needs to know, with constants, and with breaks where numbers are drawn.
     """
 
 

@@ -1,16 +1,19 @@
-"""Entries that compilations of one code share: of one function, or of the modules of one class, with equal options.
+"""Entries that compilations of one code share: of one function, or of the modules of one class,
+with equal options.
 
-A compiled object has a cache of its own, so its limits, its report and what it does on a hit concern no other one.
-Where its cache has no entry for a call, it takes one from the pool whose guards hold, before it traces:
+A compiled object has a cache of its own, so its limits, its report and what it does on a hit
+concern no other one. Where its cache has no entry for a call, it takes one from the pool whose
+guards hold, before it traces:
 
     blocks = [stator.compile(block) for block in model.blocks]   # the first call of the first one compiles
 
-Guards cover everything that may differ between two objects, as a function that is no attribute of its module is an
-argument of its entries: closure and code are read from it. What a pool has learned about sizes and native calls holds
-for all.
+Guards cover everything that may differ between two objects, as a function that is no attribute of
+its module is an argument of its entries: closure and code are read from it. What a pool has learned
+about sizes and native calls holds for all.
 
-Pools are found by code, class and options. Those that no compiled object uses any more are kept for the next one (a
-function that is decorated on every call of another), as long as they are among the latest `POOLS_KEPT`.
+Pools are found by code, class and options. Those that no compiled object uses any more are kept for
+the next one (a function that is decorated on every call of another), as long as they are among the
+latest `POOLS_KEPT`.
 """
 
 from __future__ import annotations
@@ -37,14 +40,17 @@ if TYPE_CHECKING:
     from weakref import ReferenceType
 
 POOLS_KEPT = 64
-"""Pools without a compiled object that are kept, with at most `recompile_limit` entries per place each."""
+"""Pools without a compiled object that are kept, with at most `recompile_limit` entries per place
+each."""
 PATIENCE = 20_000
-"""Instructions without a graph operation after which a loop runs natively, unless one graph was asked for."""
+"""Instructions without a graph operation after which a loop runs natively, unless one graph was
+asked for."""
 
 
 @attrs.define(eq=False)
 class PooledPlace:
-    """A target, the shapes seen there, and its entries: the latest ones, and those that somebody uses."""
+    """A target, the shapes seen there, and its entries: the latest ones, and those that somebody
+    uses."""
 
     target: Target
     shapes: Shapes
@@ -90,7 +96,8 @@ class Pooling(Protocol):
 
 @attrs.define(eq=False)
 class EntryPool:
-    """The places of one code under one set of options, by the Point of a continuation (None: its start)."""
+    """The places of one code under one set of options, by the Point of a continuation (None: its
+    start)."""
 
     root: Root
     options: Options
@@ -109,7 +116,8 @@ class EntryPool:
     """Held while an entry is looked up and made, so that two objects do not make the same one."""
 
     def place_of(self, point: Point | None, *, under_modes: bool = False) -> PooledPlace:
-        """Return the place of a continuation, or of the start; calls under function modes have places of their own."""
+        """Return the place of a continuation, or of the start; calls under function modes have
+        places of their own."""
         if (found := self.places.get((point, under_modes))) is None:
             target = self.root if point is None else Continuation(point)
             made = PooledPlace.of(target, self.options)
@@ -129,7 +137,8 @@ class EntryPool:
         return found
 
     def count_end(self, site: CallSite) -> None:
-        """Count an end of a call; continuations in a call that is native from now on are dropped."""
+        """Count an end of a call; continuations in a call that is native from now on are
+        dropped."""
         if self.history.count_end(site):
             self.forget_call(site)
 
@@ -184,8 +193,8 @@ def pool_of(root: Root, options: Options, owner: type | None = None) -> EntryPoo
 
 
 def renewed(pool: EntryPool) -> EntryPool:
-    """Return a pool for what `pool` is for that has none of its entries: a new one, or that of an object
-    which was reset before."""
+    """Return a pool for what `pool` is for that has none of its entries: a new one, or that of an
+    object which was reset before."""
     if pool.key is None:
         return EntryPool(pool.root, pool.options)
     _pools.forget(pool)

@@ -1,4 +1,5 @@
-"""Compiled functions under Dynamo, which also runs in eager `torch.cond`, `flex_attention` and export.
+"""Compiled functions under Dynamo, which also runs in eager `torch.cond`, `flex_attention` and
+export.
 
 Dynamo cannot trace a wrapper: it reads guards and entries of ours. It inlines the function in
 `_torchdynamo_inline` instead, and `torch.compile` takes `_torchdynamo_orig_callable` where the

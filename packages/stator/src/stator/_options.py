@@ -55,7 +55,10 @@ _default: list[str | Callable[..., Any]] = []
 
 
 def set_default_backend(backend: str | Callable[..., Any] | None) -> None:
-    """Set the backend of compilations that name none. None: that of `torch.compiler.set_default_backend`."""
+    """Set the backend of compilations that name none.
+
+    None: that of `torch.compiler.set_default_backend`.
+    """
     if backend is not None:
         with backend_boundary():
             lookup(backend)
@@ -86,7 +89,8 @@ def disabled_by_environment() -> bool:
 
 
 def guard_set(guards: list[Guard], parameters: tuple[str, ...]) -> GuardSet:
-    """The default guard layer: of root objects, a module is likely to be given to the next calls again."""
+    """The default guard layer: of root objects, a module is likely to be given to the next calls
+    again."""
     return compile_guards(guards, parameters, is_lasting=is_module)
 
 
@@ -161,7 +165,8 @@ class Options:
     name: str = attrs.field(default="", kw_only=True)
     """The name in reports and warnings, in place of that of the function."""
     sharing: Hashable = attrs.field(default=None, kw_only=True, eq=False, repr=False)
-    """A key that is equal for options with which entries may be shared; None: not with any other compilation."""
+    """A key that is equal for options with which entries may be shared; None: not with any other
+    compilation."""
 
     @opcodes.default
     def _opcodes(self) -> Mapping[str, OpcodeHandler]:
@@ -240,7 +245,8 @@ def _from_settings_of_torch() -> dict[str, Any]:
 
 
 def _identity(backend: Any) -> Hashable:
-    """Return a key of a backend, which the options keep alive; a bound method is a new object each time."""
+    """Return a key of a backend, which the options keep alive; a bound method is a new object each
+    time."""
     if isinstance(backend, types.MethodType):
         return id(backend.__self__), id(backend.__func__)
     return id(backend)

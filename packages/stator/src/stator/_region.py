@@ -1,4 +1,5 @@
-"""A Region: one compiled object with its caches, whose entries may be those of other objects (`_entry_pool.py`)."""
+"""A Region: one compiled object with its caches, whose entries may be those of other objects
+(`_entry_pool.py`)."""
 
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ from stator.errors import BackendFailed, InvalidUse, SourceSpan, Unsupported
 NOTHING_AFTER = "replaced-builtin"
 """The reason of a break after which no code of ours could run: the whole runs plainly."""
 LAZY, LAZY_CALLS = "uninitialized-parameter", 4
-"""The reason of a break at the first call of a lazy module, and how many such calls run eagerly as a
-whole: an entry for one is of no use to the next, which finds other classes and parameters."""
+"""The reason of a break at the first call of a lazy module, and how many such calls run eagerly as
+a whole: an entry for one is of no use to the next, which finds other classes and parameters."""
 
 
 @attrs.define(eq=False)
@@ -206,7 +207,10 @@ class Region:
         return _first_run(entry, state) if entry.data.made_calls else entry.run(*state)
 
     def _may_compile(self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable) -> bool:
-        """Return whether a call that no entry accepts is compiled. Raises InvalidUse where that is an error."""
+        """Return whether a call that no entry accepts is compiled.
+
+        Raises InvalidUse where that is an error.
+        """
         if _must_not_compile(place, state):
             return False
         name = stance().name
@@ -222,8 +226,9 @@ class Region:
         return name != "eager_on_recompile"
 
     def _breaks_once(self, place: CompiledTarget, entry: Entry) -> bool:
-        """Return True if the cause of the break at the end of an entry is gone when it has run: the next call traces
-        again, once for each such break, since the cause may return (a cache that is cleared)."""
+        """Return True if the cause of the break at the end of an entry is gone when it has run: the
+        next call traces again, once for each such break, since the cause may return (a cache that
+        is cleared)."""
         reason = entry.data.reason
         if reason is None or not reason.once or reason.where in place.passed:
             return False
@@ -243,7 +248,7 @@ class Region:
         ending = observed_ends(state, place.shared.ending) if place.shared.ending else ()
         return (self.options.key, ending) if ending else self.options.key
 
-    # -- making -------------------------------------------------------------------------------------------------------
+    # -- making ------------------------------------------------------------------------------------
     def _pooled(self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable) -> Entry | None:
         """Take the entry of another compiled object, or make one that others may take."""
         shared = place.shared
@@ -353,7 +358,8 @@ class Region:
         return [each for place in places for each in (place, *place.under_modes)]
 
     def release_in_child(self) -> None:
-        """Release locks that another thread held when this process was forked: it does not exist here."""
+        """Release locks that another thread held when this process was forked: it does not exist
+        here."""
         self._lock, self.pool.lock = threading.Lock(), threading.RLock()
         for place in self.all_places():
             place.cache.release_in_child()
@@ -414,7 +420,8 @@ RUNNERS.add(Region.finish.__code__)
 
 
 def _recompiled(cache: Cache, key: Hashable, state: tuple[Any, ...]) -> InvalidUse:
-    """The error of a call that is to be compiled while the stance or a setting of torch forbids it."""
+    """The error of a call that is to be compiled while the stance or a setting of torch forbids
+    it."""
     reasons = [str(reason) for reason in cache.reasons(state, key)]
     text = f"{cache.name} has no entry for this call, and must not be compiled again"
     hint = "call it with the same kinds of arguments before, or change the stance"

@@ -1,8 +1,9 @@
 """The stance: what compiled objects of the whole process do with their entries.
 
-A wrapper runs the entry used last without looking at the stance, so setting one takes the entries out of all wrappers.
-While it is not the default, every call goes through its region, which follows it. A stance that was set by
-`torch.compiler.set_stance` is followed by calls that come there, which are those without a valid entry.
+A wrapper runs the entry used last without looking at the stance, so setting one takes the entries
+out of all wrappers. While it is not the default, every call goes through its region, which follows
+it. A stance that was set by `torch.compiler.set_stance` is followed by calls that come there, which
+are those without a valid entry.
 """
 
 from __future__ import annotations
@@ -58,11 +59,13 @@ def _follow(now: Stance) -> Stance:
 
 
 class set_stance:  # named like torch's
-    """Set the stance: for good when called, for a block in a `with` statement, for each call as a decorator.
+    """Set the stance: for good when called, for a block in a `with` statement, for each call as a
+    decorator.
 
-    `default`; `force_eager`: nothing runs compiled; `eager_on_recompile`: calls without a valid entry run eagerly;
-    `fail_on_recompile`: they raise InvalidUse; `eager_then_compile` and `aot_eager_then_compile`: the first call
-    runs eagerly, so that sizes which change have been seen when the second one is compiled.
+    `default`; `force_eager`: nothing runs compiled; `eager_on_recompile`: calls without a valid
+    entry run eagerly; `fail_on_recompile`: they raise InvalidUse; `eager_then_compile` and
+    `aot_eager_then_compile`: the first call runs eagerly, so that sizes which change have been seen
+    when the second one is compiled.
     """
 
     def __init__(

@@ -173,7 +173,10 @@ _KINDS: tuple[tuple[type, Callable[[Any, Options], Any]], ...] = (
 
 
 def wrapper_in(subject: Any) -> types.FunctionType:
-    """Return the wrapper in anything that `compiled` or `in_place` gave. Raises InvalidUse for anything else."""
+    """Return the wrapper in anything that `compiled` or `in_place` gave.
+
+    Raises InvalidUse for anything else.
+    """
     seen = subject
     while seen is not None:
         if region_of(seen) is not None:

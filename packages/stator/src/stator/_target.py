@@ -30,9 +30,11 @@ from stator.errors import SourceSpan
 
 @attrs.frozen(eq=False)
 class Root:
-    """A function from its first instruction; its state are its parameters, `*args` and `**kwargs` as they are bound.
+    """A function from its first instruction; its state are its parameters, `*args` and `**kwargs`
+    as they are bound.
 
-    `fn` is None where functions with the same code share entries: the state begins with the function.
+    `fn` is None where functions with the same code share entries: the state begins with the
+    function.
     """
 
     fn: FunctionType | None
@@ -57,7 +59,8 @@ class Root:
         return (id(self.code) if self.fn is None else id(self.fn)), id(self.namespace)
 
     def is_stale(self, state: tuple[Any, ...]) -> bool:
-        """Return True if the function was given code with another signature: state is bound as it was before."""
+        """Return True if the function was given code with another signature: state is bound as it
+        was before."""
         code = (self.fn or state[0]).__code__
         return code is not self.code and _signature(code) != _signature(self.code)
 

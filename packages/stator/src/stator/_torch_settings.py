@@ -1,6 +1,8 @@
-"""Settings of `torch._dynamo.config` that the program has changed: they take effect, or a warning names them.
+"""Settings of `torch._dynamo.config` that the program has changed: they take effect, or a warning
+names them.
 
-The module is read if the program has imported it, and never imported. Where a setting has its default, so has stator.
+The module is read if the program has imported it, and never imported. Where a setting has its
+default, so has stator.
 """
 
 from __future__ import annotations
@@ -44,7 +46,10 @@ WITHOUT_EFFECT = frozenset(
     prefer_deferred_runtime_asserts_over_guards do_not_emit_runtime_asserts allow_ignore_mark_dynamic
     """.split()
 )
-"""Names that a warning mentions where the program has changed them. The others concern Dynamo's own machinery."""
+"""Names that a warning mentions where the program has changed them.
+
+The others concern Dynamo's own machinery.
+"""
 
 _warned: set[str] = set()
 

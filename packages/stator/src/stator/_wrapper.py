@@ -17,9 +17,9 @@ For `def f(x, y=1)` the text is
             hide(error)
             raise
 
-A hit costs two calls: the guards and the entry, which are given `original` too where it shares entries with
-others made of the same code. Defaults are looked up on the original, so that changing them there
-works. Names that a parameter has already get underscores.
+A hit costs two calls: the guards and the entry, which are given `original` too where it shares
+entries with others made of the same code. Defaults are looked up on the original, so that changing
+them there works. Names that a parameter has already get underscores.
 """
 
 import functools

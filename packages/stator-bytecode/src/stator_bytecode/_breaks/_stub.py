@@ -71,7 +71,8 @@ def merged_step_stub(
     """The instruction of a hidden frame, run in the frame of the user's code that it works for."""
     frame, operands = NativeFrame(visible, visible_places), NativeFrame(hidden, hidden_places)
     operands.glue = frame.glue
-    operands.load_state = frame.load_state  # type: ignore[method-assign]  # there is one native frame
+    # there is one native frame
+    operands.load_state = frame.load_state  # type: ignore[method-assign]
     raws = raws_of(hidden)
     for raw in raws:
         _adopt(raw, frame, hidden)

@@ -90,7 +90,8 @@ def _apply_rules(raws: list[Raw], scope: Scope) -> tuple[list[_Draft], list[int]
                 drafts.append((op, resolve(scope, raw.arg), index, index, index + 1))
             index += 1
         elif rule is not None:
-            stop, lead, op_or_none, arg = rule(raws, index, scope)  # type: ignore[operator]  # a Fuse
+            # a Fuse
+            stop, lead, op_or_none, arg = rule(raws, index, scope)  # type: ignore[operator]
             if op_or_none is not None:
                 drafts.append((op_or_none, arg, lead, index, stop))
             starts.extend([-1] * (stop - index - 1))

@@ -16,8 +16,8 @@ from stator_subgraphs._compiled_autograd._operator import runs_user_code
 class CapturedBackward:
     """The graph of every backward with one structure; `used` has the inputs of each kind it takes.
 
-    `code` is the text of the function, and `key` equal for those that do the same. `user_code` names
-    the calls that run code of the program.
+    `code` is the text of the function, and `key` equal for those that do the same. `user_code`
+    names the calls that run code of the program.
     """
 
     graph: Graph

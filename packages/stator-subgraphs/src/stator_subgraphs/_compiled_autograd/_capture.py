@@ -24,7 +24,8 @@ Run: TypeAlias = Callable[..., Sequence[Tensor | None]]
 
 @attrs.define(eq=False)
 class _Value:
-    """A gradient of the graph: the result of a node, or a sum of values that no node computes yet."""
+    """A gradient of the graph: the result of a node, or a sum of values that no node computes
+    yet."""
 
     tensor: Tensor  # kept, because its identity stands for the value
     visit: int  # of the node of autograd that has made it
@@ -56,7 +57,10 @@ class _Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 @attrs.define(eq=False)
 class BackwardCapture:
-    """One capture. `finish` gets what was captured, and returns what C++ will call with the inputs."""
+    """One capture.
+
+    `finish` gets what was captured, and returns what C++ will call with the inputs.
+    """
 
     finish: Callable[[CapturedBackward], Run]
     _graph: Graph = attrs.field(factory=Graph)
@@ -146,7 +150,8 @@ class BackwardCapture:
         return value
 
     def _node_of(self, value: _Value) -> Node:
-        """Return the node, adding up first: in the engine's order, each term as soon as it is there."""
+        """Return the node, adding up first: in the engine's order, each term as soon as it is
+        there."""
         if value.node is None:
             terms = sorted(value.terms, key=lambda term: self._rank(term.visit))
             node = self._node_of(terms[0])
@@ -171,7 +176,8 @@ class BackwardCapture:
     def record(
         self, function: Callable[..., Any], args: Any, keywords: Mapping[str, Any]
     ) -> Tensor:
-        """Add a call that C++ makes itself: zeros in place of gradients that a function does not get."""
+        """Add a call that C++ makes itself: zeros in place of gradients that a function does not
+        get."""
         arguments = {name: self._argument(value) for name, value in keywords.items()}
         return self._bind(self._graph.call_function(function, self._argument(args), arguments))
 
@@ -224,7 +230,8 @@ class BackwardCapture:
     def accumulate_grad(
         self, variable: Tensor, current: Tensor | None, gradient: Tensor | None, hooked: bool
     ) -> Tensor:
-        """Add to `variable.grad`, which the graph reads itself: a hook may have assigned another."""
+        """Add to `variable.grad`, which the graph reads itself: a hook may have assigned
+        another."""
         self._accumulated = self._call(
             _operator.accumulate_grad, variable, gradient, hooked, name="happened"
         )
@@ -240,7 +247,8 @@ class BackwardCapture:
         state_index: int | None,
         opaque_indices: Sequence[int],
     ) -> tuple[Tensor | None, ...]:
-        """Call the backward of a function that is written in Python, or that AOTAutograd has compiled."""
+        """Call the backward of a function that is written in Python, or that AOTAutograd has
+        compiled."""
         _pop_mode()
         name = type(context).__name__
         function = NodeFunction(name, _operator.call_backward, runs_user_code=True)

@@ -229,7 +229,8 @@ def unpack(hook: Callable[[Any], Tensor], packed: Any) -> Tensor:
 
 
 class FunctionContext:
-    """The context of a `torch.autograd.Function`, with the saved tensors that the graph was given."""
+    """The context of a `torch.autograd.Function`, with the saved tensors that the graph was
+    given."""
 
     def __init__(self, context: Any, saved: Sequence[Gradient]) -> None:
         object.__setattr__(self, "_context", context)

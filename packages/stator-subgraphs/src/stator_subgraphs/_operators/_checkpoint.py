@@ -167,7 +167,8 @@ def _blind(t: variables.Space) -> Iterator[None]:
         )
 
     before = t.handlers
-    t.handlers = collections.ChainMap({torch.is_grad_enabled: refuse}, before)  # type: ignore[arg-type]  # is not written
+    # is not written
+    t.handlers = collections.ChainMap({torch.is_grad_enabled: refuse}, before)  # type: ignore[arg-type]
     try:
         yield
     finally:

@@ -138,7 +138,8 @@ def applied(
     )
     CALLS.call = call
     try:
-        results: tuple[Any, ...] = holder.stand_in.apply(*arguments)  # type: ignore[attr-defined]  # made here
+        # made here
+        results: tuple[Any, ...] = holder.stand_in.apply(*arguments)  # type: ignore[attr-defined]
     finally:
         call.extra = ()  # what was not kept need not live on
         CALLS.call = before  # type: ignore[assignment]  # none is under way

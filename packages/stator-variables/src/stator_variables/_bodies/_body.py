@@ -7,10 +7,11 @@
             graph = body.wrapping(result)
         return record_wrapping(t, torch.ops.higher_order.wrap, graph, "wrap_body", result)
 
-The body's frame is run by the same Machine, under the operation that waits for it: whatever cannot be captured in it is
-a break at the operator, which then runs natively. Two ways to end a body: `wrapping` (its result goes on as it is, any
-Python value; tensors in it become parts of what the operator gives) and `flat` (its result is a pytree of tensors, for
-operators that choose among bodies, or repeat one).
+The body's frame is run by the same Machine, under the operation that waits for it: whatever cannot
+be captured in it is a break at the operator, which then runs natively. Two ways to end a body:
+`wrapping` (its result goes on as it is, any Python value; tensors in it become parts of what the
+operator gives) and `flat` (its result is a pytree of tensors, for operators that choose among
+bodies, or repeat one).
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ from stator_variables._tracker import VariableTracker, is_a, is_pending
 class Permits:
     """What a body may do besides computing; anything else is refused, with the line.
 
-    `effects`: change objects that were there before it, and use streams of random numbers, since it runs once, with
-    the graph. `writes`: to tensors from outside, in place. `aliases`: give back what shares memory with a tensor from
-    outside, or with another of its results. `later`: run when a mode that was entered around it has been left.
+    `effects`: change objects that were there before it, and use streams of random numbers, since it
+    runs once, with the graph. `writes`: to tensors from outside, in place. `aliases`: give back
+    what shares memory with a tensor from outside, or with another of its results. `later`: run when
+    a mode that was entered around it has been left.
     """
 
     effects: bool = False
@@ -99,11 +101,13 @@ class BodyTrace:
             error.detail = f"{error.detail or error.reason}, in the body {self.name}"
 
     def _can_be_under(self, mode: Any) -> bool:
-        """Some operators ask modes themselves; that of a device says nothing to them, and the default one stays."""
+        """Some operators ask modes themselves; that of a device says nothing to them, and the
+        default one stays."""
         return mode.cls is DeviceContext and not (self.permits.later and mode.source is None)
 
     def argument(self, value: Any, hint: str = "arg") -> Any:
-        """An explicit input of the body, as a tracker: for a tracker, or an example that the operator makes up."""
+        """An explicit input of the body, as a tracker: for a tracker, or an example that the
+        operator makes up."""
         traced = self.recorder.argument(
             _torch_calls.argument(self.t, value) if _is_tracker(value) else value, hint
         )
@@ -134,7 +138,8 @@ class BodyTrace:
         return self._closed(self.recorder.close_wrapping(escaping))
 
     def flat(self, result: Any) -> tuple[BodyGraph, Spec]:
-        """End the body; it gives the tensors, numbers and None of its result, in order, and the structure around."""
+        """End the body; it gives the tensors, numbers and None of its result, in order, and the
+        structure around."""
         leaves, spec = flatten(self.t, result)
         outside = self._outside()
         graph = self._closed(self.recorder.close([leaf_of(self.t, leaf) for leaf in leaves]))
@@ -154,7 +159,10 @@ class BodyTrace:
         return graph
 
     def refuse_effects(self) -> None:
-        """End a body that nothing is wanted of. What it read of the outside stays read: trackers refer to that."""
+        """End a body that nothing is wanted of.
+
+        What it read of the outside stays read: trackers refer to that.
+        """
         self._outside()
         self.recorder.close([])
 
@@ -179,7 +187,10 @@ class BodyTrace:
         return graph
 
     def _outside(self) -> list[Any]:
-        """The objects from outside that the body changed. Raises Unsupported if it may not, or left a mode changed."""
+        """The objects from outside that the body changed.
+
+        Raises Unsupported if it may not, or left a mode changed.
+        """
         if (
             any(setting.now != before for setting, before in self._modes.items())
             or self._new_modes()
@@ -206,7 +217,8 @@ class BodyTrace:
         return [vt for vt, _ in outside]
 
     def _is_undone(self, vt: Any) -> bool:
-        """Whether a dict is as it was before body and trace: `functional_call` puts parameters in, and back."""
+        """Whether a dict is as it was before body and trace: `functional_call` puts parameters in,
+        and back."""
         if vt.base is not dict or vt.source is None or id(vt) in self._written:
             return False
         forget_undone(self.t, vt)
@@ -251,8 +263,9 @@ def record_wrapping(
     ),
     **options: Any,
 ) -> Any:
-    """Record an operator that gives what its body gives: `target(*operands(body, inputs), **options)`. What the body
-    returned stays what it is; from here on its tensors are parts of what the operator gives."""
+    """Record an operator that gives what its body gives: `target(*operands(body, inputs),
+    **options)`. What the body returned stays what it is; from here on its tensors are parts of what
+    the operator gives."""
     held = t.graph.install(name, graph.module)
     t.graph.call(target, operands(held, (*graph.arguments, *graph.lifted)), options, body=graph)
     return result
@@ -269,8 +282,8 @@ def wrapped(
     permits: Permits = EVERYTHING,
     **options: Any,
 ) -> Any:
-    """All of a regular operator: `target` gives what its body gives, and the body is `function(*args, **kwargs)`. The
-    options are those of `record_wrapping`."""
+    """All of a regular operator: `target` gives what its body gives, and the body is
+    `function(*args, **kwargs)`. The options are those of `record_wrapping`."""
     with BodyTrace(t, name, permits) as body:
         result = yield from body.run(function, args, kwargs)
         graph = body.wrapping(result)

@@ -1,4 +1,5 @@
-"""Nested tuples, lists and dicts of trackers, flattened as `torch.utils._pytree` flattens the values themselves."""
+"""Nested tuples, lists and dicts of trackers, flattened as `torch.utils._pytree` flattens the
+values themselves."""
 
 from __future__ import annotations
 
@@ -21,7 +22,10 @@ from stator_variables._space import Space
 
 @attrs.frozen
 class Spec:
-    """A structure without its leaves. `cls` is None for a leaf; `keys` are those of a dict, in its order."""
+    """A structure without its leaves.
+
+    `cls` is None for a leaf; `keys` are those of a dict, in its order.
+    """
 
     cls: Any = None
     keys: tuple[Any, ...] = ()
@@ -48,7 +52,10 @@ LEAF = Spec()
 
 
 def flatten(t: Space, vt: Any) -> tuple[list[Any], Spec]:
-    """The leaves from left to right, and the structure. Raises Unsupported for classes that say themselves how."""
+    """The leaves from left to right, and the structure.
+
+    Raises Unsupported for classes that say themselves how.
+    """
     if vt.base in (list, tuple) and (
         vt.cls in (list, tuple, torch.Size) or has_member(vt.cls, "_fields")
     ):

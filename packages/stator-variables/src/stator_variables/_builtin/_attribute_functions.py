@@ -1,4 +1,5 @@
-"""Handlers of what reads and writes attributes by name: `getattr`, `setattr`, `vars`, and the methods of object."""
+"""Handlers of what reads and writes attributes by name: `getattr`, `setattr`, `vars`, and the
+methods of object."""
 
 import types
 from typing import Any

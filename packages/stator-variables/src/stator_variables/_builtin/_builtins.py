@@ -57,7 +57,8 @@ def _are_ints(vts: list[Any]) -> bool:
 
 
 def _in_any_order(t: Space, real: Any, iterable: Any, kwargs: dict[str, Any]) -> Any:
-    """A set of strings or ints as a tuple, for functions that give the same whatever the order is."""
+    """A set of strings or ints as a tuple, for functions that give the same whatever the order
+    is."""
     if not kwargs and has_total_order(t, iterable):
         values = list(iterable.entries.values())
         if real is not sum or all(item.cls is int for item in values):
@@ -97,7 +98,8 @@ def tensor_to_list(t: Space, vt: Any) -> Any:
 
 @methods.handles(torch.Tensor.type, takes=(0, 2), named=("dtype", "non_blocking"))
 def tensor_type(t: Space, vt: Any, dtype: Any = k.NONE, non_blocking: Any = _FALSE) -> Any:
-    """The name of the old class for this dtype and device; or a conversion, whose node names an old class."""
+    """The name of the old class for this dtype and device; or a conversion, whose node names an old
+    class."""
     if k.is_none(dtype):
         return k.ConstantTracker(vt.example.type())
     if dtype.base is type and type(dtype.value) is type(torch.FloatTensor):
@@ -150,7 +152,8 @@ def _number(t: Space, cls: type, method: str, args: Sequence[Any], kwargs: dict[
 
 
 def _exactly(t: Space, cls: type, found: Any) -> Any:
-    """What `__int__` or `__float__` gave; of anything but an int or a float C warns, or complains."""
+    """What `__int__` or `__float__` gave; of anything but an int or a float C warns, or
+    complains."""
     if found.cls is not cls:
         raise t.unsupported(
             "bad-arguments", f"{cls.__name__}() of an object that gives a {found.cls.__name__}"

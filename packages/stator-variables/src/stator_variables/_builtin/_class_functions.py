@@ -1,7 +1,8 @@
-"""What stands in and around class bodies: `property` and its kin, library functions that make or change classes; and
-what binds.
+"""What stands in and around class bodies: `property` and its kin, library functions that make or
+change classes; and what binds.
 
-Those of DECORATORS look at names and annotations alone: they are run on the stand-in at once, and again by the entry.
+Those of DECORATORS look at names and annotations alone: they are run on the stand-in at once, and
+again by the entry.
 """
 
 import abc
@@ -104,7 +105,8 @@ def named_tuple(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return make(t, new_named_tuple, [*args, _new_values.new_dict({"module": here(t), **kwargs})])
 
 
-# What binds and refers, called by name: `__get__`, `type.__call__`, methods compared, unions, context variables.
+# What binds and refers, called by name: `__get__`, `type.__call__`, methods compared, unions,
+# context variables.
 
 _BOUND = {
     types.FunctionType: types.MethodType,
@@ -175,7 +177,7 @@ def compare(t: Space, args: Args, kwargs: Kwargs, of: bool) -> Any:
     return k.ConstantTracker(all(_operators.same_object(t, *pair) for pair in parts) is of)
 
 
-# -- contexts ---------------------------------------------------------------------------------------------------------
+# -- contexts --------------------------------------------------------------------------------------
 @shown_as("the value of {0}")
 def context_value(variable: Any) -> Any:
     """What a context variable holds, or `MISSING`."""

@@ -1,4 +1,5 @@
-"""The methods of dict, OrderedDict and defaultdict (Objects/dictobject.c, Objects/odictobject.c)."""
+"""The methods of dict, OrderedDict and defaultdict (Objects/dictobject.c,
+Objects/odictobject.c)."""
 
 import collections
 import functools
@@ -33,7 +34,7 @@ def is_ordered(vt: Any) -> bool:
     return issubclass(vt.cls, OrderedDict)
 
 
-# -- items ------------------------------------------------------------------------------------------------------------
+# -- items -----------------------------------------------------------------------------------------
 @methods.handles(dict.__getitem__, takes=1)
 def getitem(t: Space, vt: Any, key: Any) -> Any:
     if (found := t.lookup(vt, t.key_of(key))) is not MISSING:
@@ -145,7 +146,7 @@ def move_to_end(t: Space, vt: Any, key: Any, last: Any = None) -> Any:
     return k.NONE
 
 
-# -- iteration and views ----------------------------------------------------------------------------------------------
+# -- iteration and views ---------------------------------------------------------------------------
 @methods.handles(dict.__iter__, OrderedDict.__iter__)
 def iterate(t: Space, vt: Any) -> Any:
     return _iteration.dict_iterator(t, vt, "keys")
@@ -166,7 +167,7 @@ for _part, _classes in VIEW_CLASSES.items():
     _register_view(_part, _classes)
 
 
-# -- whole dicts ------------------------------------------------------------------------------------------------------
+# -- whole dicts -----------------------------------------------------------------------------------
 @methods.handles(dict.__init__, OrderedDict.__init__, takes=(0, 1), named=None)
 @methods.handles(dict.update, OrderedDict.update, takes=(0, 1), named=None)
 def update(t: Space, vt: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -293,7 +294,8 @@ def _counted(t: Space, mapping: Any, item: Any) -> Any:
 @methods.handles(collections._count_elements)  # type: ignore[attr-defined]
 @operation
 def count_elements(t: Space, mapping: Any, iterable: Any) -> Any:
-    """Counting as `_count_elements` does for a Counter that overrides neither `get` nor `__setitem__`."""
+    """Counting as `_count_elements` does for a Counter that overrides neither `get` nor
+    `__setitem__`."""
     if mapping.base is not dict or mapping.cls is not collections.Counter:
         raise t.unsupported("container-subclass", f"counting into a {mapping.cls.__name__}")
     iterator = yield from settle(t.get_iterator(iterable))

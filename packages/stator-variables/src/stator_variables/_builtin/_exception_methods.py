@@ -1,4 +1,5 @@
-"""Fields and methods of exceptions (Objects/exceptions.c): new ones from the tracker, existing ones read."""
+"""Fields and methods of exceptions (Objects/exceptions.c): new ones from the tracker, existing ones
+read."""
 
 import builtins
 import types
@@ -52,7 +53,7 @@ def init(t: Space, args: Args, kwargs: Kwargs) -> None:
     _exception.keep(t, vt, args[1:])
 
 
-# -- fields -----------------------------------------------------------------------------------------------------------
+# -- fields ----------------------------------------------------------------------------------------
 def _args(t: Space, vt: Any) -> Any:
     """One tuple, however often it is asked for."""
     if vt.args_tuple is None or vt.args_tuple.items is not vt.args:
@@ -137,7 +138,7 @@ def read_traceback(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     return of(t, args[0]) if is_a(args[0], TracebackTracker) else MISSING
 
 
-# -- methods ----------------------------------------------------------------------------------------------------------
+# -- methods ---------------------------------------------------------------------------------------
 @handlers.handles(BaseException.with_traceback)
 def with_traceback(t: Space, args: Args, kwargs: Kwargs) -> Any:
     vt, traceback = args

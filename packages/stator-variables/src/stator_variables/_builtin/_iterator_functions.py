@@ -1,4 +1,5 @@
-"""Handlers of what makes, orders and steps iterators, and generators: `range`, `zip`, `map`, `sorted`, `send`."""
+"""Handlers of what makes, orders and steps iterators, and generators: `range`, `zip`, `map`,
+`sorted`, `send`."""
 
 import itertools
 import types
@@ -149,7 +150,8 @@ def make_reversed(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 @operation
 def _reversed_protocol(t: Space, vt: Any) -> Any:
-    """`reversed` of an object with `__len__` and `__getitem__`: a real one would ask for the length again."""
+    """`reversed` of an object with `__len__` and `__getitem__`: a real one would ask for the length
+    again."""
     length, changed = yield from observed(t, settle(_containers.length(t, vt)), (vt,))
     if changed:
         raise t.unsupported(
@@ -216,7 +218,8 @@ def iterator_iter(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 def _state_of(t: Space, vt: Any) -> Any:
-    """The state of a generator that was made while tracing; one that existed before has a native frame."""
+    """The state of a generator that was made while tracing; one that existed before has a native
+    frame."""
     if not is_a(vt, k.GeneratorTracker):
         raise t.unsupported("foreign-iterator", f"a step of an existing {vt.cls.__name__}")
     return vt.state

@@ -1,4 +1,5 @@
-"""Operators of numbers and strings as methods, `divmod`, `round`, `pow`: folded on constants, else declined."""
+"""Operators of numbers and strings as methods, `divmod`, `round`, `pow`: folded on constants, else
+declined."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -69,7 +70,8 @@ def _with_other(t: Space, name: str, left: Any, right: Any) -> Any:
 
 
 def _plain(vt: Any) -> Any:
-    """A constant of a subclass (an IntEnum member) as the number that the operators of the builtin class see."""
+    """A constant of a subclass (an IntEnum member) as the number that the operators of the builtin
+    class see."""
     if (value := vt.constant()) is MISSING or type(value) in (bool, *_NUMBERS):
         return vt
     return k.ConstantTracker(
@@ -96,7 +98,7 @@ def compare(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     return k.NOT_IMPLEMENTED
 
 
-# -- builtin functions ------------------------------------------------------------------------------------------------
+# -- builtin functions -----------------------------------------------------------------------------
 @table.handles(divmod)
 def handle_divmod(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if all(vt.cls in (bool, int, float) and (vt.is_symbolic or vt.is_known) for vt in args):

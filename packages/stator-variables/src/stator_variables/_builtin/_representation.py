@@ -1,4 +1,5 @@
-"""`repr` of builtin containers over trackers, and `str`, `repr`, `format`, `hash` as `object` defines them."""
+"""`repr` of builtin containers over trackers, and `str`, `repr`, `format`, `hash` as `object`
+defines them."""
 
 import collections
 import sys
@@ -51,7 +52,7 @@ def object_format(t: Space, vt: Any, format_spec: Any) -> Any:
     raise t.unsupported("bad-arguments", "a format that is no string")
 
 
-# -- containers -------------------------------------------------------------------------------------------------------
+# -- containers ------------------------------------------------------------------------------------
 @methods.handles(list.__repr__)
 def list_repr(t: Space, vt: Any) -> Any:
     return _in_turn(t, vt, "[...]", lambda: _joined(t, list(vt.items), "[", "]"))
@@ -166,7 +167,7 @@ def _dict_text(t: Space, vt: Any, start: str = "{", end: str = "}") -> Any:
     return text_of(t, [start, *texts, end])
 
 
-# -- hash -------------------------------------------------------------------------------------------------------------
+# -- hash ------------------------------------------------------------------------------------------
 @methods.handles(hash)
 def handle_hash(t: Space, obj: Any) -> Any:
     """Known for constants; a number that depends on where an object lies is for nobody to see."""

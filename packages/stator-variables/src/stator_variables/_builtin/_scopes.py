@@ -1,4 +1,5 @@
-"""Handlers of what lists names: `locals`, `globals`, `vars`, `dir`, and `__dir__` of objects, classes and modules."""
+"""Handlers of what lists names: `locals`, `globals`, `vars`, `dir`, and `__dir__` of objects,
+classes and modules."""
 
 import sys
 import types
@@ -33,7 +34,7 @@ def handle_globals(t: Space) -> Any:
     return _frame_of_caller(t).globals
 
 
-# -- local names ------------------------------------------------------------------------------------------------------
+# -- local names -----------------------------------------------------------------------------------
 @methods.handles(locals, takes=0)
 def handle_locals(t: Space) -> Any:
     frame = _frame_of_caller(t)
@@ -80,7 +81,7 @@ def handle_vars(t: Space, vt: Any = None) -> Any:
     return t.get_attribute(vt, "__dict__")
 
 
-# -- names of objects -------------------------------------------------------------------------------------------------
+# -- names of objects ------------------------------------------------------------------------------
 @methods.handles(dir, takes=(0, 1))
 def handle_dir(t: Space, vt: Any = None) -> Any:
     """The names in order (`PyObject_Dir`)."""

@@ -23,9 +23,10 @@ methods = MethodTable("set method")
 Entries = dict[Any, Any]
 
 
-# -- what the operators give: entries of the result -------------------------------------------------------------------
+# -- what the operators give: entries of the result ------------------------------------------------
 def combine(verb: str, left: Entries, right: Entries) -> Entries:
-    """Which of two equal elements stays is as in C: an intersection goes through the shorter set, or the second one."""
+    """Which of two equal elements stays is as in C: an intersection goes through the shorter set,
+    or the second one."""
     if verb == "union":
         return {**left, **{key: item for key, item in right.items() if key not in left}}
     if verb == "intersection":
@@ -44,7 +45,7 @@ IN_PLACE = {verb: "update" if verb == "union" else f"{verb}_update" for verb in 
 """What the in-place form of an operation is called."""
 
 
-# -- elements ---------------------------------------------------------------------------------------------------------
+# -- elements --------------------------------------------------------------------------------------
 @methods.handles(set.__init__, takes=(0, 1))
 def init(t: Space, vt: Any, *iterable: Any) -> Any:
     if vt.entries:
@@ -121,10 +122,13 @@ def hash_(t: Space, vt: Any) -> Any:
     return _calls.call_builtin(t, k.BuiltinTracker(hash), [plain], {})
 
 
-# -- methods that take iterables --------------------------------------------------------------------------------------
+# -- methods that take iterables -------------------------------------------------------------------
 @operation
 def entries_of(t: Space, vt: Any, is_enough: Callable[[Any], bool] = lambda key: False) -> Any:
-    """The elements of any iterable, hashed, up to one that is enough. The order is that in which they came."""
+    """The elements of any iterable, hashed, up to one that is enough.
+
+    The order is that in which they came.
+    """
     if vt.base is set:
         return vt.entries
     if vt.base is dict and vt.cls is dict:
@@ -187,8 +191,10 @@ def _with_itself(vt: Any, verb: str) -> Any:
 
 
 def _step(vt: Any, verb: str, other: Any) -> list[tuple[str, Any]]:
-    """The step that changes a set by another one. By itself C empties it, or leaves it; what it does for an
-    intersection no other step does."""
+    """The step that changes a set by another one.
+
+    By itself C empties it, or leaves it; what it does for an intersection no other step does.
+    """
     if other is not vt:
         return step_with(IN_PLACE[verb], other)
     return [] if verb == "intersection" else [("clear", None)]
@@ -246,7 +252,7 @@ def isdisjoint(t: Space, left: Any, right: Any) -> Any:
     return k.ConstantTracker(left.entries.keys().isdisjoint(theirs.keys()))
 
 
-# -- operators, which take sets only ----------------------------------------------------------------------------------
+# -- operators, which take sets only ---------------------------------------------------------------
 OPERATORS = {
     "and": "intersection",
     "or": "union",

@@ -1,4 +1,5 @@
-"""f-strings, `format`, `%`, `+` and `join`: on constants at once, else through `__format__`, `__str__`, `__repr__`.
+"""f-strings, `format`, `%`, `+` and `join`: on constants at once, else through `__format__`,
+`__str__`, `__repr__`.
 
 What is made of symbolic numbers stays a text to be made (`TextTracker`) until somebody looks at it:
 
@@ -33,7 +34,8 @@ _CONVERSIONS = {"s": "__str__", "r": "__repr__"}
 
 
 def text_of(t: Space, parts: Iterable[Any]) -> Any:
-    """The string that these make: strings, trackers of strings, and numbers with how to format them."""
+    """The string that these make: strings, trackers of strings, and numbers with how to format
+    them."""
     found: list[Any] = []
     for part in parts:
         if is_a(part, k.TextTracker):
@@ -46,7 +48,10 @@ def text_of(t: Space, parts: Iterable[Any]) -> Any:
 
 
 def _of_number(t: Space, vt: Any, spec: str = "") -> Any:
-    """`format(number, spec)`. Of a float that was computed the last digit may differ from that in the graph."""
+    """`format(number, spec)`.
+
+    Of a float that was computed the last digit may differ from that in the graph.
+    """
     stays = vt.cls is not float or vt.example.node.expr.is_symbol
     if not stays or re.search(r"[{}]|c$", spec):  # a character code may be too large
         return k.ConstantTracker(_formatted(vt.cls(_symbolic_numbers.specialised(t, vt)), spec))
@@ -137,7 +142,7 @@ def handle_format(t: Space, value: Any, spec: Any = None) -> Any:
     return format_value(t, value, "", spec)
 
 
-# -- join -------------------------------------------------------------------------------------------------------------
+# -- join ------------------------------------------------------------------------------------------
 @methods.handles(str.join, bytes.join)
 @operation
 def join(t: Space, separator: Any, iterable: Any) -> Any:
@@ -162,7 +167,7 @@ def join(t: Space, separator: Any, iterable: Any) -> Any:
     return text_of(t, [part for item in items for part in (separator, item)][1:])
 
 
-# -- + ----------------------------------------------------------------------------------------------------------------
+# -- + ---------------------------------------------------------------------------------------------
 @methods.handles(str.translate)
 def translate(t: Space, vt: Any, table: Any) -> Any:
     if not isinstance(vt.constant(), str):
@@ -181,7 +186,7 @@ def add(t: Space, left: Any, right: Any) -> Any:
     return text_of(t, [left, right])
 
 
-# -- % ----------------------------------------------------------------------------------------------------------------
+# -- % ---------------------------------------------------------------------------------------------
 _PERCENT = re.compile(
     r"%(?:\((?P<key>[^()]*)\))?(?P<flags>[#0\- +]*)(?P<width>\*|\d*)(?:\.(?P<digits>\*|\d*))?[hlL]?(?P<verb>.)",
     re.S,
@@ -256,7 +261,7 @@ def _percent_value(t: Space, value: Any, match: re.Match[str]) -> Generator[Any,
     return _folding.folded(t, operator.mod, spec, (constant,))
 
 
-# -- str.format -------------------------------------------------------------------------------------------------------
+# -- str.format ------------------------------------------------------------------------------------
 @methods.handles(str.format, takes=(0, ANY_COUNT), named=None)
 def format_(t: Space, template: Any, /, *args: Any, **kwargs: Any) -> Any:
     return (

@@ -1,4 +1,5 @@
-"""Container types as callables, and small values with handlers of their own: slices, sizes, read-only mappings."""
+"""Container types as callables, and small values with handlers of their own: slices, sizes,
+read-only mappings."""
 
 import collections
 import functools
@@ -52,7 +53,8 @@ _LIKE_TUPLE = ("__getitem__", "__add__", "__mul__", "__rmul__")
 
 @handlers.handles_each({getattr(torch.Size, name): getattr(tuple, name) for name in _LIKE_TUPLE})
 def size_as_tuple(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
-    """`torch.Size` has methods of its own that do what tuple's do, and give sizes where tuple's give tuples."""
+    """`torch.Size` has methods of its own that do what tuple's do, and give sizes where tuple's
+    give tuples."""
     return t.call(k.BuiltinTracker(of), args, kwargs)
 
 
@@ -87,7 +89,8 @@ def _guard_or_true(fact: bool | torch.SymBool) -> bool:
     return fact if isinstance(fact, bool) else bool(fact.node.guard_or_true("", 0))
 
 
-# mappingproxy: a read-only view, which asks the mapping below for everything (Objects/descrobject.c).
+# mappingproxy: a read-only view, which asks the mapping below for everything
+# (Objects/descrobject.c).
 
 _SLOTS = ("__getitem__", "__len__", "__contains__", "__iter__", "__reversed__")
 _METHODS = ("get", "keys", "values", "items", "copy")
@@ -212,7 +215,8 @@ STRUCTS = [cls for cls in tuple.__subclasses__() if hasattr(cls, "n_sequence_fie
 
 @handlers.handles_each(STRUCTS)
 def make_struct(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
-    """One of its visible items alone: what C refuses, and one with more fields, is made natively."""
+    """One of its visible items alone: what C refuses, and one with more fields, is made
+    natively."""
 
     def made(items: list[Any]) -> Any:
         if len(items) != of.n_sequence_fields:

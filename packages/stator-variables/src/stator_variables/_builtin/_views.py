@@ -1,4 +1,5 @@
-"""The methods of dict views (`dictviews_*` in Objects/dictobject.c): set operations on keys and items."""
+"""The methods of dict views (`dictviews_*` in Objects/dictobject.c): set operations on keys and
+items."""
 
 from collections.abc import Callable
 from typing import Any
@@ -72,7 +73,7 @@ def elements(t: Space, vt: Any) -> list[Any]:
     )
 
 
-# -- set operators ----------------------------------------------------------------------------------------------------
+# -- set operators ---------------------------------------------------------------------------------
 @operation
 def _operate(t: Space, left: Any, right: Any, verb: str) -> Any:
     if (pairs := _of_pairs(t, left, right, verb)) is not MISSING:
@@ -104,8 +105,8 @@ def _of_pairs(t: Space, left: Any, right: Any, verb: str) -> Any:
 
 
 def _intersection(t: Space, made: Any, other: Any, left: Any, right: Any) -> Any:
-    """Goes through the shorter of two views, through the view if a set is not shorter, else through what is not a view
-    (`_PyDictView_Intersect`)."""
+    """Goes through the shorter of two views, through the view if a set is not shorter, else through
+    what is not a view (`_PyDictView_Intersect`)."""
     if left.base is not DICT_VIEW:
         made, other, left, right = other, made, right, left
     if right.base is set:

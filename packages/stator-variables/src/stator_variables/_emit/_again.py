@@ -1,6 +1,8 @@
-"""What an entry asks again: a set or a dict that it fills hashes and compares the keys, as the region has done.
+"""What an entry asks again: a set or a dict that it fills hashes and compares the keys, as the
+region has done.
 
-Those are the program's own methods, and may say something else by then: they read what the region has changed since.
+Those are the program's own methods, and may say something else by then: they read what the region
+has changed since.
 """
 
 from __future__ import annotations

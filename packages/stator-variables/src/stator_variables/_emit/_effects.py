@@ -1,4 +1,5 @@
-"""The journal as statements: what the traced code did to existing objects, replayed after the graph ran."""
+"""The journal as statements: what the traced code did to existing objects, replayed after the graph
+ran."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +16,8 @@ from stator_variables._tracker import is_a
 
 
 def emit_effects(e: Emitter) -> None:
-    """Replay on existing objects what the traced code did to them, in the order of the first change to each."""
+    """Replay on existing objects what the traced code did to them, in the order of the first change
+    to each."""
     e.draws += _streams.lines_of(e, e.t.streams.early)
     e.late_draws += _streams.lines_of(e, [each for each in e.t.streams.steps if each.is_late])
     _emit_warnings(e)
@@ -43,7 +45,8 @@ def _emit_warnings(e: Emitter) -> None:
 
 
 def finalize_generators(e: Emitter, carried: Sequence[Any]) -> None:
-    """Suspended generators that nothing can reach any more die with the entry, so that their `finally` blocks run."""
+    """Suspended generators that nothing can reach any more die with the entry, so that their
+    `finally` blocks run."""
     known = [*carried, *e.generators]
     for vt in list(e.t.cleaning_up):
         if vt.state not in known and has_clean_up(vt.state):

@@ -1,6 +1,7 @@
 """Steps of `torch.optim` as a compiler takes them.
 
-torch.optim branches on `torch.compiler.is_compiling()` in many places. Two things it leaves to the compiler:
+torch.optim branches on `torch.compiler.is_compiling()` in many places. Two things it leaves to the
+compiler:
 
     adam(..., capturable=False)       capturable=True: nothing on the way to the parameters is read from a tensor
     torch._dynamo.graph_break()       no break: nothing before it belongs to the graph of the step
@@ -25,8 +26,8 @@ _FUNCTIONAL_CODE = adam.__code__
 
 
 def functional(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Call the functional form of an optimizer with `capturable`, as torch.compile does (torch.optim.optimizer, Note
-    [torch.compile x capturable])."""
+    """Call the functional form of an optimizer with `capturable`, as torch.compile does
+    (torch.optim.optimizer, Note [torch.compile x capturable])."""
     if function.code is not _FUNCTIONAL_CODE or "capturable" not in kwargs:
         return MISSING
     given = {**kwargs, "capturable": k.ConstantTracker(True)}
@@ -34,7 +35,8 @@ def functional(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, A
 
 
 def separation(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Ignore the breaks of torch.optim around a step, which are there for the benefit of AOTAutograd."""
+    """Ignore the breaks of torch.optim around a step, which are there for the benefit of
+    AOTAutograd."""
     if not _inlining.is_graph_break(function.real):
         return MISSING
     caller = None if t.frame is None else t.frame.globals.real.get("__name__")

@@ -7,7 +7,9 @@ that are set.
 """
 
 import collections
-from copyreg import __newobj__ as new_object  # type: ignore[attr-defined]  # typeshed lacks what pickles refer to
+
+# typeshed lacks what pickles refer to
+from copyreg import __newobj__ as new_object  # type: ignore[attr-defined]
 from copyreg import _slotnames as slot_names  # type: ignore[attr-defined]
 from typing import Any
 

@@ -1,1 +1,2 @@
-"""Ends of objects while tracing: reachability among trackers, suspended generators, finalization."""
+"""Ends of objects while tracing: reachability among trackers, suspended generators,
+finalization."""

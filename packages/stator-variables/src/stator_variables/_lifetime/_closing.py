@@ -1,7 +1,9 @@
-"""Which suspended generators run code of the program when they are closed: see `stator_bytecode.observes_close`.
+"""Which suspended generators run code of the program when they are closed: see
+`stator_bytecode.observes_close`.
 
-The names that their `except` clauses test are read when a generator is made, and guarded there: an entry that leaves
-out the end of a generator relies on `except IndexError` not catching GeneratorExit.
+The names that their `except` clauses test are read when a generator is made, and guarded there: an
+entry that leaves out the end of a generator relies on `except IndexError` not catching
+GeneratorExit.
 """
 
 from typing import Any
@@ -26,7 +28,8 @@ def has_clean_up(state: GeneratorState) -> bool:
 
 
 def may_clean_up(t: Space, state: GeneratorState) -> bool:
-    """Return whether there is a place in the generator's code where that is so: in most, there is none."""
+    """Return whether there is a place in the generator's code where that is so: in most, there is
+    none."""
     code, classes = state.frame.code, _tested_classes(state.frame)
     if not code.raw.co_exceptiontable:
         return False

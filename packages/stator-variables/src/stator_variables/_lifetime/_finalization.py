@@ -1,7 +1,9 @@
-"""Ends of objects while tracing: what the program releases dies there and then, if nothing else holds it.
+"""Ends of objects while tracing: what the program releases dies there and then, if nothing else
+holds it.
 
-A generator that has yet to clean up, or an object whose end is observable, cannot end while tracing: releasing it is a
-break. `_reachability` finds what holds what; docs/explanation/object-lifetime.md is the theory.
+A generator that has yet to clean up, or an object whose end is observable, cannot end while
+tracing: releasing it is a break. `_reachability` finds what holds what;
+docs/explanation/object-lifetime.md is the theory.
 """
 
 import functools
@@ -27,7 +29,10 @@ from stator_variables._space import Space
 
 
 def drop(t: Space, value: Any, holders: list[Frame], kept: Any = None) -> None:
-    """Release a value of a frame. What acts when it dies does so when nothing refers to it any more: a break."""
+    """Release a value of a frame.
+
+    What acts when it dies does so when nothing refers to it any more: a break.
+    """
     dying = cleaning_up(t, value) if may_hold(value) and value.source is None else []
     if dying:
         abandon(t, dying, [], [kept, *frame_values(holders)])
@@ -62,8 +67,8 @@ def _end_alone(t: Space, value: Any, holders: Iterable[Any]) -> None:
 
 
 def release_temporaries(t: Space) -> None:
-    """Release temporaries: a value released by a container may have been kept alive only by the operand stack, and lost
-    in the step that was done last. Called before each instruction.
+    """Release temporaries: a value released by a container may have been kept alive only by the
+    operand stack, and lost in the step that was done last. Called before each instruction.
 
     A value is not lost while it is on the stack itself, or what was found to lead to it.
     """
@@ -97,8 +102,8 @@ def _released_from_stack(
 
 
 def cleaning_up(t: Space, holder: Any, stays: bool = False) -> list[GeneratorState]:
-    """Return the generators that a value holds, and that have yet to clean up; where the frames stay as they are
-    (`stays`) those that they hold in plain view may be left out."""
+    """Return the generators that a value holds, and that have yet to clean up; where the frames
+    stay as they are (`stays`) those that they hold in plain view may be left out."""
     if not t.cleaning_up or not may_hold(holder):
         return []
     found = [vt.state for vt in t.cleaning_up if has_clean_up(vt.state)]

@@ -27,9 +27,10 @@ def reaches(
     *,
     otherwise: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Whether `target`, a tracker or the state of a generator, is one of `holders` or held by them; the last is asked
-    first. Existing objects hold something new where they are among `changed`, by identity; else they are not asked.
-    Before what is long is gone through, `otherwise` says whether it need not be."""
+    """Whether `target`, a tracker or the state of a generator, is one of `holders` or held by them;
+    the last is asked first. Existing objects hold something new where they are among `changed`, by
+    identity; else they are not asked. Before what is long is gone through, `otherwise` says whether
+    it need not be."""
     for part in walk(holders, lambda part: news(part, changed)):
         if part is target:
             return True
@@ -46,8 +47,8 @@ def reached(holders: Iterable[Any], targets: Iterable[Any], changed: Container[i
 def paths(
     holders: Iterable[Any], targets: Iterable[Any], changed: Container[int]
 ) -> dict[int, list[Any]]:
-    """What leads to each of `targets` that they hold, by its identity: one of `holders` first, itself last. The last
-    of what one holds is gone through first, up to where all are found."""
+    """What leads to each of `targets` that they hold, by its identity: one of `holders` first,
+    itself last. The last of what one holds is gone through first, up to where all are found."""
     waiting, found = [(holder, None) for holder in holders], dict[int, tuple[Any, Any]]()
     sought = {id(target): target for target in targets}
     left = set(sought)
@@ -77,7 +78,8 @@ def leads(path: list[Any], roots: Container[int], changed: Container[int]) -> bo
 
 
 def is_near(holders: Iterable[Any], target: Any, apart_from: Any) -> bool:
-    """Whether `target` is held by `holders` without `apart_from` and what is long: False may be wrong."""
+    """Whether `target` is held by `holders` without `apart_from` and what is long: False may be
+    wrong."""
 
     def near(parts: Iterable[Any]) -> list[Any]:
         return [part for part in parts if part is not apart_from and not is_long(part)]
@@ -86,7 +88,8 @@ def is_near(holders: Iterable[Any], target: Any, apart_from: Any) -> bool:
 
 
 def walk(roots: Iterable[Any], held_by: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
-    """Everything that these lead to, each once; the last of what one holds is gone through first."""
+    """Everything that these lead to, each once; the last of what one holds is gone through
+    first."""
     waiting, seen = list(roots), dict[int, Any]()
     while waiting:
         part = waiting.pop()
@@ -123,7 +126,8 @@ def _members(part: Any) -> Sequence[Any]:
 
 
 def may_hold(value: Any) -> bool:
-    """Return True for a tracker that may hold something new that is not held by all others like it."""
+    """Return True for a tracker that may hold something new that is not held by all others like
+    it."""
     return getattr(type(value), "may_hold", False)
 
 
@@ -133,8 +137,9 @@ def is_new_leaf(value: Any) -> bool:
 
 
 def reachable(roots: Sequence[Any]) -> Iterator[Any]:
-    """Every tracker that these lead to, each once, roughly in the order of reading; what nobody looked at yet leads
-    nowhere. Frames among `roots` lead to the values of their slots and stacks."""
+    """Every tracker that these lead to, each once, roughly in the order of reading; what nobody
+    looked at yet leads nowhere. Frames among `roots` lead to the values of their slots and stacks.
+    """
     found = walk(reversed([*map(_values_of_frame, roots)]), _components)
     return (value for value in found if issubclass(type(value), VariableTracker))
 

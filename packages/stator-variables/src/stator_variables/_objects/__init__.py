@@ -1,1 +1,2 @@
-"""Types and objects: class lookup, making of trackers, keys and hashes, dicts, sets, classes, functions, exceptions."""
+"""Types and objects: class lookup, making of trackers, keys and hashes, dicts, sets, classes,
+functions, exceptions."""

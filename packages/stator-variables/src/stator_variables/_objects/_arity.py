@@ -1,6 +1,7 @@
 """How many arguments a C function takes, checked before its handler runs, as C does.
 
-A call that C would refuse (too many arguments, an unknown keyword) runs natively, so that the error is CPython's own.
+A call that C would refuse (too many arguments, an unknown keyword) runs natively, so that the error
+is CPython's own.
 """
 
 import collections
@@ -26,7 +27,8 @@ ANY_COUNT = 1 << 30
 
 @attrs.frozen
 class Arity:
-    """How many positional arguments (the receiver included) and which keywords C takes; None: any keyword.
+    """How many positional arguments (the receiver included) and which keywords C takes; None: any
+    keyword.
 
     `required` are the places and names of what may come either way, but has to.
     """
@@ -44,7 +46,8 @@ class Arity:
         return all((index < len(args)) is not (name in kwargs) for index, name in self.required)
 
 
-@functools.cache  # asked at the first call of `target`: to read hundreds of signatures would slow the import down
+# asked at the first call of `target`: to read hundreds of signatures would slow the import down
+@functools.cache
 def signature_arity(target: Any) -> Arity:
     """What the signature of `target` says. Raises ValueError when it has none."""
     parameters = inspect.signature(target, follow_wrapped=False).parameters.values()
@@ -126,8 +129,8 @@ STATED: dict[Any, Arity] = {
 
 
 def checked(table: HandlerTable[Any, Any]) -> HandlerTable[Any, Any]:
-    """The table with a check of the arguments before each handler of a C function whose arity is known; a function of
-    Python's that does not accept them is interpreted, and says so itself."""
+    """The table with a check of the arguments before each handler of a C function whose arity is
+    known; a function of Python's that does not accept them is interpreted, and says so itself."""
     made: HandlerTable[Any, Any] = HandlerTable(table.what)
     for target, handler in table.items():
         made.handles(target)(

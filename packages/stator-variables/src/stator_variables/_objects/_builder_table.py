@@ -21,7 +21,8 @@ def _table() -> HandlerTable[type, Builder]:
 
 @attrs.frozen
 class BuilderTable:
-    """The builders of one module: of exactly these classes, and of these classes with their subclasses."""
+    """The builders of one module: of exactly these classes, and of these classes with their
+    subclasses."""
 
     by_class: HandlerTable[type, Builder] = attrs.field(factory=_table)
     by_base: HandlerTable[type, Builder] = attrs.field(factory=_table)

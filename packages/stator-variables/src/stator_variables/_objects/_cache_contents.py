@@ -1,7 +1,8 @@
 """Results in the cache of `functools.lru_cache`, read without calling it.
 
-The collector lists the records of a cache; there is no other way to a result that counts and throws out nothing. It is
-called while tracing, and by a guard only when the cache has called its function since the guard held last.
+The collector lists the records of a cache; there is no other way to a result that counts and throws
+out nothing. It is called while tracing, and by a guard only when the cache has called its function
+since the guard held last.
 """
 
 import functools
@@ -16,7 +17,8 @@ CACHED: Any = functools._lru_cache_wrapper
 
 
 def peek(names: Sequence[str], typed: bool, cached: Any, *values: Any) -> Any:
-    """Return what a call would find, MISSING where nothing: `names` are those of the last values."""
+    """Return what a call would find, MISSING where nothing: `names` are those of the last
+    values."""
     if type(cached) is not CACHED:
         return MISSING
     held, at = _listed(cached)
@@ -36,8 +38,9 @@ def peek(names: Sequence[str], typed: bool, cached: Any, *values: Any) -> Any:
 def _listed(cached: Any) -> tuple[list[Any], int]:
     """Return what a cached function refers to, and where its dict is.
 
-    The collector lists, in this order, each kept call (key, result, the type of the record; where their number is
-    bounded), the dict by keys, the function, and the mark between positional and named arguments.
+    The collector lists, in this order, each kept call (key, result, the type of the record; where
+    their number is bounded), the dict by keys, the function, and the mark between positional and
+    named arguments.
     """
     held = gc.get_referents(cached)
     return held, next(
@@ -62,9 +65,10 @@ def key_of_call(names: Sequence[str], typed: bool, mark: object, values: tuple[A
 class _Guard:
     """Facts about one cached function, for the guards below.
 
-    A bounded cache keeps a record for each call. As long as its dict has the same record under a key, and the cache has
-    called its function no more often, the record has the same result: a record gets another one only when it is used
-    again for a call that was not kept. An unbounded cache has the results themselves in its dict.
+    A bounded cache keeps a record for each call. As long as its dict has the same record under a
+    key, and the cache has called its function no more often, the record has the same result: a
+    record gets another one only when it is used again for a call that was not kept. An unbounded
+    cache has the results themselves in its dict.
     """
 
     __name__ = "kept"
@@ -125,8 +129,9 @@ class KeptResult(_Guard):
 class KeptResults(_Guard):
     """A guard: a cached function still has what it had for calls with constant arguments.
 
-    One for all such calls of a trace. A bounded cache that has the record of the first of them, and has called its
-    function no more often, was not emptied and has thrown out none: it has the records of the others too.
+    One for all such calls of a trace. A bounded cache that has the record of the first of them, and
+    has called its function no more often, was not emptied and has thrown out none: it has the
+    records of the others too.
     """
 
     def __init__(self, cached: Any) -> None:

@@ -1,4 +1,5 @@
-"""The `__dict__` of a class: what the class itself defines, read item by item like any other existing dict."""
+"""The `__dict__` of a class: what the class itself defines, read item by item like any other
+existing dict."""
 
 from typing import Any
 
@@ -20,7 +21,10 @@ def view_of(t: Space, cls: type) -> ProxyTracker:
 
 
 def namespace_of(t: Space, cls: type) -> Any:
-    """The dict behind the view. Raises Unsupported where the region has set attributes of the class."""
+    """The dict behind the view.
+
+    Raises Unsupported where the region has set attributes of the class.
+    """
     if id(cls) in t.made:
         source = AttrSource(CapturedSource(cls.__qualname__, cls), "__dict__")
         return t.wrap(vars(cls), source).mapping

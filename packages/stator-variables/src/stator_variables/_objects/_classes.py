@@ -1,9 +1,11 @@
-"""Class statements, and `type(name, bases, names)`, while tracing: `__build_class__` and `type.__new__` over trackers.
+"""Class statements, and `type(name, bases, names)`, while tracing: `__build_class__` and
+`type.__new__` over trackers.
 
-The body is a frame whose namespace is a DictTracker. Of what it leaves there a *stand-in* is made: a real class, by the
-same function that the entry calls to make the class of each of its calls, over stand-ins for the functions and objects
-made here. The data model reads it as it reads any class, and the heap gives the trackers back. Nothing that is read
-of it needs a guard, and no code of the program runs natively: `__set_name__` and `__init_subclass__` are interpreted.
+The body is a frame whose namespace is a DictTracker. Of what it leaves there a *stand-in* is made:
+a real class, by the same function that the entry calls to make the class of each of its calls, over
+stand-ins for the functions and objects made here. The data model reads it as it reads any class,
+and the heap gives the trackers back. Nothing that is read of it needs a guard, and no code of the
+program runs natively: `__set_name__` and `__init_subclass__` are interpreted.
 
     class Scale(Base):            names: {"factor": 2, "apply": <FunctionTracker>}        r1 = make_function(...)
         factor = 2                value: class Scale(Base): factor = 2; apply = stand-in  r0 = new_class(type, "Scale",
@@ -137,7 +139,8 @@ def _known(t: Space, metaclass: type, args: Args, kwargs: Kwargs, code: types.Co
 
 
 def _refuse_members(t: Space, names: Any, read: set[str]) -> None:
-    """Raise Unsupported for members that are not known by their values alone, or that code of the program makes."""
+    """Raise Unsupported for members that are not known by their values alone, or that code of the
+    program makes."""
     if len(names.log) != len(names.entries):
         raise t.unsupported(
             "class-definition", "an Enum with a name that is given twice, or deleted"
@@ -198,7 +201,8 @@ def _names(t: Space, names: Any) -> dict[str, Any]:
 
 
 def _recipe(t: Space, metaclass: type, args: Args, kwargs: Kwargs) -> Args:
-    """The arguments of `new_class`; the namespace is copied, as the class has it, and says where it was made."""
+    """The arguments of `new_class`; the namespace is copied, as the class has it, and says where it
+    was made."""
     name, bases, names = args
     if t.lookup(names, "__module__") is MISSING:
         kept = {**_names(t, names), "__module__": here(t)}
@@ -249,7 +253,7 @@ def _call_hooks(t: Space, made: Any, names: dict[str, Any], kwargs: Kwargs) -> A
         yield from settle(t.call(hook, [], kwargs))
 
 
-# -- writes -----------------------------------------------------------------------------------------------------------
+# -- writes ----------------------------------------------------------------------------------------
 def set_attribute(t: Space, made: Any, name: str, value: Any) -> None:
     """`type.__setattr__`; `value` MISSING deletes."""
     if not is_a(made, k.MadeClass):
@@ -269,8 +273,10 @@ def set_attribute(t: Space, made: Any, name: str, value: Any) -> None:
 
 
 def _set_of_existing(t: Space, cls: type, name: str, value: Any) -> None:
-    """Look-ups meet what was set from here on (`_lookup`), the class itself when the graph has run. What C or the
-    data model itself asks a class for keeps its value."""
+    """Look-ups meet what was set from here on (`_lookup`), the class itself when the graph has run.
+
+    What C or the data model itself asks a class for keeps its value.
+    """
     asked = _lookup.is_data_descriptor(t, guarded_lookup(t, cls, name)) or defines(
         t, type(cls), name
     )

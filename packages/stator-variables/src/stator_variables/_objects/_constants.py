@@ -1,4 +1,5 @@
-"""Values known by what they are equal to, or by which object they are: how existing ones are guarded."""
+"""Values known by what they are equal to, or by which object they are: how existing ones are
+guarded."""
 
 import enum
 import types

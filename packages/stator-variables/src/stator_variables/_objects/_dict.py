@@ -1,4 +1,5 @@
-"""Dicts: what is known of one, how a new one is made, and how writes to an existing one are replayed.
+"""Dicts: what is known of one, how a new one is made, and how writes to an existing one are
+replayed.
 
 `_dictionary` has the operations on its entries, `_builtin._dicts` its methods.
 """
@@ -18,12 +19,16 @@ from stator_variables._tracker import DELETED, MISSING
 
 @attrs.define(eq=False, repr=False, slots=False)
 class DictTracker(HashedTracker, references=("owner", "default_factory"), weak_references=("log",)):
-    """A dict. Keys are hashed by `key_of`; `entries` maps a hashed key to (key tracker, value tracker), in order.
+    """A dict.
 
-    `complete` is false for an existing dict of which only single keys have been read: `entries` then holds those (a
-    value DELETED: known to be absent), in no order, and the rest is still in `real`. `log` has the writes, for replay:
-    ("set" | "delete", hashed key, key tracker, value tracker); those in `undecided`, (key tracker, value tracker), come
-    after them. `owner` is the object whose `__dict__` this is.
+    Keys are hashed by `key_of`; `entries` maps a hashed key to (key tracker, value tracker), in
+    order.
+
+    `complete` is false for an existing dict of which only single keys have been read: `entries`
+    then holds those (a value DELETED: known to be absent), in no order, and the rest is still in
+    `real`. `log` has the writes, for replay: ("set" | "delete", hashed key, key tracker, value
+    tracker); those in `undecided`, (key tracker, value tracker), come after them. `owner` is the
+    object whose `__dict__` this is.
     """
 
     base = dict
@@ -40,7 +45,8 @@ class DictTracker(HashedTracker, references=("owner", "default_factory"), weak_r
         return t.items(self)  # type: ignore[no-any-return]
 
     def is_asking(self, t: Space) -> bool:
-        """Return True if filling it hashes keys in the program, which may read what the region has written."""
+        """Return True if filling it hashes keys in the program, which may read what the region has
+        written."""
         return any(map(asks, self.entries))
 
     def rebuild(self, e: Emitter) -> str:
@@ -86,8 +92,8 @@ def _empty_dict(e: Emitter, vt: Any) -> str:
 
 
 def written_item(e: Emitter, cls: type, name: str, key: Any, value: Any) -> str:
-    """Item assignment, or without a value deletion, that no override of the class can see: the writes were interpreted
-    already."""
+    """Item assignment, or without a value deletion, that no override of the class can see: the
+    writes were interpreted already."""
     given = [e.expr(vt) for vt in (key, value) if vt is not None]
     if cls in (dict, collections.OrderedDict, collections.defaultdict):
         target = f"{name}[{given[0]}]"
@@ -98,7 +104,8 @@ def written_item(e: Emitter, cls: type, name: str, key: Any, value: Any) -> str:
 
 
 def _final_writes(log: list[tuple[str, Any, Any, Any]]) -> list[tuple[Any, Any]]:
-    """The log without overwritten values; deletions make the order of writes matter, so it is kept whole then."""
+    """The log without overwritten values; deletions make the order of writes matter, so it is kept
+    whole then."""
     if any(verb == "delete" for verb, *_ in log):
         return [(key, value) for _, _, key, value in log]
     final: dict[Any, tuple[Any, Any]] = {}

@@ -1,7 +1,9 @@
-"""The storage of dicts: read, write, delete and complete a DictTracker. What Python methods do with it is elsewhere.
+"""The storage of dicts: read, write, delete and complete a DictTracker.
 
-An existing dict is read key by key, each read guarded on its own, until somebody asks for all of it (iteration,
-length); only then are its keys and their order relied on.
+What Python methods do with it is elsewhere.
+
+An existing dict is read key by key, each read guarded on its own, until somebody asks for all of it
+(iteration, length); only then are its keys and their order relied on.
 """
 
 import collections
@@ -79,13 +81,14 @@ def value_under(d: Any, key: Any) -> Any:
 
 
 def _may_vary(t: Space, d: DictTracker, hashed: Any) -> bool:
-    """Return whether a key has an object in it that was handed in, and so may be another one on each call."""
+    """Return whether a key has an object in it that was handed in, and so may be another one on
+    each call."""
     return type(hashed) in (Identity, tuple) and is_handed_in(t, hashed) and not _may_ask(d)
 
 
 def _read_by_origin(t: Space, d: DictTracker, hashed: Any) -> Any:
-    """Look a key up that another call has another object for, or another identity: what is relied on is what the dict
-    has for the object at hand. No such key can be that of a new object."""
+    """Look a key up that another call has another object for, or another identity: what is relied
+    on is what the dict has for the object at hand. No such key can be that of a new object."""
     if (key := key_with_identities(t, hashed)) is MISSING:
         return MISSING
     assert d.source is not None
@@ -131,7 +134,8 @@ def _may_ask(d: DictTracker) -> bool:
 
 
 def may_ask(keys: list[Any]) -> bool:
-    """Whether C, looking for a key that is no object, may ask `__eq__` of the program: our guards would ask again."""
+    """Whether C, looking for a key that is no object, may ask `__eq__` of the program: our guards
+    would ask again."""
     kinds = {id(cls): cls for cls in map(type, keys)}.values()
     asking = (
         cls for cls in kinds if type(plain_lookup(cls, "__eq__")) is not types.WrapperDescriptorType
@@ -178,8 +182,9 @@ def store_hashed(t: Space, d: DictTracker, hashed: Any, key: Any, value: Any) ->
 
 
 def _refuse_under_iteration(t: Space, d: DictTracker) -> None:
-    """Keys of a dict do not come or go while the program iterates over it: what C's iterator does then depends on how
-    the dict is stored, so that it has to be C's own iterator, over the dict as it was before."""
+    """Keys of a dict do not come or go while the program iterates over it: what C's iterator does
+    then depends on how the dict is stored, so that it has to be C's own iterator, over the dict as
+    it was before."""
     d.iterators = [it for it in d.iterators if not it.exhausted]
     held = (value for frame in t.machine.frames for value in (*frame.stack, *frame.slots))
     if d.iterators and any(_holds(value, d.iterators) for value in held):
@@ -256,7 +261,8 @@ def deletions(d: DictTracker) -> int:
 
 
 def forget_undone(t: Space, d: DictTracker) -> None:
-    """Drop writes that were overwritten, and those that put back what was there before the trace."""
+    """Drop writes that were overwritten, and those that put back what was there before the
+    trace."""
     if d.source is None or any(verb == "delete" for verb, *_ in d.log):
         return
     final = {hashed: (verb, hashed, key, value) for verb, hashed, key, value in d.log}
@@ -336,7 +342,8 @@ _HOOK_TABLES = frozenset(
 
 
 def _are_handles(d: DictTracker, keys: tuple[Any, ...]) -> bool:
-    """Return True if the keys of an existing dict are those of hooks, none of them read as a number."""
+    """Return True if the keys of an existing dict are those of hooks, none of them read as a
+    number."""
     name = getattr(d.source, "key", getattr(d.source, "attribute", None))
     is_table = name in _HOOK_TABLES and set(map(type, keys)) == {int}
     return is_table and not any(type(hashed) is int for hashed in d.entries)
@@ -345,7 +352,8 @@ def _are_handles(d: DictTracker, keys: tuple[Any, ...]) -> bool:
 def _entries_of_handles(
     t: Space, d: DictTracker, keys: tuple[Any, ...]
 ) -> dict[Any, tuple[Any, Any]]:
-    """The hooks in their order: a hook that is registered again is the same one under another key."""
+    """The hooks in their order: a hook that is registered again is the same one under another
+    key."""
     assert d.source is not None
     t.guard(CallSource(count_of_handles, d.source), Equals(len(keys)))
     numbers, entries = CallSource(keys_in_order, d.source), {}

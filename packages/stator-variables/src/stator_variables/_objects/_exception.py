@@ -1,4 +1,5 @@
-"""What new exceptions keep of what they are made with: in `__new__`, or in `__init__` (Objects/exceptions.c)."""
+"""What new exceptions keep of what they are made with: in `__new__`, or in `__init__`
+(Objects/exceptions.c)."""
 
 import types
 from typing import Any
@@ -95,8 +96,8 @@ def keep(t: Space, vt: ExceptionTracker, args: list[Any]) -> None:
 
 
 def keeps_in_init(cls: type) -> type | None:
-    """Whose `__init__` keeps what it is given, besides `args`; an OSError's only where the class has one of the
-    program's, and no such `__new__` (`oserror_use_init`)."""
+    """Whose `__init__` keeps what it is given, besides `args`; an OSError's only where the class
+    has one of the program's, and no such `__new__` (`oserror_use_init`)."""
     if issubclass(cls, OSError):
         init, new = plain_lookup(cls, "__init__"), plain_lookup(cls, "__new__")
         own = (
@@ -136,7 +137,8 @@ def _taken_apart(args: list[Any]) -> tuple[list[Any], dict[Any, Any]]:
 
 
 GROUPED = vars(BaseExceptionGroup)["exceptions"]
-"""The member that holds what a group of exceptions was made of: its second argument may change later."""
+"""The member that holds what a group of exceptions was made of: its second argument may change
+later."""
 
 
 def _field(e: Emitter, name: str, field: str, value: str) -> str:
@@ -152,7 +154,8 @@ def made_traceback(t: Space, exception: Any, entries: tuple[TracebackEntry, ...]
 
 
 class TracebackTracker(VariableTracker, references=("exception",)):
-    """The traceback that an exception which was raised while tracing had at some point: `entries`, outermost first."""
+    """The traceback that an exception which was raised while tracing had at some point: `entries`,
+    outermost first."""
 
     cls = types.TracebackType
 

@@ -1,4 +1,5 @@
-"""Raising and matching exceptions (`do_raise`, `PyErr_GivenExceptionMatches`, `_PyErr_SetObject` in CPython)."""
+"""Raising and matching exceptions (`do_raise`, `PyErr_GivenExceptionMatches`, `_PyErr_SetObject` in
+CPython)."""
 
 import functools
 from collections.abc import Callable
@@ -17,7 +18,8 @@ from stator_variables._tracker import MISSING, is_a
 
 
 def exception_from(t: Space, value: Any, cause: Any) -> Any:
-    """The exception that `raise value from cause` raises: at once, when both are exceptions already."""
+    """The exception that `raise value from cause` raises: at once, when both are exceptions
+    already."""
     raised = _instance(t, value, "exceptions must derive from BaseException")
     return raised if cause is None else after(raised, lambda found: _caused(t, found, cause))
 
@@ -111,7 +113,8 @@ def matches(t: Space, exception: Any, pattern: Any) -> bool:
 
 
 def traceback_of(t: Space, exception: Any) -> Any:
-    """Return the third argument of `__exit__`: one object, until the exception gets another entry."""
+    """Return the third argument of `__exit__`: one object, until the exception gets another
+    entry."""
     if exception.source is None:
         return made_traceback(t, exception, exception.entries)
     return t.wrap(exception_field(exception.real, "__traceback__"), _traceback_source(exception))

@@ -112,7 +112,8 @@ _OF_C_METHODS = ("__name__", "__qualname__", "__doc__", "__text_signature__")
 
 
 def of_method(t: Space, vt: Any, name: str) -> Any:
-    """An attribute of a bound method; MISSING for what its class has (`method_getattro`), but for `__doc__`."""
+    """An attribute of a bound method; MISSING for what its class has (`method_getattro`), but for
+    `__doc__`."""
     if name in (
         "__func__",
         "__self__",

@@ -1,9 +1,10 @@
 """How trackers are hashed: the Python value itself for constants, the identity for the rest.
 
-Equal constants of different types (1, True, 1.0) are one key, as in Python; which key object stays is the dict's
-business. Objects whose class hashes in Python are keys by what their `__hash__` gives, and `dict` itself, which holds
-the hashed keys, asks for `__eq__` where CPython does. Both are interpreted by `hashing`: a step that needs an answer
-stops, is taken back, and is done again with the answer at hand.
+Equal constants of different types (1, True, 1.0) are one key, as in Python; which key object stays
+is the dict's business. Objects whose class hashes in Python are keys by what their `__hash__`
+gives, and `dict` itself, which holds the hashed keys, asks for `__eq__` where CPython does. Both
+are interpreted by `hashing`: a step that needs an answer stops, is taken back, and is done again
+with the answer at hand.
 """
 
 import operator
@@ -44,7 +45,10 @@ from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 
 def key_of(t: Space, vt: Any) -> Any:
-    """A hashable stand-in for a tracker. Raises Unsupported for objects whose class defines its own hash in Python."""
+    """A hashable stand-in for a tracker.
+
+    Raises Unsupported for objects whose class defines its own hash in Python.
+    """
     hashed = _hashed(t, vt)
     if type(hashed) in (int, IdOf, tuple, frozenset):
         _note_numbers(t, hashed, ())
@@ -68,11 +72,13 @@ def _hashed_value(value: Any) -> Any:
 
 
 _ADDRESSES, _MANY = 1 << 20, 16
-"""Numbers from the first on may be identities; of so many keys in one place nobody wants to know that they differ."""
+"""Numbers from the first on may be identities; of so many keys in one place nobody wants to know
+that they differ."""
 
 
 def _note_numbers(t: Space, hashed: Any, place: tuple[Any, ...]) -> None:
-    """Whether an identity is the number that another key has in its place is told for this call, and guarded."""
+    """Whether an identity is the number that another key has in its place is told for this call,
+    and guarded."""
     if type(hashed) is tuple:
         for index, part in enumerate(hashed):
             _note_numbers(t, part, (*place, len(hashed), index))
@@ -143,7 +149,10 @@ def _rely_on_hash(t: Space, cls: type) -> None:
 
 
 def element_of(t: Space, vt: Any, of: Any) -> Any:
-    """The stand-in for an element of a set. An existing set may hold identities, as numbers that nobody can tell."""
+    """The stand-in for an element of a set.
+
+    An existing set may hold identities, as numbers that nobody can tell.
+    """
     hashed = key_of(t, vt)
     if (
         of.real is not MISSING
@@ -221,7 +230,8 @@ class UserKey(ProgramKey):
 
 
 def hashing(t: Space, step: Callable[[], Any]) -> Any:
-    """`step()`, a Result, with what it asks of the program's `__hash__` and `__eq__` interpreted."""
+    """`step()`, a Result, with what it asks of the program's `__hash__` and `__eq__`
+    interpreted."""
     found = _tried(t, step, {})
     return _answering(t, step, found) if type(found) is Unanswered else found
 
@@ -261,8 +271,11 @@ def _remember(t: Space, given: Answered) -> None:
 
 
 def _without_effects(t: Space, question: tuple[Any, ...]) -> Any:
-    """The answer. What fills the real container asks again, so that nothing may be changed by it; a key may note its
-    hash for the next time, when it changes nothing any more."""
+    """The answer.
+
+    What fills the real container asks again, so that nothing may be changed by it; a key may note
+    its hash for the next time, when it changes nothing any more.
+    """
     found, changed = yield from observed(t, _asked(t, *question), question)
     if changed and all(getattr(vt, "owner", None) in question for vt in changed):
         found, changed = yield from observed(t, _asked(t, *question), question)
@@ -322,7 +335,8 @@ class RefTo:
 
 OF_IDENTITY = (IdOf, RefTo)
 WITH_IDENTITY = (*OF_IDENTITY, HandleKey)
-"""Keys made of the identity of a thing, which are looked up in an existing dict with the object at hand."""
+"""Keys made of the identity of a thing, which are looked up in an existing dict with the object at
+hand."""
 
 
 def _key_of_reference(t: Space, vt: Any) -> RefTo:
@@ -349,8 +363,8 @@ def is_known(hashed: Any) -> bool:
 
 
 def rely_on_kept_hashes(t: Space, source: Source, real: Any, of: dict[Any, Any]) -> None:
-    """Rely on the hashes that a dict or set keeps of its keys (`of`, by hashed key): those that the program computes
-    may be others by now."""
+    """Rely on the hashes that a dict or set keeps of its keys (`of`, by hashed key): those that the
+    program computes may be others by now."""
     plain = type(real) in (dict, set, frozenset)
     if not plain or not any(map(asks, of)) or len({*map(hash, of)}) < len(of):
         return
@@ -364,12 +378,14 @@ def rely_on_kept_hashes(t: Space, source: Source, real: Any, of: dict[Any, Any])
 
 @shown_as("the hashes that {0} has stored")
 def kept_hashes(container: Any) -> int:
-    """Of the hashes of all keys, without asking the keys: `set_update_internal` in CPython's Objects/setobject.c."""
+    """Of the hashes of all keys, without asking the keys: `set_update_internal` in CPython's
+    Objects/setobject.c."""
     return hash(frozenset(container))
 
 
 def tell_apart(t: Space, vt: Any, hashed: Any) -> None:
-    """Two objects from outside that are keys of one container must not turn out to be one object on a later call."""
+    """Two objects from outside that are keys of one container must not turn out to be one object on
+    a later call."""
     if type(hashed) in (tuple, frozenset, *OF_IDENTITY):
         rely_on_objects(t, hashed, in_existing=False)
     if type(hashed) is Identity and vt.source is not None and type(vt.source) is not CapturedSource:
@@ -381,7 +397,8 @@ COMPOSED = (Identity, *OF_IDENTITY, tuple, frozenset)
 
 
 def rely_on_objects(t: Space, hashed: Any, in_existing: bool) -> None:
-    """A look-up holds for distinct objects; among what existed before for the very ones of the key."""
+    """A look-up holds for distinct objects; among what existed before for the very ones of the
+    key."""
     if type(hashed) in (tuple, frozenset):
         for part in hashed:
             rely_on_objects(t, part, in_existing)
@@ -394,15 +411,16 @@ def rely_on_objects(t: Space, hashed: Any, in_existing: bool) -> None:
 
 
 def type_hashes_by_identity(cls: type) -> bool:
-    """Whether the hash of instances is that of `object` (or of a C class known to compare by identity): then nothing
-    else is equal to one."""
+    """Whether the hash of instances is that of `object` (or of a C class known to compare by
+    identity): then nothing else is equal to one."""
     if issubclass(cls, torch.Tensor):
         return True
     return getattr(cls, "__hash__", None) is object.__hash__
 
 
 def real_key(hashed: Any) -> Any:
-    """The real dict key a hashed key stands for, or MISSING when it is a new object's or holds one."""
+    """The real dict key a hashed key stands for, or MISSING when it is a new object's or holds
+    one."""
     if type(hashed) is Identity:
         thing = hashed.thing
         return MISSING if is_a(thing, VariableTracker) else thing
@@ -414,7 +432,7 @@ def real_key(hashed: Any) -> Any:
     return hashed
 
 
-# -- keys of existing dicts that are identities, or hold some ----------------------------------------------------------
+# -- keys of existing dicts that are identities, or hold some --------------------------------------
 def has_identity(hashed: Any) -> bool:
     return type(hashed) in WITH_IDENTITY or (
         type(hashed) in (tuple, frozenset) and any(map(has_identity, hashed))
@@ -434,7 +452,8 @@ def is_handed_in(t: Space, hashed: Any) -> bool:
 
 
 def key_with_identities(t: Space, hashed: Any) -> Any:
-    """A tracker of the key; MISSING when it holds a new object, of which no dict from before knows anything."""
+    """A tracker of the key; MISSING when it holds a new object, of which no dict from before knows
+    anything."""
     if type(hashed) is tuple:
         parts = [key_with_identities(t, part) for part in hashed]
         return MISSING if any(part is MISSING for part in parts) else TupleTracker(parts, tuple)

@@ -1,4 +1,5 @@
-"""`id()`: a number that differs from call to call, so it is good as a dict key only: as in the memo of `deepcopy`."""
+"""`id()`: a number that differs from call to call, so it is good as a dict key only: as in the memo
+of `deepcopy`."""
 
 from typing import Any
 

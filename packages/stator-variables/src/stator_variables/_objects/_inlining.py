@@ -56,8 +56,8 @@ NATIVE_FUNCTIONS = frozenset(
     | {torch.nn.Module.requires_grad_}
     | {jagged_from_tensor_and_lengths}
 ) | {catch_warnings.__enter__, catch_warnings.__exit__, filterwarnings, simplefilter, resetwarnings}
-"""They look into storages and autograd nodes, filter warnings, take the flags of parameters, or look at many
-values: one break each, not one for each such step."""
+"""They look into storages and autograd nodes, filter warnings, take the flags of parameters, or
+look at many values: one break each, not one for each such step."""
 
 
 def refuse_native(t: Space, function: Any) -> None:
@@ -88,8 +88,9 @@ def refuse_native(t: Space, function: Any) -> None:
 
 
 def _is_forward(function: Any, module: str) -> bool:
-    """Whether it is the `forward` of an `nn.Module`: part of a model, wherever it is defined (`AveragedModel` is in
-    `optim.swa_utils`). Those of `distributed` find their parameters elsewhere."""
+    """Whether it is the `forward` of an `nn.Module`: part of a model, wherever it is defined
+    (`AveragedModel` is in `optim.swa_utils`). Those of `distributed` find their parameters
+    elsewhere."""
     owner, _, name = function.__qualname__.rpartition(".")
     cls = function.__globals__.get(owner) if name == "forward" else None
     return (
@@ -120,7 +121,8 @@ def is_allowed_in_graph(function: Any) -> bool:
 
 
 def is_assumed_constant(function: Any) -> bool:
-    """Whether torch's `assume_constant_result` was applied: the result of one call holds for all."""
+    """Whether torch's `assume_constant_result` was applied: the result of one call holds for
+    all."""
     return bool(getattr(function, "_dynamo_marked_constant", False))
 
 
@@ -129,8 +131,9 @@ _TRACED = (torch.random.manual_seed, getattr(torch.optim.Optimizer.zero_grad, "_
 
 
 def behind_bookkeeping(function: Any) -> Any:
-    """The function that torch.compile wrapped for its own bookkeeping (it patches `Module.__init__`), or replaced by
-    one that it does not trace (`torch.manual_seed`; `Adam._init_group`, with its first use), else None."""
+    """The function that torch.compile wrapped for its own bookkeeping (it patches
+    `Module.__init__`), or replaced by one that it does not trace (`torch.manual_seed`;
+    `Adam._init_group`, with its first use), else None."""
     if function.__code__ is _DISABLED and function.__wrapped__ in _TRACED:
         return function.__wrapped__
     if getattr(function, "_torchdynamo_disable", False):

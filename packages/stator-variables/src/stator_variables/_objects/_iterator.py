@@ -1,6 +1,7 @@
 """Builtin iterators as objects: from outside, made again, moved on at the end.
 
-An existing iterator tells by its `__reduce__` what it has still to give; where it moved, the entry moves the real one.
+An existing iterator tells by its `__reduce__` what it has still to give; where it moved, the entry
+moves the real one.
 """
 
 import collections
@@ -46,10 +47,11 @@ VIEWS = {cls: part for part, classes in VIEW_CLASSES.items() for cls in classes}
 class IteratorTracker(VariableTracker, references=("parts",)):
     """A builtin iterator, named by `kind`; `parts` are its operands, `position` how far it is.
 
-    Kinds: "sequence" (list, tuple), "deque", "getitem" (by items alone), each also backwards ("reversed", "deque
-    reversed", "reversed getitem": `parts[1]` the length then); "keys"/"values"/"items", "set", "constant" (of str,
-    range…: `parts[0]` its values), "existing" (from outside), "zip", "map", "filter", "enumerate", "callable"; of
-    itertools "application" and "pooled": `parts[0]` steps for them.
+    Kinds: "sequence" (list, tuple), "deque", "getitem" (by items alone), each also backwards
+    ("reversed", "deque reversed", "reversed getitem": `parts[1]` the length then);
+    "keys"/"values"/"items", "set", "constant" (of str, range…: `parts[0]` its values), "existing"
+    (from outside), "zip", "map", "filter", "enumerate", "callable"; of itertools "application" and
+    "pooled": `parts[0]` steps for them.
     """
 
     def __init__(self, cls: type, kind: str, parts: list[Any], position: int = 0) -> None:
@@ -103,7 +105,7 @@ def _iterator_classes() -> list[type]:
     return [*classes, *(view for views in VIEW_CLASSES.values() for view in views)]
 
 
-# -- reading existing ones --------------------------------------------------------------------------------------------
+# -- reading existing ones -------------------------------------------------------------------------
 @builders.by_class.handles(*_iterator_classes())
 def build(t: Space, real: Any, source: Source) -> Any:
     t.guard(source, TypeIs(type(real)))
@@ -129,8 +131,10 @@ def operands(iterator: Any) -> tuple[Any, ...]:
 
 @shown_as("what is left of {0}")
 def ahead(iterator: Any) -> Any:
-    """What a builtin iterator has still to give, in order, up to `AHEAD` items. Raises ValueError, which a guard bears,
-    where its set or dict has changed."""
+    """What a builtin iterator has still to give, in order, up to `AHEAD` items.
+
+    Raises ValueError, which a guard bears, where its set or dict has changed.
+    """
     try:
         verb, operands, *rest = iterator.__reduce__()
     except RuntimeError as changed:
@@ -191,7 +195,7 @@ def _is_strict(iterator: Any) -> bool:
     return len(iterator.__reduce__()) > 2
 
 
-# -- making new ones again --------------------------------------------------------------------------------------------
+# -- making new ones again -------------------------------------------------------------------------
 def rebuild(e: Any, vt: Any) -> str:
     """An expression for an iterator made while tracing, where it stands."""
     if vt.exhausted and vt.kind == "getitem":
@@ -232,11 +236,15 @@ def _standing(e: Any, vt: Any, text: str) -> str:
 
 
 WATCHFUL = ("deque", "deque reversed", "set")
-"""Kinds that raise when what they go through has changed; a dict is not changed under its iterators."""
+"""Kinds that raise when what they go through has changed; a dict is not changed under its
+iterators."""
 
 
 def _is_intact(e: Any, vt: Any) -> bool:
-    """Whether the next step will find what it expects. Raises Unsupported where C would go through other items."""
+    """Whether the next step will find what it expects.
+
+    Raises Unsupported where C would go through other items.
+    """
     of, size, before = vt.parts
     if vt.kind != "set":
         return bool(len(of.items) == size and of.structure == before)
@@ -254,7 +262,8 @@ def _spoiled(e: Any, vt: Any) -> str:
 
 
 def _is_over_changed(e: Any, vt: Any) -> bool:
-    """Whether effects, which come later, change the existing container below in a way that the iterator notices."""
+    """Whether effects, which come later, change the existing container below in a way that the
+    iterator notices."""
     if vt.kind == "existing":
         return is_over_changed(e.t, vt)
     if is_a(of := vt.parts[0], DictTracker) and of.source is not None:
@@ -278,8 +287,8 @@ _IN_LISTS = ("sequence", "reversed")
 
 
 def _has_place(vt: Any) -> bool:
-    """Whether steps from the start may not lead to where it stands: a new list may have been longer, and where it holds
-    the iterator it is still empty. A list from outside is as it was."""
+    """Whether steps from the start may not lead to where it stands: a new list may have been
+    longer, and where it holds the iterator it is still empty. A list from outside is as it was."""
     return vt.parts[0].source is None and bool(vt.position or vt.kind == "reversed")
 
 
@@ -374,10 +383,10 @@ _MAKE: dict[str, Callable[[Any, Any], str]] = {
 }
 
 
-# -- moving existing ones on ------------------------------------------------------------------------------------------
+# -- moving existing ones on -----------------------------------------------------------------------
 def effects(e: Any, changed: list[Any]) -> None:
-    """Move the real iterators as far as the traced ones went, before what they go through is changed: they took no step
-    after that. An enumerate moves what is below it too."""
+    """Move the real iterators as far as the traced ones went, before what they go through is
+    changed: they took no step after that. An enumerate moves what is below it too."""
     below: set[int] = set()
     for vt in changed:
         if vt.kind == "enumerate" and not _in_step(vt.parts[0], _steps(vt), _has_ended(vt), below):
@@ -404,7 +413,8 @@ def _has_ended(vt: Any) -> bool:
 
 
 def _in_step(vt: Any, steps: int, ended: bool, below: set[int]) -> bool:
-    """Whether an iterator is where so many steps of what goes through it bring it; `below` gets those that move."""
+    """Whether an iterator is where so many steps of what goes through it bring it; `below` gets
+    those that move."""
     if not is_a(vt, IteratorTracker):
         return False
     below.add(id(vt))
@@ -419,8 +429,8 @@ def _in_step(vt: Any, steps: int, ended: bool, below: set[int]) -> bool:
 def _parts_in_step(
     parts: list[Any], strict: bool, steps: int, ended: bool, below: set[int]
 ) -> bool:
-    """The parts of a zip have all given as many items, but for those before the one that had no more, after which a
-    strict one finds no more in the others."""
+    """The parts of a zip have all given as many items, but for those before the one that had no
+    more, after which a strict one finds no more in the others."""
     ends = [*map(_has_ended, parts)]
     if len({*map(id, parts)}) < len(parts) or ended not in ends:
         return False

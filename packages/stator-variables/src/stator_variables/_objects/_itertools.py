@@ -1,8 +1,9 @@
-"""Iterators of itertools as real ones: what each was up to is in the fields of the app-level object behind it
-(`_applevel._itertools`), and a new one is made of what is left. What C cannot be told, it reads once more.
+"""Iterators of itertools as real ones: what each was up to is in the fields of the app-level object
+behind it (`_applevel._itertools`), and a new one is made of what is left. What C cannot be told, it
+reads once more.
 
-A function for each class takes the fields that it needs. An entry calls it, and so does what carried an iterator over a
-break in parts, where that has to be a real one at once.
+A function for each class takes the fields that it needs. An entry calls it, and so does what
+carried an iterator over a break in parts, where that has to be a real one at once.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ def _called(e: Emitter, make: Callable[..., Any], fields: dict[str, tuple[Any, A
 
 
 def _said(e: Emitter, name: str, vt: Any) -> str:
-    """Lists of its own are written out, as they are taken apart at once: one that has a name may be filled later."""
+    """Lists of its own are written out, as they are taken apart at once: one that has a name may be
+    filled later."""
     return (
         f"[{', '.join(map(e.expr, vt.items))}]"
         if name in ("saved", "iterators", "items")
@@ -88,7 +90,7 @@ def made_real(cls: type, worker: Any) -> Any:
     return make(**{name: fields[name] for name in inspect.signature(make).parameters})
 
 
-# -- the makers: a field that is left out is _NOTHING -----------------------------------------------------------------
+# -- the makers: a field that is left out is _NOTHING ----------------------------------------------
 def count(value: Any, step: Any) -> Iterator[Any]:
     return itertools.count(value, step)
 

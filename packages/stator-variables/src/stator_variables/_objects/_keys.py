@@ -41,8 +41,11 @@ def asks(hashed: Any) -> bool:
 
 @attrs.define(eq=False, repr=False, slots=False)
 class HashedTracker(VariableTracker, references=("known", "undecided")):
-    """A dict or a set. What was written to an existing one under keys that nobody has looked at yet is `undecided`; who
-    asks for the entries makes `decide` put it there, which relies on the keys."""
+    """A dict or a set.
+
+    What was written to an existing one under keys that nobody has looked at yet is `undecided`; who
+    asks for the entries makes `decide` put it there, which relies on the keys.
+    """
 
     cls: type
     known: dict[Any, Any] = attrs.field(factory=dict)

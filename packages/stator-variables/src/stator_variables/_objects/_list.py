@@ -1,8 +1,8 @@
 """Lists: all that is particular to them.
 
-In this order: what is known of a list; how a new one is made, and how changes of an existing one are replayed; how an
-existing one is read; its ends, its changes and how each is undone; its methods. `_sequence` has what tuples and deques
-have as well, `_deque` what differs there.
+In this order: what is known of a list; how a new one is made, and how changes of an existing one
+are replayed; how an existing one is read; its ends, its changes and how each is undone; its
+methods. `_sequence` has what tuples and deques have as well, `_deque` what differs there.
 """
 
 import functools
@@ -34,8 +34,8 @@ methods = MethodTable("list method")
 class ListTracker(SequenceTracker, references=("added",)):
     """A list.
 
-    An existing one is `unread` until somebody asks for its items: `added` has those that were put at its end, `taken`
-    says how many were taken off the front and the back of what there was.
+    An existing one is `unread` until somebody asks for its items: `added` has those that were put
+    at its end, `taken` says how many were taken off the front and the back of what there was.
     """
 
     base: type = list
@@ -91,7 +91,7 @@ class ListTracker(SequenceTracker, references=("added",)):
             e.lines.append(f"{base}.extend({name}, [{added}])")
 
 
-# -- existing lists ---------------------------------------------------------------------------------------------------
+# -- existing lists --------------------------------------------------------------------------------
 @builders.by_base.handles(list)
 def build_list(t: Space, real: Any, source: Source) -> VariableTracker:
     return with_namespace(
@@ -105,11 +105,12 @@ def unread_list(t: Space, tracker: ListTracker, real: Any, source: Source) -> Li
     return tracker
 
 
-# -- the ends of one of which nobody has asked for all items ----------------------------------------------------------
-# A loop that works it off, round by round with a break in it, is no reason to compile each round again for another
-# length. What is relied on is that there are as many items as were looked at.
+# -- the ends of one of which nobody has asked for all items ---------------------------------------
+# A loop that works it off, round by round with a break in it, is no reason to compile each round
+# again for another length. What is relied on is that there are as many items as were looked at.
 def is_open(vt: Any) -> bool:
-    """Return True if its items are those of C, none of them read, and no number of them falls out."""
+    """Return True if its items are those of C, none of them read, and no number of them falls
+    out."""
     is_unread = is_a(vt, ListTracker) and vt.unread is not None
     return is_unread and vt.cls is vt.base and vt.maxlen is None
 
@@ -127,7 +128,8 @@ def _relies(t: Space, vt: ListTracker, length: int) -> bool:
 
 
 def at_end(t: Space, vt: ListTracker, key: Any) -> Any:
-    """The item at a negative constant index, or at the front of a deque; MISSING where more has to be read."""
+    """The item at a negative constant index, or at the front of a deque; MISSING where more has to
+    be read."""
     if key.cls is not int or not is_a(key, k.ConstantTracker) or not is_open(vt):
         return MISSING
     if key.value >= (vt.base is not list):
@@ -148,7 +150,8 @@ def _existing(t: Space, vt: ListTracker, index: int) -> Any:
 
 
 def take(t: Space, vt: ListTracker, index: int) -> Any:
-    """`vt.pop(index)` of an unread list, for its first item or its last, or MISSING where more has to be read."""
+    """`vt.pop(index)` of an unread list, for its first item or its last, or MISSING where more has
+    to be read."""
     if index not in (0, -1) or not is_open(vt):
         return MISSING
     front, back = vt.taken
@@ -182,7 +185,7 @@ def _note(t: Space, vt: ListTracker, item: Any, taken: tuple[int, int]) -> None:
     t.change(vt)
 
 
-# -- changes ----------------------------------------------------------------------------------------------------------
+# -- changes ---------------------------------------------------------------------------------------
 def replace_items(t: Space, vt: ListTracker, items: list[Any], *, structural: bool = True) -> None:
     """Every other mutation: the new items, undone together."""
     t.write(vt, items=items, structure=vt.structure + structural)
@@ -209,7 +212,8 @@ def append(t: Space, vt: ListTracker, item: Any) -> None:
 
 
 def _append_unread(t: Space, vt: ListTracker, item: Any) -> None:
-    """Nobody needs to know what is there already: a list that grows from call to call is no reason to compile again."""
+    """Nobody needs to know what is there already: a list that grows from call to call is no reason
+    to compile again."""
     vt.added.append(item)
     vt.structure += 1
 
@@ -222,7 +226,8 @@ def _append_unread(t: Space, vt: ListTracker, item: Any) -> None:
 
 
 def extend(t: Space, vt: ListTracker, iterable: Any) -> Any:
-    """Item by item, as C does it for all but lists and tuples: the iterable may look at the list, or raise half way."""
+    """Item by item, as C does it for all but lists and tuples: the iterable may look at the list,
+    or raise half way."""
     if _sequence.is_plain_sequence(t, iterable):
         return _extend_at_once(t, vt, iterable.items)
     if iterable is vt:
@@ -248,10 +253,11 @@ methods.handles(list.append)(append)
 methods.handles(list.extend)(extend)
 
 
-# -- methods ----------------------------------------------------------------------------------------------------------
+# -- methods ---------------------------------------------------------------------------------------
 @methods.handles(list.__len__)
 def length(t: Space, vt: ListTracker) -> Any:
-    """The length of an unread list is a number that is read: an input of the graph once it has changed."""
+    """The length of an unread list is a number that is read: an input of the graph once it has
+    changed."""
     if not is_open(vt) or vt.source is None:
         return k.ConstantTracker(len(vt.items))
     count, source = len(vt.real), CallSource(len, vt.source)

@@ -1,4 +1,5 @@
-"""Class attribute lookup (`_PyType_Lookup`): through the MRO, each answer guarded where it was read."""
+"""Class attribute lookup (`_PyType_Lookup`): through the MRO, each answer guarded where it was
+read."""
 
 import types
 from typing import Any
@@ -23,7 +24,10 @@ _get_dict = type.__dict__["__dict__"].__get__
 
 
 def type_lookup(t: Space, cls: type, name: str) -> tuple[Any, Source | None]:
-    """`(raw attribute, source)` as found in the MRO of `cls`, or `(MISSING, None)`. The binding is not done."""
+    """`(raw attribute, source)` as found in the MRO of `cls`, or `(MISSING, None)`.
+
+    The binding is not done.
+    """
     # By identity: a metaclass may define how classes are hashed.
     known: tuple[Any, Source | None] | None = t.lookups.get((id(cls), name))
     if known is None:
@@ -100,7 +104,8 @@ def rely_on_presence(t: Space, cls: type, name: str) -> bool:
 
 
 def _rely_on_binding(t: Space, raw: Any, source: Source) -> None:
-    """What is bound is read out of these and guarded there; that it is bound so has to stay true as well."""
+    """What is bound is read out of these and guarded there; that it is bound so has to stay true as
+    well."""
     if type(raw) in (staticmethod, classmethod, property):
         t.guard(source, TypeIs(type(raw)))
     elif raw is None or type(raw) in _OF_C:

@@ -19,7 +19,8 @@ builders = BuilderTable()
 
 
 class MethodTracker(VariableTracker, references=("function", "receiver")):
-    """A bound method: of a Python function, or of a C function (then `cls` is that of the C method object)."""
+    """A bound method: of a Python function, or of a C function (then `cls` is that of the C method
+    object)."""
 
     def __init__(self, function: Any, receiver: Any, cls: type = types.MethodType) -> None:
         self.function = function
@@ -84,7 +85,8 @@ def build_builtin_function(t: Space, real: Any, source: guards.Source) -> Variab
 
 @builders.by_class.handles(types.MethodWrapperType)
 def build_method_wrapper(t: Space, real: Any, source: guards.Source) -> VariableTracker:
-    """A slot of a C class bound to an object (`some_object.__setattr__`): a method of that object."""
+    """A slot of a C class bound to an object (`some_object.__setattr__`): a method of that
+    object."""
     descriptor = vars(real.__objclass__).get(real.__name__)
     if not isinstance(descriptor, types.WrapperDescriptorType) or isinstance(
         real.__self__, types.ModuleType | type

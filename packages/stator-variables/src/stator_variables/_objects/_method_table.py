@@ -1,7 +1,8 @@
-"""Handlers of C functions and methods, with the check of their arguments that C does first, and what they give back.
+"""Handlers of C functions and methods, with the check of their arguments that C does first, and
+what they give back.
 
-A call that C would refuse (too many arguments, an unknown keyword, a receiver of another class) runs natively, so that
-the error is CPython's own.
+A call that C would refuse (too many arguments, an unknown keyword, a receiver of another class)
+runs natively, so that the error is CPython's own.
 """
 
 import collections
@@ -27,7 +28,8 @@ Method = Callable[..., Any]
 
 @attrs.define
 class MethodTable:
-    """`handles(list.pop)` reads the arity from the signature; `takes=(0, 1)` states it, beyond the receiver."""
+    """`handles(list.pop)` reads the arity from the signature; `takes=(0, 1)` states it, beyond the
+    receiver."""
 
     what: str
     handlers: HandlerTable[Any, Callable[[Space, Args, Kwargs], Any]] = attrs.field(init=False)
@@ -105,7 +107,8 @@ def opened(vt: Any) -> Any:
     return vt
 
 
-# What handlers give back: a call of our own Python in place of C, a settled bool, None, a folded constant.
+# What handlers give back: a call of our own Python in place of C, a settled bool, None, a folded
+# constant.
 
 
 def app_level(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Any:

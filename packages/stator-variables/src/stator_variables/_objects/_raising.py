@@ -36,7 +36,8 @@ def new_exception(kind: type[BaseException], args: list[Any]) -> ExceptionTracke
 def complain(
     t: Space, kind: type[BaseException], *pieces: str | type, naming: Naming | None = None
 ) -> NoReturn:
-    """Raise what C says about classes, which it names; what the program makes of the text is relied on."""
+    """Raise what C says about classes, which it names; what the program makes of the text is relied
+    on."""
     known = len(t.guards)
     naming = naming or type_name
     made = error(
@@ -57,7 +58,8 @@ def throw(kind: type[BaseException], *args: object) -> NoReturn:
 def attempt(
     t: Space, expected: Any, otherwise: Any, function: Callable[..., Any], *args: Any
 ) -> Generator[Any, Any, Any]:
-    """The value of the Result that `function(*args)` gives; `otherwise` where the program raises what is expected."""
+    """The value of the Result that `function(*args)` gives; `otherwise` where the program raises
+    what is expected."""
     try:
         return (yield from settle(function(*args)))
     except Raised as raised:
@@ -71,7 +73,8 @@ def attempt(
 
 
 def absent(t: Space, vt: Any, name: str) -> NoReturn:
-    """The AttributeError of C for an attribute that a class, a module or another object does not have."""
+    """The AttributeError of C for an attribute that a class, a module or another object does not
+    have."""
     if is_a(vt, k.ClassTracker):
         complain(t, AttributeError, "type object '", vt.value, f"' has no attribute '{name}'")
     if is_a(vt, k.BuiltinTracker) and issubclass(vt.cls, types.ModuleType):
@@ -123,8 +126,10 @@ name_in_slots = full_name if sys.version_info >= (3, 13) else name_of
 
 
 def as_program_error(t: Space, caught: Exception) -> Raised:
-    """What a pure function raised on constants: to be made again of its class and arguments alone. Unsupported where
-    there is more to it, such as what an `__init__` written in Python notes."""
+    """What a pure function raised on constants: to be made again of its class and arguments alone.
+
+    Unsupported where there is more to it, such as what an `__init__` written in Python notes.
+    """
     cls, of_c = type(caught), isinstance(type(caught).__init__, types.WrapperDescriptorType)
     if (
         not of_c

@@ -21,7 +21,8 @@ KEY_WRAPPER: Any = type(functools.cmp_to_key(lambda a, b: 0))
 
 
 class RecipeTracker(VariableTracker, references=("args", "kwargs")):
-    """An immutable object of a C class that says all by the arguments it was made with: `operator.itemgetter("x")`."""
+    """An immutable object of a C class that says all by the arguments it was made with:
+    `operator.itemgetter("x")`."""
 
     def __init__(self, cls: type, args: list[Any], kwargs: dict[str, Any]) -> None:
         self.cls = cls

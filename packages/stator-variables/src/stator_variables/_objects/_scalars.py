@@ -1,4 +1,5 @@
-"""Numbers of NumPy that are inputs: the graph takes them as Python's, the entry computes with NumPy.
+"""Numbers of NumPy that are inputs: the graph takes them as Python's, the entry computes with
+NumPy.
 
 `n * 2 + 1`, `np.sqrt(n)`, `n > 3` and `int(n)` are pure functions of what the entry can read, so
 NumPy itself computes them when the entry starts, by its own rules for classes, overflow and errors.
@@ -32,7 +33,8 @@ LONGEST = 30
 
 
 def number_of(t: Space, vt: Any) -> Any:
-    """Return the number of Python that torch takes a number of NumPy for; anything else as it is."""
+    """Return the number of Python that torch takes a number of NumPy for; anything else as it
+    is."""
     if not is_a(vt, k.ScalarTracker):
         return vt
     source, real = CallSource(NUMPY.generic.item, vt.source), vt.real.item()
@@ -75,7 +77,10 @@ def computed(t: Space, function: Callable[..., Any], args: Sequence[Any]) -> Any
 
 
 def _read(t: Space, result: Any, source: Source, steps: int) -> Any:
-    """The tracker of a computed number; MISSING for anything else. Truths are constants, guarded."""
+    """The tracker of a computed number; MISSING for anything else.
+
+    Truths are constants, guarded.
+    """
     if type(result) is bool or type(result) in TRUTHS:
         build = build_atom if type(result) is bool else build_scalar
         build(t, result, source)
@@ -95,7 +100,8 @@ SILENT = frozenset({bool, int, float, *(getattr(operator, n) for n in "eq ne lt 
 
 @functools.cache
 def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function, made to raise where NumPy warns: no guard holds, and the program warns."""
+    """Return the function, made to raise where NumPy warns: no guard holds, and the program
+    warns."""
 
     def compute(*values: Any) -> Any:
         with NUMPY.errstate(all="raise"):

@@ -42,7 +42,7 @@ def checked(vt: SequenceTracker, index: int, complaint: str) -> int:
     return index
 
 
-# -- iteration --------------------------------------------------------------------------------------------------------
+# -- iteration -------------------------------------------------------------------------------------
 @methods.handles(list.__iter__, tuple.__iter__, deque.__iter__)
 def iterate(t: Space, vt: SequenceTracker) -> Any:
     return sequence_iterator(vt)
@@ -55,13 +55,14 @@ def sequence_iterator(vt: Any) -> IteratorTracker:
 
 
 def is_plain_sequence(t: Space, vt: SequenceTracker) -> bool:
-    """Return True for a list or tuple that C goes through by its items, whatever is done meanwhile."""
+    """Return True for a list or tuple that C goes through by its items, whatever is done
+    meanwhile."""
     if not is_a(vt, SequenceTracker) or vt.base is deque:
         return False
     return not any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__"))
 
 
-# -- searching --------------------------------------------------------------------------------------------------------
+# -- searching -------------------------------------------------------------------------------------
 @methods.handles(list.__contains__, tuple.__contains__, deque.__contains__)
 @operation
 def contains(t: Space, vt: SequenceTracker, item: Any) -> Any:
@@ -69,7 +70,10 @@ def contains(t: Space, vt: SequenceTracker, item: Any) -> Any:
 
 
 def find(t: Space, vt: SequenceTracker, item: Any, start: int, stop: int | None) -> Any:
-    """The first position of an equal item, or None. The list may change under the comparisons, as in C."""
+    """The first position of an equal item, or None.
+
+    The list may change under the comparisons, as in C.
+    """
     index, structure = start, vt.structure
     while index < len(vt.items) and (stop is None or index < stop):
         found = yield from settle(t.equal(vt.items[index], item))
@@ -122,7 +126,7 @@ def count(t: Space, vt: SequenceTracker, item: Any) -> Any:
     return k.ConstantTracker(found)
 
 
-# -- operators --------------------------------------------------------------------------------------------------------
+# -- operators -------------------------------------------------------------------------------------
 @methods.handles(list.__add__, tuple.__add__)
 def add(t: Space, left: Any, right: Any) -> Any:
     right = opened(right)
@@ -195,7 +199,8 @@ def compare(t: Space, left: Any, right: Any, symbol: str) -> Any:
 
 
 def _are_silent(items: list[Any]) -> bool:
-    """Whether nobody notices that these are compared: C compares tuples of different lengths item by item as well."""
+    """Whether nobody notices that these are compared: C compares tuples of different lengths item
+    by item as well."""
     return all(
         is_a(vt, k.NumberTracker | k.ConstantTracker) and not issubclass(vt.cls, enum.Enum)
         for vt in items
@@ -204,7 +209,8 @@ def _are_silent(items: list[Any]) -> bool:
 
 @operation
 def _compare(t: Space, left: Any, right: Any, symbol: str) -> Any:
-    """The first pair that differs decides (`list_richcompare`); of deques, compared again (`deque_richcompare`)."""
+    """The first pair that differs decides (`list_richcompare`); of deques, compared again
+    (`deque_richcompare`)."""
     at, is_deque = 0, left.base is deque
     while at < len(left.items) and at < len(right.items):
         equal = yield from settle(t.equal(left.items[at], right.items[at]))
@@ -220,7 +226,7 @@ def _compare(t: Space, left: Any, right: Any, symbol: str) -> Any:
     return (yield from settle(t.compare(symbol, *lengths)))
 
 
-# -- tuples -----------------------------------------------------------------------------------------------------------
+# -- tuples ----------------------------------------------------------------------------------------
 @methods.handles(tuple.__getitem__, takes=1)
 def getitem(t: Space, vt: SequenceTracker, key: Any) -> Any:
     if (part := slice_of(t, key)) is None:

@@ -1,9 +1,12 @@
-"""Sets: what is known of one, its order, how a new one is made, and how changes of an existing one are replayed.
+"""Sets: what is known of one, its order, how a new one is made, and how changes of an existing one
+are replayed.
 
-The order follows from the hashes of the elements and from the steps that made the set, where these are known.
+The order follows from the hashes of the elements and from the steps that made the set, where these
+are known.
 
-A set that is made while tracing remembers the calls of C that made and changed it. They are written into the entry as
-they are, so the set it makes has the order of plain Python; done here as well, with real elements, they tell the order.
+A set that is made while tracing remembers the calls of C that made and changed it. They are written
+into the entry as they are, so the set it makes has the order of plain Python; done here as well,
+with real elements, they tell the order.
 """
 
 import functools
@@ -28,11 +31,13 @@ _ATOMS = (int, bool, float, str, bytes)
 
 @attrs.define(eq=False, repr=False, slots=False)
 class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
-    """A set or frozenset: hashed key to item tracker. The order is that of insertion; who asks for it gets a break.
+    """A set or frozenset: hashed key to item tracker.
 
-    One from outside is not read before somebody asks for all of it: until then `known` is what was added to it.
-    `steps` are the calls that made or changed it, (method, argument): C's order follows from them. None: not all are
-    known.
+    The order is that of insertion; who asks for it gets a break.
+
+    One from outside is not read before somebody asks for all of it: until then `known` is what was
+    added to it. `steps` are the calls that made or changed it, (method, argument): C's order
+    follows from them. None: not all are known.
     """
 
     base = set
@@ -119,7 +124,8 @@ def derived(cls: type, entries: dict[Any, Any], method: str, *operands: Any) -> 
 
 
 def as_operand(vt: Any) -> Any:
-    """What stands for a set or a sequence as it is now in the steps of another set; None where its order is unknown."""
+    """What stands for a set or a sequence as it is now in the steps of another set; None where its
+    order is unknown."""
     if is_a(vt, TupleTracker | DictTracker):
         return vt
     if not is_a(vt, SetTracker) or issubclass(vt.cls, frozenset):
@@ -138,7 +144,8 @@ def dict_of(entries: dict[Any, Any]) -> Any:
 
 
 def original_of(operand: Any) -> Any:
-    """The existing set that an operand is a copy of, or the operand itself, which may be what nobody looked at."""
+    """The existing set that an operand is a copy of, or the operand itself, which may be what
+    nobody looked at."""
     is_made = not is_pending(operand) and is_a(operand, SetTracker) and operand.source is None
     steps = operand.steps if is_made else None
     if steps and len(steps) == 1 and steps[0][0] == "copy" and steps[0][1][0].source is not None:
@@ -146,7 +153,7 @@ def original_of(operand: Any) -> Any:
     return operand
 
 
-# -- the steps with real elements -------------------------------------------------------------------------------------
+# -- the steps with real elements ------------------------------------------------------------------
 @attrs.frozen
 class Existing:
     """A set from outside, by its number."""
@@ -191,7 +198,10 @@ def _real(operand: Any, existing: Sequence[Any]) -> Any:
 
 
 def recipe_of(t: Space, vt: Any, existing: list[Any]) -> Any:
-    """An operand for real; None where not all steps and elements are known. Sets from outside are appended."""
+    """An operand for real; None where not all steps and elements are known.
+
+    Sets from outside are appended.
+    """
     vt = original_of(vt)
     if is_a(vt, k.ConstantTracker):
         return vt.value
@@ -227,8 +237,8 @@ def _operands(method: str, item: Any) -> tuple[Any, ...]:
 
 
 def in_order(t: Space, vt: Any) -> list[Any]:
-    """The items in the order of C's set, where that is known: of an existing one that is as it was, and of a new one of
-    numbers and strings."""
+    """The items in the order of C's set, where that is known: of an existing one that is as it was,
+    and of a new one of numbers and strings."""
     if (
         vt.cls in (set, frozenset)
         and vt.source is not None
@@ -244,8 +254,10 @@ def in_order(t: Space, vt: Any) -> list[Any]:
 
 
 def made_again(t: Space, vt: Any) -> Any:
-    """A real set like that which the program made. Numbers hash alike everywhere; strings, and sets from outside, are
-    guarded."""
+    """A real set like that which the program made.
+
+    Numbers hash alike everywhere; strings, and sets from outside, are guarded.
+    """
     existing: list[Any] = []
     recipe = None if vt.source is not None else _recipe_of_new(t, vt, existing)
     if recipe is None:
@@ -293,6 +305,7 @@ def write_steps(e: Emitter, asking: bool, name: str, steps: list[tuple[str, Any]
 
 
 def _as_it_is(e: Emitter, item: Any) -> Any:
-    """An existing set that nothing has changed, not a copy of it, which has another order where one was discarded."""
+    """An existing set that nothing has changed, not a copy of it, which has another order where one
+    was discarded."""
     original = original_of(item)
     return item if id(original) in e.t.changed else original

@@ -1,7 +1,7 @@
 """The members of an existing set, read at once when the program needs more than one look-up.
 
-One guard covers members that are compared by value and never change. The members of a set that the program compares
-are read one by one, as the keys of a dict are.
+One guard covers members that are compared by value and never change. The members of a set that the
+program compares are read one by one, as the keys of a dict are.
 """
 
 import enum
@@ -71,7 +71,10 @@ def _is_value(member: Any) -> bool:
 
 
 def _lazily(t: Space, members: list[Any], source: Source) -> dict[Any, Any]:
-    """The members by their keys. The guard on the set covers the keys: no member is looked at here."""
+    """The members by their keys.
+
+    The guard on the set covers the keys: no member is looked at here.
+    """
     return {
         key_of_value(t, member): t.wrap(member, ItemSource(source, index))
         for index, member in enumerate(members)

@@ -1,7 +1,9 @@
-"""`sorted` and `list.sort`: natively where the keys are constants, else by the comparisons that CPython makes.
+"""`sorted` and `list.sort`: natively where the keys are constants, else by the comparisons that
+CPython makes.
 
-Which those are differs from version to version, and a `__lt__` that is inconsistent or has effects can tell. So CPython
-itself sorts, with the answers of the program so far, and begins anew each time that it has asked for one more.
+Which those are differs from version to version, and a `__lt__` that is inconsistent or has effects
+can tell. So CPython itself sorts, with the answers of the program so far, and begins anew each time
+that it has asked for one more.
 """
 
 import functools
@@ -21,7 +23,10 @@ SortSteps = Generator[Any, Any, Any]
 
 
 def sort(t: Space, items: list[Any], key: Any, reverse: Any, order: list[int]) -> SortSteps:
-    """Put `order`, the places of the items, in order. Where a comparison raises it is left half done, as CPython's."""
+    """Put `order`, the places of the items, in order.
+
+    Where a comparison raises it is left half done, as CPython's.
+    """
     backwards = reverse is not None and (yield from settle(t.truth(reverse)))
     keys = items
     if key is not None and not k.is_none(key):

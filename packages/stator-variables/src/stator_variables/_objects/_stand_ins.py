@@ -1,7 +1,8 @@
-"""Stand-ins: real objects in the place of values that exist only while tracing, for code in C that makes classes;
-and the real objects behind trackers.
+"""Stand-ins: real objects in the place of values that exist only while tracing, for code in C that
+makes classes; and the real objects behind trackers.
 
-The heap knows the tracker of each, so that what the data model reads of a stand-in class are the trackers again.
+The heap knows the tracker of each, so that what the data model reads of a stand-in class are the
+trackers again.
 """
 
 import types
@@ -105,7 +106,8 @@ def _object(t: Space, vt: Any) -> Any:
 
 
 def field_of(t: Space, vt: Any, name: str) -> Any:
-    """What a property, `classmethod` or `staticmethod` was made with, by name; the object of a key; else MISSING."""
+    """What a property, `classmethod` or `staticmethod` was made with, by name; the object of a key;
+    else MISSING."""
     if vt.cls is KEY_WRAPPER and name == "obj":
         return vt.args[1] if len(vt.args) > 1 else k.NONE
     if vt.cls not in (property, classmethod, staticmethod):
@@ -116,12 +118,14 @@ def field_of(t: Space, vt: Any, name: str) -> Any:
     return t.wrap(value, CapturedSource(name, value))
 
 
-# The real object behind a tracker, for what is called natively while the graph runs: a policy, a configuration.
+# The real object behind a tracker, for what is called natively while the graph runs: a policy, a
+# configuration.
 
 
 def known_value(t: Space, vt: Any) -> Any:
-    """An existing object itself, whose identity is guarded; a new one is made of such: constants, functions, partials,
-    lists. Raises Unsupported for what exists only while the graph runs, and what was changed and is not written yet."""
+    """An existing object itself, whose identity is guarded; a new one is made of such: constants,
+    functions, partials, lists. Raises Unsupported for what exists only while the graph runs, and
+    what was changed and is not written yet."""
     if (real := real_of(vt)) is MISSING:
         return _made(t, vt)
     if id(vt) in t.changed or id(real) in t.made:

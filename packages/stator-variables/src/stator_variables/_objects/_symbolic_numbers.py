@@ -46,7 +46,8 @@ def _meaning(t: Space, reason: str, detail: str) -> Iterator[None]:
 
 
 def has_numbers(vts: Sequence[Any], kind: Any = k.NumberTracker) -> bool:
-    """Return True if a symbolic number, or a tracker of another kind, is among these or in a tuple among them."""
+    """Return True if a symbolic number, or a tracker of another kind, is among these or in a tuple
+    among them."""
     return any(
         is_a(vt, kind)
         or (is_a(vt, TupleTracker | k.SliceTracker) and has_numbers(_parts(vt), kind))
@@ -65,7 +66,8 @@ def _parts(vt: Any) -> Sequence[Any]:
 
 
 def as_constant(t: Space, vt: Any) -> Any:
-    """Return the value with constants for symbolic numbers; `ShapeEnv` guards each, for its line."""
+    """Return the value with constants for symbolic numbers; `ShapeEnv` guards each, for its
+    line."""
     if is_a(vt, k.NumberTracker):
         return k.ConstantTracker(specialised(t, vt))
     if is_a(vt, TupleTracker) and has_numbers(vt.items):

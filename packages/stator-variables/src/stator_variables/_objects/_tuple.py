@@ -21,7 +21,8 @@ builders = BuilderTable()
 
 
 class SequenceTracker(VariableTracker, references=("items",)):
-    """The items of a list, tuple or deque, or of an instance of a subclass; `base` is the builtin class."""
+    """The items of a list, tuple or deque, or of an instance of a subclass; `base` is the builtin
+    class."""
 
     items: list[Any]
     structure = 0  # counts what an iterator over a deque objects to

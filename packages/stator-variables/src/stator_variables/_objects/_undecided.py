@@ -1,8 +1,9 @@
-"""Keys that nobody has looked at yet, put into dicts and sets from outside: a container that a loop fills, round by
-round with a break in it, is no reason to compile each round again for another key.
+"""Keys that nobody has looked at yet, put into dicts and sets from outside: a container that a loop
+fills, round by round with a break in it, is no reason to compile each round again for another key.
 
-The write needs no more of such a key than its class, as any value of it can be hashed. It waits in `undecided` for the
-replay, and becomes a write under a known key as soon as somebody asks for the entries.
+The write needs no more of such a key than its class, as any value of it can be hashed. It waits in
+`undecided` for the replay, and becomes a write under a known key as soon as somebody asks for the
+entries.
 """
 
 from collections.abc import Callable

@@ -18,11 +18,13 @@ builders = BuilderTable()
 
 
 DICT_VIEW: type = type({}.keys())
-"""The class of the keys of a dict; views of its values and items have the same representation in C."""
+"""The class of the keys of a dict; views of its values and items have the same representation in
+C."""
 
 
 class ViewTracker(VariableTracker, references=("mapping",)):
-    """dict.keys(), .values() or .items() of a dict tracker; `part` is "keys", "values" or "items"."""
+    """dict.keys(), .values() or .items() of a dict tracker; `part` is "keys", "values" or
+    "items"."""
 
     base = DICT_VIEW
 
@@ -63,7 +65,8 @@ BASES = (list, tuple, set, frozenset, collections.deque, collections.OrderedDict
 
 
 def of_base(e: Any, of: Any, method: str, otherwise: str) -> str:
-    """The iterator, or view, that the builtin base of a class gives: the class may have a method of its own."""
+    """The iterator, or view, that the builtin base of a class gives: the class may have a method of
+    its own."""
     base = next((base for base in BASES if issubclass(of.cls, base)), of.cls)
     name = e.expr(of)
     if (

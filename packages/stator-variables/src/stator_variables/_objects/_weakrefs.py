@@ -1,7 +1,8 @@
-"""Weak references to objects that existed before: what the program holds, it keeps alive while it is traced.
+"""Weak references to objects that existed before: what the program holds, it keeps alive while it
+is traced.
 
-A reference to an object made while tracing is refused: it is not known when that object would die. So is one that calls
-back when an argument or a local dies.
+A reference to an object made while tracing is refused: it is not known when that object would die.
+So is one that calls back when an argument or a local dies.
 """
 
 import weakref
@@ -68,8 +69,9 @@ def call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def may_be_gone(t: Space, target: Any) -> bool:
-    """Return True if an object was released while it was traced: no frame has it, and it came as a local value, or
-    something that held it has changed since. References to tensors are mostly torch's own, to those of modules."""
+    """Return True if an object was released while it was traced: no frame has it, and it came as a
+    local value, or something that held it has changed since. References to tensors are mostly
+    torch's own, to those of modules."""
     if (real := real_of(target)) is None or any(
         _is_held(frame, target) for frame in t.machine.frames
     ):
@@ -99,7 +101,8 @@ def holds(value: Any, target: Any) -> bool:
 
 
 class WeakrefTracker(VariableTracker, references=("callback",), weak_references=("target",)):
-    """weakref.ref: `target` is what it refers to; `callback` is what a new one is to call when that dies."""
+    """weakref.ref: `target` is what it refers to; `callback` is what a new one is to call when that
+    dies."""
 
     cls = weakref.ref
 

@@ -1,6 +1,7 @@
 """Trackers of existing values, made when they are first used, and what their making has in common.
 
-`wrap` is lazy: nothing is read and nothing guarded until then. `_registry.py` has the builder of each class of objects.
+`wrap` is lazy: nothing is read and nothing guarded until then. `_registry.py` has the builder of
+each class of objects.
 """
 
 import enum
@@ -48,7 +49,10 @@ BY_IDENTITY = (
 
 
 def wrap(t: Space, real: Any, source: guards.Source) -> Any:
-    """The tracker of an existing value. Atoms have no identity worth tracking; objects have one tracker each."""
+    """The tracker of an existing value.
+
+    Atoms have no identity worth tracking; objects have one tracker each.
+    """
     kind = type(real)
     if id(real) in t.made:
         return t.made[id(real)]
@@ -103,14 +107,16 @@ _IS_THERE = guards.Custom("{fn}({value})", lambda value: value is not MISSING, "
 
 
 def wrap_present(t: Space, real: Any, source: guards.Source) -> VariableTracker:
-    """Return the tracker of a value that another call may lack, and that the entry may only pass on."""
+    """Return the tracker of a value that another call may lack, and that the entry may only pass
+    on."""
     tracker: VariableTracker = wrap(t, real, source)
     t.present.append((source, _IS_THERE, tracker))
     return tracker
 
 
 def with_namespace(t: Space, tracker: Any, real: Any, source: guards.Source) -> VariableTracker:
-    """Give the tracker the instance `__dict__` of its object, if it has one; it may have been met before."""
+    """Give the tracker the instance `__dict__` of its object, if it has one; it may have been met
+    before."""
     if (namespace := instance_dict(real)) is None:
         return tracker  # type: ignore[no-any-return]
     if (known := t.heap.get(id(namespace))) is None:

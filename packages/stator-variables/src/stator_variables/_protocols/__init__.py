@@ -1,1 +1,2 @@
-"""CPython's protocols over trackers: attributes, calls, operators, iteration, containers, matching."""
+"""CPython's protocols over trackers: attributes, calls, operators, iteration, containers,
+matching."""

@@ -1,4 +1,5 @@
-"""Setting and deleting attributes: `PyObject_SetAttr`, `PyObject_GenericSetAttr` (Objects/object.c) over trackers."""
+"""Setting and deleting attributes: `PyObject_SetAttr`, `PyObject_GenericSetAttr` (Objects/object.c)
+over trackers."""
 
 import builtins
 import contextlib
@@ -127,7 +128,8 @@ def _set_through(t: Space, raw: Any, source: Source, vt: Any, name: str, value: 
 
 
 def _may_be_namespace(vt: Any, value: Any) -> bool:
-    """Return True for a new object that gets a new dict of names, which nothing else is the `__dict__` of."""
+    """Return True for a new object that gets a new dict of names, which nothing else is the
+    `__dict__` of."""
     if not hasattr(vt, "members") or vt.source is not None or vt.namespace is None:
         return False
     if value is MISSING or value.source is not None or value.cls is not dict:

@@ -1,7 +1,8 @@
-"""Reading attributes as CPython does it: data descriptors, the instance dictionary, other descriptors, `__getattr__`.
+"""Reading attributes as CPython does it: data descriptors, the instance dictionary, other
+descriptors, `__getattr__`.
 
-`PyObject_GenericGetAttr` (Objects/object.c) over trackers; classes and modules have their own (`type_getattro` in
-Objects/typeobject.c, `_Py_module_getattro` in Objects/moduleobject.c).
+`PyObject_GenericGetAttr` (Objects/object.c) over trackers; classes and modules have their own
+(`type_getattro` in Objects/typeobject.c, `_Py_module_getattro` in Objects/moduleobject.c).
 """
 
 import sys
@@ -65,13 +66,15 @@ def refuse_proxy(t: Space, vt: Any, name: str) -> None:
 def get_attribute(t: Space, vt: Any, name: str) -> Any:
     """`vt.name`: a Result. Raises AttributeError of the program."""
     found = _found(t, vt, name)
-    # An AttributeError that leaves the frame notes what was looked for: `set_attribute_error_context`.
+    # An AttributeError that leaves the frame notes what was looked for:
+    # `set_attribute_error_context`.
     noting = type(found) is Invoke and found.then.kind == "value"
     return Invoke(found.frame, Then("attribute", (vt,), name)) if noting else found
 
 
 def get_method(t: Space, vt: Any, name: str) -> Any:
-    """The same for a call (`_PyObject_GetMethod`), which notes nothing where C has the look-up done by `object`."""
+    """The same for a call (`_PyObject_GetMethod`), which notes nothing where C has the look-up done
+    by `object`."""
     found = get_attribute(t, vt, name)
     if type(found) is not Invoke or issubclass(vt.cls, type | types.ModuleType):
         return found
@@ -94,12 +97,14 @@ def has_hook(t: Space, vt: Any) -> bool:
 
 
 def is_hook(raw: Any, name: str) -> bool:
-    """Whether a class has a way of its own to read, set or delete attributes, or another slot of C."""
+    """Whether a class has a way of its own to read, set or delete attributes, or another slot of
+    C."""
     return not isinstance(raw, types.WrapperDescriptorType) or raw.__name__ != name
 
 
 def _or_fall_back(t: Space, vt: Any, name: str) -> Any:
-    """`slot_tp_getattr_hook`: an AttributeError of what is asked first, also of a getter, is for `__getattr__`."""
+    """`slot_tp_getattr_hook`: an AttributeError of what is asked first, also of a getter, is for
+    `__getattr__`."""
     try:
         found = own_attribute(t, vt, name)
     except Raised as raised:
@@ -144,7 +149,8 @@ _OF_ALIASES = frozenset(
     "__class__ __origin__ __args__ __unpacked__ __parameters__ __typing_unpacked_tuple_args__ "
     "__mro_entries__ __reduce_ex__ __reduce__ __copy__ __deepcopy__".split()
 )
-"""What `list[int]` answers itself (`ga_getattro` in Objects/genericaliasobject.c); for all else its class is asked."""
+"""What `list[int]` answers itself (`ga_getattro` in Objects/genericaliasobject.c); for all else its
+class is asked."""
 
 
 def _fall_back(t: Space, vt: Any, name: str) -> Any:
@@ -181,7 +187,8 @@ def generic_get(t: Space, vt: Any, name: str) -> Any:
 
 
 def _comes_first(t: Space, raw: Any) -> bool:
-    """Whether a class attribute is asked before the instance: a data descriptor that has a say in reading."""
+    """Whether a class attribute is asked before the instance: a data descriptor that has a say in
+    reading."""
     return _lookup.is_data_descriptor(t, raw) and _lookup.defines(t, type(raw), "__get__")
 
 
@@ -202,7 +209,8 @@ def class_of(t: Space, vt: Any) -> Any:
 
 
 def descriptor_kind(t: Space, raw: Any) -> type:
-    """The class whose C code binds `raw`: a subclass of these is bound as they are, unless it has its own `__get__`."""
+    """The class whose C code binds `raw`: a subclass of these is bound as they are, unless it has
+    its own `__get__`."""
     for base in (property, classmethod, staticmethod):
         if (
             issubclass(type(raw), base)
@@ -250,7 +258,10 @@ _INSTANCE_METHOD = type(vars(torch._C.ScriptFunction)["__call__"])
 
 
 def may_refuse(t: Space, raw: Any) -> bool:
-    """Whether `bind` may raise. Comparisons, `iter` and `repr` pass over that (`PyErr_Clear` in typeobject.c)."""
+    """Whether `bind` may raise.
+
+    Comparisons, `iter` and `repr` pass over that (`PyErr_Clear` in typeobject.c).
+    """
     kind = descriptor_kind(t, raw)
     if kind in (property, types.GetSetDescriptorType, types.MemberDescriptorType):
         return True
@@ -263,7 +274,8 @@ def bound_or_none(t: Space, raw: Any, source: Source, vt: Any, name: str) -> Any
 
 
 def fits(raw: Any, vt: Any) -> bool:
-    """Whether a descriptor belongs to a class above that of `vt`; a Python function fits everything."""
+    """Whether a descriptor belongs to a class above that of `vt`; a Python function fits
+    everything."""
     return not isinstance(raw, _OF_C) or _lookup.is_subtype(vt.cls, raw.__objclass__)
 
 
@@ -331,7 +343,8 @@ def _get_c_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
             )
         return k.ConstantTracker(raw.__get__(_symbolic_numbers.specialised(t, vt)))
     if vt.base is tuple and has_member(vt.cls, "n_sequence_fields"):
-        # A named tuple made in C (Objects/structseq.c), whose members do not say which item they are
+        # A named tuple made in C (Objects/structseq.c), whose members do not say which item they
+        # are
         index = _place_in(vt.cls, raw)
         if index < len(vt.items):
             return vt.items[index]
@@ -405,7 +418,8 @@ def _module_attribute(t: Space, vt: Any, name: str) -> Any:
 
 
 def _class_attribute(t: Space, vt: Any, name: str) -> Any:
-    """`type.__getattribute__`: the metaclass's data descriptors, the class's own MRO (bound to None), the metaclass."""
+    """`type.__getattribute__`: the metaclass's data descriptors, the class's own MRO (bound to
+    None), the metaclass."""
     meta, meta_source = _lookup.type_lookup(t, vt.cls, name)
     if meta_source is not None and _comes_first(t, meta):
         return _get_meta(t, meta, meta_source, vt, name)
@@ -437,7 +451,8 @@ def _get_meta(t: Space, raw: Any, source: Source, vt: Any, name: str) -> Any:
 
 
 def _new_annotations(t: Space, vt: Any) -> Any:
-    """A class without annotations gets a dict for them when it is asked (`type_get_annotations`)."""
+    """A class without annotations gets a dict for them when it is asked
+    (`type_get_annotations`)."""
     if id(vt.value) not in t.made:
         raise t.unsupported(
             "class-dict", f"the annotations of class {vt.value.__qualname__}, made when asked for"
@@ -478,7 +493,8 @@ def _after(mro: tuple[type, ...], start: type) -> tuple[type, ...] | None:
 
 
 def super_attribute(t: Space, vt: Any, name: str) -> Any:
-    """`super(start, receiver).name`: the MRO of the receiver's class after `start` (super_getattro)."""
+    """`super(start, receiver).name`: the MRO of the receiver's class after `start`
+    (super_getattro)."""
     receiver = vt.receiver
     is_class = receiver.base is type
     after = _after(_lookup.mro_of(t, receiver.value if is_class else receiver.cls), vt.start.value)
@@ -499,6 +515,7 @@ def super_attribute(t: Space, vt: Any, name: str) -> Any:
 
 
 def special(t: Space, vt: Any, name: str) -> Any:
-    """A special method looked up on the class, bound (`_PyObject_LookupSpecial`); MISSING when there is none."""
+    """A special method looked up on the class, bound (`_PyObject_LookupSpecial`); MISSING when
+    there is none."""
     raw, source = _lookup.type_lookup(t, vt.cls, name)
     return MISSING if source is None else bind(t, raw, source, vt, name)

@@ -1,4 +1,5 @@
-"""Calls and construction: Python functions become frames, C functions are handlers, `type.__call__` is spelt out."""
+"""Calls and construction: Python functions become frames, C functions are handlers, `type.__call__`
+is spelt out."""
 
 import collections
 import sys
@@ -44,17 +45,19 @@ def call_slot(
     complaint: str,
     kwargs: dict[str, Any] | None = None,
 ) -> Any:
-    """Call what the class of `vt` defines as `name`; without it a TypeError, its text for the name of the class."""
+    """Call what the class of `vt` defines as `name`; without it a TypeError, its text for the name
+    of the class."""
     if (bound := t.special(vt, name)) is MISSING:
         start, end = complaint.split("{}")
         complain(t, TypeError, start, vt.cls, end)
     return call(t, bound, args, kwargs or {})
 
 
-# -- Python functions -------------------------------------------------------------------------------------------------
+# -- Python functions ------------------------------------------------------------------------------
 def call_function(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if function.real is not MISSING:
-        # A function that stator compiled already is inlined. The mark is in its globals, which no decorator copies.
+        # A function that stator compiled already is inlined. The mark is in its globals, which no
+        # decorator copies.
         if (original := function.real.__globals__.get("__stator_original__")) is not None:
             globals_src = guards.AttrSource(function.source, "__globals__")
             function = t.wrap(original, guards.DictItemSource(globals_src, "__stator_original__"))
@@ -76,7 +79,8 @@ def call_function(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str
 
 
 COMPOSED = frozenset({"jacrev.<locals>.wrapper_fn", "jacfwd.<locals>.wrapper_fn"})
-"""Transforms that torch composes of others in Python: a break anywhere in one is a break at it, so it costs one."""
+"""Transforms that torch composes of others in Python: a break anywhere in one is a break at it, so
+it costs one."""
 _TRANSFORMS = "torch._functorch.eager_transforms"
 
 
@@ -114,12 +118,14 @@ def function_frame(t: Space, function: Any, slots: list[Any]) -> bytecode.Frame:
 
 
 def is_app_level(globals_vt: Any) -> bool:
-    """Whether a function is of a module, or of a package, that is called `_applevel`: then it stands for one in C."""
+    """Whether a function is of a module, or of a package, that is called `_applevel`: then it
+    stands for one in C."""
     return "._applevel" in str(globals_vt.real.get("__name__", ""))
 
 
 def function_defaults(t: Space, function: Any) -> tuple[list[Any], dict[str, Any]]:
-    """Positional and keyword-only defaults; those of an existing function are read, and guarded, on its first call."""
+    """Positional and keyword-only defaults; those of an existing function are read, and guarded, on
+    its first call."""
     if function.real is not MISSING and function.defaults is None:
         real, source = function.real, function.source
         function.defaults = _existing_defaults(t, real, source)
@@ -149,9 +155,10 @@ def _existing_kwdefaults(t: Space, real: Any, source: Any) -> dict[str, Any]:
     }
 
 
-# -- C functions ------------------------------------------------------------------------------------------------------
+# -- C functions -----------------------------------------------------------------------------------
 def call_builtin(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """A function written in C: its handler, a graph operation, or a pure function of constants, in this order."""
+    """A function written in C: its handler, a graph operation, or a pure function of constants, in
+    this order."""
     target = function.value
     if (found := _as_known(t, target, args, kwargs)) is not MISSING:
         return found
@@ -165,7 +172,8 @@ def call_builtin(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str,
 
 
 def _as_known(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """By its handler, as a graph operation, or as a pure function of constants; MISSING where it is none of these."""
+    """By its handler, as a graph operation, or as a pure function of constants; MISSING where it is
+    none of these."""
     if (found := _subclasses.call(t, target, args, kwargs)) is not MISSING:
         return found
     if (handler := _handler(t, target)) is not None:
@@ -187,7 +195,7 @@ def _handler(t: Space, target: Any) -> Any:
         return None
 
 
-# -- construction -----------------------------------------------------------------------------------------------------
+# -- construction ----------------------------------------------------------------------------------
 def construct(t: Space, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`cls(*args, **kwargs)`: the metaclass's `__call__`, else `type.__call__`."""
     cls = cls_vt.value
@@ -329,11 +337,12 @@ def _storage(t: Space, cls: type, new: Any, args: list[Any], kwargs: dict[str, A
 _NEW_TENSOR = vars(torch._C.TensorBase)["__new__"]
 
 
-# -- functions made while tracing -------------------------------------------------------------------------------------
+# -- functions made while tracing ------------------------------------------------------------------
 def make_function(
     t: Space, frame: bytecode.Frame, code: types.CodeType, parts: dict[str, Any]
 ) -> k.FunctionTracker:
-    """MAKE_FUNCTION: a new function; `parts`: trackers of its defaults, keyword defaults, annotations and closure."""
+    """MAKE_FUNCTION: a new function; `parts`: trackers of its defaults, keyword defaults,
+    annotations and closure."""
     function = k.FunctionTracker(code, frame.globals, name=code.co_name, qualname=code.co_qualname)
     new_namespace(function)
     function.defaults = []

@@ -1,6 +1,8 @@
-"""What instructions and other parts of the data model do with containers: storage, `len`, item assignment, updates.
+"""What instructions and other parts of the data model do with containers: storage, `len`, item
+assignment, updates.
 
-The methods that C defines on each builtin container are in `_sequences`, `_deques`, `_dicts`, `_views` and `_sets`.
+The methods that C defines on each builtin container are in `_sequences`, `_deques`, `_dicts`,
+`_views` and `_sets`.
 """
 
 import collections
@@ -37,7 +39,7 @@ from stator_variables._tensors import _torch_calls
 from stator_variables._tracker import MISSING
 
 
-# -- sets -------------------------------------------------------------------------------------------------------------
+# -- sets ------------------------------------------------------------------------------------------
 def new_set(t: Space, items: list[Any]) -> SetTracker:
     made = SetTracker(set)
     for item in items:
@@ -88,7 +90,10 @@ def _add_known(t: Space, vt: Any, item: Any) -> None:
 
 
 def has_member(t: Space, vt: Any, hashed: Any) -> bool:
-    """Of a set from outside that nobody has read the answer alone is guarded. No new object is a member of it."""
+    """Of a set from outside that nobody has read the answer alone is guarded.
+
+    No new object is a member of it.
+    """
     if vt.undecided:
         vt.decide()  # without reading the rest
     if vt.unread is not None and has_identity(hashed):  # it was not there before: `element_of`
@@ -134,7 +139,7 @@ def _merge(t: Space, vt: Any, entries: dict[Any, Any], operand: Any) -> None:
         replace_set(t, vt, {**vt.entries, **more}, *step_with("update", operand))
 
 
-# -- dicts ------------------------------------------------------------------------------------------------------------
+# -- dicts -----------------------------------------------------------------------------------------
 
 
 @operation
@@ -170,8 +175,11 @@ def add_mapping(
 
 
 def _is_plain_dict(t: Space, vt: Any, mapping: Any) -> bool:
-    """Whether C reads it, instead of asking for its keys and items. With an ordered dict on either side it always asks;
-    of what the builtin classes answer that makes no difference."""
+    """Whether C reads it, instead of asking for its keys and items.
+
+    With an ordered dict on either side it always asks; of what the builtin classes answer that
+    makes no difference.
+    """
     if mapping.base is not dict or overrides(t, mapping.cls, "__iter__"):
         return False
     ordered = any(issubclass(side, collections.OrderedDict) for side in (vt.cls, mapping.cls))
@@ -201,7 +209,8 @@ def putter(t: Space, vt: Any) -> Any:
 
 
 def _update_from_keys(t: Space, vt: Any, mapping: Any) -> Any:
-    """An ordered dict asks for each value when it has the key; others list the keys first (`PyMapping_Keys`)."""
+    """An ordered dict asks for each value when it has the key; others list the keys first
+    (`PyMapping_Keys`)."""
     ask = yield from settle(t.get_attribute(mapping, "keys"))
     keys = yield from settle(t.call(ask, [], {}))
     if issubclass(vt.cls, collections.OrderedDict):
@@ -265,7 +274,7 @@ def dict_merge(t: Space, vt: Any, mapping: Any, function: Any) -> Any:
     return k.NONE
 
 
-# -- any container ----------------------------------------------------------------------------------------------------
+# -- any container ---------------------------------------------------------------------------------
 def length(t: Space, vt: Any) -> Any:
     """`len(vt)`: a Result."""
     if (found := vt.length(t)) is not MISSING:

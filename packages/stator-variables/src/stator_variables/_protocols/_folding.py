@@ -17,7 +17,8 @@ from stator_variables._tracker import MISSING
 
 
 def fold(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """A pure function's result on constants, as a tracker; MISSING when it is not pure or they are not constants."""
+    """A pure function's result on constants, as a tracker; MISSING when it is not pure or they are
+    not constants."""
     if not _pure.is_pure(target):
         return MISSING
     if not kwargs and (found := _scalars.computed(t, target, args)) is not MISSING:
@@ -33,7 +34,8 @@ def fold(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> 
 
 
 def as_given(result: Any, *operands: Any) -> Any:
-    """A result that is one of the operands, such as that of `max`: then it stays the object that it is."""
+    """A result that is one of the operands, such as that of `max`: then it stays the object that it
+    is."""
     if result.is_known:
         for vt in operands:
             if vt.is_known and vt.source is not None and vt.value is result.value:
@@ -42,7 +44,8 @@ def as_given(result: Any, *operands: Any) -> Any:
 
 
 def operate(t: Space, function: Any, *operands: Any) -> Any:
-    """Compute an operator of constants; MISSING where one is none, or of a class whose operators may be Python code."""
+    """Compute an operator of constants; MISSING where one is none, or of a class whose operators
+    may be Python code."""
     if not are_plain(*operands):
         return MISSING
     return as_given(folded(t, function, *(vt.value for vt in operands)), *operands)
@@ -54,7 +57,8 @@ def are_plain(*vts: Any) -> bool:
 
 
 def folding(table: bytecode.HandlerTable[Any, Any]) -> bytecode.HandlerTable[Any, Any]:
-    """Return the same handlers, for arguments that are not all known: a pure function is called where everything is."""
+    """Return the same handlers, for arguments that are not all known: a pure function is called
+    where everything is."""
     made: bytecode.HandlerTable[Any, Any] = bytecode.HandlerTable(table.what)
 
     @made.handles_each({target: (target, handler) for target, handler in table.items()})
@@ -81,7 +85,8 @@ def folded(t: Space, function: Any, /, *values: Any, **named: Any) -> Any:
 
 
 def fold_numbers(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """`fold`, with symbolic numbers among the arguments: computed in the graph where possible, else made constants."""
+    """`fold`, with symbolic numbers among the arguments: computed in the graph where possible, else
+    made constants."""
     if not _symbolic_numbers.has_numbers([*args, *kwargs.values()]):
         return fold(t, target, args, kwargs)
     found = _symbolic.apply(t, target, args, kwargs)

@@ -68,7 +68,8 @@ def _claimed(t: Space, vt: Any) -> Any:
 
 
 def _is_asked(t: Space, vt: Any, name: str) -> bool:
-    """An object that is no class, and says of itself what its instances are (an alias of `typing`)."""
+    """An object that is no class, and says of itself what its instances are (an alias of
+    `typing`)."""
     return vt.base is not type and overrides(t, vt.cls, name)
 
 
@@ -140,7 +141,8 @@ def abc_instance_check(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 def _is_tensor_of(cls: Any) -> Callable[[Space, Any], bool]:
-    """Asks for dtype, layout and device, which inputs are guarded on; the fake tensor itself is of no such type."""
+    """Asks for dtype, layout and device, which inputs are guarded on; the fake tensor itself is of
+    no such type."""
     wanted = (cls.dtype, cls.layout, "cuda" if cls.is_cuda else "cpu")
 
     def check(t: Space, vt: Any) -> bool:
@@ -176,7 +178,8 @@ _KNOWN_CHECKS: dict[int, Callable[[Space, Any], bool]] = {
 
 
 def class_list(t: Space, classes: Any) -> list[type]:
-    """The classes named by the second argument of isinstance: a class, a union, or nested tuples of them."""
+    """The classes named by the second argument of isinstance: a class, a union, or nested tuples of
+    them."""
     if classes.base is type:
         return [classes.value]
     if classes.base is tuple:

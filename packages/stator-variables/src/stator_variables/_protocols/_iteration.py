@@ -78,7 +78,8 @@ def _iterator_by_items(t: Space, vt: Any, raw: Any) -> Any:
 
 
 def is_sequence(t: Space, vt: Any) -> bool:
-    """`PySequence_Check`: of a class of C, `__getitem__` may be that of a mapping, and nothing tells."""
+    """`PySequence_Check`: of a class of C, `__getitem__` may be that of a mapping, and nothing
+    tells."""
     if vt.base in _SEQUENCES:
         return True
     if isinstance(guarded_lookup(t, vt.cls, "__getitem__"), types.WrapperDescriptorType):
@@ -131,17 +132,20 @@ def set_iterator(t: Space, vt: Any) -> Any:
 
 
 def next_value(t: Space, it: Any) -> Any:
-    """The next item; NULL when exhausted; a Resume for a generator; a Pending where items need calls."""
+    """The next item; NULL when exhausted; a Resume for a generator; a Pending where items need
+    calls."""
     return it.next(t) if it.steps_to_null else _user_next(t, it)
 
 
 def next_or_raise(t: Space, it: Any) -> Any:
-    """The same, with the StopIteration that an iterator of the program's raises: it may have a value."""
+    """The same, with the StopIteration that an iterator of the program's raises: it may have a
+    value."""
     return it.next(t)
 
 
 def step(t: Space, it: Any) -> Any:
-    """Give the next item of a builtin iterator; NULL at the end, but for a function that raises StopIteration."""
+    """Give the next item of a builtin iterator; NULL at the end, but for a function that raises
+    StopIteration."""
     return _STEPS[it.kind](t, it)
 
 
@@ -174,7 +178,8 @@ def _finish(t: Space, it: Any) -> Any:
 
 
 def _placed(item_at: Callable[[Space, Any], Any]) -> Callable[[Space, Any], Any]:
-    """The step of an iterator that stands somewhere: it gives the item there and moves on, or ends where NULL is."""
+    """The step of an iterator that stands somewhere: it gives the item there and moves on, or ends
+    where NULL is."""
 
     def step(t: Space, it: Any) -> Any:
         def given(item: Any) -> Any:
@@ -232,7 +237,8 @@ def _next_of_existing(t: Space, it: Any) -> Any:
 
 
 def _too_far(t: Space, it: Any) -> Exception:
-    """Many rounds more, without an operation of the graph in those that were looked at, are a long loop."""
+    """Many rounds more, without an operation of the graph in those that were looked at, are a long
+    loop."""
     length = operator.length_hint(it.real)
     if length > 8 * AHEAD and it.since == t.graph.mark():
         t.progress.looping = len(t.machine.frames) - 1
@@ -328,7 +334,8 @@ def _next_filter(t: Space, it: Any) -> Any:
 
 
 def _is_replayed(it: Any) -> bool:
-    """Whether the steps of an existing iterator can be done again, without running code of the program twice."""
+    """Whether the steps of an existing iterator can be done again, without running code of the
+    program twice."""
     if not is_a(it, IteratorTracker) or it.kind in ("map", "filter"):
         return False
     return all(map(_is_replayed, {"zip": it.parts[0], "enumerate": it.parts[:1]}.get(it.kind, ())))
@@ -375,7 +382,8 @@ def _next_callable(t: Space, it: Any) -> Any:
     return value
 
 
-"""What these call may raise StopIteration, which ends them as it ends an iterator of the program's."""
+"""What these call may raise StopIteration, which ends them as it ends an iterator of the
+program's."""
 
 _STEPS = {
     "sequence": _placed(lambda t, it: _at(it.parts[0].items, it.position)),
@@ -431,7 +439,8 @@ ROOM = 1 << 20
 
 
 def _ask_length(t: Space, vt: Any) -> Any:
-    """`PyObject_LengthHint`: a class of the program's may say how long it is, and sees that it is asked."""
+    """`PyObject_LengthHint`: a class of the program's may say how long it is, and sees that it is
+    asked."""
     if is_a(vt, IteratorTracker) and vt.kind == "reversed getitem":
         vt = vt.parts[0]
     if not any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__")):
@@ -453,7 +462,8 @@ def _ask_length(t: Space, vt: Any) -> Any:
 
 
 def iterator_saying(t: Space, vt: Any, *text: str | type) -> Generator[Any, Any, Any]:
-    """`iter(vt)`, whose TypeError C says in words of its own (`PySequence_Fast`, `_PySequence_IterSearch`)."""
+    """`iter(vt)`, whose TypeError C says in words of its own (`PySequence_Fast`,
+    `_PySequence_IterSearch`)."""
     if (found := (yield from attempt(t, TypeError, None, get_iterator, t, vt))) is None:
         complain(t, TypeError, *text)
     return found

@@ -1,4 +1,5 @@
-"""Operators, unary to in-place, comparisons, truth and containment: CPython's dispatch, reflected forms included.
+"""Operators, unary to in-place, comparisons, truth and containment: CPython's dispatch, reflected
+forms included.
 
 `binary_op1` and `do_richcompare` (Objects/abstract.c, Objects/object.c) over trackers.
 """
@@ -126,7 +127,8 @@ def _of_bits(t: Space, symbol: str, left: Any, right: Any) -> Any:
     )
 
 
-# With r = n % size: how often n, how often r, and what else. The mask is the bits below `size`, or (high) all others.
+# With r = n % size: how often n, how often r, and what else. The mask is the bits below `size`, or
+# (high) all others.
 _BITS: dict[tuple[str, bool], tuple[int, int, Callable[[int], int]]] = {
     ("&", False): (0, 1, lambda size: 0),
     ("&", True): (1, -1, lambda size: 0),
@@ -141,9 +143,9 @@ _REMAINDERS = frozenset({"%", "%="})
 
 
 def _computable(t: Space, symbol: str, left: Any, right: Any) -> tuple[Any, Any]:
-    """Symbolic numbers know no complex ones and none of NumPy's, and of 1 the remainders of ints alone; symbolic bools
-    know two operators, and bools alone: then they are made constants. A bool beside a symbolic number is the int that
-    it is."""
+    """Symbolic numbers know no complex ones and none of NumPy's, and of 1 the remainders of ints
+    alone; symbolic bools know two operators, and bools alone: then they are made constants. A bool
+    beside a symbolic number is the int that it is."""
     for number, other in ((left, right), (right, left)):
         if not number.is_symbolic or other.base is torch.Tensor:
             continue
@@ -164,7 +166,8 @@ def _beside(vt: Any, other: Any) -> Any:
 
 
 def _ordered(t: Space, first: Any, second: Any) -> list[Any]:
-    """The right operand goes first when its class is a proper subclass that overrides the reflected method."""
+    """The right operand goes first when its class is a proper subclass that overrides the reflected
+    method."""
     left, right = first[0].cls, second[0].cls
     if left is right:
         return [first]
@@ -210,7 +213,8 @@ def _compared_if_bound(
 
 
 def _is_foreign_to_tensors(t: Space, receiver: Any, argument: Any) -> bool:
-    """Objects that are no numbers, and that do not ask to hear of functions of torch, speak for themselves."""
+    """Objects that are no numbers, and that do not ask to hear of functions of torch, speak for
+    themselves."""
     if (
         receiver.base is not torch.Tensor
         or type(argument) is not k.ObjectTracker
@@ -270,7 +274,8 @@ def slots(
 
 
 def _repeated(t: Space, left: Any, attempts: list[Any], fail: Callable[[], Any]) -> Any:
-    """`sequence_repeat` in Objects/abstract.c: of two sequences, the left one says that the other is no number."""
+    """`sequence_repeat` in Objects/abstract.c: of two sequences, the left one says that the other
+    is no number."""
     count = min(attempts, key=lambda attempt: attempt[0] is not left)[2]
     if not defines(t, count.cls, "__index__"):
         complain(t, TypeError, "can't multiply sequence by non-int of type '", count.cls, "'")
@@ -278,8 +283,9 @@ def _repeated(t: Space, left: Any, attempts: list[Any], fail: Callable[[], Any])
 
 
 def _waits(cls: type, name: str, reflected: str) -> bool:
-    """Whether this is `sq_concat` or `sq_repeat`, which wait for what both operands say as numbers, in place as well. A
-    class statement makes a number slot of an inherited `__iadd__`, and of all where it defines the reflected method."""
+    """Whether this is `sq_concat` or `sq_repeat`, which wait for what both operands say as numbers,
+    in place as well. A class statement makes a number slot of an inherited `__iadd__`, and of all
+    where it defines the reflected method."""
     if not any(
         plain_lookup(cls, name) is vars(base).get(name)
         for base in _SEQUENCES
@@ -307,7 +313,7 @@ def _no_operator(t: Space, symbol: str, left: Any, right: Any) -> Any:
     )
 
 
-# -- comparison -------------------------------------------------------------------------------------------------------
+# -- comparison ------------------------------------------------------------------------------------
 def compare(t: Space, symbol: str, left: Any, right: Any) -> Any:
     name, reflected, function = COMPARISONS[symbol]
     if (found := _scalars.computed(t, function, [left, right])) is not MISSING:
@@ -393,7 +399,8 @@ def same_object(t: Space, left: Any, right: Any) -> bool:
 
 
 def _are_given_numbers(left: Any, right: Any) -> bool:
-    """Two numbers, or texts, of one class that were there before: equal ones may be one object, or two."""
+    """Two numbers, or texts, of one class that were there before: equal ones may be one object, or
+    two."""
     given = all(
         vt.source is not None and type(vt.source) is not CallSource and type(vt.real) in _NUMBERS
         for vt in (left, right)
@@ -414,11 +421,12 @@ def _is_only_reference(t: Space, vt: Any) -> bool:
 
 
 def _same_atom(left: Any, right: Any) -> bool:
-    """Identity of equal immutable values is up to the interpreter; small ints and interned strings are shared."""
+    """Identity of equal immutable values is up to the interpreter; small ints and interned strings
+    are shared."""
     return type(left.value) in (int, str) and left.value == right.value
 
 
-# -- truth and containment --------------------------------------------------------------------------------------------
+# -- truth and containment -------------------------------------------------------------------------
 def truth(t: Space, vt: Any) -> Any:
     """A Python bool, or a suspended Result that ends in one."""
     if (found := _scalars.computed(t, bool, [vt])) is not MISSING:

@@ -40,7 +40,8 @@ def has_member(cls: type, *names: str) -> bool:
 
 
 def plain_lookup(cls: type, name: str) -> Any:
-    """The raw class attribute without guards: for classes that cannot change, or decisions that do not rely on it."""
+    """The raw class attribute without guards: for classes that cannot change, or decisions that do
+    not rely on it."""
     for base in cls.__mro__:
         namespace = type.__dict__["__dict__"].__get__(base)
         if name in namespace:

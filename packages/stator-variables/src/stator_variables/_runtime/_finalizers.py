@@ -193,11 +193,12 @@ _FEW = 64
 def hold_plain_values(
     values: Iterable[object], holders: int, kept: Collection[int] = frozenset()
 ) -> bool:
-    """Return whether `values`, as far as they die, are containers of plain values and of objects that something else
-    refers to as well, or that are `kept`, by identity: quickly, False may be wrong.
+    """Return whether `values`, as far as they die, are containers of plain values and of objects
+    that something else refers to as well, or that are `kept`, by identity: quickly, False may be
+    wrong.
 
-    Each value is referred to `holders` times for each time that it is among `values`. All are values that the program
-    has: a tuple that only C has may have holes.
+    Each value is referred to `holders` times for each time that it is among `values`. All are
+    values that the program has: a tuple that only C has may have holes.
     """
     found = [each for each in values if id(type(each)) not in _PLAIN and id(each) not in kept]
     count = len(found)

@@ -66,7 +66,10 @@ _ELSEWHERE = frozenset({"RETURN_VALUE", "YIELD_VALUE", "RERAISE", "JUMP", "SEND"
 
 
 def check(t: Space, vt: Any, expected: bool) -> bool:
-    """Record that the truth of a tensor or a symbolic number is `expected`. False when the graph cannot check it."""
+    """Record that the truth of a tensor or a symbolic number is `expected`.
+
+    False when the graph cannot check it.
+    """
     if is_a(vt, k.TensorTracker):
         if (
             vt.example.device.type != "cpu"

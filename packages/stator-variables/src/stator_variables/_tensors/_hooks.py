@@ -69,8 +69,11 @@ class HookCall:
 
 
 class HandleTracker(k.ObjectTracker):
-    """The handle of a hook, made after the graph by a call of `Space.hooks`. Its `id` is an `IdTracker`: a number
-    that no other handle has. `is_of_tensor`: the dictionary that it is for is not known."""
+    """The handle of a hook, made after the graph by a call of `Space.hooks`.
+
+    Its `id` is an `IdTracker`: a number that no other handle has. `is_of_tensor`: the dictionary
+    that it is for is not known.
+    """
 
     has_own_number = True
 
@@ -79,7 +82,8 @@ class HandleTracker(k.ObjectTracker):
         self.is_of_tensor = is_of_tensor
 
     def rebuild(self, e: Emitter) -> str:
-        """The calls before the one that gives it come first: hooks run in the order of registration."""
+        """The calls before the one that gives it come first: hooks run in the order of
+        registration."""
         count = next(i for i, call in enumerate(e.t.hooks, 1) if call.result is self)
         if False in e.once("hook calls", dict).values():  # inside of another one
             raise e.refuse(self)
@@ -111,7 +115,8 @@ class NodeTracker(VariableTracker, references=("tensor",)):
 
 
 class PassedTracker(k.TensorTracker, references=("passing",)):
-    """A tensor that passes `BackwardHookFunction` after a compiled graph: nothing in the graph can use it."""
+    """A tensor that passes `BackwardHookFunction` after a compiled graph: nothing in the graph can
+    use it."""
 
     def __init__(self, example: torch.Tensor, index: int, passing: Any) -> None:
         super().__init__(GraphValue(None, example), torch.Tensor)
@@ -191,7 +196,8 @@ def retain_grad(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 def _may_wait(t: Space, vt: Any) -> bool:
-    """Return True if it makes no difference for the tensor that the call is made after the graph."""
+    """Return True if it makes no difference for the tensor that the call is made after the
+    graph."""
     if not is_a(vt, k.TensorTracker) or vt.cls not in _PLAIN or not _is_recordable(t):
         return False
     example = vt.before.example
@@ -220,9 +226,10 @@ def _recorded(t: Space, function: Any, args: Args, result: Any, tensor: Any, **k
     return result
 
 
-# -- handles ----------------------------------------------------------------------------------------------------------
+# -- handles ---------------------------------------------------------------------------------------
 def _new_handle(references: Any = None, more: Any = None) -> HandleTracker:
-    """`references`: to the dictionary that it is for, and `more` of these; None where that is a tensor's own."""
+    """`references`: to the dictionary that it is for, and `more` of these; None where that is a
+    tensor's own."""
     handle = HandleTracker(is_of_tensor=references is None)
     new_namespace(handle)
     fields = {
@@ -275,7 +282,8 @@ def passes_hooks(cls: Any) -> bool:
 
 
 def pass_hooks(t: Space, args: Args) -> Any:
-    """`BackwardHookFunction.apply(*args)`: the same tensors, behind an autograd node that is theirs."""
+    """`BackwardHookFunction.apply(*args)`: the same tensors, behind an autograd node that is
+    theirs."""
     operands_fit = all(is_a(vt, k.TensorTracker) and vt.cls in _PLAIN for vt in args)
     with t.caller_modes():
         is_wanted_later = torch.is_grad_enabled()
@@ -332,7 +340,10 @@ def _write_calls(e: Emitter, calls: Any) -> None:
 
 
 def _write(e: Emitter, call: Any) -> None:
-    """Write one call. What the hook holds may refer to the handle: such lines wait until it is there."""
+    """Write one call.
+
+    What the hook holds may refer to the handle: such lines wait until it is there.
+    """
     if not call.is_as_it_was:
         detail = "a tensor with a hook that gets another history behind"
         raise StaysInGraph(call.begun, e.t.unsupported("tensor-hook", detail))

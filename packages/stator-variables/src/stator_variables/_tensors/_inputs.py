@@ -37,7 +37,8 @@ def build_tensor(t: Space, real: Any, source: guards.Source) -> Any:
     t.keep_apart(source, real)
     dims = t.policy.dims(source, real)
     traced = t.graph.tensor_input(source, real, dims, source.name)
-    # What was asked for may not be: the base of a view that was read first has the sizes it had then.
+    # What was asked for may not be: the base of a view that was read first has the sizes it had
+    # then.
     sizes = frozenset(i for i, size in enumerate(traced.example.shape) if _is_symbolic(size))
     strides = frozenset(
         i for i, dim in enumerate(dims) if dim.stride and _is_symbolic(traced.example.stride(i))
@@ -75,7 +76,8 @@ def build_subclass(t: Space, real: Any, source: guards.Source) -> VariableTracke
 
 @builders.by_base.handles(*(() if NUMPY is None else (NUMPY.ndarray,)))
 def build_array(t: Space, real: Any, source: guards.Source) -> VariableTracker:
-    """An array as a tensor over its memory; what no tensor can be over is an object of which nothing is known."""
+    """An array as a tensor over its memory; what no tensor can be over is an object of which
+    nothing is known."""
     if (tensor := tensor_of(real)) is None:
         return build_object(t, real, source)
     memory = guards.CallSource(tensor_of, source)

@@ -103,7 +103,10 @@ def _reads(part: Early, drawn: set[Any]) -> bool:
 
 
 def early(t: Space, vt: Any) -> Early:
-    """An argument of a step. Raises Unsupported for what the graph computes, and for what is made in the region."""
+    """An argument of a step.
+
+    Raises Unsupported for what the graph computes, and for what is made in the region.
+    """
     if not is_a(vt, TupleTracker | ListTracker | k.NumberTracker):
         return _early_value(t, vt)
     if is_a(vt, k.NumberTracker):

@@ -267,8 +267,8 @@ def dispatch(
     args: Sequence[Any],
     kwargs: dict[str, Any] | None,
 ) -> Any:
-    """`__torch_function__` of the innermost mode, then of each in turn; C has no keywords where there are none. A break
-    in one is a break at the call, so it costs one."""
+    """`__torch_function__` of the innermost mode, then of each in turn; C has no keywords where
+    there are none. A break in one is a break at the call, so it costs one."""
     classes = TupleTracker([t.class_of(vt) for vt in asked], tuple)
     named = [] if kwargs is None else [_new_values.new_dict(kwargs)]
     given = [public, classes, TupleTracker(args, tuple), *named]

@@ -98,8 +98,8 @@ def is_masked(left: Any, right: Any) -> bool:
 
 
 def low_bits(left: Any, right: Any) -> tuple[Any, int | None, bool]:
-    """The number, and the power of two below which the other operand has all bits and no others, or (the flag) no bits
-    and all others; None if it is no such mask."""
+    """The number, and the power of two below which the other operand has all bits and no others, or
+    (the flag) no bits and all others; None if it is no such mask."""
     number, mask = (right, left) if is_a(right, k.NumberTracker) else (left, right)
     if is_a(mask, k.NumberTracker):
         return number, None, False

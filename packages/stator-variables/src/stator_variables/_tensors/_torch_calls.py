@@ -293,7 +293,8 @@ def _number_of_numpy(t: Space, value: Any) -> Any:
 
 
 def _as_number(t: Space, part: Any) -> Any:
-    """A bound of a slice that is a tensor: its number, so that a symbol made up for it is one of the graph."""
+    """A bound of a slice that is a tensor: its number, so that a symbol made up for it is one of
+    the graph."""
     return record(t, "item", [part], {}) if is_a(part, k.TensorTracker) else part
 
 
@@ -469,7 +470,8 @@ def indexing_mode() -> Any:
 
 
 def operate(t: Space, function: Any, *operands: Any) -> Any:
-    """Record an operator with tensors or symbolic numbers; MISSING when another operand has its own say, or a mode."""
+    """Record an operator with tensors or symbolic numbers; MISSING when another operand has its own
+    say, or a mode."""
     if not is_in_graph(t, *operands):
         return MISSING
     if len(operands) != 2:

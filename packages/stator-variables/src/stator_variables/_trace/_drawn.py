@@ -9,7 +9,8 @@ import attrs
 from stator_guards import Renderer, Source, State
 
 Early = Any
-"""An argument that is there before the graph runs: a Source, a Literal, or a tuple or list of these."""
+"""An argument that is there before the graph runs: a Source, a Literal, or a tuple or list of
+these."""
 
 
 @attrs.frozen(eq=False)
@@ -50,7 +51,8 @@ class Step:
 
     @property
     def key(self) -> Source | None:
-        """The identity of a stream: the owner, or what the step makes; None for torch's own generators."""
+        """The identity of a stream: the owner, or what the step makes; None for torch's own
+        generators."""
         if self.is_of_torch:
             return None
         return self.drawn if self.stream is None else self.stream

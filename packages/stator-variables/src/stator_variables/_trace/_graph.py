@@ -1,7 +1,7 @@
 """What the symbolic domain needs from the graph layer: the one border upwards, as Protocols.
 
-`stator_subgraphs` implements them; a fork may hand in its own. Nodes are fx Nodes to the implementation and opaque
-here: trackers carry them, never look into them.
+`stator_subgraphs` implements them; a fork may hand in its own. Nodes are fx Nodes to the
+implementation and opaque here: trackers carry them, never look into them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,8 @@ class Dim:
 
 @attrs.frozen
 class TraceLocation:
-    """Where the program is, for node metadata: user frames outermost first, and the module calls around them."""
+    """Where the program is, for node metadata: user frames outermost first, and the module calls
+    around them."""
 
     frames: tuple[SourceSpan, ...]
     modules: tuple[
@@ -49,7 +50,8 @@ class TraceLocation:
 
 
 class TraceLocations(Protocol):
-    """Told by the domain on demand, so that building a stack trace costs nothing where nobody asks."""
+    """Told by the domain on demand, so that building a stack trace costs nothing where nobody
+    asks."""
 
     def current(self) -> TraceLocation: ...
 
@@ -66,10 +68,12 @@ class GraphValue:
 
 
 class BodyGraph(Protocol):
-    """The finished body of an operator: a module that is called with `arguments`, then with `lifted`.
+    """The finished body of an operator: a module that is called with `arguments`, then with
+    `lifted`.
 
-    Both are values of the graph around it. `written` are positions of inputs that it writes to, `aliased` pairs of
-    positions (output, input) that share memory, `overlapping` pairs of outputs that do.
+    Both are values of the graph around it. `written` are positions of inputs that it writes to,
+    `aliased` pairs of positions (output, input) that share memory, `overlapping` pairs of outputs
+    that do.
     """
 
     module: Any
@@ -85,16 +89,19 @@ class BodyGraph(Protocol):
 
 
 class BodyRecorder(Protocol):
-    """A body under construction, as a context manager: the graph that `GraphRecorder.call` records into meanwhile.
+    """A body under construction, as a context manager: the graph that `GraphRecorder.call` records
+    into meanwhile.
 
-    Values of the graphs around become inputs where they are used. Left without having been closed, it is taken back.
+    Values of the graphs around become inputs where they are used. Left without having been closed,
+    it is taken back.
     """
 
     def __enter__(self) -> Any: ...
     def __exit__(self, kind: Any, error: Any, trace: Any) -> Any: ...
 
     def argument(self, value: Any, hint: str = "arg") -> GraphValue:
-        """The next explicit input: a value of the graph around, or an example that the operator makes up."""
+        """The next explicit input: a value of the graph around, or an example that the operator
+        makes up."""
 
     @property
     def sees_tensors(self) -> bool:
@@ -104,8 +111,11 @@ class BodyRecorder(Protocol):
         """The body gives exactly these."""
 
     def close_wrapping(self, candidates: Sequence[GraphValue]) -> BodyGraph:
-        """The body gives those of the candidates that it computed, each once. When its operator was recorded, with
-        `GraphRecorder.call(..., body=this)`, they stand for parts of what the operator gives."""
+        """The body gives those of the candidates that it computed, each once.
+
+        When its operator was recorded, with `GraphRecorder.call(..., body=this)`, they stand for
+        parts of what the operator gives.
+        """
 
 
 class GraphRecorder(Protocol):
@@ -120,13 +130,16 @@ class GraphRecorder(Protocol):
 
     @property
     def is_pure(self) -> bool:
-        """Whether nothing that was recorded so far writes to a tensor or may draw random numbers."""
+        """Whether nothing that was recorded so far writes to a tensor or may draw random
+        numbers."""
 
     def may_be_kept(self, traced: GraphValue) -> bool:
-        """Whether autograd may have kept this tensor for later: something that has gradients was computed of it."""
+        """Whether autograd may have kept this tensor for later: something that has gradients was
+        computed of it."""
 
     def keep_history(self) -> None:
-        """Autograd will be asked about values inside this graph: it has to run operator by operator."""
+        """Autograd will be asked about values inside this graph: it has to run operator by
+        operator."""
 
     def tensor_input(
         self,
@@ -136,22 +149,25 @@ class GraphRecorder(Protocol):
         hint: str,
         sizes: Source | None = None,
     ) -> GraphValue:
-        """A placeholder for a real tensor, once per tensor; those before it bind the free symbols of its example,
-        read from `sizes` where the tensor itself is only made for the graph."""
+        """A placeholder for a real tensor, once per tensor; those before it bind the free symbols
+        of its example, read from `sizes` where the tensor itself is only made for the graph."""
 
     def number_input(self, source: Source, value: int | float, hint: str) -> GraphValue:
         """A symbolic int or float input."""
 
     def drawn_number(self, source: Source, kind: type) -> GraphValue:
-        """An int or float that the entry computes before the graph runs: a symbol without a hint."""
+        """An int or float that the entry computes before the graph runs: a symbol without a
+        hint."""
 
     def drawn_tensor(
         self, source: Source, target: Any, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> GraphValue:
-        """A tensor that the entry computes before the graph runs, like that of `target(*args, **kwargs)`."""
+        """A tensor that the entry computes before the graph runs, like that of `target(*args,
+        **kwargs)`."""
 
     def may_have_drawn(self, *, foreign: bool = False) -> bool:
-        """Return True if a node so far may draw random numbers; with `foreign`, if one is of another library."""
+        """Return True if a node so far may draw random numbers; with `foreign`, if one is of
+        another library."""
 
     def may_draw(self, traced: GraphValue) -> bool:
         """Return True if the node of this value may draw random numbers."""
@@ -165,13 +181,15 @@ class GraphRecorder(Protocol):
         body: BodyGraph | None = None,
         example: Any = None,
     ) -> GraphValue:
-        """Record `target(*args, **kwargs)`; `target` is a callable, or a str for a tensor method. With `body` it is an
-        operator that gives what this body gives, whose inputs are the last of `args`. With `example`, what it gives on
-        fakes, it is not run.
+        """Record `target(*args, **kwargs)`; `target` is a callable, or a str for a tensor method.
 
-        Arguments are nested tuples, lists, dicts, slices of `GraphValue` and constants. Raises `Unsupported` for what
-        the operator raises on fake tensors ("operator-error"), and never hides a fault of the recorder behind it. A
-        node that writes to tensors says to which, in its meta: "writes", the storages of their examples.
+        With `body` it is an operator that gives what this body gives, whose inputs are the last of
+        `args`. With `example`, what it gives on fakes, it is not run.
+
+        Arguments are nested tuples, lists, dicts, slices of `GraphValue` and constants. Raises
+        `Unsupported` for what the operator raises on fake tensors ("operator-error"), and never
+        hides a fault of the recorder behind it. A node that writes to tensors says to which, in its
+        meta: "writes", the storages of their examples.
         """
 
     def attribute(self, owner: GraphValue, name: str) -> GraphValue:
@@ -193,18 +211,22 @@ class GraphRecorder(Protocol):
         """The body of an operator, nested in the graph that is recorded into now."""
 
     def merge(self, bodies: Sequence[BodyGraph]) -> tuple[GraphValue, ...]:
-        """Give all these bodies the same lifted inputs, in the same order: those that any of them has."""
+        """Give all these bodies the same lifted inputs, in the same order: those that any of them
+        has."""
 
     def source_of(self, traced: GraphValue, computed: bool = False) -> Source | None:
-        """Where a number can be read when the entry starts; None for one that the graph computes. With `computed` also
-        what the entry can compute from such numbers."""
+        """Where a number can be read when the entry starts; None for one that the graph computes.
+
+        With `computed` also what the entry can compute from such numbers.
+        """
 
     def text_of(self, traced: GraphValue, read: Callable[[Source], str]) -> str | None:
-        """An expression by which the entry computes a number itself, of what `read` gives for sources; None if it
-        cannot, or may raise."""
+        """An expression by which the entry computes a number itself, of what `read` gives for
+        sources; None if it cannot, or may raise."""
 
     def condition_of(self, traced: GraphValue) -> tuple[ShapeExpression, bool] | None:
-        """A condition as a guard in the program's order, and whether it holds; None where `truth_of` decides it."""
+        """A condition as a guard in the program's order, and whether it holds; None where
+        `truth_of` decides it."""
 
     def mark(self) -> Any: ...
     def rollback(self, mark: Any) -> None: ...

@@ -1,4 +1,5 @@
-"""The memory of the tensors that are inputs: what shares some is told by their storages, with the exceptions here."""
+"""The memory of the tensors that are inputs: what shares some is told by their storages, with the
+exceptions here."""
 
 import itertools
 from collections.abc import Iterator
@@ -16,7 +17,8 @@ class InputMemory:
     has_wrappers: bool = False  # some of them are inside others
     copied: dict[int, list[Source]] = attrs.field(factory=dict)  # deeply, by the memo
     jagged: set[int] = attrs.field(factory=set)
-    """What writes to a jagged tensor, or to its values, writes to: the count of its versions is in the object."""
+    """What writes to a jagged tensor, or to its values, writes to: the count of its versions is in
+    the object."""
 
     def add(self, source: Source, tensor: Any) -> tuple[str, ...] | None:
         """Note an input: None, or why it cannot be one beside the others, and is none."""
@@ -39,7 +41,8 @@ class InputMemory:
             yield CallSource(share_nothing, *self.tensors)
 
     def facts_of_copies(self) -> Iterator[Source]:
-        """What has to be true of inputs that were copied deeply: those of one memo share no storage."""
+        """What has to be true of inputs that were copied deeply: those of one memo share no
+        storage."""
         for sources in self.copied.values():
             if len(sources) > 1:
                 yield CallSource(share_nothing, *sources)

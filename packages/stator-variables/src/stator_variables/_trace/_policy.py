@@ -29,13 +29,15 @@ class Stop:
 
 @attrs.define(eq=False)
 class Policy:
-    """What the facade decides per compilation: which inputs are symbolic, and what is captured at all."""
+    """What the facade decides per compilation: which inputs are symbolic, and what is captured at
+    all."""
 
     dims: Callable[[Source, Any], list[Dim]] = lambda source, tensor: [Dim()] * tensor.dim()
     number_is_symbolic: Callable[[Source, Any, bool], bool] = lambda source, value, at_once: False
     """`at_once`: also if no other value was seen, where it was passed in."""
     capture_data: bool = False  # results that depend on data become unbacked symbols
-    is_whole: bool = False  # a break is an error, so what a break would have run is run while tracing where possible
+    # a break is an error, so what a break would have run is run while tracing where possible
+    is_whole: bool = False
     patience: float = (
         math.inf
     )  # so many instructions without an operation of the graph are a long loop
