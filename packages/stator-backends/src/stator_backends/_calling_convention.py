@@ -4,8 +4,6 @@ empties."""
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from torch._functorch import aot_autograd
-
 from ._backend import Compiled
 
 
@@ -15,6 +13,8 @@ def boxed(compiled: Compiled) -> Callable[[list[Any]], Sequence[Any]]:
     AOTAutograd has such a function, which drops each input after its last use. The function that it
     gives back takes single inputs and wraps that one; a backend may have wrapped it further.
     """
+    from torch._functorch import aot_autograd  # importing it early takes a second
+
     outer: Any = compiled
     while outer is not None:
         code = getattr(outer, "__code__", None)
