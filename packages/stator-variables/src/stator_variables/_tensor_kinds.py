@@ -17,9 +17,10 @@ from stator_variables._tracker import MISSING, VariableTracker
 class TensorTracker(VariableTracker, references=("grad", "node")):
     """A tensor: the node that computes it and the fake tensor that it evaluates to.
 
-    `grad` and `data`: what was set as such, a tracker and a GraphValue. `history`: the `grad_fn` that the fake of an
-    existing one began with. `is_new`: a leaf that the region makes; `connected`: its data, these with its history, and
-    the number of writes to them by then.
+    - `grad` and `data`: the values assigned to these attributes, a tracker and a `GraphValue`.
+    - `history`: the `grad_fn` that the fake of an existing tensor began with.
+    - `is_new`: a leaf that the region makes.
+    - `connected`: its data, these with its history, and the number of writes to them by then.
     """
 
     base = torch.Tensor
