@@ -62,6 +62,7 @@ def layers(session: nox.Session) -> None:
     session.run("python", "tools/check_layers.py")
     session.run("python", "tools/check_names.py")
     session.run("python", "tools/check_size.py")
+    session.run("python", "tools/check_trackers.py")
     run_tests(session, "tools/tests", *session.posargs)
 
 

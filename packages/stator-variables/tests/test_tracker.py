@@ -1,5 +1,4 @@
-"""Fields of trackers: each that can hold a tracker is traversed, or is known to hold none that
-counts."""
+"""Trackers: existing values are realized explicitly, and all fields that can hold trackers are traversed."""
 
 from __future__ import annotations
 
@@ -12,7 +11,8 @@ from typing import Any
 
 import pytest
 import stator_variables
-from stator_variables import Space, VariableTracker
+from stator_guards import ParameterSource
+from stator_variables import ConstantTracker, LazyTracker, Space, VariableTracker, is_a, realize
 
 CACHES = {
     "iterators": "of a dict: it notifies them of changes, and does not keep them alive",
@@ -68,8 +68,9 @@ def _field(target: ast.AST) -> str:
     """Return the name of a field that is assigned to, or nothing for a local variable."""
     if isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self":
         return target.attr
-    is_of_class = isinstance(target, ast.Name) and target.col_offset == 4
-    return target.id if is_of_class else ""
+    if isinstance(target, ast.Name) and target.col_offset == 4:  # in the body of the class
+        return target.id
+    return ""
 
 
 def _is_plain(annotation: ast.AST) -> bool:
@@ -169,3 +170,60 @@ def test_values_in_use_hold_no_others_in_fields_that_are_not_traversed(
     check(a_bit_of_everything, ([1, 2], {"one": 1}), breaks=None)
     assert len({type(vt) for vt in found}) > 12
     assert {name for vt in found for name in hidden_trackers(vt)} == set()
+
+
+def lazily(built: list[VariableTracker]) -> LazyTracker:
+    """Return an existing number that was not looked at; its tracker is noted in `built`."""
+
+    def build() -> VariableTracker:
+        built.append(ConstantTracker(3))
+        return built[-1]
+
+    return LazyTracker(ParameterSource("x"), 3, build)
+
+
+def test_looking_at_the_class_of_an_existing_value_does_not_realize_it() -> None:
+    built: list[VariableTracker] = []
+    lazy = lazily(built)
+    assert type(lazy) is LazyTracker
+    assert not isinstance(lazy, ConstantTracker)
+    assert repr(lazy) == "<lazy x>"
+    assert built == []
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        realize,
+        lambda lazy: is_a(lazy, ConstantTracker),
+        lambda lazy: lazy.cls,
+        lambda lazy: setattr(lazy, "source", None),
+    ],
+)
+def test_an_existing_value_is_realized_once_and_in_place(look: Callable[[Any], Any]) -> None:
+    built: list[VariableTracker] = []
+    lazy: Any = lazily(built)
+    look(lazy)
+    assert type(lazy) is ConstantTracker
+    assert realize(lazy) is lazy
+    assert lazy.value == 3
+    assert len(built) == 1
+
+
+def test_a_value_that_contains_itself_is_realized_by_its_building() -> None:
+    def build() -> VariableTracker:
+        made = ConstantTracker(len(built))
+        built.append(made)
+        if len(built) == 1:
+            realize(lazy)
+        return made
+
+    built: list[VariableTracker] = []
+    lazy: Any = LazyTracker(ParameterSource("x"), 3, build)
+    assert realize(lazy).value == 1
+
+
+def test_anything_else_stays_as_it_is() -> None:
+    assert realize(3) == 3
+    assert is_a(ConstantTracker(3), VariableTracker)
+    assert not is_a(3, VariableTracker)
