@@ -148,6 +148,8 @@ class Options:
     """Entries that are made for one object at one place, those that were dropped included."""
     static_types: frozenset[type] = attrs.field(default=frozenset(), kw_only=True)
     """Types of numbers that are constants, whether they change or not."""
+    disabled: bool = attrs.field(default=False, kw_only=True)
+    """Nothing is compiled."""
     name: str = attrs.field(default="", kw_only=True)
     """The name in reports and warnings, in place of that of the function."""
     sharing: Hashable = attrs.field(default=None, kw_only=True, eq=False, repr=False)
@@ -167,16 +169,17 @@ class Options:
 
 
 def make_options(  # `compile` hands on what it was given, in its own order
-    backend: str | Callable[..., Any] | None,
-    fullgraph: bool,
-    dynamic: bool | None,
-    mode: str | None,
-    options: Mapping[str, Any] | None,
-    stack: Stack | None,
-    recompile_limit: int | None,
-    isolate_recompiles: bool,
-    shapes_spec: None,
-    name: str | None,
+    backend: str | Callable[..., Any] | None = None,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    stack: Stack | None = None,
+    recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
+    shapes_spec: None = None,
+    name: str | None = None,
+    disable: bool = False,
 ) -> Options:
     """Sort ours from the backend's. Raises UnknownBackend, InvalidUse."""
     if shapes_spec is not None:
@@ -202,9 +205,8 @@ def make_options(  # `compile` hands on what it was given, in its own order
         configured = configure(found, mode, given or None, dynamic)
     facts = fullgraph, dynamic, id(stack), mode, _typed(given), _typed(ours)
     sharing = None if isolate_recompiles else _hashable((_identity(found), *facts))
-    return Options(
-        configured, fullgraph, dynamic, stack or Stack(), **ours, name=name or "", sharing=sharing
-    )
+    ours |= {"disabled": disable or disabled_by_environment(), "name": name or ""}
+    return Options(configured, fullgraph, dynamic, stack or Stack(), **ours, sharing=sharing)
 
 
 def with_backend(options: Options, backend: str | Callable[..., Any]) -> Options:
