@@ -203,3 +203,31 @@ def test_questions_for_the_compiler() -> None:
             return x + 2 if stator.is_exporting() else x
 
     assert torch.equal(torch.export.export(Exported(), (X,)).module()(X), X + 2)
+
+
+@pytest.mark.parametrize("reset", [stator.reset, compiler.reset, dynamo.reset])
+def test_reset_compiles_again(reset: Any) -> None:
+    counting = Counting()
+    compiled = stator.compile(steps, backend=counting, dynamic=False)
+    for count in (2, 4, 6):
+        for _ in range(2):
+            compiled(X.abs())
+        assert counting.count == count
+        reset()
+        stator.compile(steps, backend=counting)  # as long as something is compiled
+
+
+def test_forbidden_function_runs_eagerly() -> None:
+    def observed(x: torch.Tensor) -> torch.Tensor:
+        assert not torch.compiler.is_compiling()
+        return x.cos()
+
+    forbidden = dynamo.forbid_in_graph(observed)
+    assert report_of(lambda x: forbidden(x.sin()) + 1, X).graph_count == 2
+
+
+def test_filter_of_guards_is_named_in_a_warning() -> None:
+    options = {"guard_filter_fn": compiler.keep_tensor_guards_unsafe}
+    compiled = stator.compile(steps, backend="eager", options=options)
+    with pytest.warns(UserWarning, match="guard_filter_fn is not called"):
+        compiled(X)

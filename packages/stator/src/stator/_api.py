@@ -6,7 +6,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 import torch
 
-from stator._control import is_disabled
+from stator._control import follow_resets_of_torch, is_disabled
 from stator._options import Options, Stack, make_options
 from stator._subject import compiled, in_place, refuse
 from stator.errors import InvalidUse
@@ -76,6 +76,7 @@ def compile(
 
 
 def _compiled(subject: Any, options: Options) -> Any:
+    follow_resets_of_torch()
     refuse(subject)
     if options.disabled or is_disabled(subject):
         return subject

@@ -3,7 +3,9 @@
 import functools
 import inspect
 import os
+import sys
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
@@ -196,6 +198,25 @@ def _release_in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_release_in_child)
+
+
+class _Sentinel(str):
+    """A member of a set that `torch.compiler.reset` clears: it dies then."""
+
+
+_sentinels: weakref.WeakSet[_Sentinel] = weakref.WeakSet()
+
+
+def follow_resets_of_torch() -> None:
+    """Let `torch.compiler.reset` reset stator, too, from now on, if the program has imported what it
+    resets."""
+    cleared = getattr(sys.modules.get("torch._dynamo.utils"), "warn_once_cache", None)
+    if cleared is None or _sentinels:
+        return
+    sentinel = _Sentinel("stator")
+    cleared.add(sentinel)
+    _sentinels.add(sentinel)
+    weakref.finalize(sentinel, reset).atexit = False
 
 
 def reset() -> None:

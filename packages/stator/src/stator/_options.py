@@ -186,12 +186,9 @@ def make_options(  # `compile` hands on what it was given, in its own order
         raise InvalidUse("shapes_spec is not supported", "mark dimensions with stator.mark_dynamic")
     backend = default_backend() if backend is None else backend
     given = dict(options or {})
-    ours = {name: given.pop(name) for name in OURS if name in given}
-    ours.setdefault("oracle", os.environ.get("STATOR_ORACLE") == "1")
-    ours.setdefault("check", os.environ.get("STATOR_CHECK") == "1")
+    ours = {**_from_surroundings(), **_taken_out(given)}
     if recompile_limit is not None:
         ours["recompile_limit"] = recompile_limit
-    ours = {**_from_settings_of_torch(), **ours}
     dynamic = dynamic_by_settings() if dynamic is None else dynamic
     warn_of_settings()
     _check_types(fullgraph, dynamic, ours)
@@ -217,11 +214,21 @@ def with_backend(options: Options, backend: str | Callable[..., Any]) -> Options
     return attrs.evolve(options, backend=found, sharing=sharing)
 
 
-def _from_settings_of_torch() -> dict[str, Any]:
-    """Return options for the settings of `torch._dynamo.config` that the program has changed."""
+def _taken_out(given: dict[str, Any]) -> dict[str, Any]:
+    """Take the options out that no backend gets, and return those of stator."""
+    if given.pop("guard_filter_fn", None) is not None:
+        defer_warning(UserWarning("guard_filter_fn is not called: all guards are checked"))
+    return {name: given.pop(name) for name in OURS if name in given}
+
+
+def _from_surroundings() -> dict[str, Any]:
+    """Return options for the environment, and for the settings of `torch._dynamo.config` that the
+    program has changed."""
     captures = setting("capture_scalar_outputs") or setting("capture_dynamic_output_shape_ops")
     static = [cls for cls in (int, float) if setting(f"specialize_{cls.__name__}")]
     found = {
+        "oracle": os.environ.get("STATOR_ORACLE") == "1",
+        "check": os.environ.get("STATOR_CHECK") == "1",
         "recompile_limit": setting("recompile_limit"),
         "total_limit": setting("accumulated_recompile_limit"),
         "fallback": setting("suppress_errors") or None,

@@ -59,6 +59,9 @@ NATIVE_FUNCTIONS = frozenset(
 values: one break each, not one for each such step."""
 
 
+_MARKS = ("_torchdynamo_disable", "_stator_disable", "_dynamo_forbidden")
+
+
 def refuse_native(t: Space, function: Any) -> None:
     """Raise Unsupported for an existing function that is to run natively."""
     real = function.real
@@ -66,7 +69,7 @@ def refuse_native(t: Space, function: Any) -> None:
         raise t.unsupported(
             "uninitialized-parameter", "the first call of a lazy module, which makes its parameters"
         )
-    if getattr(real, "_torchdynamo_disable", False) or getattr(real, "_stator_disable", False):
+    if any(getattr(real, mark, False) for mark in _MARKS):
         reason = getattr(real, "_torchdynamo_disable_msg", None)
         because = f": {reason}" if reason else ""
         detail = f"{function.qualname} is marked to run without being compiled{because}"
