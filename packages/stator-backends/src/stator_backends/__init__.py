@@ -14,14 +14,23 @@ from ._counting import CountingBackend
 from ._eager import AotEager, aot_eager, aot_eager_decomp_partition, eager
 from ._inductor import Inductor, inductor
 from ._lower import Lowered, lower
-from ._registry import BackendRegistry, default_registry, list_backends, lookup, register_backend
+from ._registry import (
+    BackendRegistry,
+    default_registry,
+    list_backends,
+    list_modes,
+    list_options,
+    lookup,
+    register_backend,
+)
 from ._repro import write_repro
 from ._session import AmbientState, compile_session, one_at_a_time, preserved_rng
 from ._signal_handlers import ordinary_signal_handlers
 from .errors import BackendError, BackendNotFound, InvalidBackendOption, MalformedGraph, Unwritable
 
 __all__ = ["Backend", "BackendRegistry", "BackendSpec", "configure", "spec_of"]
-__all__ += ["default_registry", "list_backends", "lookup", "register_backend"]
+__all__ += ["default_registry", "list_backends", "list_modes", "list_options"]
+__all__ += ["lookup", "register_backend"]
 # the backends
 __all__ += [
     "AotEager",

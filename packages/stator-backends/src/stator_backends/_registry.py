@@ -7,10 +7,13 @@ before.
 """
 
 import difflib
+import sys
 from collections.abc import Callable, Iterable
 from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 import attrs
+import torch
 
 from ._backend import Backend, BackendSpec, FunctionBackend
 from ._eager import aot_eager, aot_eager_decomp_partition, eager
@@ -69,7 +72,9 @@ class BackendRegistry:
     def _load(self, name: str) -> Backend:
         point = next((point for point in self._discover() if point.name == name), None)
         if point is None:
-            known = self.names()
+            if (of_torch := registered_in_torch(name)) is not None:
+                return of_torch
+            known = tuple(sorted({*self.names(), *torch.compiler.list_backends()}))
             raise BackendNotFound(name, known, tuple(difflib.get_close_matches(name, known)))
         try:
             loaded = point.load()
@@ -98,8 +103,40 @@ def register_backend(
     return default_registry.register(backend, name, spec)
 
 
-def list_backends() -> tuple[str, ...]:
-    return default_registry.names()
+def registered_in_torch(name: str) -> Backend | None:
+    """Return a backend of the registry of `torch.compile`, which torch loads to list its names."""
+    if name not in torch.compiler.list_backends(()):
+        return None
+    registry: Any = sys.modules["torch._dynamo.backends.registry"]
+    found: Backend = registry.lookup_backend(name)
+    return found
+
+
+def list_backends(exclude_tags: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the names of backends, without those that torch gives one of the tags: `debug`,
+    `experimental`.
+
+    With tags, or once it is loaded, the registry of torch is listed, too.
+    """
+    names = {*default_registry.names()}
+    if not exclude_tags and "torch._dynamo.backends.registry" not in sys.modules:
+        return tuple(sorted(names))
+    everything, tagged = ({*torch.compiler.list_backends(tags)} for tags in ((), exclude_tags))
+    return tuple(sorted((names | everything) - (everything - tagged)))
+
+
+def list_modes() -> tuple[str, ...]:
+    """Return the values of `mode` that Inductor has."""
+    from torch._inductor import list_mode_options
+
+    return tuple(list_mode_options())
+
+
+def list_options() -> tuple[str, ...]:
+    """Return the options of Inductor."""
+    from torch._inductor import list_options as of_inductor
+
+    return tuple(of_inductor())
 
 
 def lookup(backend: str | Backend) -> Backend:

@@ -31,6 +31,14 @@ from stator_variables._library._modes import restore as restore_modes
 from stator_variables._lifetime._reachability import walk
 from stator_variables._objects._dictionary import items as dict_items
 from stator_variables._objects._hashing import Answered
+from stator_variables._objects._inlining import (
+    ALLOWED,
+    DISALLOWED,
+    MARKED,
+    NONSTRICT,
+    SUBSTITUTES,
+    has_mark,
+)
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import app_level
 from stator_variables._objects._raising import throw
@@ -64,7 +72,7 @@ from stator_variables._tensors._history import UNTOLD, history_of
 from stator_variables._tensors._hooks import pass_hooks, passes_hooks
 from stator_variables._tensors._outside import can_be_taken, enter_taken, give_back, taken
 from stator_variables._tensors._streams import lines_of
-from stator_variables._tensors._torch_calls import argument, from_traced, record
+from stator_variables._tensors._torch_calls import argument, from_traced, is_recorded, record
 from stator_variables._tensors._torch_state import SETTERS as STATE_SETTERS
 from stator_variables._tensors._torch_state import Setter, sets_state_of_kernels
 from stator_variables._trace._drawn import Step, is_drawn
@@ -95,6 +103,15 @@ __all__ = [
 ]
 __all__ += ["REPLACEABLE", "filtered", "globals_tracker", "restore_modes"]
 __all__ += ["STATE_SETTERS", "Setter", "give_warning", "sets_state_of_kernels"]
+__all__ += [
+    "ALLOWED",
+    "DISALLOWED",
+    "MARKED",
+    "NONSTRICT",
+    "SUBSTITUTES",
+    "has_mark",
+    "is_recorded",
+]
 __all__ += ["can_be_taken", "enter_taken", "give_back", "taken"]
 # trackers
 __all__ += [

@@ -27,6 +27,20 @@ def call_by_rule(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str,
     return MISSING
 
 
+def _requested_break(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Break at a call of `graph_break` and its like, and at functions that are kept out of graphs."""
+    if not _inlining.is_graph_break(function.real):
+        _inlining.refuse_disallowed(t, function.real)
+        return MISSING
+    messages = [str(vt.constant()) for vt in (*args, *kwargs.values())]
+    detail = ": ".join(["a call of graph_break()", *messages])
+    raise t.unsupported("graph-break", detail, "remove the call to keep one graph")
+
+
+def _substituted(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    return _calls.call_substitute(t, function.real, args, kwargs)
+
+
 def _by_handler(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     handler = t.handlers.get(function.real)
     if handler is None or not _accepts(function.real, args, kwargs):
@@ -68,7 +82,7 @@ _ON_DATA = ("data-dependent-output", "data-dependent-shape", "data-dependent-gua
 
 def _marked_by_torch(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Call what `nonstrict_trace` or `leaf_function` marks."""
-    if not _marked.has_mark(function.real, _marked.NONSTRICT, _marked.LEAF):
+    if not _inlining.has_mark(function.real, _inlining.NONSTRICT, _inlining.LEAF):
         return MISSING
     return _marked.call_marked(t, function, args, kwargs)
 
@@ -111,6 +125,8 @@ def _by_name(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any
 
 
 RULES: tuple[CallRule, ...] = (
+    _requested_break,
+    _substituted,
     _by_handler,
     _by_subclass,
     _recorded,

@@ -1,11 +1,22 @@
 """Graph capture for PyTorch: the same answer as Python, breaks that cost one break, generated code
 you can read."""
 
-from stator_backends import list_backends, register_backend
+from stator_backends import list_backends, list_modes, list_options, register_backend
 
 from stator._api import compile, compile_in_place
 from stator._compiled_autograd import compiled_autograd
-from stator._control import disable, graph_break, is_compiling, reset
+from stator._control import (
+    allow_in_graph,
+    assume_constant_result,
+    disable,
+    disallow_in_graph,
+    graph_break,
+    is_compiling,
+    is_exporting,
+    nonstrict_trace,
+    reset,
+    substitute_in_graph,
+)
 from stator._dump import dump
 from stator._dynamic import (
     mark_dynamic,
@@ -14,6 +25,7 @@ from stator._dynamic import (
     mark_unbacked,
     maybe_mark_dynamic,
 )
+from stator._explain import explain
 from stator._load import load
 from stator._options import Options, Stack, set_default_backend
 from stator._report import Report
@@ -43,7 +55,15 @@ __all__ = [
     "reset",
 ]
 __all__ += ["disable", "graph_break", "is_compiling", "list_backends", "register_backend"]
-__all__ += ["set_default_backend", "set_stance"]
+__all__ += ["explain", "list_modes", "list_options", "set_default_backend", "set_stance"]
+__all__ += [
+    "allow_in_graph",
+    "assume_constant_result",
+    "disallow_in_graph",
+    "is_exporting",
+    "nonstrict_trace",
+    "substitute_in_graph",
+]
 __all__ += [
     "mark_dynamic",
     "mark_static",

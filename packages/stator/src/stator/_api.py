@@ -6,8 +6,8 @@ from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 import torch
 
-from stator._control import is_disabled
-from stator._options import Options, Stack, disabled_by_environment, make_options
+from stator._control import follow_resets_of_torch, is_disabled
+from stator._options import Options, Stack, make_options
 from stator._subject import compiled, in_place, refuse
 from stator.errors import InvalidUse
 
@@ -69,48 +69,34 @@ def compile(
     Raises InvalidUse, UnknownBackend, InvalidOption; Unsupported on a call under `fullgraph`;
     BackendFailed when the backend raises.
     """
-    facts = stack, recompile_limit, isolate_recompiles, shapes_spec, name
+    facts = stack, recompile_limit, isolate_recompiles, shapes_spec, name, disable
     made = make_options(backend, fullgraph, dynamic, mode, options, *facts)
     if model is None:
-        return lambda subject: _compiled(subject, made, disable)
-    return _compiled(model, made, disable)
+        return lambda subject: _compiled(subject, made)
+    return _compiled(model, made)
 
 
-def _compiled(subject: Any, options: Options, disable: bool) -> Any:
+def _compiled(subject: Any, options: Options) -> Any:
+    follow_resets_of_torch()
     refuse(subject)
-    if disable or disabled_by_environment() or is_disabled(subject):
+    if options.disabled or is_disabled(subject):
         return subject
     return compiled(subject, options)
 
 
-def compile_in_place(
-    module: M,
-    *,
-    backend: str | Callable[..., Any] | None = None,
-    fullgraph: bool = False,
-    dynamic: bool | None = None,
-    mode: str | None = None,
-    options: Mapping[str, Any] | None = None,
-    name: str | None = None,
-    disable: bool = False,
-    recompile_limit: int | None = None,
-    isolate_recompiles: bool = False,
-    shapes_spec: None = None,
-    stack: Stack | None = None,
-) -> M:
+def compile_in_place(module: M, **settings: Unpack[Settings]) -> M:
     """Compile a module without making another object, as `torch.nn.Module.compile` does:
     `module(...)` runs compiled.
 
     Gives the module back. Copies of it, pickled or not, run plainly. Compiled code that calls it
-    goes on inside it. Compiling in place again replaces what was compiled before.
+    goes on inside it. The keywords are those of `compile`. Compiling in place again replaces what was compiled before.
     """
     if not isinstance(module, torch.nn.Module):
         raise InvalidUse(
             f"cannot compile {module!r} in place: it is no torch.nn.Module", "use stator.compile"
         )
     refuse(module)
-    facts = stack, recompile_limit, isolate_recompiles, shapes_spec, name
-    made = make_options(backend, fullgraph, dynamic, mode, options, *facts)
-    if not disable and not disabled_by_environment():
+    made = make_options(**settings)
+    if not made.disabled:
         in_place(module, made)
     return module

@@ -1,15 +1,27 @@
-"""Functions for use in the user's code: `graph_break`, `disable`, `is_compiling`; and `reset`."""
+"""Functions for use in the user's code: breaks, `disable`, marks of functions; and `reset`."""
 
 import functools
 import inspect
 import os
+import sys
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 import torch
+from stator_variables import (
+    ALLOWED,
+    DISALLOWED,
+    MARKED,
+    NONSTRICT,
+    SUBSTITUTES,
+    has_mark,
+    is_recorded,
+)
 
 from stator._entry_pool import forget_pools, release_pools_in_child
+from stator._interoperation import leave_to_python
 from stator._module import put_in_place
 from stator._stance import REGIONS
 from stator.errors import InvalidUse
@@ -18,63 +30,69 @@ T = TypeVar("T")
 DISABLED = "_stator_disable"
 
 
-def graph_break() -> None:
-    """Break the graph here. Does nothing when the code runs plainly."""
+def graph_break(msg: str = "") -> None:
+    """Break the graph here; the report has the message. Does nothing in code that runs eagerly."""
 
 
 graph_break._stator_graph_break = True  # type: ignore[attr-defined]
 
 
 @overload
-def disable(subject: None = None) -> Callable[[T], T]: ...
+def disable(
+    subject: None = None, recursive: bool = True, *, reason: str | None = None
+) -> Callable[[T], T]: ...
 
 
 @overload
-def disable(subject: T) -> T: ...
+def disable(subject: T, recursive: bool = True, *, reason: str | None = None) -> T: ...
 
 
-def disable(subject: Any = None) -> Any:
+def disable(subject: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Let a function run without being compiled; compiled code that calls it breaks there. Usable
-    as a decorator.
+    as a decorator. Reports have the reason.
 
-    A class: the calls of its instances. A module: its own calls; it stays the object it is.
+    A class: the calls of its instances. A module: its own calls; it stays the object it is. What a
+    disabled function calls runs eagerly, too, unless it is compiled itself; `recursive=False` does
+    not change that.
     """
     if subject is None:
-        return disable
+        return functools.partial(disable, recursive=recursive, reason=reason)
     if isinstance(subject, staticmethod | classmethod):
-        return type(subject)(disable(subject.__func__))
+        return type(subject)(disable(subject.__func__, reason=reason))
     if isinstance(subject, type):
-        return _disabled_class(subject)
+        return _disabled_class(subject, reason)
     if isinstance(subject, torch.nn.Module):
-        put_in_place(subject, _plainly(type(subject)._call_impl))
+        put_in_place(subject, _eagerly(type(subject)._call_impl, reason))
         return subject
     if isinstance(subject, types.MethodType):
-        return types.MethodType(_plainly(subject.__func__), subject.__self__)
+        return types.MethodType(_eagerly(subject.__func__, reason), subject.__self__)
     if not callable(subject):
         raise InvalidUse(
             f"cannot disable {subject!r}: it is not callable",
             "pass a function, a class or a module",
         )
-    return _plainly(subject)
+    return _eagerly(subject, reason)
 
 
-def _plainly(fn: Callable[..., Any]) -> Any:
+def _eagerly(fn: Callable[..., Any], reason: str | None) -> Any:
     @functools.wraps(fn, updated=())
-    def plainly(*args: Any, **kwargs: Any) -> Any:
+    def eagerly(*args: Any, **kwargs: Any) -> Any:
         return fn(*args, **kwargs)
 
-    plainly.__dict__.update(getattr(fn, "__dict__", {}))
-    setattr(plainly, DISABLED, True)
-    return plainly
+    eagerly.__dict__.update(getattr(fn, "__dict__", {}))
+    marks = {DISABLED: True, "_torchdynamo_disable": True, "_torchdynamo_disable_msg": reason}
+    eagerly.__dict__.update(marks)
+    leave_to_python(eagerly)
+    return eagerly
 
 
-def _disabled_class(cls: type) -> type:
+def _disabled_class(cls: type, reason: str | None) -> type:
     if (name := call_name(cls)) is None:
         raise InvalidUse(
             f"cannot disable {cls.__qualname__}: its instances cannot be called",
             "disable its methods",
         )
-    setattr(cls, name, _plainly(getattr(cls, name)))
+    setattr(cls, name, _eagerly(getattr(cls, name), reason))
     return cls
 
 
@@ -112,6 +130,66 @@ def is_compiling() -> bool:
     return bool(torch.compiler.is_compiling())
 
 
+def is_exporting() -> bool:
+    """Return True if this code is being exported by `torch.export`."""
+    return bool(torch.compiler.is_exporting())
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """Let calls of a function, or of each in a list, be one node of the graph, which is never
+    looked into."""
+    if isinstance(fn, list | tuple):
+        return [allow_in_graph(each) for each in fn]
+    MARKED[DISALLOWED].pop(id(fn), None)
+    MARKED[ALLOWED][id(fn)] = fn
+    return fn
+
+
+def disallow_in_graph(fn: Any) -> Any:
+    """Let calls of an operator, or of each in a list, break the graph."""
+    if isinstance(fn, list | tuple):
+        return [disallow_in_graph(each) for each in fn]
+    if not is_recorded(fn) and not has_mark(fn, ALLOWED):
+        problem = f"cannot disallow {fn!r} in graphs: it is no operator, so it is in none"
+        raise InvalidUse(problem, "use stator.disable")
+    MARKED[ALLOWED].pop(id(fn), None)
+    MARKED[DISALLOWED][id(fn)] = fn
+    return fn
+
+
+def nonstrict_trace(fn: Callable[..., Any]) -> Any:
+    """Make a function whose calls are one node, which compilers look into, but stator does not.
+
+    Its arguments and results are pytrees, modules among them.
+    """
+
+    @functools.wraps(fn)
+    def opaque(*args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+    MARKED[NONSTRICT][id(opaque)] = opaque
+    return opaque
+
+
+def assume_constant_result(fn: T) -> T:
+    """Let the result of one call of a function stand for all: it is a constant of the graph."""
+    setattr(fn, "_dynamo_marked_constant", True)
+    return fn
+
+
+def substitute_in_graph(original: Any, **settings: bool) -> Callable[[T], T]:
+    """Let the decorated Python function be traced where `original`, a function in C say, is called.
+
+    The keywords of torch are accepted: nothing is checked, and constants are folded anyway.
+    """
+
+    def substitute(traceable: T) -> T:
+        SUBSTITUTES[id(original)] = original, traceable
+        return traceable
+
+    return substitute
+
+
 def _release_in_child() -> None:
     release_pools_in_child()
     for region in list(REGIONS):
@@ -120,6 +198,25 @@ def _release_in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_release_in_child)
+
+
+class _Sentinel(str):
+    """A member of a set that `torch.compiler.reset` clears: it dies then."""
+
+
+_sentinels: weakref.WeakSet[_Sentinel] = weakref.WeakSet()
+
+
+def follow_resets_of_torch() -> None:
+    """Let `torch.compiler.reset` reset stator, too, from now on, if the program has imported what it
+    resets."""
+    cleared = getattr(sys.modules.get("torch._dynamo.utils"), "warn_once_cache", None)
+    if cleared is None or _sentinels:
+        return
+    sentinel = _Sentinel("stator")
+    cleared.add(sentinel)
+    _sentinels.add(sentinel)
+    weakref.finalize(sentinel, reset).atexit = False
 
 
 def reset() -> None:

@@ -9,6 +9,7 @@ graph, the wrapper is called natively; Dynamo then leaves it and everything belo
 
 from collections.abc import Iterator
 from types import FunctionType, MethodType
+from typing import Any
 
 import torch
 
@@ -34,7 +35,12 @@ def show_to_dynamo(wrapper: FunctionType, original: FunctionType) -> None:
     wrapper.__dict__ = _Attributes(wrapper.__dict__)
     setattr(wrapper, _INLINE, original)
     show_callable_to_dynamo(wrapper, wrapper, original)
-    _FRAMES.set_code_exec_strategy(wrapper.__code__, _SKIP)
+    leave_to_python(wrapper)
+
+
+def leave_to_python(function: Any) -> None:
+    """Let Dynamo trace neither a function that is called natively, nor anything that it calls."""
+    _FRAMES.set_code_exec_strategy(function.__code__, _SKIP)
 
 
 def show_callable_to_dynamo(

@@ -39,6 +39,11 @@ class CompiledModule:
         """Do nothing: the user's class, which may register its subclasses, must not get this
         one."""
 
+    @property
+    def _orig_mod(self) -> torch.nn.Module:
+        """The original, by the name that torch gives it."""
+        return self._stator_model
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._stator_call(self._stator_model, *args, **kwargs)
 

@@ -162,6 +162,8 @@ class Options:
     """Entries that are made for one object at one place, those that were dropped included."""
     static_types: frozenset[type] = attrs.field(default=frozenset(), kw_only=True)
     """Types of numbers that are constants, whether they change or not."""
+    disabled: bool = attrs.field(default=False, kw_only=True)
+    """Nothing is compiled."""
     name: str = attrs.field(default="", kw_only=True)
     """The name in reports and warnings, in place of that of the function."""
     sharing: Hashable = attrs.field(default=None, kw_only=True, eq=False, repr=False)
@@ -182,28 +184,26 @@ class Options:
 
 
 def make_options(  # `compile` hands on what it was given, in its own order
-    backend: str | Callable[..., Any] | None,
-    fullgraph: bool,
-    dynamic: bool | None,
-    mode: str | None,
-    options: Mapping[str, Any] | None,
+    backend: str | Callable[..., Any] | None = None,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
     stack: Stack | None = None,
     recompile_limit: int | None = None,
     isolate_recompiles: bool = False,
     shapes_spec: None = None,
     name: str | None = None,
+    disable: bool = False,
 ) -> Options:
     """Sort ours from the backend's. Raises UnknownBackend, InvalidUse."""
     if shapes_spec is not None:
         raise InvalidUse("shapes_spec is not supported", "mark dimensions with stator.mark_dynamic")
     backend = default_backend() if backend is None else backend
     given = dict(options or {})
-    ours = {name: given.pop(name) for name in OURS if name in given}
-    ours.setdefault("oracle", os.environ.get("STATOR_ORACLE") == "1")
-    ours.setdefault("check", os.environ.get("STATOR_CHECK") == "1")
+    ours = {**_from_surroundings(), **_taken_out(given)}
     if recompile_limit is not None:
         ours["recompile_limit"] = recompile_limit
-    ours = {**_from_settings_of_torch(), **ours}
     dynamic = dynamic_by_settings() if dynamic is None else dynamic
     warn_of_settings()
     _check_types(fullgraph, dynamic, ours)
@@ -217,9 +217,8 @@ def make_options(  # `compile` hands on what it was given, in its own order
         configured = configure(found, mode, given or None, dynamic)
     facts = fullgraph, dynamic, id(stack), mode, _typed(given), _typed(ours)
     sharing = None if isolate_recompiles else _hashable((_identity(found), *facts))
-    return Options(
-        configured, fullgraph, dynamic, stack or Stack(), **ours, name=name or "", sharing=sharing
-    )
+    ours |= {"disabled": disable or disabled_by_environment(), "name": name or ""}
+    return Options(configured, fullgraph, dynamic, stack or Stack(), **ours, sharing=sharing)
 
 
 def with_backend(options: Options, backend: str | Callable[..., Any]) -> Options:
@@ -230,11 +229,21 @@ def with_backend(options: Options, backend: str | Callable[..., Any]) -> Options
     return attrs.evolve(options, backend=found, sharing=sharing)
 
 
-def _from_settings_of_torch() -> dict[str, Any]:
-    """Return options for the settings of `torch._dynamo.config` that the program has changed."""
+def _taken_out(given: dict[str, Any]) -> dict[str, Any]:
+    """Take the options out that no backend gets, and return those of stator."""
+    if given.pop("guard_filter_fn", None) is not None:
+        defer_warning(UserWarning("guard_filter_fn is not called: all guards are checked"))
+    return {name: given.pop(name) for name in OURS if name in given}
+
+
+def _from_surroundings() -> dict[str, Any]:
+    """Return options for the environment, and for the settings of `torch._dynamo.config` that the
+    program has changed."""
     captures = setting("capture_scalar_outputs") or setting("capture_dynamic_output_shape_ops")
     static = [cls for cls in (int, float) if setting(f"specialize_{cls.__name__}")]
     found = {
+        "oracle": os.environ.get("STATOR_ORACLE") == "1",
+        "check": os.environ.get("STATOR_CHECK") == "1",
         "recompile_limit": setting("recompile_limit"),
         "total_limit": setting("accumulated_recompile_limit"),
         "fallback": setting("suppress_errors") or None,

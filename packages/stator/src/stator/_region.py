@@ -207,10 +207,8 @@ class Region:
         return _first_run(entry, state) if entry.data.made_calls else entry.run(*state)
 
     def _may_compile(self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable) -> bool:
-        """Return whether a call that no entry accepts is compiled.
-
-        Raises InvalidUse where that is an error.
-        """
+        """Return whether a call that no entry accepts is compiled. Raises InvalidUse where that is
+        an error."""
         if _must_not_compile(place, state):
             return False
         name = stance().name

@@ -122,6 +122,17 @@ class Report:
     def trace_seconds(self) -> float:
         return sum(entry.trace_seconds for entry in self.entries)
 
+    @property
+    def ops_per_graph(self) -> list[int]:
+        return [entry.op_count for entry in self.entries if entry.graph is not None]
+
+    @property
+    def graph_break_count(self) -> int:
+        return len(self.breaks)
+
+    # the names that the result of `torch._dynamo.explain` has
+    break_reasons, out_guards, compile_times = breaks, guards, trace_seconds
+
     def text(self, guards: bool = False) -> str:
         """Return the report as text, with every guard if `guards` is set."""
         counts = f"{self.graph_count} graphs, {self.op_count} operations, {len(self.breaks)} breaks"

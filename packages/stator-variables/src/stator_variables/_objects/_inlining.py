@@ -1,7 +1,6 @@
 """Which Python functions are not traced into: those marked so, and the machinery of torch."""
 
 import sys
-import types
 from typing import Any
 from warnings import catch_warnings, filterwarnings, resetwarnings, simplefilter
 
@@ -60,21 +59,21 @@ NATIVE_FUNCTIONS = frozenset(
 look at many values: one break each, not one for each such step."""
 
 
+_MARKS = ("_torchdynamo_disable", "_stator_disable", "_dynamo_forbidden")
+
+
 def refuse_native(t: Space, function: Any) -> None:
     """Raise Unsupported for an existing function that is to run natively."""
     real = function.real
-    if is_graph_break(real):
-        raise t.unsupported(
-            "graph-break", "a call of graph_break()", "remove the call to keep one graph"
-        )
     if real is LazyModuleMixin._infer_parameters:
         raise t.unsupported(
             "uninitialized-parameter", "the first call of a lazy module, which makes its parameters"
         )
-    if getattr(real, "_torchdynamo_disable", False) or getattr(real, "_stator_disable", False):
-        raise t.unsupported(
-            "disabled", f"{function.qualname} is marked to run without being compiled"
-        )
+    if any(getattr(real, mark, False) for mark in _MARKS):
+        reason = getattr(real, "_torchdynamo_disable_msg", None)
+        because = f": {reason}" if reason else ""
+        detail = f"{function.qualname} is marked to run without being compiled{because}"
+        raise t.unsupported("disabled", detail)
     module = str(real.__globals__.get("__name__"))
     inlined = _is_in(module, INLINED_MODULES) and not function.code.co_qualname.startswith(
         NATIVE_TRANSFORMS
@@ -104,20 +103,44 @@ def _is_in(module: str, packages: tuple[str, ...]) -> bool:
     return module in packages or module.startswith(tuple(f"{package}." for package in packages))
 
 
+_BREAKS = ("graph_break", "skip_frame", "step_unsupported")
+
+
 def is_graph_break(function: Any) -> bool:
-    """Whether `function` is a request to break here: ours, or the one torch users already call."""
-    if getattr(function, "_stator_graph_break", False):
-        return True
+    """Return True if calling `function` requests a break: that of stator, or one of torch."""
     module = sys.modules.get("torch._dynamo")
-    return isinstance(module, types.ModuleType) and function is getattr(module, "graph_break", None)
+    of_torch = (getattr(module, name, None) for name in _BREAKS)
+    return getattr(function, "_stator_graph_break", False) or any(
+        function is other for other in of_torch
+    )
+
+
+ALLOWED, DISALLOWED = "_allowed_callable_ids", "_disallowed_callable_ids"
+NONSTRICT, LEAF = "_nonstrict_trace_callable_ids", "_leaf_function_ids"
+MARKED: dict[str, dict[int, Any]] = {ALLOWED: {}, DISALLOWED: {}, NONSTRICT: {}}
+"""Functions that the program has marked through stator, by the registry of torch for the same mark."""
+SUBSTITUTES: dict[int, tuple[Any, Any]] = {}
+"""By the identity of a function: it, and the function that is traced in its place."""
+
+
+def has_mark(function: Any, *marks: str) -> bool:
+    """Return True if the program has put one of the marks on `function`, here or through torch."""
+    rules = sys.modules.get("torch._dynamo.trace_rules")
+    found = (MARKED.get(mark, ()) for mark in marks)
+    of_torch = (getattr(rules, mark, ()) for mark in marks)
+    return any(id(function) in marked for marked in (*found, *of_torch))
 
 
 def is_allowed_in_graph(function: Any) -> bool:
-    """Whether torch's `allow_in_graph` was applied: the call is one node, never looked into."""
-    registry = getattr(sys.modules.get("torch._dynamo.trace_rules"), "_allowed_callable_ids", None)
-    return getattr(function, "_stator_in_graph", False) or (
-        registry is not None and id(function) in registry
-    )
+    """Return True if a call of `function` is one node, which is never looked into."""
+    return getattr(function, "_stator_in_graph", False) or has_mark(function, ALLOWED)
+
+
+def refuse_disallowed(t: Space, target: Any) -> None:
+    """Raise Unsupported for a function that `disallow_in_graph` was applied to."""
+    if has_mark(target, DISALLOWED):
+        name = getattr(target, "__name__", repr(target))
+        raise t.unsupported("disabled", f"{name} is marked to stay out of graphs")
 
 
 def is_assumed_constant(function: Any) -> bool:

@@ -172,8 +172,10 @@ def call_builtin(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str,
 
 
 def _as_known(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """By its handler, as a graph operation, or as a pure function of constants; MISSING where it is
-    none of these."""
+    """By its handler, as a graph operation, or as a pure function of constants; MISSING where it is none of these."""
+    _inlining.refuse_disallowed(t, target)
+    if (found := call_substitute(t, target, args, kwargs)) is not MISSING:
+        return found
     if (found := _subclasses.call(t, target, args, kwargs)) is not MISSING:
         return found
     if (handler := _handler(t, target)) is not None:
@@ -181,6 +183,15 @@ def _as_known(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]
     if _torch_calls.is_recorded(target):
         return _torch_calls.call_recorded(t, target, list(args), kwargs)
     return _folding.fold_numbers(t, target, args, kwargs)
+
+
+def call_substitute(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Call what `substitute_in_graph` has put in place of a function; MISSING without one."""
+    if id(target) not in _inlining.SUBSTITUTES:
+        return MISSING
+    traceable = _inlining.SUBSTITUTES[id(target)][1]
+    function = t.wrap(traceable, guards.CapturedSource(traceable.__name__, traceable))
+    return call(t, function, args, kwargs)
 
 
 def given(result: Any) -> Any:

@@ -6,7 +6,6 @@ graph has for its own.
 """
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from torch.utils import _pytree as pytree
 
 from stator_variables._applevel import _marked
 from stator_variables._objects import _new_values
+from stator_variables._objects._inlining import NONSTRICT, has_mark
 from stator_variables._objects._method_table import app_level
 from stator_variables._objects._stand_ins import known_value
 from stator_variables._objects._tuple import TupleTracker
@@ -27,12 +27,6 @@ from stator_variables._space import Space
 from stator_variables._tensors._torch_calls import argument, from_traced
 
 handlers: HandlerTable[Any, Any] = HandlerTable("marked function")
-NONSTRICT, LEAF = "_nonstrict_trace_callable_ids", "_leaf_function_ids"
-
-
-def has_mark(function: Any, *marks: str) -> bool:
-    rules = sys.modules.get("torch._dynamo.trace_rules")
-    return any(id(function) in getattr(rules, mark, ()) for mark in marks)
 
 
 @operation

@@ -1,0 +1,233 @@
+"""Marks that users put on their functions, through stator or through torch: how compiled code treats a call of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import stator
+import torch
+import torch._dynamo
+from stator_variables import MARKED, SUBSTITUTES
+
+from integration_tests.support.counting import Counting
+
+X = torch.linspace(-1.0, 2.0, 6)
+Mark = Callable[[Any], Any]
+compiler: Any = torch.compiler
+dynamo: Any = torch._dynamo
+
+
+@pytest.fixture(autouse=True)
+def marks_of_this_test() -> Iterator[None]:
+    yield
+    for marked in (*MARKED.values(), SUBSTITUTES):
+        marked.clear()
+
+
+def report_of(fn: Any, *args: Any, **settings: Any) -> Any:
+    """Return the report of a compiled function whose results are those of the original."""
+    compiled = stator.compile(fn, backend="eager", **settings)
+    for _ in range(2):
+        assert torch.equal(compiled(*args), fn(*args))
+    return compiled.report
+
+
+def steps(x: torch.Tensor) -> torch.Tensor:
+    y = x.sin()
+    return y.cos() if float(y.sum()) > 0 else y
+
+
+def targets(report: Any) -> list[str]:
+    calls = (node for graph in report.graphs for node in graph.graph.nodes)
+    return [getattr(node.target, "__name__", str(node.target)) for node in calls]
+
+
+@pytest.mark.parametrize(
+    "allow", [stator.allow_in_graph, compiler.allow_in_graph, dynamo.allow_in_graph]
+)
+def test_allowed_function_is_one_node(allow: Mark) -> None:
+    def local_steps(x: torch.Tensor) -> torch.Tensor:
+        return x.sin().cos()
+
+    (allowed,) = allow([local_steps])
+    report = report_of(lambda x: allowed(x) + 1, X)
+    assert report.graph_count == 1
+    assert "local_steps" in targets(report)
+
+
+@pytest.mark.parametrize("disallow", [stator.disallow_in_graph, dynamo.disallow_in_graph])
+@pytest.mark.parametrize("function", [torch.sin, torch.nn.functional.softplus])
+def test_disallowed_operator_breaks(disallow: Mark, function: Any) -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = function(x + 1)
+        return y + 2
+
+    disallow(function)
+    try:
+        report = report_of(fn, X)
+    finally:
+        dynamo.allow_in_graph(function)
+    assert (report.graph_count, len(report.breaks)) == (2, 1)
+    assert function.__name__ not in targets(report)
+    assert "is marked to stay out of graphs" in str(report.breaks[0])
+
+
+def test_function_that_is_no_operator_cannot_be_disallowed() -> None:
+    with pytest.raises(stator.InvalidUse, match="it is no operator"):
+        stator.disallow_in_graph([steps])
+
+
+@pytest.mark.parametrize("mark", [stator.assume_constant_result, compiler.assume_constant_result])
+def test_result_that_is_assumed_constant(mark: Mark) -> None:
+    calls: list[int] = []
+
+    @mark
+    def setting() -> int:
+        calls.append(1)
+        return len(calls)
+
+    compiled = stator.compile(lambda x: x * setting(), backend="eager", fullgraph=True)
+    assert torch.equal(compiled(X), compiled(X))
+    assert calls == [1]
+
+
+@pytest.mark.parametrize("nonstrict_trace", [stator.nonstrict_trace, dynamo.nonstrict_trace])
+def test_function_that_is_traced_by_compilers_only(nonstrict_trace: Mark) -> None:
+    @nonstrict_trace
+    def through(linear: torch.nn.Linear, x: torch.Tensor) -> Any:
+        dynamo.graph_break()
+        return {"result": linear(x).sin()}
+
+    linear = torch.nn.Linear(6, 2)
+    report = report_of(lambda x: through(linear, x)["result"] + 1, X, fullgraph=True)
+    assert report.graph_count == 1
+
+
+def test_substitute_is_traced_in_place_of_a_function() -> None:
+    @stator.substitute_in_graph(math.gamma)
+    def gamma(k: float) -> float:
+        return float(math.prod(range(1, int(k))))
+
+    assert math.gamma(5.0) == 24.0
+    report = report_of(lambda x, k: x * math.gamma(k), X, 5.0, fullgraph=True)
+    assert report.graph_count == 1
+
+    @stator.substitute_in_graph(steps, skip_signature_check=True)
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    compiled = stator.compile(lambda x: steps(x) + 1, backend="eager")
+    assert torch.equal(compiled(X), X * 2 + 1)
+
+
+@pytest.mark.parametrize(
+    "graph_break",
+    [stator.graph_break, dynamo.graph_break, dynamo.skip_frame, dynamo.step_unsupported],
+)
+def test_break_has_its_message(graph_break: Any) -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        graph_break(msg="on purpose")
+        return y.cos()
+
+    report = report_of(fn, X)
+    assert (report.graph_count, report.graph_break_count) == (2, 1)
+    assert "on purpose" in str(report.break_reasons[0])
+
+
+@pytest.mark.parametrize("disable", [stator.disable, compiler.disable, dynamo.disable])
+@pytest.mark.parametrize("settings", [{}, {"recursive": True}, {"recursive": False}])
+def test_disabled_function_breaks_for_its_reason(disable: Any, settings: Any) -> None:
+    ran: list[bool] = []
+
+    def observed(x: torch.Tensor) -> torch.Tensor:
+        ran.append(torch.compiler.is_compiling())
+        return x.cos()
+
+    eagerly = disable(observed, reason="of the user", **settings)
+    report = report_of(lambda x: eagerly(x.sin()) + 1, X)
+    assert report.graph_count == 2
+    assert "of the user" in str(report.breaks[0])
+    assert not any(ran)
+
+
+def test_disabled_function_breaks_graphs_of_torch_compile() -> None:
+    def plainly(x: torch.Tensor) -> torch.Tensor:
+        return x.cos()
+
+    eagerly = stator.disable(plainly, reason="of the user")
+    torch.compiler.reset()
+    counting = Counting()
+    compiled = torch.compile(lambda x: eagerly(x.sin()) + 1, backend=counting)
+    assert torch.equal(compiled(X), X.sin().cos() + 1)
+    assert counting.count == 2
+
+
+def test_explanation_of_a_call() -> None:
+    def fn(x: torch.Tensor, *, seen: list[int]) -> torch.Tensor:
+        y = x.sin()
+        stator.graph_break("on purpose")
+        seen.append(1)
+        return y.cos() + 1
+
+    seen: list[int] = []
+    explanation = stator.explain(fn)(X, seen=seen)
+    assert seen == [1]
+    assert (explanation.graph_count, explanation.graph_break_count) == (2, 1)
+    assert (explanation.op_count, explanation.ops_per_graph) == (3, [1, 2])
+    assert explanation.out_guards
+    assert explanation.compile_times > 0
+    assert "on purpose" in str(explanation)
+    assert stator.explain(torch.nn.Linear(6, 2))(X).graph_count == 1
+
+
+def test_compiled_module_has_its_original() -> None:
+    linear = torch.nn.Linear(2, 2)
+    compiled = stator.compile(linear, backend="eager")
+    assert compiled._orig_mod is linear
+    assert list(compiled.state_dict()) == ["weight", "bias"]
+
+
+def test_questions_for_the_compiler() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return x + 1 if stator.is_compiling() and not stator.is_exporting() else x
+
+    assert torch.equal(fn(X), X)
+    assert torch.equal(stator.compile(fn, backend="eager")(X), X + 1)
+
+    class Exported(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + 2 if stator.is_exporting() else x
+
+    assert torch.equal(torch.export.export(Exported(), (X,)).module()(X), X + 2)
+
+
+@pytest.mark.parametrize("reset", [stator.reset, compiler.reset, dynamo.reset])
+def test_reset_compiles_again(reset: Any) -> None:
+    counting = Counting()
+    compiled = stator.compile(steps, backend=counting, dynamic=False)
+    for count in (2, 4, 6):
+        for _ in range(2):
+            compiled(X.abs())
+        assert counting.count == count
+        reset()
+        stator.compile(steps, backend=counting)  # as long as something is compiled
+
+
+def test_forbidden_function_runs_eagerly() -> None:
+    def observed(x: torch.Tensor) -> torch.Tensor:
+        assert not torch.compiler.is_compiling()
+        return x.cos()
+
+    forbidden = dynamo.forbid_in_graph(observed)
+    assert report_of(lambda x: forbidden(x.sin()) + 1, X).graph_count == 2
+
+
+def test_filter_of_guards_is_named_in_a_warning() -> None:
+    options = {"guard_filter_fn": compiler.keep_tensor_guards_unsafe}
+    compiled = stator.compile(steps, backend="eager", options=options)
+    with pytest.warns(UserWarning, match="guard_filter_fn is not called"):
+        compiled(X)
