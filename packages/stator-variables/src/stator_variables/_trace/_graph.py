@@ -142,6 +142,9 @@ class GraphRecorder(Protocol):
     def number_input(self, source: Source, value: int | float, hint: str) -> GraphValue:
         """A symbolic int or float input."""
 
+    def read_number(self, traced: GraphValue) -> GraphValue:
+        """Record `item()` of a tensor: a symbol without a hint, which no guard can use."""
+
     def drawn_number(self, source: Source, kind: type) -> GraphValue:
         """An int or float that the entry computes before the graph runs: a symbol without a hint."""
 
