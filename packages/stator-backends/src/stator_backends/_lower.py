@@ -109,7 +109,7 @@ def lower(
     - `keeps_history`: gradients for values inside the graph will be computed, so it runs uncompiled.
     - `as_it_is`: another reason to run it uncompiled, which `Lowered.refused` repeats.
     - `add_fake_kernels`: adds the fake kernels of the trace to the mode of the compiler.
-    - `hides_floats`: a compiler gets no hint of the value of a symbolic float, so it cannot specialize on it.
+    - `hides_floats`: gives a compiler no hint of a symbolic float, so that it cannot specialize on it.
 
     Raises `MalformedGraph` for a graph that breaks a rule of every backend, and `BackendError`.
     """
@@ -158,7 +158,8 @@ def _compiled(job: _Job) -> Lowered:
     try:
         with _surroundings(job, modes):
             record_contexts(
-                job.gm, job.inputs, job.spec, job.context, job.contexts, job.hides_floats
+                *(job.gm, job.inputs, job.spec, job.context, job.contexts),
+                hides_floats=job.hides_floats,
             )
             compiled = _call_backend(job)
     except BackendError as failure:
@@ -251,9 +252,9 @@ def _layout_guards(job: _Job) -> list[InputGuard]:
 
 
 def _forget_floats(job: _Job) -> None:
-    """Clear the names of float symbols that torch wants constant: it has one set for all compilations, names repeat.
+    """Reset the names of float symbols that torch wants constant: it has one set for all compilations.
 
-    Symbols that are hidden from the compiler are in the `ShapeEnv` still, which must not be a reason to want them.
+    The `ShapeEnv` still has the symbols that are hidden from the compiler, which must not read them.
     """
     state = getattr(sys.modules.get("torch._dynamo.symbolic_convert"), "TensorifyState", None)
     if state is None:

@@ -296,8 +296,7 @@ class Watch:
     def server(
         self, loads: Loads, pinned: Sequence[Source]
     ) -> Callable[..., tuple[object, ...] | None]:
-        """Give the values for the root in a state, as they were when the words were last
-        compared.
+        """Give the values for the root in a state, as they were when the words were last compared.
 
         `pinned`: for each source what is pinned of it, itself or something that it is a part of.
         """

@@ -26,8 +26,7 @@ from stator_guards._memory import (
 )
 
 _SAFE_KEYS = frozenset((str, int, bool, float, bytes, NoneType, type, FunctionType))
-"""Types of keys whose hash and equality run no user code; with others a lookup may change while the
-dict does not."""
+"""Types of keys whose hash and equality run no user code; with others a lookup may change while the dict does not."""
 _PLAIN_LOOKUP = (object.__getattribute__, ModuleType.__getattribute__)
 _MISSING = object()
 
@@ -60,7 +59,7 @@ class Cells:
             if not self.facts[address]:
                 del self.facts[address], self.words[address], self.owners[address]
                 self.targets.pop(address, None)
-                self._classes.clear()  # which has objects by their ids
+                self._classes.clear()  # which knows objects by their ids
         self._added.clear()
 
     def _add(self, obj: object, offset: int) -> bool:
@@ -274,8 +273,8 @@ def _classes_of(keys: Sequence[object]) -> tuple[type, ...] | None:
     if not classes:
         return ()
     for key in keys:
-        is_known = type(key) in _SAFE_KEYS or type(key).__hash__ is object.__hash__
-        if not is_known and hash(key) != id(key):
+        is_by_address = type(key).__hash__ is object.__hash__ or hash(key) == id(key)
+        if type(key) not in _SAFE_KEYS and not is_by_address:
             return None
     return tuple(classes)
 

@@ -24,7 +24,13 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from stator_subgraphs._arithmetic import condition_of, text_of
-from stator_subgraphs._call import project, propagated, read_number, record_call
+from stator_subgraphs._call import (
+    project,
+    propagated,
+    read_number,
+    record_call,
+    record_reading_numbers,
+)
 from stator_subgraphs._captured_graph import Body, CapturedGraph
 from stator_subgraphs._constant import constant_of, truth_of
 from stator_subgraphs._fake import World
@@ -184,6 +190,7 @@ class OutputGraph:
         *,
         body: Body | None = None,
         example: Any = None,
+        reads_numbers: bool = False,
     ) -> GraphValue:
         """Record `target(*args, **kwargs)`; a str names a tensor method.
 
@@ -192,7 +199,9 @@ class OutputGraph:
         already; its inputs must be the last of `args`. `example`: the result, if it is known.
         """
         with self._state.placed():
-            return record_call(self._state, target, args, kwargs, body, example)
+            if not reads_numbers:
+                return record_call(self._state, target, args, kwargs, body, example)
+            return record_reading_numbers(self._state, target, args, kwargs)
 
     def attribute(self, owner: GraphValue, name: str) -> GraphValue:
         """Record `getattr(owner, name)`."""

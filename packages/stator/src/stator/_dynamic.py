@@ -21,8 +21,7 @@ class Shapes:
     """The history of one target's inputs. `dynamic`: True makes all symbolic at once, False none
     ever.
 
-    `is_whole`: see `Policy`. `hides_floats`: a compiler specialised on a float. `static_floats`: it
-    required the values of floats.
+    `is_whole`: see `Policy`. `hides_floats`: a compiler specialised on one. `static_floats`: it needs their values.
     """
 
     dynamic: bool | None
@@ -89,10 +88,9 @@ class Shapes:
             for i, dim in enumerate(dims)
         )
 
-    # -- numbers -----------------------------------------------------------------------------------
+    # -- numbers ----------------------------------------------------------------------------------------------------
     def need_floats(self) -> None:
-        """Note that a compiler specialises on floats: hide them from it, or make them constants if
-        they are hidden."""
+        """Note that a compiler specialises on floats: hide them from it, or make them constants if they are hidden."""
         self.static_floats = self.hides_floats
         self.hides_floats = True
 

@@ -25,7 +25,6 @@ from stator_backends._graph_facts import (
 )
 
 set_versions: Any = torch._C._autograd._unsafe_set_version_counter
-_version_of = attrgetter("_version")
 
 
 def keep_versions(gm: fx.GraphModule) -> partial[Compiled]:
@@ -85,17 +84,27 @@ def _keeping(
 ) -> Compiled:
     """Wrap ``compiled``: set the counters of written inputs, and give some results a counter of their own."""
 
+    if not (writes or versions):
+        return compiled
     counts = tuple(writes.values())
 
     def call(*inputs: Any) -> Sequence[Any]:
         tensors = tuple(map(inputs.__getitem__, writes))
         after = tuple(map(add, map(_version_of, tensors), counts))
-        results = list(compiled(*inputs))
+        results = compiled(*inputs)
         set_versions(tensors, after)
+        return _with_own_counters(results, versions) if versions else results
 
-        for i, version in versions.items():
-            results[i] = results[i].data
-            set_versions((results[i],), (version,))
-        return results
+    return call
 
-    return call if writes or versions else compiled
+
+_version_of = attrgetter("_version")
+
+
+def _with_own_counters(results: Sequence[Any], versions: Mapping[int, int]) -> list[Any]:
+    """Replace results by tensors over the same memory that count from the given versions."""
+    replaced = list(results)
+    for i, version in versions.items():
+        replaced[i] = replaced[i].data
+        set_versions((replaced[i],), (version,))
+    return replaced

@@ -20,7 +20,8 @@ from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 _FUNCTIONAL_CODE = adam.__code__
-"""The wrapper around the functional form of each optimizer: a compiler takes no others than capturable ones there."""
+"""The wrapper that the functional form of each optimizer has; under `is_compiling()` it requires
+`capturable` of tensors on accelerators."""
 
 
 def functional(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -36,5 +37,5 @@ def separation(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, A
     """Ignore the breaks of torch.optim around a step, which are there for the benefit of AOTAutograd."""
     if not _inlining.is_graph_break(function.real):
         return MISSING
-    caller = None if t.frame is None else t.frame.globals.real.get("__name__")
+    caller = MISSING if t.frame is None else t.frame.globals.real.get("__name__")
     return k.NONE if caller == Optimizer.__module__ else MISSING

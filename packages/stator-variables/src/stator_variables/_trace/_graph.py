@@ -167,10 +167,12 @@ class GraphRecorder(Protocol):
         *,
         body: BodyGraph | None = None,
         example: Any = None,
+        reads_numbers: bool = False,
     ) -> GraphValue:
         """Record `target(*args, **kwargs)`; `target` is a callable, or a str for a tensor method. With `body` it is an
         operator that gives what this body gives, whose inputs are the last of `args`. With `example`, what it gives on
-        fakes, it is not run.
+        fakes, it is not run. `reads_numbers`: tensors where the operator takes a number become one, as `read_number`
+        does.
 
         Arguments are nested tuples, lists, dicts, slices of `GraphValue` and constants. Raises `Unsupported` for what
         the operator raises on fake tensors ("operator-error"), and never hides a fault of the recorder behind it. A
