@@ -33,17 +33,12 @@ from stator_subgraphs._value_check import may_raise, name_of
 from stator_subgraphs._warning_capture import CapturedWarning, WarningCapture
 
 
-def record_call(
-    state: GraphState,
-    target: NodeTarget,
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    body: Body | None,
-    example: Any,
+def record_reading_numbers(
+    state: GraphState, target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> GraphValue:
-    """See `OutputGraph.call`. Nothing is recorded when this raises."""
+    """Record a call; tensors where the operator takes a number become one, where fakes have none."""
     try:
-        return _record_call(state, target, args, kwargs, body, example)
+        return record_call(state, target, args, kwargs, None, None)
     except Unsupported as refusal:
         numbers = _tensors_as_numbers(target, args, kwargs)
         if refusal.reason != "data-dependent-output" or not numbers:
@@ -53,7 +48,7 @@ def record_call(
         read = {key: read_number(state, traced) for key, traced in numbers.items()}
         args = [read.get(i, arg) for i, arg in enumerate(args)]
         kwargs = {name: read.get(name, arg) for name, arg in kwargs.items()}
-        return _record_call(state, target, args, kwargs, body, example)
+        return record_call(state, target, args, kwargs, None, None)
     except Unsupported:
         state.journal.rollback(mark)
         raise
@@ -62,7 +57,7 @@ def record_call(
 def read_number(state: GraphState, traced: GraphValue) -> GraphValue:
     """Record `item()` of a tensor: a number without a hint, which no guard can use."""
     with reading_scalars(state.mode):
-        return _record_call(state, "item", (traced,), {}, None, None)
+        return record_call(state, "item", (traced,), {}, None, None)
 
 
 def _tensors_as_numbers(
@@ -80,7 +75,7 @@ def _tensors_as_numbers(
     }
 
 
-def _record_call(
+def record_call(
     state: GraphState,
     target: NodeTarget,
     args: Sequence[Any],
@@ -88,6 +83,7 @@ def _record_call(
     body: Body | None,
     example: Any,
 ) -> GraphValue:
+    """See `OutputGraph.call`. Nothing is recorded when this raises."""
     target = _writable(target, args)
     args, kwargs = without_keywords(target, args, kwargs)
     tensors: list[torch.Tensor] = []

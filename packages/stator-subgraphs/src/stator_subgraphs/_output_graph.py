@@ -24,10 +24,16 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from stator_subgraphs._arithmetic import condition_of, text_of
-from stator_subgraphs._call import project, propagated, record_call
+from stator_subgraphs._call import (
+    project,
+    propagated,
+    read_number,
+    record_call,
+    record_reading_numbers,
+)
 from stator_subgraphs._captured_graph import Body, CapturedGraph
 from stator_subgraphs._constant import constant_of, truth_of
-from stator_subgraphs._fake import World, reading_scalars
+from stator_subgraphs._fake import World
 from stator_subgraphs._finish import captured_graph
 from stator_subgraphs._input import Inputs
 from stator_subgraphs._location import Location
@@ -125,10 +131,14 @@ class OutputGraph:
             with self._state.mode:
                 example = torch.empty((), dtype=torch.float64, device="cpu")
             wrapped = self._inputs.drawn_tensor(source, example, "float")
-            with reading_scalars(self._state.mode):
-                item = self.call("item", (wrapped,), {})
+            item = self.read_number(wrapped)
             self._state.root.note_box(item, wrapped)
             return item
+
+    def read_number(self, traced: GraphValue) -> GraphValue:
+        """Record `item()` of a tensor: a symbol without a hint, which no guard can use."""
+        with self._state.placed():
+            return read_number(self._state, traced)
 
     def drawn_tensor(
         self, source: Source, target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any]
@@ -181,6 +191,7 @@ class OutputGraph:
         *,
         body: Body | None = None,
         example: Any = None,
+        reads_numbers: bool = False,
     ) -> GraphValue:
         """Record `target(*args, **kwargs)`; a str names a tensor method.
 
@@ -189,7 +200,9 @@ class OutputGraph:
         already; its inputs must be the last of `args`. `example`: the result, if it is known.
         """
         with self._state.placed():
-            return record_call(self._state, target, args, kwargs, body, example)
+            if not reads_numbers:
+                return record_call(self._state, target, args, kwargs, body, example)
+            return record_reading_numbers(self._state, target, args, kwargs)
 
     def attribute(self, owner: GraphValue, name: str) -> GraphValue:
         """Record `getattr(owner, name)`."""

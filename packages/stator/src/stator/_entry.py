@@ -228,7 +228,8 @@ def _lowered(
         lowered = _call_backend(traced, options, ambient, as_it_is)
     except BackendFailed:
         drawn = any(item.kind != "tensor" and is_drawn(item.source) for item in captured.inputs)
-        if has_floats or drawn:
+        read = space.policy.draws_numbers and any(map(_is_number_read, captured.graph.nodes))
+        if has_floats or drawn or read:
             raise FloatsNeeded from None
         raise
     finally:
@@ -295,6 +296,12 @@ class FloatsNeeded(Exception):
     The program is traced once more, with floats that the compiler knows nothing about; where it
     needs to know, with constants, and with breaks where numbers are drawn.
     """
+
+
+def _is_number_read(node: torch.fx.Node) -> bool:
+    """Return True for a number that the graph reads from a tensor, and no input."""
+    example = node.meta.get("example_value")
+    return isinstance(example, torch.SymFloat | torch.SymInt) and not example.node.has_hint()
 
 
 def _are_floats(symbols: Iterable[Any]) -> bool:

@@ -26,7 +26,6 @@ from stator_backends._graph_facts import (
 )
 
 set_versions: Any = torch._C._autograd._unsafe_set_version_counter
-_version_of = attrgetter("_version")
 
 
 def keep_versions(gm: fx.GraphModule) -> partial[Compiled]:

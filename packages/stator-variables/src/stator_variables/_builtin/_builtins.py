@@ -39,7 +39,7 @@ def _replace(real: Any, function: Any) -> None:
             and real in _IN_GRAPH
             and len(args) > 1
             and not kwargs
-            and _are_ints(args)
+            and _are_compared_in_graph(args)
         ):
             return functools.reduce(
                 lambda a, b: _torch_calls.record(t, _IN_GRAPH[real], [a, b], {}), args
@@ -51,9 +51,19 @@ _TAKES = {min: (1, ANY_COUNT), max: (1, ANY_COUNT), functools.reduce: (2, 3)}
 _IN_GRAPH = {min: torch.sym_min, max: torch.sym_max}
 
 
-def _are_ints(vts: list[Any]) -> bool:
-    """With other numbers among them, the class of the result would depend on the values."""
-    return all((vt.is_symbolic or vt.is_known) and vt.cls is int for vt in vts)
+def _are_compared_in_graph(vts: list[Any]) -> bool:
+    """Return True for ints, and for floats some of which no guard can be about.
+
+    With other numbers among them, the class of the result would depend on the values.
+    """
+    if not all(vt.is_symbolic or vt.is_known for vt in vts):
+        return False
+    classes = {vt.cls for vt in vts}
+    return classes == {int} or (classes == {float} and any(map(_is_without_hint, vts)))
+
+
+def _is_without_hint(vt: Any) -> bool:
+    return vt.is_symbolic and not vt.example.node.has_hint()
 
 
 def _in_any_order(t: Space, real: Any, iterable: Any, kwargs: dict[str, Any]) -> Any:

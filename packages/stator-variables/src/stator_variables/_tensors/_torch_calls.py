@@ -186,7 +186,11 @@ def record_unheard(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str,
     plain = [argument(t, arg) for arg in args]
     named = {name: argument(t, arg) for name, arg in kwargs.items()}
     try:
-        traced = t.graph.call(target, plain, named)
+        reads = t.policy.draws_numbers
+        if reads and target == "item" and _is_in_optimizer(t):
+            traced = t.graph.read_number(plain[0])
+        else:
+            traced = t.graph.call(target, plain, named, reads_numbers=reads)
     except Unsupported:
         if not any(map(_is_undecided, (*args, *kwargs.values()))):
             raise
@@ -200,6 +204,12 @@ def record_unheard(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str,
     if t.memory.jagged and not t.memory.jagged.isdisjoint(traced.node.meta.get("writes", ())):
         raise t.unsupported("tensor-subclass", "a write to an existing jagged tensor")
     return from_traced(t, traced, [*args, *kwargs.values()])
+
+
+def _is_in_optimizer(t: Space) -> bool:
+    """Return True inside of torch.optim, which computes with numbers that it reads from tensors."""
+    name = "" if t.frame is None else str(t.frame.globals.real.get("__name__"))
+    return name.startswith("torch.optim.")
 
 
 def _is_undecided(vt: Any) -> bool:

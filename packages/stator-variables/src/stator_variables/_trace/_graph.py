@@ -155,6 +155,9 @@ class GraphRecorder(Protocol):
     def number_input(self, source: Source, value: int | float, hint: str) -> GraphValue:
         """A symbolic int or float input."""
 
+    def read_number(self, traced: GraphValue) -> GraphValue:
+        """Record `item()` of a tensor: a symbol without a hint, which no guard can use."""
+
     def drawn_number(self, source: Source, kind: type) -> GraphValue:
         """An int or float that the entry computes before the graph runs: a symbol without a
         hint."""
@@ -180,11 +183,13 @@ class GraphRecorder(Protocol):
         *,
         body: BodyGraph | None = None,
         example: Any = None,
+        reads_numbers: bool = False,
     ) -> GraphValue:
         """Record `target(*args, **kwargs)`; `target` is a callable, or a str for a tensor method.
 
         With `body` it is an operator that gives what this body gives, whose inputs are the last of
-        `args`. With `example`, what it gives on fakes, it is not run.
+        `args`. With `example`, what it gives on fakes, it is not run. `reads_numbers`: tensors
+        where the operator takes a number become one, as `read_number` does.
 
         Arguments are nested tuples, lists, dicts, slices of `GraphValue` and constants. Raises
         `Unsupported` for what the operator raises on fake tensors ("operator-error"), and never
