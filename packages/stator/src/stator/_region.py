@@ -219,11 +219,11 @@ class Region:
         with compiling(), ordinary_signal_handlers():
             if (entry := self._finishing(place, state, key)) is not None:
                 return entry
-            try:
-                return self._made(place, state, key)
-            except FloatsNeeded:
-                place.shapes.static_floats = True
-                return self._made(place, state, key)
+            while True:
+                try:
+                    return self._made(place, state, key)
+                except FloatsNeeded:
+                    place.shapes.need_floats()
 
     def _made(self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable) -> Entry | None:
         ambient = AmbientState.capture()

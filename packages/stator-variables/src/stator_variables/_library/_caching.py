@@ -44,6 +44,9 @@ from stator_variables._objects._cache_contents import (
     peek,
 )
 from stator_variables._objects._hashing import real_key, tuple_of
+from stator_variables._objects._iterator import IteratorTracker
+from stator_variables._objects._method import MethodTracker
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrapping import wrap_present
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING
@@ -212,7 +215,7 @@ def _make_first(asked: Sequence[CallSource], before: Sequence[list[Any]]) -> Non
 @handlers.handles(CACHED.__get__)
 def bind(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     cached, receiver = args[:2]
-    return cached if k.is_none(receiver) else k.MethodTracker(cached, receiver)
+    return cached if k.is_none(receiver) else MethodTracker(cached, receiver)
 
 
 @handlers.handles(CACHED.__call__)
@@ -308,7 +311,7 @@ def _may_be_ahead(t: Space, made: CachedCall) -> bool:
     ):
         return False
     return all(
-        isinstance(vt, k.IteratorTracker) for vt in t.changed.values()
+        isinstance(vt, IteratorTracker) for vt in t.changed.values()
     )  # what looks at one moves it
 
 
@@ -327,7 +330,7 @@ def _argument(t: Space, vt: Any) -> tuple[Source, Any]:
         if source is not None:
             return source, vt.traced.example.node.hint
     if (
-        isinstance(vt, k.TupleTracker)
+        isinstance(vt, TupleTracker)
         and vt.cls in (tuple, torch.Size)
         and _symbolic_numbers.has_numbers(vt.items)
     ):
@@ -356,7 +359,7 @@ def _constant(t: Space, vt: Any) -> Any:
         return _symbolic_numbers.specialised(t, vt)
     if isinstance(vt, k.ClassTracker):
         return MISSING if isinstance(vt, k.MadeClass) else vt.value
-    if isinstance(vt, k.TupleTracker) and vt.cls in (tuple, torch.Size):
+    if isinstance(vt, TupleTracker) and vt.cls in (tuple, torch.Size):
         items = [_constant(t, item) for item in vt.items]
         return MISSING if any(item is MISSING for item in items) else vt.cls(items)
     return vt.constant()
