@@ -289,3 +289,55 @@ PROGRAMS = (batch_norm, llama, t5, cross_attending, broken)
 def test_a_steady_state_call_decides_nothing_again(program: Callable[[], tuple[Any, ...]]) -> None:
     torch.manual_seed(0)
     assert work_of(*program()) == set()
+
+
+class Kept:
+    """What a layer keeps between two calls."""
+
+    def __init__(self) -> None:
+        self.states = torch.randn(2, 8)
+        self.scale = 2.0
+        self.length = 0
+
+
+class Cache:
+    """A cache as generation makes one for each text, between the weights of a model in its order of use."""
+
+    def __init__(self) -> None:
+        self.layers = [Kept() for _ in range(12)]
+
+
+def test_a_new_object_in_each_call_is_planned_for_in_the_first() -> None:
+    """From the second call on no code is made for it, and its values are those of the new object."""
+    model = nn.ModuleList([nn.Linear(8, 8) for _ in range(12)])
+    given: list[Any] = []
+
+    def run(x: Tensor, cache: Cache) -> Tensor:
+        for layer, kept in zip(model, cache.layers, strict=True):
+            x = layer(x) * kept.scale + kept.states
+        return x
+
+    def backend(module: Any, inputs: Any, **options: Any) -> Callable[..., Any]:
+        def graph(*args: Any) -> Any:
+            given.append(args)
+            return module(*args)
+
+        return graph
+
+    compiled = stator.compile(run, backend=backend)
+    x = torch.randn(2, 8)
+    compiled(x, Cache())
+    caches = [Cache() for _ in range(6)]
+    work = Work()
+    with work.followed():
+        for cache in caches:
+            compiled(x, cache)
+
+    assert work.found == set()
+    for cache, args in zip(caches, given[1:], strict=True):
+        passed = set(map(id, args))
+        assert passed == {
+            id(x),
+            *map(id, model.parameters()),
+            *(id(k.states) for k in cache.layers),
+        }

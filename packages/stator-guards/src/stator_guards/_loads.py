@@ -13,12 +13,9 @@ from typing import Any
 
 import attrs
 
-from stator_guards._source import Source, State
-from stator_guards._walk import WalkStep, load_source, reading_steps
+from stator_guards._source import Source
+from stator_guards._walk import load_source
 from stator_guards._writer import Names, Writer, with_wholes
-
-CALLS_BEFORE_WRITING = 2
-"""Many are called once, or are served from the second call on."""
 
 _numbers = itertools.count()
 
@@ -31,35 +28,17 @@ class Loads:
     sources: tuple[Source, ...]
     parameters: tuple[str, ...]
     served: Callable[..., tuple[Any, ...] | None] | None = None
-    calls: int = 0
-    _steps: list[WalkStep] = attrs.field(factory=list)
-    _places: list[int] = attrs.field(factory=list)
     _written: Callable[..., Any] | None = None
 
     def __call__(self, *state: object) -> Sequence[Any]:
         if (served := self.served) is not None and (found := served(*state)) is not None:
             return found
-        if self._written is not None:
-            return self._written(*state)  # type: ignore[no-any-return]
-        self.calls += 1
-        if self.calls >= CALLS_BEFORE_WRITING:
+        if self._written is None:
             self._written = self._write()
-        return self.read(dict(zip(self.parameters, state, strict=True)))
+        return self._written(*state)  # type: ignore[no-any-return]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Loads, (self.sources, self.parameters)
-
-    def read(self, state: State) -> list[Any]:
-        """Read each value, what several are parts of only once."""
-        if not self._places:
-            places: dict[Source, int] = {}
-            self._steps = reading_steps(self.sources, places)
-            self._places = [places[source] for source in self.sources]
-        values: list[Any] = [state]
-        for step, _, place in self._steps:
-            if step is not None:
-                values.append(step(values[place]))
-        return [values[place] for place in self._places]
 
     def text(self, names: Names | None = None) -> str:
         """The same as Python."""

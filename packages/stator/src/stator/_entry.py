@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -386,7 +387,8 @@ def _graph_call(
     """`g = graph(inputs)`, and what is done when that raises."""
     emitter = traced.emitter
     graph = emitter.capture(_giving_outputs(lowered), "graph")
-    arguments = ", ".join(_inputs(traced, target, emitter))
+    loads: list[str] = []
+    arguments = ", ".join(_inputs(traced, target, emitter, loads))
     state = "".join(f"{name}, " for name in target.parameters)
     recover = emitter.capture(recovery, "recovery")
 
@@ -401,6 +403,7 @@ def _graph_call(
     return [
         *copies,
         *emitter.draws,
+        *loads,
         "try:",
         f"    g = {graph}({arguments})",
         "except BaseException as error:",
@@ -466,27 +469,39 @@ MANY = 4
 """The number of consecutive inputs from which on one call that reads them all pays."""
 
 
-def _inputs(traced: TraceResult, target: Target, emitter: Any) -> list[str]:
-    """Return the arguments of the graph. Inputs deep inside the parameters (a model's weights) are
-    loaded together."""
-    found: list[str] = []
-    for deep, items in itertools.groupby(traced.captured.inputs, _is_deep):
-        run = list(items)
-        if deep and len(run) >= MANY:
-            loads = Loads(tuple(item.source for item in run), target.parameters)
-            name = emitter.capture(loads, "loads")
-            found.append(f"*{name}({', '.join(target.parameters)})")
-        else:
-            found += [_input(emitter, item) for item in run]
-    return found
+def _inputs(traced: TraceResult, target: Target, emitter: Any, lines: list[str]) -> Iterator[str]:
+    """Yield the arguments of the graph. Inputs deep inside a parameter (a model's weights) are
+    loaded together, in one of `lines` where others come in between."""
+    inputs, given = traced.captured.inputs, ", ".join(target.parameters)
+    sources: defaultdict[Source | None, list[Source]] = defaultdict(list)
+    for item in inputs:
+        sources[_whole_of_deep(item)].append(item.source)
+
+    loads = {whole: Loads(tuple(deep), target.parameters) for whole, deep in sources.items()}
+    loaded: Counter[Source | None] = Counter()
+    for whole, items in itertools.groupby(inputs, _whole_of_deep):
+        run, count = list(items), len(sources[whole])
+        if whole is None or count < MANY:
+            yield from (_input(emitter, item) for item in run)
+            continue
+
+        name = emitter.capture(loads[whole], "loads")
+        start = loaded[whole]
+        loaded[whole] += len(run)
+        if len(run) == count:
+            yield f"*{name}({given})"
+            continue
+
+        if not start:
+            lines.append(f"values_of_{name} = {name}({given})")
+        yield f"*values_of_{name}[{start}:{loaded[whole]}]"
 
 
-def _is_deep(item: Any) -> bool:
-    return (
-        item.kind == "tensor"
-        and isinstance(item.source, PartSource)
-        and isinstance(item.source.whole, PartSource)
-    )
+def _whole_of_deep(item: Any) -> Source | None:
+    """Return the value that an input lies deep inside of, None where it does not."""
+    _, *wholes = item.source.steps()
+    is_deep = item.kind == "tensor" and isinstance(item.source, PartSource)
+    return wholes[-1] if is_deep and isinstance(wholes[0], PartSource) else None
 
 
 def _input(emitter: Any, item: Any) -> str:

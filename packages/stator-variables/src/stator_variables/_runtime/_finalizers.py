@@ -158,9 +158,13 @@ def are_released_unobserved(*values: object) -> bool:
     return dying is not None and not is_end_observable(dying)
 
 
+_FEW_OF_METHOD = 3
+"""How often the parts of a method are referred to that nothing else holds: by it, a local and the question."""
+
+
 def are_plain_or_method(state: tuple[object, ...], places: Iterable[int]) -> bool:
-    """Return whether the values at `places` of a state are plain, but for one bound method whose
-    object and function something else refers to: the `__exit__` that a `with` statement keeps is
+    """Return whether the values at `places` of a state are plain, but for one bound method: something else refers to
+    its function, and to its object unless that holds plain values only. The `__exit__` that a `with` statement keeps is
     one nearly always."""
     method: Any = None
     for place in places:
@@ -175,8 +179,10 @@ def are_plain_or_method(state: tuple[object, ...], places: Iterable[int]) -> boo
         return True
     value = None
     owner, function = method.__self__, method.__func__
-    # the method, the local, and the question
-    if sys.getrefcount(owner) <= 3 or sys.getrefcount(function) <= 3:
+    is_held = sys.getrefcount(owner) > _FEW_OF_METHOD
+    if not is_held and not are_plain(_held_by_simple_object(owner, type(owner)) or (owner,)):
+        return False
+    if sys.getrefcount(function) <= _FEW_OF_METHOD:
         return False
     numbers = [*map(id, state)]
     return (
