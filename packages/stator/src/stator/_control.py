@@ -10,6 +10,7 @@ from typing import Any, TypeVar, overload
 
 import torch
 
+from stator._compiled_autograd import release_compiled
 from stator._module import put_in_place
 from stator.errors import InvalidUse
 
@@ -127,3 +128,4 @@ def reset() -> None:
     """Forget everything that was compiled; compiled functions compile again on their next call."""
     for region in list(REGIONS):
         region.reset()
+    release_compiled()

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch._ops import OperatorBase, OpOverloadPacket
 
+from stator._backward_runner import BackwardRunner
 from stator._control import REGIONS, call_name, is_disabled, python_call
 from stator._deferred_warning import depth_of_the_user
 from stator._module import CompiledModule, InPlace, compiled_module, put_in_place
@@ -74,7 +75,10 @@ def compiled_function(fn: types.FunctionType, options: Options, name: str = "") 
         return fn
     region = Region.of(Root.of(fn, name), options)
     REGIONS.add(region)
-    wrapper = make_wrapper(fn, Oracle(region, fn) if options.oracle else region, region)
+    runner: Any = Oracle(region, fn) if options.oracle else region
+    if options.compiled_autograd:
+        runner = BackwardRunner(runner, options)
+    wrapper = make_wrapper(fn, runner, region)
     wrapper.report = LiveReport(region)  # type: ignore[attr-defined]
     return wrapper
 
