@@ -5,6 +5,8 @@ from typing import Any
 
 from stator_guards import shown_as
 
+from stator_variables._tracker import MISSING
+
 
 def stored(base: Any, real: Any) -> list[Any]:
     """What a container holds, past what a subclass says, in one instruction: other threads run between two of them."""
@@ -30,6 +32,15 @@ def has_member(cls: type, *names: str) -> bool:
     """Return True if a class, or a base of it, has one of these attributes. `hasattr` would run a metaclass."""
     spaces = [vars(base) for base in type.__dict__["__mro__"].__get__(cls)]
     return any(name in space for space in spaces for name in names)
+
+
+def plain_lookup(cls: type, name: str) -> Any:
+    """The raw class attribute without guards: for classes that cannot change, or decisions that do not rely on it."""
+    for base in cls.__mro__:
+        namespace = type.__dict__["__dict__"].__get__(base)
+        if name in namespace:
+            return namespace[name]
+    return MISSING
 
 
 def set_base(real: Any) -> Any:

@@ -13,6 +13,7 @@ import torch
 from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
+from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes
 from stator_variables._tracker import MISSING
@@ -42,7 +43,7 @@ def ask_inside(t: Space, asked: Any) -> None:
 
 def _is_inside(t: Space, asked: Any) -> bool:
     """Whether this is a tensor, or holds one, that this graph made and went on from."""
-    if isinstance(asked, k.SequenceTracker):
+    if isinstance(asked, SequenceTracker):
         return any(_is_inside(t, item) for item in asked.items)
     return (
         isinstance(asked, k.TensorTracker)

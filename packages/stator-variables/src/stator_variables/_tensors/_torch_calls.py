@@ -14,7 +14,10 @@ from stator_guards import Equals, SizeSource
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _scalars, _symbolic_numbers
+from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import overrides
+from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._pure import NUMBERS, NUMPY, is_number_of_numpy
 from stator_variables._runtime._contents import has_member
 from stator_variables._space import Space
@@ -158,11 +161,9 @@ _SET: Any = (float, complex, *(() if NUMPY is None else (NUMPY.integer,)))
 
 def _without_arrays(key: Any) -> Any:
     """A subscript with the tensors over the memory of arrays: what has one position, or is a mask, is told apart."""
-    if isinstance(key, k.TupleTracker):
+    if isinstance(key, TupleTracker):
         return (
-            k.TupleTracker(list(map(_without_arrays, key.items)), tuple)
-            if key.cls is tuple
-            else key
+            TupleTracker(list(map(_without_arrays, key.items)), tuple) if key.cls is tuple else key
         )
     is_index = isinstance(key, k.ArrayTracker) and not key.flipped and key.tensor.example.dim()
     return key.tensor if is_index and key.tensor.example.dtype in (torch.int64, torch.bool) else key
@@ -216,7 +217,7 @@ def decided(t: Space, vts: Iterable[Any]) -> list[Any]:
 
 def _symbolic_content(vt: Any) -> bool:
     """Whether it is a symbolic number, or a nested list with one inside."""
-    if isinstance(vt, k.SequenceTracker):
+    if isinstance(vt, SequenceTracker):
         return any(map(_symbolic_content, vt.items))
     return isinstance(vt, k.NumberTracker | k.ScalarTracker) and vt.cls is not bool
 
@@ -225,16 +226,16 @@ _OPERANDS = (
     k.TensorTracker,
     k.NumberTracker,
     k.ConstantTracker,
-    k.SequenceTracker,
+    SequenceTracker,
     k.SliceTracker,
-    k.DictTracker,
+    DictTracker,
 )
 
 
 def is_operand(vt: Any) -> bool:
     """Whether the node of a function in Python may take it. Given something else, a module say, or a number of NumPy,
     which it may tell from one of Python, the function is interpreted."""
-    parts = vt.items if isinstance(vt, k.SequenceTracker) else [vt]
+    parts = vt.items if isinstance(vt, SequenceTracker) else [vt]
     is_told_apart = any(is_number_of_numpy(part.cls) for part in parts)
     return isinstance(vt, (*_OPERANDS, k.ClassTracker, k.BuiltinTracker)) and not is_told_apart
 
@@ -259,15 +260,15 @@ def argument(t: Space, vt: Any) -> Any:
         return vt.traced
     if isinstance(vt, k.ConstantTracker):
         return _number_of_numpy(t, vt.value) if is_number_of_numpy(type(vt.value)) else vt.value
-    if isinstance(vt, k.SequenceTracker):
+    if isinstance(vt, SequenceTracker):
         _refuse_own_items(t, vt)
-    if isinstance(vt, k.TupleTracker):
+    if isinstance(vt, TupleTracker):
         return _rebuilt(vt.cls, tuple(argument(t, item) for item in vt.items))
-    if isinstance(vt, k.ListTracker):
+    if isinstance(vt, ListTracker):
         return [argument(t, item) for item in vt.items]
     if isinstance(vt, k.SliceTracker):
         return slice(*(argument(t, _as_number(t, part)) for part in vt.parts))
-    if isinstance(vt, k.DictTracker) and vt.cls is dict:
+    if isinstance(vt, DictTracker) and vt.cls is dict:
         return {key.constant(): argument(t, value) for key, value in t.items(vt)}
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
         return vt.value
@@ -276,7 +277,7 @@ def argument(t: Space, vt: Any) -> Any:
     )
 
 
-def _refuse_own_items(t: Space, vt: k.SequenceTracker) -> None:
+def _refuse_own_items(t: Space, vt: SequenceTracker) -> None:
     """torch asks some containers for their items, as anybody would, and reads those of others."""
     if any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__", "__getitem__")):
         raise t.unsupported(
@@ -304,7 +305,7 @@ def from_traced(t: Space, traced: GraphValue, operands: Sequence[Any] = ()) -> A
     """The tracker of a node's value. An operation that returned its operand gives the operand's own tracker."""
     if isinstance(example := traced.example, torch.Tensor):
         for operand in operands:
-            for vt in operand.items if isinstance(operand, k.SequenceTracker) else [operand]:
+            for vt in operand.items if isinstance(operand, SequenceTracker) else [operand]:
                 if isinstance(vt, k.TensorTracker) and _is_example(vt, example):
                     return vt
         return k.TensorTracker(traced, _wrappers.class_of(t, example))
@@ -312,11 +313,11 @@ def from_traced(t: Space, traced: GraphValue, operands: Sequence[Any] = ()) -> A
         return _of_moderate_size(t, number(t, traced), operands)
     if isinstance(example, tuple | list):
         parts = [from_traced(t, t.graph.project(traced, i), operands) for i in range(len(example))]
-        kind = k.TupleTracker if isinstance(example, tuple) else k.ListTracker
+        kind = TupleTracker if isinstance(example, tuple) else ListTracker
         return kind(parts, type(example))
     if type(example) is dict and all(type(key) in _CONSTANT_RESULTS for key in example):
         named = {key: from_traced(t, t.graph.project(traced, key), operands) for key in example}
-        return k.DictTracker(
+        return DictTracker(
             dict,
             {key: (k.ConstantTracker(key), part) for key, part in named.items()},
             complete=True,
@@ -417,7 +418,7 @@ def metadata_value(t: Space, value: Any, name: str, args: list[Any], kwargs: dic
             else k.ConstantTracker(item)
             for index, item in enumerate(value)
         ]
-        return k.TupleTracker(items, type(value))
+        return TupleTracker(items, type(value))
     if isinstance(value, torch.SymInt | torch.SymBool | torch.SymFloat):
         return record(t, name, args, kwargs)
     return k.ConstantTracker(value)
@@ -431,7 +432,7 @@ def _example(t: Space, vt: Any) -> Any:
 def record_item(t: Space, vt: Any, key: Any) -> Any:
     """`tensor[key]`. Under the mode for functions of positions, a number is an index like any other tensor."""
     key = _scalars.number_of(t, key)
-    keys = key.items if isinstance(key, k.TupleTracker) else [key]
+    keys = key.items if isinstance(key, TupleTracker) else [key]
     if depth_of_indexing() and all(
         isinstance(part, k.TensorTracker) or _is_int(part) for part in keys
     ):
@@ -442,7 +443,7 @@ def record_item(t: Space, vt: Any, key: Any) -> Any:
         indices = [
             record(t, torch.tensor, [part], where) if _is_int(part) else part for part in keys
         ]
-        return record(t, torch.ops.aten.index, [vt, k.ListTracker(indices, list)], {})
+        return record(t, torch.ops.aten.index, [vt, ListTracker(indices, list)], {})
     if isinstance(key, k.NumberTracker) and key.cls is int:
         return record(t, torch.select, [vt, k.ConstantTracker(0), key], {})
     return record(t, operator.getitem, [vt, key], {})
