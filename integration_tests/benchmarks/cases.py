@@ -109,8 +109,49 @@ def peak_memory() -> Row:
     return Row("peak memory of a cold capture, 12-layer GPT-2", ours / theirs, None, "<= 1")
 
 
+BACKWARD = """
+import time, torch, stator, torch._dynamo.compiled_autograd as theirs
+torch.set_num_threads(1)
+def network(depth):
+    blocks = [torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.ReLU()) for _ in range(depth)]
+    return torch.nn.Sequential(*blocks)
+def backward(net):
+    loss = net(torch.ones(4, 16)).sum()
+    start = time.perf_counter()
+    loss.backward()
+    spent = time.perf_counter() - start
+    net.zero_grad()
+    return spent
+warm, net = network(3), network(20)
+with {context}:
+    backward(warm)  # imports, and what compilers set up once
+    first = backward(net)
+    print(first if {is_capture} else min(backward(net) for _ in range(500)))
+"""
+
+CONTEXTS = (
+    "stator.compiled_autograd(backend={backend!r})",
+    "theirs._enable(torch.compile(backend={backend!r}))",
+)
+
+
+def backwards(backend: str, is_capture: bool) -> Row:
+    """The backward of 20 layers under compiled autograd, beside torch's own; processes alternate."""
+    scripts = [
+        BACKWARD.format(context=context.format(backend=backend), is_capture=is_capture)
+        for context in CONTEXTS
+    ]
+    rounds = [[_measured(script) for script in scripts] for _ in range(2)]
+    ours, theirs = (min(times) for times in zip(*rounds, strict=True))
+    what = "first" if is_capture else "later"
+    return Row(f"compiled autograd, {backend}, {what} backward", ours / theirs, None, "<= 1/2")
+
+
 def measure() -> Iterator[Row]:
     for title in ("encoder", "bert", "gpt2"):
         yield cold_capture(title)
     yield import_time()
     yield peak_memory()
+    for backend in ("eager", "aot_eager", "inductor"):
+        yield backwards(backend, True)
+        yield backwards(backend, False)

@@ -583,3 +583,28 @@ def test_nothing_of_the_program_is_kept_on_exit() -> None:
     del x, y, hook
     gc.collect()
     assert [each() for each in kept] == [None, None]
+
+
+def test_an_option_of_compile_captures_the_backwards_of_its_calls() -> None:
+    counting = Counting()
+
+    def step(net: nn.Module, x: Tensor) -> None:
+        net(x).sum().backward()
+
+    compiled = stator.compile(step, backend=counting, options={"compiled_autograd": True})
+    net, other = _net(), _net()
+    for _ in range(2):
+        compiled(net, torch.ones(2, 3))
+        step(other, torch.ones(2, 3))
+    assert ["SumBackward0" in graph.code for graph in counting.graphs].count(True) == 1
+    assert _same([p.grad for p in net.parameters()], [p.grad for p in other.parameters()])
+    assert not _is_captured(net, counting, 8)
+
+
+def test_reset_forgets_compiled_backwards() -> None:
+    net, counting = _net(), Counting()
+    for _ in range(2):
+        with stator.compiled_autograd(backend=counting):
+            _train(net, (4,))
+        stator.reset()
+    assert counting.count == 2

@@ -1,4 +1,5 @@
-"""Trackers: existing values are realized explicitly, and all fields that can hold trackers are traversed."""
+"""Trackers: existing values are realized explicitly, and all fields that can hold trackers are
+traversed."""
 
 from __future__ import annotations
 

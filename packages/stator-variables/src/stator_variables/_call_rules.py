@@ -28,7 +28,8 @@ def call_by_rule(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str,
 
 
 def _requested_break(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Break at a call of `graph_break` and its like, and at functions that are kept out of graphs."""
+    """Break at a call of `graph_break` and its like, and at functions that are kept out of
+    graphs."""
     if not _inlining.is_graph_break(function.real):
         _inlining.refuse_disallowed(t, function.real)
         return MISSING

@@ -20,6 +20,7 @@ from stator_variables import (
     is_recorded,
 )
 
+from stator._compiled_autograd import release_compiled
 from stator._entry_pool import forget_pools, release_pools_in_child
 from stator._interoperation import leave_to_python
 from stator._module import put_in_place
@@ -224,3 +225,4 @@ def reset() -> None:
     forget_pools()
     for region in list(REGIONS):
         region.reset()
+    release_compiled()

@@ -126,6 +126,7 @@ OURS = (
     "fallback",
     "break_everywhere",
     "oracle",
+    "compiled_autograd",
     "keep_text",
     "capture_data",
     "check",
@@ -148,6 +149,8 @@ class Options:
     break_everywhere: bool | str | int = False  # stress: see `_stress.py`
     # run the plain function too, and compare; also STATOR_ORACLE=1 in the environment
     oracle: bool = False
+    # capture the backward passes that the function starts, for the same backend
+    compiled_autograd: bool = False
     # sizes and numbers that data decides as unbacked symbols; None: if `fullgraph`
     capture_data: bool | None = None
     check: bool = False  # look for faults in every graph; also STATOR_CHECK=1 in the environment

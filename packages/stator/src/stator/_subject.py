@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch._ops import OperatorBase, OpOverloadPacket
 
+from stator._backward_runner import BackwardRunner
 from stator._control import call_name, is_disabled, python_call
 from stator._deferred_warning import depth_of_the_user
 from stator._interoperation import show_callable_to_dynamo
@@ -80,7 +81,9 @@ def compiled_function(
         return fn
     region = Region.of(Root.of(fn, options.name or name), options, owner)
     REGIONS.add(region)
-    runner = Oracle(region, fn) if options.oracle else region
+    runner: Any = Oracle(region, fn) if options.oracle else region
+    if options.compiled_autograd:
+        runner = BackwardRunner(runner, options)
     wrapper = make_wrapper(fn, runner, region.pool.root, region)
     wrapper.report = LiveReport(region)  # type: ignore[attr-defined]
     return wrapper

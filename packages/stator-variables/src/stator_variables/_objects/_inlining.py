@@ -118,7 +118,8 @@ def is_graph_break(function: Any) -> bool:
 ALLOWED, DISALLOWED = "_allowed_callable_ids", "_disallowed_callable_ids"
 NONSTRICT, LEAF = "_nonstrict_trace_callable_ids", "_leaf_function_ids"
 MARKED: dict[str, dict[int, Any]] = {ALLOWED: {}, DISALLOWED: {}, NONSTRICT: {}}
-"""Functions that the program has marked through stator, by the registry of torch for the same mark."""
+"""Functions that the program has marked through stator, by the registry of torch for the same
+mark."""
 SUBSTITUTES: dict[int, tuple[Any, Any]] = {}
 """By the identity of a function: it, and the function that is traced in its place."""
 

@@ -1,4 +1,5 @@
-"""The members of sets: those of an existing one, read at once when the program needs more than one look-up; additions.
+"""The members of sets: those of an existing one, read at once when the program needs more than one
+look-up; additions.
 
 One guard covers members that are compared by value and never change. The members of a set that the
 program compares are read one by one, as the keys of a dict are.
@@ -182,7 +183,10 @@ def _add_known(t: Space, vt: Any, item: Any) -> None:
 
 
 def has_member(t: Space, vt: Any, hashed: Any) -> bool:
-    """Of a set from outside that nobody has read the answer alone is guarded. No new object is a member of it."""
+    """Of a set from outside that nobody has read the answer alone is guarded.
+
+    No new object is a member of it.
+    """
     if vt.undecided:
         vt.decide()  # without reading the rest
     if vt.unread is not None and has_identity(hashed):  # it was not there before: `element_of`

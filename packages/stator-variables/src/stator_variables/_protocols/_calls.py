@@ -172,7 +172,8 @@ def call_builtin(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str,
 
 
 def _as_known(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """By its handler, as a graph operation, or as a pure function of constants; MISSING where it is none of these."""
+    """By its handler, as a graph operation, or as a pure function of constants; MISSING where it is
+    none of these."""
     _inlining.refuse_disallowed(t, target)
     if (found := call_substitute(t, target, args, kwargs)) is not MISSING:
         return found

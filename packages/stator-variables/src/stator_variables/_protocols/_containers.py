@@ -1,7 +1,8 @@
-"""What instructions and other parts of the data model do with containers: `len`, item assignment, updates of dicts.
+"""What instructions and other parts of the data model do with containers: `len`, item assignment,
+updates of dicts.
 
-The methods that C defines on each builtin container are in `_objects/_list.py` and its like, and in `_dicts`, `_views`
-and `_sets` of `_builtin`.
+The methods that C defines on each builtin container are in `_objects/_list.py` and its like, and in
+`_dicts`, `_views` and `_sets` of `_builtin`.
 """
 
 import collections
@@ -25,7 +26,7 @@ from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tracker import MISSING
 
-# -- dicts ------------------------------------------------------------------------------------------------------------
+# -- dicts -----------------------------------------------------------------------------------------
 
 
 @operation

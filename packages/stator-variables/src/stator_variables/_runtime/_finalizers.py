@@ -159,13 +159,14 @@ def are_released_unobserved(*values: object) -> bool:
 
 
 _FEW_OF_METHOD = 3
-"""How often the parts of a method are referred to that nothing else holds: by it, a local and the question."""
+"""How often the parts of a method are referred to that nothing else holds: by it, a local and the
+question."""
 
 
 def are_plain_or_method(state: tuple[object, ...], places: Iterable[int]) -> bool:
-    """Return whether the values at `places` of a state are plain, but for one bound method: something else refers to
-    its function, and to its object unless that holds plain values only. The `__exit__` that a `with` statement keeps is
-    one nearly always."""
+    """Return whether the values at `places` of a state are plain, but for one bound method:
+    something else refers to its function, and to its object unless that holds plain values only.
+    The `__exit__` that a `with` statement keeps is one nearly always."""
     method: Any = None
     for place in places:
         value = state[place]

@@ -1,0 +1,27 @@
+"""Calls of a compiled function under `compiled_autograd`, for the option of that name."""
+
+from typing import Any
+
+import attrs
+
+from stator._compiled_autograd import BackwardSettings, CompiledAutograd
+from stator._options import Options
+from stator._region import NOTHING
+
+
+@attrs.frozen(eq=False)
+class BackwardRunner:
+    """Stands where a wrapper has its region: backward passes that a call starts are captured."""
+
+    runner: Any
+    options: Options
+    newest: list[Any] = attrs.field(factory=lambda: [NOTHING])
+
+    @property
+    def finish(self) -> Any:
+        return self.runner.finish
+
+    def run(self, state: tuple[Any, ...]) -> Any:
+        settings = self.options.backend, self.options.fullgraph, self.options.dynamic
+        with CompiledAutograd(BackwardSettings(*settings)):
+            return self.runner.run(state)
