@@ -538,3 +538,39 @@ def test_results_that_were_thrown_out_and_made_again(bound: int | None, constant
         after = cached.cache_info()
         assert (after.hits + after.misses) - (before.hits + before.misses) == 1
         assert result[1] is kept
+
+
+@pytest.mark.parametrize("bound", [None, 2])
+def test_calls_with_constants_leave_hits_and_order_as_they_do_plainly(bound: int | None) -> None:
+    """Two caches are called in turns; the call used least lately is the first to be thrown out."""
+
+    @functools.lru_cache(maxsize=bound)
+    def split(text: str, *, at: str = ",") -> tuple[str, ...]:
+        return tuple(text.split(at))
+
+    @functools.lru_cache(maxsize=bound)
+    def scale(power: int) -> float:
+        return 2.0**power
+
+    def fn(x: Tensor) -> Tensor:
+        for _ in range(2):
+            x = x * len(split("a,b")) * scale(1)
+            x = x * len(split("a-b-c", at="-")) * scale(2)
+        return x * len(split("a,b")) * scale(1)
+
+    def outcomes(called: Callable[..., Any]) -> list[Any]:
+        for cached in (split, scale):
+            cached.cache_clear()
+        found: list[Any] = []
+        for _ in range(3):
+            result = called(torch.ones(2)).tolist()
+            found.append((result, split.cache_info(), scale.cache_info()))
+        split("new")
+        scale(9)
+        split("a,b")
+        scale(1)
+        return [*found, split.cache_info(), scale.cache_info()]
+
+    compiled = stator.compile(fn, backend="eager", fullgraph=True)
+    assert outcomes(compiled) == outcomes(fn)
+    assert outcomes(compiled) == outcomes(fn)

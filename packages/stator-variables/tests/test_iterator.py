@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from stator_variables._builtin._iterators import ahead
-from stator_variables._protocols._iteration import AHEAD
+from stator_variables._objects._iterator import AHEAD, ahead
 
 
 class Countdown:

@@ -35,6 +35,7 @@ def record_contexts(
     spec: BackendSpec,
     context: TracingContext,
     contexts: Mapping[Tensor, Any],
+    hides_floats: bool,
 ) -> None:
     """Record in ``context`` how each input becomes fake again; make it fake in place for a backend
     that takes fakes."""
@@ -50,7 +51,7 @@ def record_contexts(
         symbolic = contexts.get(value)
         if symbolic is None:
             symbolic = static_context(value, PlaceholderSource(position))
-        if not has_symbol_inside(node):
+        if hides_floats or not has_symbol_inside(node):
             symbolic = without_number(symbolic)
         context.tensor_to_context[value] = symbolic
         if spec.fake_inputs:

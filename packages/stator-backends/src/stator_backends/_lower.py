@@ -76,6 +76,7 @@ class _Job:
     contexts: Mapping[Tensor, Any]
     positions: dict[Source, int]
     add_fake_kernels: Callable[[FakeTensorMode], None] | None = None
+    hides_floats: bool = False
 
     @property
     def spec(self) -> BackendSpec:
@@ -96,6 +97,7 @@ def lower(
     keeps_history: bool = False,
     as_it_is: str = "",
     add_fake_kernels: Callable[[FakeTensorMode], None] | None = None,
+    hides_floats: bool = False,
 ) -> Lowered:
     """Compile `gm`, which belongs to the backend from here on.
 
@@ -112,6 +114,8 @@ def lower(
       uncompiled.
     - `as_it_is`: another reason to run it uncompiled, which `Lowered.refused` repeats.
     - `add_fake_kernels`: adds the fake kernels of the trace to the mode of the compiler.
+    - `hides_floats`: gives a compiler no hint of a symbolic float, so that it cannot specialize on
+      it.
 
     Raises `MalformedGraph` for a graph that breaks a rule of every backend, and `BackendError`.
     """
@@ -133,6 +137,7 @@ def lower(
         contexts or {},
         attach_sources(gm),
         add_fake_kernels,
+        hides_floats,
     )
     if not job.spec.compiles:
         return attrs.evolve(_uncompiled(job), refused=refused)
@@ -150,7 +155,7 @@ def _uncompiled(job: _Job) -> Lowered:
 def _compiled(job: _Job) -> Lowered:
     """Lower for a backend that compiles; fall back to the graph's own function if AOTAutograd
     refuses the graph."""
-    _forget_floats()
+    _forget_floats(job)
     _keep_what_backward_needs()
     guards = _layout_guards(job)
     known, texts = _shape_guards(job.fake_mode), _session.generated_texts()
@@ -161,7 +166,10 @@ def _compiled(job: _Job) -> Lowered:
     modes = begin_with_gradients(job.gm, present)
     try:
         with _surroundings(job, modes):
-            record_contexts(job.gm, job.inputs, job.spec, job.context, job.contexts)
+            record_contexts(
+                *(job.gm, job.inputs, job.spec, job.context, job.contexts),
+                hides_floats=job.hides_floats,
+            )
             compiled = _call_backend(job)
     except BackendError as failure:
         refused = refused_by_autograd(failure)
@@ -254,12 +262,21 @@ def _layout_guards(job: _Job) -> list[InputGuard]:
     return [AliasLayout.of(job.inputs)]
 
 
-def _forget_floats() -> None:
-    """Clear the names of float symbols to specialize: torch has one set for all compilations, and
-    names repeat."""
+def _forget_floats(job: _Job) -> None:
+    """Reset the names of float symbols that torch wants constant: it has one set for all
+    compilations.
+
+    The `ShapeEnv` still has the symbols that are hidden from the compiler, which must not read
+    them.
+    """
     state = getattr(sys.modules.get("torch._dynamo.symbolic_convert"), "TensorifyState", None)
-    if state is not None:
-        state.clear()
+    if state is None:
+        return
+
+    state.clear()
+    if job.hides_floats:
+        for symbol in getattr(job.fake_mode.shape_env, "backed_var_to_val", ()):
+            state.specialize(str(symbol))
 
 
 def _shape_guards(fake_mode: FakeTensorMode) -> list[Any]:

@@ -294,25 +294,21 @@ class Watch:
 
     # -- values for the entry ----------------------------------------------------------------------
     def server(
-        self, loads: Loads, root: ParameterSource | None
+        self, loads: Loads, pinned: Sequence[Source]
     ) -> Callable[..., tuple[object, ...] | None]:
-        """Give the values for the root in a state, as they were when the words were last
-        compared."""
-        bindings, place = self.bindings, len(self.loads)
-        self.loads.append(loads.sources)
+        """Give the values for the root in a state, as they were when the words were last compared.
 
-        if root is None:
+        `pinned`: for each source what is pinned of it, itself or something that it is a part of.
+        """
+        bindings, place, root = self.bindings, len(self.loads), self.group.root
+        self.loads.append(tuple(dict.fromkeys(pinned)))
+        if tuple(pinned) != loads.sources or not isinstance(root, ParameterSource | None):
+            return loads.serving(self.loads[place], bindings, place, root)
 
-            def served_captured(*state: object) -> tuple[object, ...] | None:
-                binding = bindings.get(0)
-                return None if binding is None else binding.loads[place]
-
-            return served_captured
-
-        parameter = loads.parameters.index(root.parameter)
+        parameter = None if root is None else loads.parameters.index(root.parameter)
 
         def served(*state: object) -> tuple[object, ...] | None:
-            binding = bindings.get(id(state[parameter]))
+            binding = bindings.get(0 if parameter is None else id(state[parameter]))
             return None if binding is None else binding.loads[place]
 
         return served

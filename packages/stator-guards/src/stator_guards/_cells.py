@@ -8,7 +8,8 @@ freed memory.
 """
 
 import gc
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
+from collections.abc import Sequence
 from types import FunctionType, MappingProxyType, ModuleType, NoneType
 from typing import Any
 
@@ -24,11 +25,9 @@ from stator_guards._memory import (
     word,
 )
 
-SAFE_KEYS = (str, int, bool, float, bytes, NoneType, type, FunctionType)
+_SAFE_KEYS = frozenset((str, int, bool, float, bytes, NoneType, type, FunctionType))
 """Types of keys whose hash and equality run no user code; with others a lookup may change while the
 dict does not."""
-
-_SAFE_KEYS = frozenset(SAFE_KEYS)
 _PLAIN_LOOKUP = (object.__getattribute__, ModuleType.__getattribute__)
 _MISSING = object()
 
@@ -47,7 +46,7 @@ class Cells:
     address."""
     _fact: object = None
     _added: list[int] = attrs.field(factory=list)
-    _safe: dict[int, bool] = attrs.field(factory=dict)
+    _classes: dict[int, tuple[type, ...] | None] = attrs.field(factory=dict)
 
     def begin(self, fact: object) -> None:
         """Record further words for `fact`."""
@@ -61,7 +60,7 @@ class Cells:
             if not self.facts[address]:
                 del self.facts[address], self.words[address], self.owners[address]
                 self.targets.pop(address, None)
-                self._safe.clear()  # which has objects by their ids
+                self._classes.clear()  # which knows objects by their ids
         self._added.clear()
 
     def _add(self, obj: object, offset: int) -> bool:
@@ -115,15 +114,22 @@ class Cells:
         """Watch all keys and values of a dict, or of the dict behind a class."""
         if type(mapping) is MappingProxyType:
             (mapping,) = gc.get_referents(mapping)
-        if type(mapping) not in (dict, OrderedDict) or not isinstance(mapping, dict):
+        if type(mapping) not in _DICTS or not isinstance(mapping, dict):
             return False
         if has_inline_values(self.layout, mapping):
             return False
         self._add(mapping, self.layout.dict_version)
-        if (safe := self._safe.get(id(mapping))) is None:
+        if id(mapping) not in self._classes:
             # in one step, as other threads may add keys; held by now, so its address stays its own
-            safe = self._safe[id(mapping)] = _SAFE_KEYS.issuperset(map(type, [*mapping]))
-        return safe
+            self._classes[id(mapping)] = _classes_of([*mapping])
+        return self._keep_hashing(self._classes[id(mapping)])
+
+    def lookup(self, mapping: object, key: object) -> bool:
+        """Watch what a dict has under a key, or that it has no such key."""
+        return self._keep_hashing(_classes_of([key])) and self.mapping(mapping)
+
+    def _keep_hashing(self, classes: tuple[type, ...] | None) -> bool:
+        return classes is not None and all(map(self.type_version, classes))
 
     def order(self, mapping: object) -> bool:
         """Watch the order of keys too. An OrderedDict keeps it elsewhere, and moves keys without a
@@ -256,6 +262,22 @@ class Words:
             if address not in self.indices or words[self.indices[address]] != value:
                 return False
         return all(self.targets.get(address) is target for address, target in cells.targets.items())
+
+
+_DICTS = (dict, OrderedDict, defaultdict)
+
+
+def _classes_of(keys: Sequence[object]) -> tuple[type, ...] | None:
+    """Return the classes of those keys that are hashed by their address, like tensors, which the
+    class decides; None if other user code hashes or compares one."""
+    classes = [cls for cls in {*map(type, keys)} if cls not in _SAFE_KEYS]
+    if not classes:
+        return ()
+    for key in keys:
+        is_by_address = type(key).__hash__ is object.__hash__ or hash(key) == id(key)
+        if type(key) not in _SAFE_KEYS and not is_by_address:
+            return None
+    return tuple(classes)
 
 
 def _lookup(cls: type, name: str) -> Any:

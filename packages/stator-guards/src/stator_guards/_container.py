@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from stator_guards._cells import SAFE_KEYS, Cells
+from stator_guards._cells import Cells
 from stator_guards._guard import Kind
 from stator_guards._object_ref import kept, key_of, real, same_keys, same_plain_keys, short
 from stator_guards._part_source import written_key
@@ -130,7 +130,7 @@ class KeyPresent(Kind):
         return found is (self.operator == "in")
 
     def watch(self, value: Any, cells: Cells) -> bool:
-        return type(self.key) in SAFE_KEYS and cells.mapping(value)
+        return cells.lookup(value, real(self.key))
 
     @property
     def shown(self) -> str:

@@ -8,7 +8,7 @@ Called right after the guards held, so that what they found is what the entry wo
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -71,6 +71,31 @@ class Loads:
             f"    {line}\n" for line in [*writer.lines, f"return ({', '.join(values)},)"]
         )
         return f"def loads({', '.join(self.parameters)}):\n{lines}"
+
+    def serving(
+        self,
+        pinned: Sequence[Source],
+        bindings: Mapping[int, Any],
+        place: int,
+        root: Source | None,
+    ) -> Callable[..., tuple[Any, ...] | None]:
+        """Write a function that takes `pinned` values out of the binding of a root object, and
+        reads parts of them."""
+        names = Names([*self.parameters, "served", "binding"])
+        writer = Writer(names, with_wholes(Counter(self.sources)))
+        key = "0" if root is None else f"id({writer.value(root)})"
+        taken = writer.take(pinned)
+        lines = [
+            f"binding = {names.capture(bindings, 'bindings')}.get({key})",
+            "if binding is None: return None",
+            f"{taken}, = binding.loads[{place}]",
+        ]
+        writer.lines += lines
+        values = ", ".join([writer.value(source) for source in self.sources])
+        text = "".join(f"    {line}\n" for line in [*writer.lines, f"return ({values},)"])
+        text = f"def served({', '.join(self.parameters)}):\n{text}"
+        filename = f"<stator loads {next(_numbers)}, served>"
+        return load_source(text, filename, names.objects, self)["served"]  # type: ignore[no-any-return]
 
     def _write(self) -> Callable[..., Any]:
         names, filename = Names([*self.parameters, "loads"]), f"<stator loads {next(_numbers)}>"

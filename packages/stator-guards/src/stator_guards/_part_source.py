@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import attrs
 
-from stator_guards._cells import SAFE_KEYS, Cells
+from stator_guards._cells import Cells
 from stator_guards._object_ref import ObjectRef, is_literal, kept, key_of, real
 from stator_guards._source import CapturedSource, Renderer, Source, State
 
@@ -195,7 +195,7 @@ class DictItemSource(PartSource):
         return whole[key] if self.owner is None else stored(whole, key)
 
     def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
-        return type(self.key) in SAFE_KEYS and cells.mapping(whole)
+        return cells.lookup(whole, real(self.key))
 
 
 def written_key(key: Hashable, render: Renderer) -> str:

@@ -93,6 +93,16 @@ class Plan:
     below: Counter[Source]
     """The number of guards that depend on each source."""
 
+    def pinned_above(self, source: Source) -> Source:
+        """Return the pinned source that a source is, or is a part of; without one, the start of its
+        chain."""
+        while isinstance(source, PartSource):
+            group = self.group_of.get(source)
+            if group is not None and source is not group.root:
+                break
+            source = source.whole
+        return source
+
 
 @attrs.frozen(eq=False)
 class Situation:

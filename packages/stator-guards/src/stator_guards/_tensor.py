@@ -7,6 +7,7 @@ tensor need a `SameObject` guard besides.
 
 import weakref
 from collections.abc import Hashable, Sequence
+from itertools import combinations
 from typing import Any
 
 import attrs
@@ -269,12 +270,9 @@ def storages(*tensors: torch.Tensor) -> frozenset[int] | None:
 
 def are_disjoint(*parts: frozenset[int] | None) -> bool:
     """Return whether no part is None and no two have a common member."""
-    seen: frozenset[int] = frozenset()
-    for part in parts:
-        if part is None or not seen.isdisjoint(part):
-            return False
-        seen = seen | part if seen else part
-    return True
+    known = [part for part in parts if part is not None]
+    pairs = combinations(known, 2)
+    return len(known) == len(parts) and all(one.isdisjoint(other) for one, other in pairs)
 
 
 @attrs.frozen

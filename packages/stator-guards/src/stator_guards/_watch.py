@@ -26,7 +26,7 @@ from stator_guards._loads import Loads
 from stator_guards._memory import ObjectLayout, reader
 from stator_guards._part_source import AttrSource, DictItemSource, InstanceDictSource
 from stator_guards._plan import WORTH_A_GROUP, Group, Plan, Situation, loosen, make_plan, replace
-from stator_guards._source import ParameterSource, Source, State
+from stator_guards._source import Source, State
 from stator_guards._walk import Walk
 
 CHANGES_TO_BE_LOOSE = 3
@@ -152,15 +152,13 @@ class Watching:
             watch.keep(root, cells, {source: values[source] for source in group.pinned})
 
     def _serve(self, plan: Plan) -> None:
-        """Hand over what is pinned below one parameter, or below captured objects."""
+        """Hand over what is pinned below one root, or below captured objects, and parts of that."""
         for loads in self.loads:
-            groups = [plan.group_of.get(source) for source in loads.sources]
-            first = groups[0]
-            if first is None or any(group is not first for group in groups):
-                continue
-            root = first.root
-            if root is None or (isinstance(root, ParameterSource) and root not in loads.sources):
-                loads.served = self.watches[first].server(loads, root)
+            pinned = [plan.pinned_above(source) for source in loads.sources]
+            groups = {plan.group_of.get(source) for source in pinned}
+            group = groups.pop()
+            if group is not None and not groups:
+                loads.served = self.watches[group].server(loads, pinned)
 
     # -- changes -----------------------------------------------------------------------------------
     def _on_change(self, watch: Watch, changed: Sequence[Source], state: State) -> None:

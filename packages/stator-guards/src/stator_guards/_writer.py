@@ -128,6 +128,12 @@ class Writer:
             text = name
         self._bound[source] = text
 
+    def take(self, sources: Sequence[Source]) -> str:
+        """Give each source a name of its own, for a line that assigns them all."""
+        for source in sources:
+            self._bound[source] = self._names.fresh(source.label)
+        return ", ".join([self._bound[source] for source in sources])
+
     def arguments(self, sources: Sequence[Source]) -> str:
         return ", ".join(map(self.value, sources))
 

@@ -1,7 +1,6 @@
 """Recording one call: run it once on fakes, then write the node down."""
 
 import builtins
-import keyword
 import operator
 from collections.abc import Sequence
 from functools import cache, partial, wraps
@@ -15,16 +14,9 @@ from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings
 
 from stator_subgraphs._boundary import Foreign
 from stator_subgraphs._captured_graph import Body
-from stator_subgraphs._fake import MODE_CALLS, has_body, refuse_wrappers, run
+from stator_subgraphs._fake import MODE_CALLS, has_body, reading_scalars, refuse_wrappers, run
 from stator_subgraphs._fake_kernel import CALLERS, add_fake_kernels
-from stator_subgraphs._mutation import (
-    NodeTarget,
-    Watched,
-    called,
-    may_write,
-    overloads_of,
-    storage_of,
-)
+from stator_subgraphs._mutation import NodeTarget, Watched, called, may_write, storage_of
 from stator_subgraphs._random import undisturbed
 from stator_subgraphs._refusal import (
     Operation,
@@ -33,6 +25,7 @@ from stator_subgraphs._refusal import (
     refuse_new_leaves,
     refuse_setting,
 )
+from stator_subgraphs._schema import takes_number, without_keywords
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._structure import constant_argument, rebuild, tensors_in
 from stator_subgraphs._symbol import symbols_of_any
@@ -49,8 +42,55 @@ def record_call(
     example: Any,
 ) -> GraphValue:
     """See `OutputGraph.call`. Nothing is recorded when this raises."""
+    try:
+        return _record_call(state, target, args, kwargs, body, example)
+    except Unsupported as refusal:
+        numbers = _tensors_as_numbers(target, args, kwargs)
+        if refusal.reason != "data-dependent-output" or not numbers:
+            raise
+    mark = state.journal.mark()
+    try:
+        read = {key: read_number(state, traced) for key, traced in numbers.items()}
+        args = [read.get(i, arg) for i, arg in enumerate(args)]
+        kwargs = {name: read.get(name, arg) for name, arg in kwargs.items()}
+        return _record_call(state, target, args, kwargs, body, example)
+    except Unsupported:
+        state.journal.rollback(mark)
+        raise
+
+
+def read_number(state: GraphState, traced: GraphValue) -> GraphValue:
+    """Record `item()` of a tensor: a number without a hint, which no guard can use."""
+    with reading_scalars(state.mode):
+        return _record_call(state, "item", (traced,), {}, None, None)
+
+
+def _tensors_as_numbers(
+    target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any]
+) -> dict[int | str, GraphValue]:
+    """Find tensors where an operator takes a number, by position or name: it reads them itself when
+    it runs."""
+    given: dict[int | str, Any] = dict(enumerate(args))
+    given.update(kwargs)
+    return {
+        key: value
+        for key, value in given.items()
+        if type(value) is GraphValue
+        and isinstance(value.example, torch.Tensor)
+        and takes_number(target, key)
+    }
+
+
+def _record_call(
+    state: GraphState,
+    target: NodeTarget,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    body: Body | None,
+    example: Any,
+) -> GraphValue:
     target = _writable(target, args)
-    args, kwargs = _without_keywords(target, args, kwargs)
+    args, kwargs = without_keywords(target, args, kwargs)
     tensors: list[torch.Tensor] = []
     examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)
     operation = Operation(
@@ -113,38 +153,6 @@ def _writable(target: NodeTarget, args: Sequence[Any]) -> NodeTarget:
         torch, name, target
     )
     return _by_path(target) if is_hidden else target
-
-
-def _without_keywords(
-    target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any]
-) -> tuple[Sequence[Any], dict[str, Any]]:
-    """Return the arguments with those by position whose names are keywords of Python:
-    `uniform_(**{"from": 0})`."""
-    unwritable = [name for name in kwargs if keyword.iskeyword(name)]
-    if not unwritable:
-        return args, kwargs
-
-    for schema in _schemas(target):
-        by_position = [each for each in schema.arguments if not each.kwarg_only][len(args) :]
-        names = [each.name for each in by_position]
-        is_complete = all(each.name in kwargs or each.has_default_value() for each in by_position)
-        if is_complete and set(unwritable) <= set(names):
-            moved = by_position[: 1 + max(map(names.index, unwritable))]
-            values = [kwargs.get(each.name, each.default_value) for each in moved]
-            gone = {each.name for each in moved}
-            return [*args, *values], {key: kwargs[key] for key in kwargs if key not in gone}
-
-    raise Unsupported("operator-error", f"{called(target)} with an argument named {unwritable[0]}")
-
-
-def _schemas(target: NodeTarget) -> list[Any]:
-    """The schemas of an operator; those of the one of the same name for a function of torch or a
-    method of tensors."""
-    if isinstance(target, torch._ops.OpOverload):
-        return [target._schema]
-    is_packet = isinstance(target, torch._ops.OpOverloadPacket)
-    packet = target if is_packet else getattr(torch.ops.aten, called(target), None)
-    return [] if packet is None else [each._schema for each in overloads_of(packet)]
 
 
 _FUNCTIONS: Any = torch._C._VariableFunctions

@@ -12,19 +12,15 @@ from stator_variables._bodies._body import (
 from stator_variables._bodies._pytree import LEAF, Spec, broadcast, flatten, unflatten
 from stator_variables._domain import SymbolicDomain
 from stator_variables._emit._again import before_other_answers
-from stator_variables._emit._effects import emit_effects
-from stator_variables._emit._emitter import Emitter, RaisedBefore, StaysInGraph, StillRunning
-from stator_variables._emit._objects import finalize_generators
-from stator_variables._handlers import DEFAULT_HANDLERS
+from stator_variables._emit._effects import emit_effects, finalize_generators
+from stator_variables._emitter import Emitter, RaisedBefore, StaysInGraph, StillRunning
 from stator_variables._kinds import (
     NONE,
     ConstantTracker,
     FunctionTracker,
     GraphFunction,
-    MethodTracker,
     NumberTracker,
     TensorTracker,
-    TupleTracker,
     UsedBehindHook,
     generator_state,
     is_none,
@@ -34,14 +30,17 @@ from stator_variables._library._modes import restore as restore_modes
 from stator_variables._lifetime._reachability import walk
 from stator_variables._objects._dictionary import items as dict_items
 from stator_variables._objects._hashing import Answered
+from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import app_level
 from stator_variables._objects._raising import throw
 from stator_variables._objects._stand_ins import known_value
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrapping import attributes_of, globals_tracker, new_object, wrap
 from stator_variables._parts import ObjectRecipe, is_identity, is_opaque, parts_of
 from stator_variables._protocols._attribute_writes import REPLACEABLE
 from stator_variables._protocols._attributes import get_attribute
 from stator_variables._protocols._calls import call, frame_for, function_frame
+from stator_variables._registry import DEFAULT_HANDLERS
 from stator_variables._runtime._finalizers import (
     are_plain_or_method,
     dying_with,

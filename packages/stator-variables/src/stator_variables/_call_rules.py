@@ -7,7 +7,7 @@ from typing import Any
 import stator_guards as guards
 from stator_bytecode import Unsupported
 
-from stator_variables._library import _functools
+from stator_variables._library import _functools, _optimizers
 from stator_variables._objects import _inlining
 from stator_variables._objects._arity import signature_arity
 from stator_variables._protocols import _calls
@@ -117,5 +117,7 @@ RULES: tuple[CallRule, ...] = (
     _allowed_in_graph,
     _assumed_constant,
     _single_dispatch,
+    _optimizers.functional,
+    _optimizers.separation,
     _by_name,
 )

@@ -17,10 +17,16 @@ from stator_guards import CapturedSource, DictItemSource
 from stator_variables import _kinds as k
 from stator_variables._builtin._strings import format_value, text_of
 from stator_variables._lifetime import _closing, _finalization
-from stator_variables._objects import _dictionary, _exceptions, _new_values
+from stator_variables._objects import _dictionary, _exceptions, _list, _new_values
+from stator_variables._objects._cell import CellTracker
+from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._hashing import hashing
+from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines
+from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._raising import complain, error, function_text, throw
+from stator_variables._objects._super import SuperTracker
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import (
     _attribute_writes,
     _attributes,
@@ -92,7 +98,7 @@ def _receiver_in_c(called: Any) -> Any:
     """What a method of C may empty; one in Python does so in steps of its own."""
     return (
         called.receiver
-        if type(called) is k.MethodTracker and called.cls is not types.MethodType
+        if type(called) is MethodTracker and called.cls is not types.MethodType
         else None
     )
 
@@ -232,7 +238,7 @@ class SymbolicDomain:
         return frame.names
 
     def load_from_mapping(self, mapping: Any, name: str) -> Any:
-        if not isinstance(mapping, k.DictTracker):
+        if not isinstance(mapping, DictTracker):
             raise self.t.unsupported("class-body", "a class body with a namespace that is no dict")
         found = self.t.lookup(mapping, name)
         return bytecode.NULL if found is MISSING else found
@@ -289,7 +295,7 @@ class SymbolicDomain:
     import_star = _refused("import", "import * inside a function")
 
     # -- cells --------------------------------------------------------------------------------------------------------
-    make_cell = staticmethod(k.CellTracker)
+    make_cell = staticmethod(CellTracker)
 
     def cell_get(self, cell: Any) -> Any:
         return cell.content
@@ -329,7 +335,7 @@ class SymbolicDomain:
         self, frame: bytecode.Frame, super_fn: Any, cls: Any, receiver: Any, name: str
     ) -> Any:
         if isinstance(super_fn, k.ClassTracker) and super_fn.value is super:
-            return self.t.super_attribute(k.SuperTracker(cls, receiver), name)
+            return self.t.super_attribute(SuperTracker(cls, receiver), name)
         made = self.t.call(super_fn, [cls, receiver], {})
         return bytecode.after(made, lambda other: self.t.get_attribute(other, name))
 
@@ -360,7 +366,7 @@ class SymbolicDomain:
     def _keywords(self, kwargs: Any) -> dict[str, Any]:
         if kwargs is None:
             return {}
-        if not isinstance(kwargs, k.DictTracker):
+        if not isinstance(kwargs, DictTracker):
             raise self.t.unsupported("keyword-mapping", "** with a mapping that is no dict")
         found = {}
         for key, value in self.t.items(kwargs):
@@ -427,10 +433,10 @@ class SymbolicDomain:
 
     # -- building -----------------------------------------------------------------------------------------------------
     def build_tuple(self, items: list[Any]) -> Any:
-        return k.TupleTracker(items, tuple)
+        return TupleTracker(items, tuple)
 
     def build_list(self, items: list[Any]) -> Any:
-        return k.ListTracker(items, list)
+        return ListTracker(items, list)
 
     build_set = _asked_with_hashes(_containers.new_set)
     build_map = _asked_with_hashes(_dictionary.new_map)
@@ -445,11 +451,11 @@ class SymbolicDomain:
         filled = [*parts, k.NONE][:3]
         return k.SliceTracker((filled[0], filled[1], filled[2]))
 
-    list_append = _asked(_containers.append)
-    list_extend = _asked_with_hashes(_containers.extend_display)
+    list_append = _asked(_list.append)
+    list_extend = _asked_with_hashes(_list.extend_display)
 
     def list_to_tuple(self, target: Any) -> Any:
-        return k.TupleTracker(target.items, tuple)
+        return TupleTracker(target.items, tuple)
 
     set_add = _asked_with_hashes(_containers.set_add)
     set_update = _asked_with_hashes(_containers.set_update)

@@ -1,44 +1,43 @@
-"""The kinds of trackers: what each sort of value stores while it is traced. Those of containers are written in
-`_container_kinds`, and found here with the others."""
+"""The kinds of trackers that hold no others by position or key: what each stores while it is traced, and how a new one
+is turned back into source. Those of tensors are written in `_tensor_kinds`, and found here with the others."""
 
 import cmath
-import functools
+import re
 import types
-import weakref
 from collections.abc import Callable
 from typing import Any
 
 import attrs
-import torch
-import torch.utils.hooks
-from stator_bytecode import GeneratorState, Unsupported
+from stator_bytecode import (
+    GeneratorFactory,
+    GeneratorState,
+    GeneratorStatus,
+    layout_of_generator,
+)
 from stator_guards import Source
 
-from stator_variables._container_kinds import (
-    VIEW_CLASSES,
-    DictTracker,
-    HashedTracker,
-    ListTracker,
-    ProxyTracker,
-    SequenceTracker,
-    SetTracker,
-    TupleTracker,
-    ViewTracker,
+from stator_variables._emitter import (
+    Emitter,
+    StaysInGraph,
+    StillRunning,
+    filled,
+    made_empty,
+    refers_to,
+)
+from stator_variables._pure import PATHS
+from stator_variables._runtime._literals import has_no_literal
+from stator_variables._runtime._support import found_again, make_function, unset
+from stator_variables._tensor_kinds import (
+    ArrayTracker,
+    StorageTracker,
+    SubclassTracker,
+    TensorTracker,
+    UsedBehindHook,
 )
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_pending
 
-__all__ = [
-    "VIEW_CLASSES",
-    "DictTracker",
-    "HashedTracker",
-    "ListTracker",
-    "ProxyTracker",
-    "SequenceTracker",
-    "SetTracker",
-    "TupleTracker",
-    "ViewTracker",
-]
+__all__ = ["ArrayTracker", "StorageTracker", "SubclassTracker", "TensorTracker", "UsedBehindHook"]
 
 
 class ConstantTracker(VariableTracker):
@@ -54,85 +53,19 @@ class ConstantTracker(VariableTracker):
     def constant(self) -> Any:
         return self.value
 
-
-class TensorTracker(VariableTracker):
-    """A tensor: the node that computes it and the fake tensor that it evaluates to. `grad` and `data`: what was set as
-    such, a tracker and a GraphValue. `history`: the `grad_fn` that the fake of an existing one began with.
-    `is_new`: a leaf that the region makes; `connected`: its data, these with its history, and the number of
-    writes to them by then."""
-
-    history: Any = None
-    is_late = False  # read after the graph: see `_streams`
-    grad: Any = MISSING
-    data: Any = MISSING
-    hooked: Any = None  # what the Machine saved ahead of a hook: a compiled graph may not use it from there on
-    node: Any = None  # a tracker of its autograd node, where the program may look at that
-    is_new: bool = False
-    connected: tuple[GraphValue, GraphValue, int] | None = None
-
-    def __init__(self, traced: GraphValue, cls: type) -> None:
-        self.before = traced
-        self.cls = cls
-
-    @property
-    def traced(self) -> GraphValue:
-        if (
-            self.hooked is not None
-            and self.before.example.requires_grad
-            and torch.is_grad_enabled()
-        ):
-            raise UsedBehindHook(self.hooked)
-        if (
-            self.data is not MISSING
-            and self.before.example.requires_grad
-            and torch.is_grad_enabled()
-        ):
-            raise Unsupported(
-                "tensor-attribute-write", "a tensor with gradients whose data was replaced before"
-            )
-        return self.shown
-
-    @property
-    def shown(self) -> GraphValue:
-        """What it looks like. Of replaced data no node has the history, too, so that autograd must not see this."""
-        return self.before if self.data is MISSING else self.data
-
-    @property
-    def example(self) -> Any:
-        return self.shown.example
-
-
-class UsedBehindHook(Unsupported):
-    """A tensor with hooks is used in a compiled graph: then it breaks where the tensor got them, at `begun`."""
-
-    def __init__(self, begun: Any) -> None:
-        detail = "a hook on a tensor that a compiled graph goes on with"
-        super().__init__("tensor-hook", detail, 'backend="eager" has a place for its gradient')
-        self.begun = begun
-
-
-class SubclassTracker(VariableTracker):
-    """A tensor of a subclass that Python code has a say in: a plain tensor over its memory, and the class."""
-
-    def __init__(self, tensor: TensorTracker, cls: type) -> None:
-        self.tensor = tensor
-        self.cls = cls
-
-
-class ArrayTracker(VariableTracker):
-    """A NumPy array, by a tensor over its memory; or a number of NumPy that the graph computes (`cls` its class).
-
-    `flipped` are the dimensions that the array goes through backwards, which tensors cannot. `owns_memory`: NumPy made
-    it, and not as a view; `needs_own_memory`: it has to be such an array when it becomes an object.
-    """
-
-    owns_memory = False
-    needs_own_memory = False
-
-    def __init__(self, tensor: TensorTracker, cls: type, flipped: tuple[int, ...] = ()) -> None:
-        self.tensor = tensor
-        self.cls = cls
-        self.flipped = flipped
+    def rebuild(self, e: Emitter) -> str:
+        value = self.value
+        if type(value) in _LITERALS and not has_no_literal(value):
+            return repr(value)
+        if type(value) is re.Match:
+            return e.bind(self, f"{e.capture(found_again)}({e.capture(value, 'Match')})")
+        if type(value) in PATHS:
+            return e.bind(self, f"{e.capture(type(value))}({str(value)!r})")
+        if is_nan(value):
+            return e.bind(
+                self, f"-(-{e.capture(value, 'nan')})"
+            )  # another object on each run: containers keep each of them
+        return e.capture(value, type(value).__name__)
 
 
 class NumberTracker(VariableTracker):
@@ -149,6 +82,16 @@ class NumberTracker(VariableTracker):
     @property
     def example(self) -> Any:
         return self.traced.example
+
+    def rebuild(self, e: Emitter) -> str:
+        """A number that is an input, or a size of one, is read from there.
+
+        Simple arithmetic is done here as well: the graph need not give it.
+        """
+        if (source := e.t.graph.source_of(self.traced)) is not None:
+            return e.load(source)
+        text = e.t.graph.text_of(self.traced, e.load)
+        return e.output(self.traced) if text is None else e.bind(self, text)
 
 
 class TextTracker(ConstantTracker):
@@ -173,6 +116,13 @@ class TextTracker(ConstantTracker):
 
     def constant(self) -> str:
         return self.value
+
+    def rebuild(self, e: Emitter) -> str:
+        numbers = ", ".join(e.expr(part[0]) for part in self.parts if not isinstance(part, str))
+        template = "".join(map(_placed, self.parts))
+        return e.bind(
+            self, f"str({numbers})" if template == "{}" else f"{template!r}.format({numbers})"
+        )
 
 
 class ScalarTracker(ConstantTracker):
@@ -213,14 +163,8 @@ class SliceTracker(VariableTracker):
         values = [part.constant() for part in self.parts]
         return MISSING if any(v is MISSING for v in values) else slice(*values)
 
-
-class CellTracker(VariableTracker):
-    """One cell; `content` is NULL while it is empty."""
-
-    cls = types.CellType
-
-    def __init__(self, content: Any) -> None:
-        self.content = content
+    def rebuild(self, e: Emitter) -> str:
+        return e.bind(self, f"slice({', '.join(e.expr(part) for part in self.parts)})")
 
 
 @attrs.define(eq=False, repr=False, slots=False)
@@ -242,6 +186,29 @@ class FunctionTracker(VariableTracker):
     def describe(self) -> str:
         return self.qualname
 
+    def rebuild(self, e: Emitter) -> str:
+        cells = "".join(f"{e.expr(cell_vt)}, " for cell_vt in self.closure)
+        code = e.capture(self.code, self.code.co_name)
+        globals_ = e.capture(self.globals.real, "globals")
+        text = f"{e.capture(make_function)}({code}, {globals_}, {self.name!r}, {self.qualname!r}, ({cells}))"
+        name = e.bind(self, text)
+        if self.defaults:
+            e.lines.append(
+                f"{name}.__defaults__ = ({', '.join(e.expr(d) for d in self.defaults)},)"
+            )
+        if self.kwdefaults:
+            inside = ", ".join(
+                f"{key!r}: {e.expr(value)}" for key, value in self.kwdefaults.items()
+            )
+            e.lines.append(f"{name}.__kwdefaults__ = {{{inside}}}")
+        if (given := getattr(self.annotations, "items", None)) is not None:  # not a constant
+            items = [e.expr(item) for item in given]
+            pairs = ", ".join(f"{a}: {b}" for a, b in zip(items[::2], items[1::2], strict=True))
+            e.lines.append(f"{name}.__annotations__ = {{{pairs}}}")
+        for field, value in self.fields.items():
+            e.lines.append(f"{name}.{field} = {e.expr(value)}")
+        return filled(e, self, name)
+
 
 WRITTEN_FIELDS = (
     frozenset(
@@ -252,15 +219,6 @@ WRITTEN_FIELDS = (
 """Attributes of a new function that may be set while tracing (`functools.wraps` does)."""
 
 
-class MethodTracker(VariableTracker):
-    """A bound method: of a Python function, or of a C function (then `cls` is that of the C method object)."""
-
-    def __init__(self, function: Any, receiver: Any, cls: type = types.MethodType) -> None:
-        self.function = function
-        self.receiver = receiver
-        self.cls = cls
-
-
 class ObjectTracker(VariableTracker):
     """An object of any other class, existing or new; its state is `namespace`, and `members` for `__slots__`."""
 
@@ -269,35 +227,23 @@ class ObjectTracker(VariableTracker):
         self.real = real
         self.members: dict[Any, Any] = {}
 
+    def rebuild(self, e: Emitter) -> str:
+        if issubclass(self.cls, property):  # what it is of, nobody noted
+            raise e.refuse(self)
+        name = e.bind(self, made_empty(e, self.cls))
+        for member, value in self.members.items():
+            if value is not DELETED:
+                e.lines.append(f"{e.capture(member)}.__set__({name}, {e.expr(value)})")
+        return filled(e, self, name)
 
-class HandleTracker(ObjectTracker):
-    """The handle of a hook, made after the graph by a call of `Space.hooks`. Its `id` is an `IdTracker`: a number
-    that no other handle has. `is_of_tensor`: the dictionary that it is for is not known."""
-
-    def __init__(self, is_of_tensor: bool) -> None:
-        super().__init__(torch.utils.hooks.RemovableHandle)
-        self.is_of_tensor = is_of_tensor
-
-
-class ExceptionTracker(ObjectTracker):
-    """An exception: args and the chaining attributes; the rest is an object like any other."""
-
-    def __init__(self, cls: type, args: list[Any], real: Any = MISSING) -> None:
-        super().__init__(cls, real)
-        self.args = args
-        self.made_of: list[Any] | None = (
-            args  # what C's `__init__`, or `__new__`, was given; None: it has yet to be
-        )
-        self.args_tuple: Any = None  # the tuple that stands for `args`, once somebody asked
-        self.cause: Any = None
-        self.context: Any = None
-        self.suppress_context = False
-        self.relied: list[Any] = []  # keys of guards that its text alone needs
-        self.entries: tuple[Any, ...] = ()  # of its traceback, outermost first
-
-
-GROUPED = vars(BaseExceptionGroup)["exceptions"]
-"""The member that holds what a group of exceptions was made of: its second argument may change later."""
+    def replay(self, e: Emitter) -> None:
+        name = e.expr(self)
+        for member, value in self.members.items():
+            target = e.capture(member)
+            if value is DELETED:
+                e.lines.append(f"{e.capture(unset)}({target}, {name})")
+            else:
+                e.lines.append(f"{target}.__set__({name}, {e.expr(value)})")
 
 
 class ClassTracker(VariableTracker):
@@ -311,6 +257,9 @@ class ClassTracker(VariableTracker):
     def describe(self) -> str:
         return self.value.__qualname__
 
+    def rebuild(self, e: Emitter) -> str:
+        return e.capture(self.value)
+
 
 class MadeClass(ClassTracker):
     """A class made while tracing: `value` stands for it, the entry makes it by `function(*args)`, and then makes the
@@ -322,6 +271,23 @@ class MadeClass(ClassTracker):
         self.args = args
         self.steps: list[tuple[Callable[..., Any], list[Any]]] = []
 
+    def rebuild(self, e: Emitter) -> str:
+        """What its namespace holds may refer to it, a cell say: such lines wait until it is there."""
+        name, start = e.reserve(self), len(e.lines)
+        args = [e.expr(arg) for arg in self.args]
+        text = f"{name} = {e.capture(self.function)}({', '.join(args)})"
+        waiting = e.take_lines(start, name)
+        for target in (line.partition(" = ")[0] for line in waiting):
+            if target.startswith(tuple(f"{arg}[" for arg in args)) or (
+                target.isidentifier() and refers_to(text, target)
+            ):
+                raise e.refuse(self)
+        e.lines += [text, *waiting]
+        for function, rest in self.steps:
+            given = "".join(f", {e.expr(arg)}" for arg in rest)
+            e.lines.append(f"{e.capture(function)}({name}{given})")
+        return name
+
 
 class WrittenClass(VariableTracker):
     """What was set on an existing class while tracing: by name a tracker and the real object that stands for it, None
@@ -331,6 +297,14 @@ class WrittenClass(VariableTracker):
         self.real = value
         self.cls = type(value)
         self.names: dict[str, tuple[Any, Any] | None] = {}
+
+    def replay(self, e: Emitter) -> None:
+        owner = e.capture(self.real, self.cls.__name__)
+        for name, written in self.names.items():
+            if written is None:
+                e.lines.append(f"type.__delattr__({owner}, {name!r})")
+            else:
+                e.lines.append(f"type.__setattr__({owner}, {name!r}, {e.expr(written[0])})")
 
 
 class BuiltinTracker(VariableTracker):
@@ -348,15 +322,8 @@ class BuiltinTracker(VariableTracker):
             )
         return getattr(self.value, "__qualname__", None) or repr(self.value)
 
-
-class SuperTracker(VariableTracker):
-    """`super(cls, receiver)`."""
-
-    cls = super
-
-    def __init__(self, start: Any, receiver: Any) -> None:
-        self.start = start
-        self.receiver = receiver
+    def rebuild(self, e: Emitter) -> str:
+        return e.capture(self.value)
 
 
 class GeneratorTracker(VariableTracker):
@@ -367,29 +334,20 @@ class GeneratorTracker(VariableTracker):
     def __init__(self, state: GeneratorState) -> None:
         self.state = state
 
-
-class IteratorTracker(VariableTracker):
-    """A builtin iterator, named by `kind`; `parts` are its operands, `position` how far it is.
-
-    Kinds: "sequence" (list, tuple), "deque", "getitem" (by items alone), each also backwards ("reversed", "deque
-    reversed", "reversed getitem": `parts[1]` the length then); "keys"/"values"/"items", "set", "constant" (of str,
-    range…: `parts[0]` its values), "existing" (from outside), "zip", "map", "filter", "enumerate", "callable"; of
-    itertools "application" and "pooled": `parts[0]` steps for them.
-    """
-
-    def __init__(self, cls: type, kind: str, parts: list[Any], position: int = 0) -> None:
-        self.cls = cls
-        self.kind = kind
-        self.parts = parts
-        self.position = position
-        self.start = position  # where an existing one stood
-        self.since: Any = None  # the mark of the graph then
-        self.exhausted = False
-
-    @property
-    def index(self) -> int:
-        """The place of the next item in what is gone through by places, backwards as well."""
-        return int(self.parts[1]) - 1 - self.position if "reversed" in self.kind else self.position
+    def rebuild(self, e: Emitter) -> str:
+        """A generator object that stands where the traced one stood."""
+        if self.state.status is GeneratorStatus.RUNNING:
+            raise StillRunning(self.state, e.refuse(self))
+        if self.state.frame.hidden:  # it stands for an iterator of C, of another class
+            raise e.refuse(self)
+        e.generators.append(self.state)
+        layout, values = layout_of_generator(self.state, lambda frame: frame.globals.real)
+        make = e.capture(GeneratorFactory(layout), f"make_{layout.raw.co_name}")
+        parts = "".join(f"{e.expr(value)}, " for value in values)
+        name = e.bind(self, f"{make}(({parts}))")
+        if (renamed := names_of(self.state)) is not None:
+            e.lines.append(f"{name}.__name__, {name}.__qualname__ = {renamed[0]!r}, {renamed[1]!r}")
+        return name
 
 
 class IdTracker(VariableTracker):
@@ -399,6 +357,10 @@ class IdTracker(VariableTracker):
 
     def __init__(self, thing: Any) -> None:
         self.thing = thing
+
+    def rebuild(self, e: Emitter) -> str:
+        thing = e.expr(self.thing)
+        return f"{thing}.id" if self.thing.has_own_number else f"id({thing})"
 
 
 class HandleKeyTracker(VariableTracker):
@@ -412,39 +374,11 @@ class HandleKeyTracker(VariableTracker):
         self.source = source
 
 
-class PartialTracker(VariableTracker):
-    """functools.partial."""
-
-    def __init__(self, cls: type, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
-        self.cls = cls
-        self.function = function
-        self.args = args
-        self.args_tuple: Any = None  # the tuple that stands for them, once somebody asked
-        self.kwargs = kwargs
-
-
-class StorageTracker(VariableTracker):
-    """The untyped storage of a tensor; `known` is an input over it, where its size or address is read."""
-
-    cls = torch.UntypedStorage
-
-    def __init__(self, tensor: TensorTracker, known: TensorTracker | None = None) -> None:
-        self.tensor = tensor
-        self.known = known
-
-
 class AddressTracker(IdTracker):
     """`storage._cdata`, a number like `id(storage)`."""
 
-
-class WeakrefTracker(VariableTracker):
-    """weakref.ref: `target` is what it refers to; `callback` is what a new one is to call when that dies."""
-
-    cls = weakref.ref
-
-    def __init__(self, target: Any, callback: Any = None) -> None:
-        self.target = target
-        self.callback = callback
+    def rebuild(self, e: Emitter) -> str:
+        return f"{e.expr(self.thing)}._cdata"
 
 
 class GraphFunction(VariableTracker):
@@ -463,26 +397,8 @@ class GraphFunction(VariableTracker):
         self.handler = handler
         self.begun = begun
 
-
-KEY_WRAPPER: Any = type(functools.cmp_to_key(lambda a, b: 0))
-"""The class of what `functools.cmp_to_key` gives, and of what that gives."""
-
-
-class RecipeTracker(VariableTracker):
-    """An immutable object of a C class that says all by the arguments it was made with: `operator.itemgetter("x")`."""
-
-    def __init__(self, cls: type, args: list[Any], kwargs: dict[str, Any]) -> None:
-        self.cls = cls
-        self.args = args
-        self.kwargs = kwargs
-
-    def make(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        if self.cls is KEY_WRAPPER:
-            made: Any = functools.cmp_to_key
-            for arg in args:
-                made = made(arg)
-            return made
-        return self.cls(*args, **kwargs)
+    def rebuild(self, e: Emitter) -> str:
+        raise StaysInGraph(self.begun, e.refuse(self))
 
 
 def is_none(vt: Any) -> bool:
@@ -510,3 +426,19 @@ def names_of(state: GeneratorState) -> tuple[str, str] | None:
 
 NONE = ConstantTracker(None)
 NOT_IMPLEMENTED = ConstantTracker(NotImplemented)
+
+
+_LITERALS = (int, float, str, bytes, bool, type(None))
+
+
+def is_self_contained(vt: Any) -> bool:
+    return (
+        is_pending(vt) or vt.source is not None or isinstance(vt, ConstantTracker | TensorTracker)
+    )
+
+
+def _placed(part: Any) -> str:
+    """A part of a text in a template for `str.format`."""
+    if isinstance(part, str):
+        return part.replace("{", "{{").replace("}", "}}")
+    return f"{{:{part[1]}}}" if part[1] else "{}"

@@ -11,8 +11,6 @@ from typing import Any
 
 from stator_guards import Source
 
-from stator_variables._kinds import DictTracker
-
 
 class Operations(ABC):
     """Declares the operations; each is named as the function that implements it."""
@@ -105,6 +103,14 @@ class Operations(ABC):
         """`item in container`, or `item not in container`."""
 
     @abstractmethod
+    def index_of(self, key: Any) -> int | None:
+        """`operator.index(key)`, as a Python int; None when it is no integer."""
+
+    @abstractmethod
+    def convert(self, value: Any, conversion: str) -> Any:
+        """`str(value)`, `repr(value)` or `ascii(value)`, by the letters of a format."""
+
+    @abstractmethod
     def get_item(self, container: Any, key: Any) -> Any:
         """`container[key]`"""
 
@@ -136,9 +142,9 @@ class Operations(ABC):
 
     # -- dicts -------------------------------------------------------------------------------------
     @abstractmethod
-    def lookup(self, d: DictTracker, hashed: Any) -> Any:
+    def lookup(self, d: Any, hashed: Any) -> Any:
         """Return the value under what `key_of` gave, or MISSING."""
 
     @abstractmethod
-    def items(self, d: DictTracker) -> list[tuple[Any, Any]]:
+    def items(self, d: Any) -> list[tuple[Any, Any]]:
         """Return the (key, value) pairs in order."""

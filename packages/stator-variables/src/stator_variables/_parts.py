@@ -20,8 +20,13 @@ import attrs
 from stator_bytecode import Virtualized
 
 from stator_variables import _kinds as k
-from stator_variables._emit._itertools import made_real
+from stator_variables._objects._deque import DequeTracker
+from stator_variables._objects._iterator import IteratorTracker
+from stator_variables._objects._itertools import made_real
+from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import stands_for_c
+from stator_variables._objects._method import MethodTracker
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrapping import attributes_of, new_object
 from stator_variables._runtime._contents import has_member
 from stator_variables._runtime._support import advanced, base_of_c, pooled, unasked
@@ -69,7 +74,7 @@ def parts_of(vt: Any) -> Virtualized | None:
 
 def is_opaque(vt: Any) -> bool:
     """Whether a real one would tell nobody what it is up to: an iterator of itertools, and the object behind it."""
-    if isinstance(vt, k.IteratorTracker):
+    if isinstance(vt, IteratorTracker):
         return vt.kind in ("application", "pooled")
     return isinstance(vt, k.ObjectTracker) and vt.source is None and stands_for_c(vt.cls)
 
@@ -115,7 +120,7 @@ def _split_list(vt: Any) -> Split | None:
 
 
 def _join_list(recipe: ObjectRecipe, parts: Sequence[Any]) -> VariableTracker:
-    tracker = k.ListTracker(parts, recipe.cls)
+    tracker = (ListTracker if recipe.cls is list else DequeTracker)(parts, recipe.cls)
     if recipe.detail is not None:
         tracker.maxlen = recipe.detail
     return tracker
@@ -167,14 +172,14 @@ _ITERATORS: dict[str, Callable[[Any], Split | None]] = {
 def _join_iterator(recipe: ObjectRecipe, parts: Sequence[Any]) -> VariableTracker:
     kind, *detail = recipe.detail
     if kind == "zip":
-        return k.IteratorTracker(zip, kind, [list(parts), *detail])
+        return IteratorTracker(zip, kind, [list(parts), *detail])
     if kind == "map":
-        return k.IteratorTracker(map, kind, [parts[0], list(parts[1:])])
+        return IteratorTracker(map, kind, [parts[0], list(parts[1:])])
     if kind != "pooled":
-        return k.IteratorTracker(recipe.cls, kind, list(parts), *detail)
+        return IteratorTracker(recipe.cls, kind, list(parts), *detail)
     (rows, *rest), (count, *names) = parts, detail
     named = dict(zip(names, rest[count:], strict=True))
-    return k.IteratorTracker(recipe.cls, kind, [rows, rest[:count], named])
+    return IteratorTracker(recipe.cls, kind, [rows, rest[:count], named])
 
 
 def _build_iterator(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
@@ -197,18 +202,18 @@ def _build_iterator(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
 
 _FAMILIES: dict[type[VariableTracker], Family] = {
     k.ObjectTracker: Family(_split_object, _join_object, _build_object),
-    k.MethodTracker: Family(
+    MethodTracker: Family(
         _split_method,
-        lambda recipe, parts: k.MethodTracker(*parts),
+        lambda recipe, parts: MethodTracker(*parts),
         lambda recipe, parts: types.MethodType(*parts),
     ),
-    k.TupleTracker: Family(
+    TupleTracker: Family(
         lambda vt: (None, vt.items) if vt.cls is tuple else None,
-        lambda recipe, parts: k.TupleTracker(parts, tuple),
+        lambda recipe, parts: TupleTracker(parts, tuple),
         lambda recipe, parts: tuple(parts),
     ),
-    k.ListTracker: Family(_split_list, _join_list, _build_list),
-    k.IteratorTracker: Family(_split_iterator, _join_iterator, _build_iterator),
+    **dict.fromkeys((ListTracker, DequeTracker), Family(_split_list, _join_list, _build_list)),
+    IteratorTracker: Family(_split_iterator, _join_iterator, _build_iterator),
     k.IdTracker: Family(
         lambda vt: (None, (vt.thing,)),
         lambda recipe, parts: k.IdTracker(*parts),

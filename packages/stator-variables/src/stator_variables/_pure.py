@@ -9,6 +9,7 @@ import cmath
 import enum
 import math
 import operator
+import pathlib
 import re
 import sys
 import types
@@ -170,3 +171,10 @@ def is_pure(target: Any) -> bool:
 
 
 _OBJECT = frozenset({"__eq__", "__ne__", "__str__", "__repr__", "__format__", "__hash__"})
+
+
+PATHS = (
+    *(pathlib.PurePosixPath, pathlib.PureWindowsPath),
+    *(pathlib.PosixPath, pathlib.WindowsPath),
+)
+"""Classes of paths, whose text determines them."""

@@ -2,9 +2,17 @@
 
 import attrs
 
-from stator_variables import _builders, _call_rules
+from stator_variables import _call_rules, _registry
+from stator_variables._builtin import _strings
 from stator_variables._objects import _dictionary, _hashing, _wrapping
-from stator_variables._protocols import _attributes, _calls, _folding, _iteration, _operators
+from stator_variables._protocols import (
+    _attributes,
+    _calls,
+    _containers,
+    _folding,
+    _iteration,
+    _operators,
+)
 from stator_variables._space import Space
 from stator_variables._tensors import _generators
 
@@ -14,7 +22,7 @@ class StandardSpace(Space):
     """State and operations of one trace."""
 
     wrap = _wrapping.wrap
-    build = _builders.build
+    build = _registry.build
     class_of = _attributes.class_of
     truth = _operators.truth
     key_of = _hashing.key_of
@@ -36,6 +44,8 @@ class StandardSpace(Space):
     identical = _operators.identical
     contains = _operators.contains
     get_item = _operators.get_item
+    index_of = _containers.index_of
+    convert = _strings.convert
 
     get_iterator = _iteration.get_iterator
     next_value = _iteration.next_value

@@ -35,6 +35,9 @@ class VariableTracker:
     source: Source | None = None
     namespace: Any = None  # a DictTracker: the instance `__dict__` as far as it was read or written; None: has none
 
+    has_own_number = (
+        False  # its `id` attribute is a number that stands for it, and `id()` gives another
+    )
     is_of_made = False  # an instance of a class that was made while tracing: each call has its own
 
     def __repr__(self) -> str:
@@ -47,6 +50,15 @@ class VariableTracker:
     def constant(self) -> Any:
         """The value as a Python constant, or MISSING when it is not one (or not only made of constants)."""
         return MISSING
+
+    # -- slots for the entry: `e` is an `Emitter` ------------------------------------------------------
+    def rebuild(self, e: Any) -> str:
+        """Write the lines that make a new object, and return an expression for it."""
+        raise e.refuse(self)
+
+    def replay(self, e: Any) -> None:
+        """Write the lines that do to an existing object what the traced code did to it."""
+        raise e.refuse(self)
 
 
 _set_class = object.__dict__["__class__"].__set__

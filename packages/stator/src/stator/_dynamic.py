@@ -21,13 +21,15 @@ class Shapes:
     """The history of one target's inputs. `dynamic`: True makes all symbolic at once, False none
     ever.
 
-    `is_whole`: see `Policy`. `static_floats`: a compiler required the values of floats.
+    `is_whole`: see `Policy`. `hides_floats`: a compiler specialised on one. `static_floats`: it
+    needs their values.
     """
 
     dynamic: bool | None
     capture_data: bool = False
     is_whole: bool = False
     patience: float = math.inf
+    hides_floats: bool = False
     static_floats: bool = False
     sizes: dict[guards.Source, Sizes] = attrs.field(factory=dict)
     strides: dict[guards.Source, Sizes] = attrs.field(factory=dict)
@@ -50,6 +52,7 @@ class Shapes:
         return Policy(
             *(dims, number_is_symbolic, self.capture_data, self.is_whole, self.patience),
             draws_numbers=not self.static_floats,
+            hides_floats=self.hides_floats,
         )
 
     # -- tensors -----------------------------------------------------------------------------------
@@ -87,6 +90,12 @@ class Shapes:
         )
 
     # -- numbers -----------------------------------------------------------------------------------
+    def need_floats(self) -> None:
+        """Note that a compiler specialises on floats: hide them from it, or make them constants if
+        they are hidden."""
+        self.static_floats = self.hides_floats
+        self.hides_floats = True
+
     def _has_changed(self, source: guards.Source, value: Any) -> bool:
         """Return whether two values of this number were seen, this one included."""
         before = self.numbers.setdefault(source, value)

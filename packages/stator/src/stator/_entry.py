@@ -61,6 +61,8 @@ class EntryData:
     failures: list[str] = attrs.field(factory=list)  # the last error of the graph when it ran
     uncompiled: str = ""  # why the graph runs as it is
     made_calls: bool = False  # of cached functions, while tracing: the first run has to follow
+    # where in a state the locals are whose end it takes for unobservable
+    ending: tuple[int, ...] = ()
     source: str = ""
 
 
@@ -72,53 +74,83 @@ def make_entry(
     key: Hashable,
     known: dict[Hashable, KnownGraph],
 ) -> Entry:
-    """Lower the graph, collect the guards, write the function. `known` has the graphs that were
-    compiled before."""
+    """Lower the graph, collect the guards, write the function.
+
+    `known` has the graphs that were compiled before.
+    """
     target, options = retrace.target, retrace.options
     captured = traced.captured
     runs = captured.op_count > 0 or bool(traced.emitter.outputs)
     module = captured.module if runs else None
-    if options.check and runs:
+    if module is not None and options.check:
         _check(module)
-    graph_text = (
-        module.print_readable(print_output=False)
-        if module is not None and options.keep_text
-        else ""
-    )
-    warned = [one for node in captured.graph.nodes for one in node.meta.get("warns", ())]
-    effects = _effects(captured) if runs else None  # before a backend changes the graph
-    ran = module
-    with silent(warned):
-        lowered = None
-        if effects is not None:
-            shared = _lowered_once(traced, options, ambient, effects, known)
-            lowered, ran = shared.lowered, shared.module
-    if lowered is not None and warned:
-        lowered = attrs.evolve(lowered, callable=WarningReplay(lowered.callable, warned))
-    guards = [*traced.guards, Guard(None, GlobalState(), start_of(target))]
-    with one_at_a_time:  # these are found with fake tensors, too; after the lowering
-        guards += [
-            Guard(None, fact.expression, fact.where)
-            for fact in captured.shape_guards(bool(traced.raises))
-        ]
-    if lowered is not None:
-        guards += _layout_guards(lowered, captured, target)
+    text = _graph_text(module) if module is not None and options.keep_text else ""
+
+    lowered, ran, effects = None, module, None
+    if runs:
+        effects = _effects(captured)  # before a backend changes the graph
+        lowered, ran = _lowered_with_warnings(traced, options, ambient, effects, known)
+
+    guards = _all_guards(traced, target, lowered)
     data = EntryData(
-        *(target, module, graph_text, captured.op_count, traced.reason, traced.seconds, {}),
+        *(target, module, text, captured.op_count, traced.reason, traced.seconds, {}),
         forgives=options.fallback,
         uncompiled=lowered.refused if lowered is not None else "",
         made_calls=any(call.made for call in traced.emitter.t.cached.calls),
+        ending=tuple(sorted(traced.emitter.t.ended_locals)),
     )
-    steps = traced.emitter.t.streams.early
-    facts = steps, retrace, ambient, data, ran
+    facts = traced.emitter.t.streams.early, retrace, ambient, data, ran
     recovery = None if effects is None else _recovery(traced, effects, *facts)
     run = _function(target, traced, lowered, site, recovery, data)
     checked = options.stack.guards(guards, target.parameters)
-    serve = getattr(checked, "serve", None)  # a guard compiler need not be able to
+    _serve_loads(checked, data)
+    return Entry(checked, run, data.source, backend_key=key, data=data)
+
+
+def _graph_text(module: torch.fx.GraphModule) -> str:
+    return module.print_readable(print_output=False)
+
+
+def _lowered_with_warnings(
+    traced: TraceResult,
+    options: Options,
+    ambient: AmbientState,
+    effects: GraphEffects,
+    known: dict[Hashable, KnownGraph],
+) -> tuple[Lowered, Any]:
+    """Lower the graph; each call issues the warnings that operators issued while tracing.
+
+    Returns the compiled graph, and the module that it was compiled from.
+    """
+    nodes = traced.captured.graph.nodes
+    warned = [warning for node in nodes for warning in node.meta.get("warns", ())]
+    with silent(warned):
+        shared = _lowered_once(traced, options, ambient, effects, known)
+    lowered = shared.lowered
+    if warned:
+        lowered = attrs.evolve(lowered, callable=WarningReplay(lowered.callable, warned))
+    return lowered, shared.module
+
+
+def _all_guards(traced: TraceResult, target: Target, lowered: Lowered | None) -> list[Guard]:
+    """Return the guards of the trace, of modes and shapes, and of what the backend relies on."""
+    captured = traced.captured
+    guards = [*traced.guards, Guard(None, GlobalState(), start_of(target))]
+    with one_at_a_time:  # these are found with fake tensors, too; after the lowering
+        facts = captured.shape_guards(bool(traced.raises))
+        guards += [Guard(None, fact.expression, fact.where) for fact in facts]
+    if lowered is not None:
+        guards += _layout_guards(lowered, captured, target)
+    return guards
+
+
+def _serve_loads(checked: Any, data: EntryData) -> None:
+    """Let the guards provide values that they read anyway; a guard compiler need not support
+    that."""
+    serve = getattr(checked, "serve", None)
     if serve is not None:
         for loads in (value for value in data.namespace.values() if type(value) is Loads):
             serve(loads)
-    return Entry(checked, run, data.source, backend_key=key, data=data)
 
 
 def finishing_entry(
@@ -179,29 +211,20 @@ def _lowered_once(
 def _lowered(
     traced: TraceResult, options: Options, ambient: AmbientState, effects: GraphEffects
 ) -> Lowered:
-    from stator_subgraphs import add_fake_kernels, needs_fake_kernels
-
-    captured, fake_mode = traced.captured, traced.emitter.t.graph.fake_mode
+    """Lower the graph; raises FloatsNeeded if the backend specializes on floats, which are traced
+    again then."""
+    captured, space = traced.captured, traced.emitter.t
     calls, as_it_is = None, CATCHES_FOREIGN if effects.catches_foreign else ""
     if _runs_in_order(options, effects):
         _keep_for_handlers(captured.module)
-    elif traced.emitter.t.modes:
+    elif space.modes:
         calls = _take_out_setters(captured.module)
         as_it_is = SEVERAL if calls is None else ""
-    kernels = add_fake_kernels if needs_fake_kernels(captured.module) else None
-    symbols = getattr(fake_mode.shape_env, "backed_var_to_val", ())
-    has_floats = _are_floats(symbols)  # also what a rollback left
+
+    # The symbols are also those that a rollback left.
+    has_floats = _are_floats(getattr(space.graph.fake_mode.shape_env, "backed_var_to_val", ()))
     try:
-        with backend_boundary():
-            lowered = lower(
-                *(captured.module, captured.example_inputs(), options.backend),
-                fake_mode=fake_mode,
-                contexts=captured.contexts,
-                ambient=ambient,
-                keeps_history=captured.keeps_history,
-                as_it_is=as_it_is,
-                add_fake_kernels=kernels,
-            )
+        lowered = _call_backend(traced, options, ambient, as_it_is)
     except BackendFailed:
         drawn = any(item.kind != "tensor" and is_drawn(item.source) for item in captured.inputs)
         if has_floats or drawn:
@@ -209,11 +232,34 @@ def _lowered(
         raise
     finally:
         # A compiler that ran the graph has left them as the graph does.
-        for setting, start in traced.emitter.t.modes.items():
+        for setting, start in space.modes.items():
             setting.set(start)
-    if has_floats and any(_are_floats(guard.expr.free_symbols) for guard in lowered.shape_guards):
+
+    refused = lowered.refused.startswith(_SPECIALIZED) and not space.policy.hides_floats
+    guarded = any(_are_floats(guard.expr.free_symbols) for guard in lowered.shape_guards)
+    if has_floats and (refused or guarded):
         raise FloatsNeeded
     return attrs.evolve(lowered, callable=calls.around(lowered.callable)) if calls else lowered
+
+
+def _call_backend(
+    traced: TraceResult, options: Options, ambient: AmbientState, as_it_is: str
+) -> Lowered:
+    from stator_subgraphs import add_fake_kernels, needs_fake_kernels
+
+    captured = traced.captured
+    kernels = add_fake_kernels if needs_fake_kernels(captured.module) else None
+    with backend_boundary():
+        return lower(
+            *(captured.module, captured.example_inputs(), options.backend),
+            fake_mode=traced.emitter.t.graph.fake_mode,
+            contexts=captured.contexts,
+            ambient=ambient,
+            keeps_history=captured.keeps_history,
+            as_it_is=as_it_is,
+            add_fake_kernels=kernels,
+            hides_floats=traced.emitter.t.policy.hides_floats,
+        )
 
 
 def _take_out_setters(module: Any) -> StateCalls | None:
@@ -232,13 +278,16 @@ def _keep_for_handlers(module: Any) -> None:
     keep_for_handlers(module)
 
 
+_SPECIALIZED = "TensorifyScalarRestartAnalysis"
 CATCHES_FOREIGN = "an operator of another library in a `try` of the program"
 
 
 class FloatsNeeded(Exception):
-    """The compiler cannot do with symbolic floats, or numbers that are drawn at random.
+    """The compiler specialises on symbolic floats, or cannot do with numbers that are drawn at
+    random.
 
-    The program is traced once more, with constants, and with breaks where numbers are drawn.
+    The program is traced once more, with floats that the compiler knows nothing about; where it
+    needs to know, with constants, and with breaks where numbers are drawn.
     """
 
 

@@ -8,11 +8,12 @@ An entry holds its arguments to its end, plain Python releases a local at once:
     box = None                      # the list dies, and the box with it
     reference()                     # None
 
-An entry that relies on the end of a local being unobservable has its place in `Place.ending`, and
-each call finds out anew: by class alone where the locals are plain values, by their reference
-counts where something else holds them.
+An entry that relies on the end of a local being unobservable has its place in
+`CompiledTarget.ending`, and each call finds out anew: by class alone where the locals are plain
+values, by their reference counts where something else holds them.
 """
 
+import functools
 import gc
 import sys
 from collections import Counter
@@ -41,10 +42,11 @@ def observed_ends(
 ) -> tuple[int, ...]:
     """Return those of `places` in the state of a continuation where an object is whose end is
     observable, and that nothing but the state refers to, which does so `holders` times."""
-    if are_plain_or_method(state, places):
+    if not places or are_plain_or_method(state, places):
         return ()
-    kept = {id(value) for place, value in enumerate(state) if place not in places}  # to the end
-    if hold_plain_values([*map(state.__getitem__, places)], state, holders, kept):
+    others = _others(len(state), tuple(places))
+    kept = set(map(id, map(state.__getitem__, others)))  # to the end
+    if hold_plain_values(map(state.__getitem__, places), holders, kept):
         return ()
 
     count = _references(state, holders)
@@ -57,6 +59,11 @@ def observed_ends(
         if sys.getrefcount(state[place]) <= count[id(state[place])] + 1:
             count = Counter(count) + Counter(map(id, gc.get_referents(state[place])))
     return tuple(place for place in places if _is_observed(state, place, count))
+
+
+@functools.cache
+def _others(size: int, places: tuple[int, ...]) -> list[int]:
+    return [place for place in range(size) if place not in places]
 
 
 def _references(state: tuple[object, ...], holders: int) -> dict[int, int]:

@@ -61,7 +61,10 @@ class CompiledTarget:
     refused: list[Unsupported] = attrs.field(factory=list)
     # where in a state the locals are whose end a trace took for unobservable
     ending: tuple[int, ...] = ()
-    newest: dict[Hashable, Entry] = attrs.field(factory=dict)  # for each key the entry used last
+    # for each key the entry used last; for two entries the one that followed them
+    newest: dict[Hashable, Entry] = attrs.field(factory=dict)
+    # the two used last, where several take turns, as in loops
+    last: tuple[Entry, ...] = ()
     # at most one: the same, for calls under function modes
     under_modes: list[CompiledTarget] = attrs.field(factory=list)
     recent: Entry | None = None  # the entry used last
@@ -118,14 +121,16 @@ class Region:
         values = tuple(state)
         state.clear()
         place = self.places.get(point) or self.place_of(point)
-        key: Hashable = self.options.key
-        if place.ending and (ending := observed_ends(values, place.ending)):
-            key = (key, ending)
+        key = self.options.key
         entry = place.newest.get(key, NOTHING)
-        if entry.guards.check(*values):
+        if last := place.last:
+            entry = place.newest.get(last, entry)
+        if entry.guards.check(*values) and not observed_ends(values, entry.data.ending):
+            if last:
+                place.newest[last], place.last = entry, (last[1], entry)
             result = entry.run(*values)
         else:
-            result = self.enter(place, values, key, entry)
+            result = self.enter(place, values, entry)
         del values
         return result.run() if type(result) is EagerFallback else result
 
@@ -133,14 +138,12 @@ class Region:
         self,
         place: CompiledTarget,
         state: tuple[Any, ...],
-        key: Hashable = None,
         failed: Entry = NOTHING,
     ) -> Any:
-        """Run the entry for a state: `key` if that is known already, and not `failed`, whose guards
-        do not hold."""
+        """Run the entry for a state: not `failed`, which does not serve it."""
         if _len_function_stack() and can_be_taken() and not is_foreign_below():
             return self._enter_under_modes(place, state)
-        return self._entered(place, state, key, failed)
+        return self._entered(place, state, failed)
 
     def _enter_under_modes(self, place: CompiledTarget, state: tuple[Any, ...]) -> Any:
         """An entry puts modes back itself, those that are then entered; what runs plainly finds
@@ -161,14 +164,14 @@ class Region:
         self,
         place: CompiledTarget,
         state: tuple[Any, ...],
-        key: Hashable = None,
         failed: Entry = NOTHING,
     ) -> Any:
-        key = key or self._key(place, state)
+        key = self._key(place, state)
         entry = place.cache.lookup(key, state, failed)
         if entry is None and not place.cache.is_full(key) and not _must_not_compile(place):
             if place is self.root:
                 make_parameters(place.target, state)
+            place.newest, place.last = {}, ()  # some may be dropped now
             entry = place.cache.get_or_make(key, state, lambda: self._make(place, state, key))
             if entry is not None and not entry.data.made_calls and not entry.guards.check(*state):
                 # while it was made, another thread or the collector changed what it stands on
@@ -180,9 +183,12 @@ class Region:
         if self._breaks_once(place, entry):
             place.cache.remove(entry)
             return entry.run(*state)
-        place.newest[key] = entry
         if place is self.root:
             self._remember(place, key, entry)
+        elif key == self.options.key and (place.last or place.newest.get(key, entry) is not entry):
+            last = place.last or (entry, entry)
+            place.newest[last], place.last = entry, (last[1], entry)
+        place.newest[key] = entry
         return _first_run(entry, state) if entry.data.made_calls else entry.run(*state)
 
     def _breaks_once(self, place: CompiledTarget, entry: Entry) -> bool:
@@ -213,11 +219,11 @@ class Region:
         with compiling(), ordinary_signal_handlers():
             if (entry := self._finishing(place, state, key)) is not None:
                 return entry
-            try:
-                return self._made(place, state, key)
-            except FloatsNeeded:
-                place.shapes.static_floats = True
-                return self._made(place, state, key)
+            while True:
+                try:
+                    return self._made(place, state, key)
+                except FloatsNeeded:
+                    place.shapes.need_floats()
 
     def _made(self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable) -> Entry | None:
         ambient = AmbientState.capture()

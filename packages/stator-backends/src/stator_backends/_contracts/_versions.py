@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from operator import itemgetter
+from operator import add, attrgetter, itemgetter
 from typing import Any
 
 import torch
@@ -89,15 +89,27 @@ def _keeping(
     """Wrap ``compiled``: set the counters of written inputs, and give some results a counter of
     their own."""
 
+    if not (writes or versions):
+        return compiled
+    counts = tuple(writes.values())
+
     def call(*inputs: Any) -> Sequence[Any]:
-        tensors = tuple(inputs[position] for position in writes)
-        after = tuple(inputs[position]._version + count for position, count in writes.items())
-        results = list(compiled(*inputs))
+        tensors = tuple(map(inputs.__getitem__, writes))
+        after = tuple(map(add, map(_version_of, tensors), counts))
+        results = compiled(*inputs)
         set_versions(tensors, after)
+        return _with_own_counters(results, versions) if versions else results
 
-        for i, version in versions.items():
-            results[i] = results[i].data
-            set_versions((results[i],), (version,))
-        return results
+    return call
 
-    return call if writes or versions else compiled
+
+_version_of = attrgetter("_version")
+
+
+def _with_own_counters(results: Sequence[Any], versions: Mapping[int, int]) -> list[Any]:
+    """Replace results by tensors over the same memory that count from the given versions."""
+    replaced = list(results)
+    for i, version in versions.items():
+        replaced[i] = replaced[i].data
+        set_versions((replaced[i],), (version,))
+    return replaced

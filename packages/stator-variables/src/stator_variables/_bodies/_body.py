@@ -26,6 +26,7 @@ from torch.utils._device import DeviceContext
 from stator_variables import _kinds as k
 from stator_variables._bodies._pytree import LEAF, Spec, flatten
 from stator_variables._lifetime._reachability import reachable
+from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._dictionary import forget_undone
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
@@ -88,7 +89,7 @@ class BodyTrace:
         self._generators = len(self.t.generators)
         changed = self.t.changed.items()
         self._written = {
-            key for key, vt in changed if isinstance(vt, k.DictTracker) and (vt.log or vt.undecided)
+            key for key, vt in changed if isinstance(vt, DictTracker) and (vt.log or vt.undecided)
         }
         return self
 
@@ -162,7 +163,7 @@ class BodyTrace:
     def _refuse_leaks(self, outside: list[Any], graph: BodyGraph) -> None:
         """What a flat body computes exists only while its operator runs."""
         for vt in outside:
-            if isinstance(vt, k.DictTracker):
+            if isinstance(vt, DictTracker):
                 forget_undone(self.t, vt)
         if any(
             vt is self.private or (_is_in_graph(vt) and graph.computes(vt.traced))
@@ -208,7 +209,7 @@ class BodyTrace:
 
     def _is_undone(self, vt: Any) -> bool:
         """Whether a dict is as it was before body and trace: `functional_call` puts parameters in, and back."""
-        if not isinstance(vt, k.DictTracker) or vt.source is None or id(vt) in self._written:
+        if not isinstance(vt, DictTracker) or vt.source is None or id(vt) in self._written:
             return False
         forget_undone(self.t, vt)
         return not vt.log and not vt.undecided

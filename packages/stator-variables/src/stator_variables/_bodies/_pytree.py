@@ -11,8 +11,10 @@ import attrs
 import torch
 from torch.utils import _pytree as pytree
 
-from stator_variables import _kinds as k
 from stator_variables._objects import _dictionary, _new_values
+from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._list import ListTracker
+from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._runtime._contents import has_member
 from stator_variables._space import Space
 
@@ -47,11 +49,11 @@ LEAF = Spec()
 
 def flatten(t: Space, vt: Any) -> tuple[list[Any], Spec]:
     """The leaves from left to right, and the structure. Raises Unsupported for classes that say themselves how."""
-    if isinstance(vt, k.SequenceTracker) and (
+    if isinstance(vt, SequenceTracker) and (
         vt.cls in (list, tuple, torch.Size) or has_member(vt.cls, "_fields")
     ):
         return _joined(t, vt.cls, (), vt.items)
-    if isinstance(vt, k.DictTracker) and vt.cls in (dict, collections.OrderedDict):
+    if isinstance(vt, DictTracker) and vt.cls in (dict, collections.OrderedDict):
         pairs = [(key.constant(), value) for key, value in t.items(vt)]
         return _joined(t, vt.cls, tuple(key for key, _ in pairs), [value for _, value in pairs])
     if vt.cls in pytree.SUPPORTED_NODES:
@@ -80,10 +82,10 @@ def _built(t: Space, leaves: Iterator[Any], spec: Spec) -> Any:
         return next(leaves)
     items = [_built(t, leaves, child) for child in spec.children]
     if spec.cls is list:
-        return k.ListTracker(items, list)
+        return ListTracker(items, list)
     if not issubclass(spec.cls, dict):
-        return k.TupleTracker(items, spec.cls)
-    made = k.DictTracker(spec.cls, complete=True)
+        return TupleTracker(items, spec.cls)
+    made = DictTracker(spec.cls, complete=True)
     for key, item in zip(spec.keys, items, strict=True):
         _dictionary.store(t, made, _new_values.fresh(t, key), item)
     return made

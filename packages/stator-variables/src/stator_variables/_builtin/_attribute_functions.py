@@ -7,10 +7,10 @@ from stator_bytecode import operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._objects._arity import ANY_COUNT
-from stator_variables._objects._lookup import plain_lookup
 from stator_variables._objects._method_table import MethodTable, then
 from stator_variables._objects._raising import absent, attempt, complain, throw
 from stator_variables._protocols import _attribute_writes, _attributes, _calls
+from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 

@@ -17,6 +17,7 @@ from stator_variables._objects._arity import ANY_COUNT
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._method_table import MethodTable, app_level, as_constant, folded
 from stator_variables._objects._raising import complain
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _containers, _folding
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
@@ -60,7 +61,7 @@ def _in_any_order(t: Space, real: Any, iterable: Any, kwargs: dict[str, Any]) ->
     if not kwargs and has_total_order(t, iterable):
         values = list(iterable.entries.values())
         if real is not sum or all(item.cls is int for item in values):
-            return k.TupleTracker(values, tuple)
+            return TupleTracker(values, tuple)
     return iterable
 
 

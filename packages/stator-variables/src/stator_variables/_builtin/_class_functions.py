@@ -23,6 +23,8 @@ from stator_variables import _kinds as k
 from stator_variables._objects import _new_values
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._classes import adopt, here, make, run, step
+from stator_variables._objects._method import MethodTracker
+from stator_variables._objects._recipe import RecipeTracker
 from stator_variables._objects._wrapping import wrap_present
 from stator_variables._protocols import _attributes, _calls, _operators
 from stator_variables._runtime._support import new_named_tuple
@@ -45,7 +47,7 @@ _PARTS_OF_PROPERTY = ("fget", "fset", "fdel", "doc")
 
 @handlers.handles_each((property, classmethod, staticmethod))
 def describe(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
-    return k.RecipeTracker(of, args, kwargs)
+    return RecipeTracker(of, args, kwargs)
 
 
 @handlers.handles(property.__init__)
@@ -59,10 +61,10 @@ def initialise(t: Space, args: Args, kwargs: Kwargs) -> Any:
 def replace(t: Space, args: Args, kwargs: Kwargs, of: str) -> Any:
     """`@value.setter`: a property like this one, with another function."""
     known, function = args
-    if not isinstance(known, k.RecipeTracker) or known.cls is not property:
+    if not isinstance(known, RecipeTracker) or known.cls is not property:
         raise t.unsupported("construction", "a property made of one from outside")
     parts = {**dict(zip(_PARTS_OF_PROPERTY, known.args, strict=False)), **known.kwargs}
-    return k.RecipeTracker(property, [], {**parts, of: function})
+    return RecipeTracker(property, [], {**parts, of: function})
 
 
 @handlers.handles_each(DECORATORS)
@@ -122,9 +124,7 @@ def bind(t: Space, args: Args, kwargs: Kwargs) -> Any:
             "bad-arguments", "binding a descriptor of C to an instance of another class"
         )
     return (
-        function
-        if k.is_none(receiver)
-        else k.MethodTracker(function, receiver, _BOUND[function.cls])
+        function if k.is_none(receiver) else MethodTracker(function, receiver, _BOUND[function.cls])
     )
 
 
@@ -169,7 +169,7 @@ def compare(t: Space, args: Args, kwargs: Kwargs, of: bool) -> Any:
     if all(isinstance(vt, k.BuiltinTracker) for vt in args):
         return k.ConstantTracker((left.real == right.real) is of)
     known = (k.FunctionTracker, k.BuiltinTracker)
-    if not all(isinstance(vt, k.MethodTracker) and isinstance(vt.function, known) for vt in args):
+    if not all(isinstance(vt, MethodTracker) and isinstance(vt.function, known) for vt in args):
         raise t.unsupported("builtin", "a comparison of methods of other callables")
     parts = ((left.receiver, right.receiver), (left.function, right.function))
     return k.ConstantTracker(all(_operators.same_object(t, *pair) for pair in parts) is of)

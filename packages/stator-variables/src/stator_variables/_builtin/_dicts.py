@@ -10,10 +10,13 @@ from stator_bytecode import NULL, Raised, operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _dictionary
+from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._hashing import hashing, tell_apart
 from stator_variables._objects._lookup import defines, refuse_asked
 from stator_variables._objects._method_table import MethodTable, then
 from stator_variables._objects._raising import new_exception, throw
+from stator_variables._objects._tuple import TupleTracker
+from stator_variables._objects._view import VIEW_CLASSES, ViewTracker
 from stator_variables._objects._wrapping import new_namespace
 from stator_variables._protocols import _containers, _iteration
 from stator_variables._space import Space
@@ -122,7 +125,7 @@ def _pop_at(t: Space, vt: Any, index: int, complaint: str) -> Any:
         throw(KeyError, complaint)
     key, value = pairs[index]
     _dictionary.remove(t, vt, t.key_of(key))
-    return k.TupleTracker([key, value], tuple)
+    return TupleTracker([key, value], tuple)
 
 
 @methods.handles(OrderedDict.move_to_end)
@@ -156,10 +159,10 @@ def reversed_(t: Space, vt: Any) -> Any:
 def _register_view(part: str, classes: tuple[type, type]) -> None:
     @methods.handles(getattr(dict, part), getattr(OrderedDict, part), takes=0)
     def view(t: Space, vt: Any) -> Any:
-        return k.ViewTracker(classes[is_ordered(vt)], part, vt)
+        return ViewTracker(classes[is_ordered(vt)], part, vt)
 
 
-for _part, _classes in k.VIEW_CLASSES.items():
+for _part, _classes in VIEW_CLASSES.items():
     _register_view(_part, _classes)
 
 
@@ -198,7 +201,7 @@ def _same_entries(t: Space, vt: Any, made: Any) -> Any:
 @methods.handles(dict.copy, takes=0)
 def copy(t: Space, vt: Any) -> Any:
     refuse_asked(t, vt, "__iter__")  # then C asks `keys`, and for each item
-    return _same_entries(t, vt, k.DictTracker(dict, complete=True))
+    return _same_entries(t, vt, DictTracker(dict, complete=True))
 
 
 @methods.handles(OrderedDict.copy, defaultdict.copy, defaultdict.__copy__, takes=0)
@@ -211,7 +214,7 @@ def _empty_like(t: Space, vt: Any, what: str) -> Any:
         raise t.unsupported(
             "container-subclass", f"{what} of {vt.cls.__name__}, a subclass of a builtin container"
         )
-    made = k.DictTracker(vt.cls, complete=True)
+    made = DictTracker(vt.cls, complete=True)
     made.default_factory = vt.default_factory
     if vt.cls is OrderedDict:
         new_namespace(made)
@@ -219,7 +222,7 @@ def _empty_like(t: Space, vt: Any, what: str) -> Any:
 
 
 def _merged(t: Space, owner: Any, left: Any, right: Any) -> Any:
-    if not isinstance(left, k.DictTracker) or not isinstance(right, k.DictTracker):
+    if not isinstance(left, DictTracker) or not isinstance(right, DictTracker):
         return k.NOT_IMPLEMENTED
     refuse_asked(t, left, "__iter__")
     made = _same_entries(t, left, _empty_like(t, owner, "|"))
@@ -239,7 +242,7 @@ def ior(t: Space, vt: Any, other: Any) -> Any:
 
 @operation
 def _equality(t: Space, left: Any, right: Any, invert: bool) -> Any:
-    if not isinstance(right, k.DictTracker):
+    if not isinstance(right, DictTracker):
         return k.NOT_IMPLEMENTED
     _dictionary.complete(t, left)
     _dictionary.complete(t, right)
@@ -275,9 +278,7 @@ def dict_fromkeys(t: Space, *args: Any) -> Any:
 @operation
 def fromkeys(t: Space, cls: Any, iterable: Any, value: Any = k.NONE) -> Any:
     is_dict = cls.value is dict
-    made = (
-        k.DictTracker(dict, complete=True) if is_dict else (yield from settle(t.call(cls, [], {})))
-    )
+    made = DictTracker(dict, complete=True) if is_dict else (yield from settle(t.call(cls, [], {})))
     put = _dictionary.put if is_dict else _containers.set_item
     yield from settle(t.for_each(iterable, lambda key: put(t, made, key, value)))
     return made
@@ -293,7 +294,7 @@ def _counted(t: Space, mapping: Any, item: Any) -> Any:
 @operation
 def count_elements(t: Space, mapping: Any, iterable: Any) -> Any:
     """Counting as `_count_elements` does for a Counter that overrides neither `get` nor `__setitem__`."""
-    if not isinstance(mapping, k.DictTracker) or mapping.cls is not collections.Counter:
+    if not isinstance(mapping, DictTracker) or mapping.cls is not collections.Counter:
         raise t.unsupported("container-subclass", f"counting into a {mapping.cls.__name__}")
     iterator = yield from settle(t.get_iterator(iterable))
     while (item := (yield from settle(t.next_value(iterator)))) is not NULL:

@@ -10,13 +10,20 @@ from stator_guards import SlotSource
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._strings import convert
-from stator_variables._objects import _dictionary, _exceptions, _made_exceptions
+from stator_variables._objects import _dictionary, _exception, _exceptions, _list
 from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._objects._exception import (
+    GROUPED,
+    ExceptionTracker,
+    TracebackTracker,
+    class_of_error,
+)
+from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import overrides
-from stator_variables._objects._made_exceptions import class_of_error
 from stator_variables._objects._raising import complain, name_of, throw
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrapping import new_namespace
-from stator_variables._protocols import _calls, _containers
+from stator_variables._protocols import _calls
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
@@ -42,14 +49,14 @@ def init(t: Space, args: Args, kwargs: Kwargs) -> None:
         raise t.unsupported(
             "bad-arguments", f"a call of {vt.cls.__name__}.__init__ that it does not accept"
         )
-    _made_exceptions.keep(t, vt, args[1:])
+    _exception.keep(t, vt, args[1:])
 
 
 # -- fields -----------------------------------------------------------------------------------------------------------
 def _args(t: Space, vt: Any) -> Any:
     """One tuple, however often it is asked for."""
     if vt.args_tuple is None or vt.args_tuple.items is not vt.args:
-        vt.args_tuple = k.TupleTracker([], tuple)
+        vt.args_tuple = TupleTracker([], tuple)
         vt.args_tuple.items = vt.args
     return vt.args_tuple
 
@@ -127,7 +134,7 @@ _TRACEBACK_FIELDS = {
 @handlers.handles_each(_TRACEBACK_FIELDS)
 def read_traceback(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """The fields that need none of the frames; an existing traceback has its own."""
-    return of(t, args[0]) if isinstance(args[0], _exceptions.TracebackTracker) else MISSING
+    return of(t, args[0]) if isinstance(args[0], TracebackTracker) else MISSING
 
 
 # -- methods ----------------------------------------------------------------------------------------------------------
@@ -150,11 +157,11 @@ def add_note(t: Space, args: Args, kwargs: Kwargs) -> None:
             "exception-attribute", "a note on an exception that has attributes in its own way"
         )
     if (notes := t.lookup(vt.namespace, "__notes__")) is MISSING:
-        notes = k.ListTracker([], list)
+        notes = ListTracker([], list)
         _dictionary.set_name(t, vt.namespace, "__notes__", notes)
-    if not isinstance(notes, k.ListTracker):
+    if not isinstance(notes, ListTracker):
         throw(TypeError, "Cannot add note: __notes__ is not a list")
-    _containers.append(t, notes, note)
+    _list.append(t, notes, note)
 
 
 @handlers.handles(
@@ -163,7 +170,7 @@ def add_note(t: Space, args: Args, kwargs: Kwargs) -> None:
 def str_(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if not (parts := args[0].args):
         return k.ConstantTracker("")
-    return convert(t, parts[0] if len(parts) == 1 else k.TupleTracker(parts, tuple), "s")
+    return convert(t, parts[0] if len(parts) == 1 else TupleTracker(parts, tuple), "s")
 
 
 @handlers.handles(OSError.__str__)
@@ -197,7 +204,7 @@ def key_error_str(t: Space, args: Args, kwargs: Kwargs) -> Any:
 @operation
 def repr_(t: Space, args: Args, kwargs: Kwargs) -> Any:
     vt = args[0]
-    shown = vt.args[0] if len(vt.args) == 1 else k.TupleTracker(vt.args, tuple)
+    shown = vt.args[0] if len(vt.args) == 1 else TupleTracker(vt.args, tuple)
     text = (yield from settle(convert(t, shown, "r"))).value
     name = name_of(t, vt.cls)
     return k.ConstantTracker(f"{name}({text})" if len(vt.args) == 1 else f"{name}{text}")
@@ -205,7 +212,7 @@ def repr_(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(BaseExceptionGroup.__str__)
 def group_str(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    message, found = args[0].args[0].constant(), args[0].members.get(k.GROUPED)
+    message, found = args[0].args[0].constant(), args[0].members.get(GROUPED)
     if not isinstance(message, str) or found is None:
         raise t.unsupported("string-of-unknown", "str() of an exception group")
     count = len(found.items)
@@ -218,20 +225,18 @@ def make_group(t: Space, args: Args, kwargs: Kwargs) -> Any:
     fits = (
         len(args) == 2
         and not kwargs
-        and isinstance(args[1], k.ListTracker | k.TupleTracker)
+        and isinstance(args[1], ListTracker | TupleTracker)
         and args[1].items
     )
     if not fits or not isinstance(args[0].constant(), str):
         raise t.unsupported("bad-arguments", "a call of ExceptionGroup that it does not accept")
     if not all(
-        isinstance(item, k.ExceptionTracker) and issubclass(item.cls, Exception)
+        isinstance(item, ExceptionTracker) and issubclass(item.cls, Exception)
         for item in args[1].items
     ):
         raise t.unsupported("exception-group", "a group of exceptions that are not all Exceptions")
-    made = k.ExceptionTracker(ExceptionGroup, [args[0], args[1]])
-    made.members[k.GROUPED] = (
-        args[1] if args[1].cls is tuple else k.TupleTracker(args[1].items, tuple)
-    )
+    made = ExceptionTracker(ExceptionGroup, [args[0], args[1]])
+    made.members[GROUPED] = args[1] if args[1].cls is tuple else TupleTracker(args[1].items, tuple)
     new_namespace(made)
     return made
 

@@ -19,10 +19,15 @@ from stator_variables import _kinds as k
 from stator_variables._objects import _exceptions, _symbolic_numbers
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._hashing import observed
+from stator_variables._objects._iterator import IteratorTracker
+from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines, overrides
+from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import folded, settle_all
 from stator_variables._objects._raising import attempt, complain, new_exception, throw
-from stator_variables._objects._sorting import sorted_list
+from stator_variables._objects._set import SetTracker
+from stator_variables._objects._sorting import sort
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _containers, _folding, _iteration
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING
@@ -36,7 +41,7 @@ def handle_iter(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if len(args) == 2:
         if not defines(t, args[0].cls, "__call__"):
             return _folding.folded(t, iter, None, None)  # raises, in the words of this CPython
-        return k.IteratorTracker(type(iter(int, 1)), "callable", list(args))
+        return IteratorTracker(type(iter(int, 1)), "callable", list(args))
     return t.get_iterator(args[0])
 
 
@@ -86,18 +91,18 @@ def make_range(t: Space, args: Args, kwargs: Kwargs) -> Any:
 @handlers.handles(zip)
 def make_zip(t: Space, args: Args, kwargs: Kwargs) -> Any:
     strict = kwargs["strict"].constant() if "strict" in kwargs else False
-    return _iterators(t, args, lambda found: k.IteratorTracker(zip, "zip", [found, bool(strict)]))
+    return _iterators(t, args, lambda found: IteratorTracker(zip, "zip", [found, bool(strict)]))
 
 
 @handlers.handles(map)
 def make_map(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    return _iterators(t, args[1:], lambda found: k.IteratorTracker(map, "map", [args[0], found]))
+    return _iterators(t, args[1:], lambda found: IteratorTracker(map, "map", [args[0], found]))
 
 
 @handlers.handles(filter)
 def make_filter(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return _iterators(
-        t, args[1:], lambda found: k.IteratorTracker(filter, "filter", [args[0], found[0]])
+        t, args[1:], lambda found: IteratorTracker(filter, "filter", [args[0], found[0]])
     )
 
 
@@ -114,7 +119,7 @@ def make_enumerate(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return _iterators(
         t,
         args[:1] or [kwargs["iterable"]],
-        lambda found: k.IteratorTracker(enumerate, "enumerate", [found[0], start]),
+        lambda found: IteratorTracker(enumerate, "enumerate", [found[0], start]),
     )
 
 
@@ -127,11 +132,11 @@ def _iterators(t: Space, iterables: Args, make: Any) -> Any:
 def make_reversed(t: Space, args: Args, kwargs: Kwargs) -> Any:
     vt = args[0]
     bound = t.special(vt, "__reversed__")
-    if isinstance(bound, k.MethodTracker) and isinstance(bound.function, k.FunctionTracker):
+    if isinstance(bound, MethodTracker) and isinstance(bound.function, k.FunctionTracker):
         return t.call(bound, [], {})
     in_python = any(overrides(t, vt.cls, name) for name in ("__len__", "__getitem__"))
-    if isinstance(vt, k.TupleTracker) and not in_python:
-        return k.IteratorTracker(reversed, "reversed", [vt, len(vt.items)])
+    if isinstance(vt, TupleTracker) and not in_python:
+        return IteratorTracker(reversed, "reversed", [vt, len(vt.items)])
     if (
         isinstance(vt, k.ConstantTracker)
         and isinstance(vt.value, str | bytes | range)
@@ -139,9 +144,7 @@ def make_reversed(t: Space, args: Args, kwargs: Kwargs) -> Any:
     ):
         if isinstance(vt.value, range):  # its iterator is one over the range the other way round
             return t.get_iterator(k.ConstantTracker(vt.value[::-1]))
-        return k.IteratorTracker(
-            type(reversed(vt.value)), "constant", [list(reversed(vt.value)), vt]
-        )
+        return IteratorTracker(type(reversed(vt.value)), "constant", [list(reversed(vt.value)), vt])
     is_sequence = bound is MISSING and _iteration.is_sequence(t, vt)
     if k.is_none(bound) or (bound is MISSING and not is_sequence):
         complain(t, TypeError, "'", vt.cls, "' object is not reversible")
@@ -161,7 +164,7 @@ def _reversed_protocol(t: Space, vt: Any) -> Any:
     size = length.constant()
     if not isinstance(size, int):
         raise t.unsupported("builtin", f"reversed() of a {vt.cls.__name__} of unknown length")
-    return k.IteratorTracker(reversed, "reversed getitem", [vt, size])
+    return IteratorTracker(reversed, "reversed getitem", [vt, size])
 
 
 @handlers.handles(sorted)
@@ -173,12 +176,19 @@ def handle_sorted(t: Space, args: Args, kwargs: Kwargs) -> Any:
         items = list(args[0].entries.values())
     else:
         items = yield from settle(t.drain(args[0], asks_length=True))
-    return (yield from settle(sorted_list(t, items, kwargs.get("key"), kwargs.get("reverse"))))
+    return (yield from settle(_sorted_list(t, items, kwargs.get("key"), kwargs.get("reverse"))))
+
+
+@operation
+def _sorted_list(t: Space, items: list[Any], key: Any, reverse: Any) -> Any:
+    order = [*range(len(items))]
+    yield from sort(t, items, key, reverse, order)
+    return ListTracker([items[i] for i in order], list)
 
 
 def has_total_order(t: Space, vt: Any) -> bool:
     """Whether this is a set of strings, of ints…, that C goes through by itself."""
-    if not isinstance(vt, k.SetTracker) or any(
+    if not isinstance(vt, SetTracker) or any(
         overrides(t, vt.cls, name) for name in ("__iter__", "__len__")
     ):
         return False
@@ -200,7 +210,7 @@ _ITERATOR_TYPES: tuple[Any, ...] = (*_OVER_CONTAINERS, *_OF_ITERTOOLS, zip, map,
 
 @handlers.handles(*[cls.__next__ for cls in _ITERATOR_TYPES], types.GeneratorType.__next__)
 def iterator_next(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    if not isinstance(args[0], k.IteratorTracker | k.GeneratorTracker):
+    if not isinstance(args[0], IteratorTracker | k.GeneratorTracker):
         raise t.unsupported("foreign-iterator", f"a step of an existing {args[0].cls.__name__}")
     return handle_next(t, args[:1], {})
 

@@ -7,6 +7,8 @@ from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
 from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._objects._method_table import COMPARISONS
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _folding, _operators
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING
@@ -55,7 +57,7 @@ def _with_other(t: Space, name: str, left: Any, right: Any) -> Any:
         symbol = _SYMBOLS.get(name) or _SYMBOLS.get(name[1:])
         if symbol is not None:
             operands = (left, right) if name in _SYMBOLS else (right, left)
-            run = _operators.compare if symbol in _operators.COMPARISONS else _operators.binary
+            run = _operators.compare if symbol in COMPARISONS else _operators.binary
             return run(t, symbol, *operands)
     if known:
         found = _folding.fold_numbers(t, getattr(left.cls, f"__{name}__"), [left, right], {})
@@ -76,18 +78,18 @@ def _plain(vt: Any) -> Any:
 
 
 _SYMBOLS = {name: symbol for symbol, (name, *_) in _operators.ARITHMETIC.items()}
-_SYMBOLS |= {name.strip("_"): symbol for symbol, (name, *_) in _operators.COMPARISONS.items()}
+_SYMBOLS |= {name.strip("_"): symbol for symbol, (name, *_) in COMPARISONS.items()}
 
 
 @table.handles_each(
     _methods(
         (str, bytes, range, slice, type(None)),
-        [name for name, *_ in _operators.COMPARISONS.values()],
+        [name for name, *_ in COMPARISONS.values()],
     )
 )
 def compare(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if of.__objclass__ is slice and all(isinstance(vt, k.SliceTracker) for vt in args):
-        sides = [k.TupleTracker(vt.parts, tuple) for vt in args]
+        sides = [TupleTracker(vt.parts, tuple) for vt in args]
         return t.compare(_SYMBOLS[of.__name__.strip("_")], *sides)
     if issubclass(args[1].cls, of.__objclass__):
         raise t.unsupported("number-object", f"a comparison of a {args[1].cls.__name__}")
@@ -101,7 +103,7 @@ def handle_divmod(t: Space, args: Args, kwargs: Kwargs) -> Any:
         vt.cls in (bool, int, float) and isinstance(vt, k.NumberTracker | k.ConstantTracker)
         for vt in args
     ):
-        return k.TupleTracker([t.binary(symbol, *args) for symbol in ("//", "%")], tuple)
+        return TupleTracker([t.binary(symbol, *args) for symbol in ("//", "%")], tuple)
     return _operators.slots(t, "divmod", "divmod()", args[0], args[1])
 
 

@@ -16,7 +16,9 @@ from stator_variables._objects._hashing import is_known
 from stator_variables._objects._lookup import guarded_lookup, refuse_asked
 from stator_variables._objects._method_table import MethodTable, settle_all
 from stator_variables._objects._raising import complain, name_of, throw
-from stator_variables._objects._set_order import in_order
+from stator_variables._objects._set import SetTracker, in_order
+from stator_variables._objects._tuple import TupleTracker
+from stator_variables._objects._view import VIEW_CLASSES
 from stator_variables._protocols import _attributes
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING
@@ -94,7 +96,7 @@ def defaultdict_repr(t: Space, vt: Any) -> Any:
 @methods.handles(collections.OrderedDict.__repr__)
 def ordered_repr(t: Space, vt: Any) -> Any:
     refuse_asked(t, vt, *_ASKED)
-    pairs = [k.TupleTracker(pair, tuple) for pair in t.items(vt)]
+    pairs = [TupleTracker(pair, tuple) for pair in t.items(vt)]
     start = f"{name_of(t, vt.cls)}("
     if not pairs:
         return k.ConstantTracker(f"{start})")
@@ -117,11 +119,11 @@ def set_repr(t: Space, vt: Any) -> Any:
 
 
 @methods.handles(
-    *dict.fromkeys(cls.__repr__ for classes in k.VIEW_CLASSES.values() for cls in classes)
+    *dict.fromkeys(cls.__repr__ for classes in VIEW_CLASSES.values() for cls in classes)
 )
 def view_repr(t: Space, vt: Any) -> Any:
     pairs = t.items(vt.mapping)
-    whole = [k.TupleTracker(pair, tuple) for pair in pairs]
+    whole = [TupleTracker(pair, tuple) for pair in pairs]
     items = {
         "keys": [key for key, _ in pairs],
         "values": [value for _, value in pairs],
@@ -176,7 +178,7 @@ def handle_hash(t: Space, obj: Any) -> Any:
         hashed = t.key_of(vt)  # raises TypeError for what has no hash
         if (folded := t.fold(hash, [vt], {})) is not MISSING:
             return folded
-        if isinstance(vt, k.TupleTracker | k.SetTracker) and is_known(hashed):
+        if isinstance(vt, TupleTracker | SetTracker) and is_known(hashed):
             return k.ConstantTracker(hash(hashed))
     raise t.unsupported("identity-number", f"hash() of a {vt.cls.__name__}")
 

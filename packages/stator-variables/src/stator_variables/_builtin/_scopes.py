@@ -8,7 +8,10 @@ from stator_bytecode import NULL, Frame, after, operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _dictionary, _new_values
+from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._class_dicts import names_in, names_of_class
+from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import guarded_lookup
 from stator_variables._objects._method_table import MethodTable
 from stator_variables._objects._raising import attempt
@@ -43,7 +46,7 @@ def handle_locals(t: Space) -> Any:
 
 def _bound_names(frame: Frame) -> dict[str, Any]:
     values = (
-        vt.content if isinstance(vt, k.CellTracker) and _is_cell(frame, name) else vt
+        vt.content if isinstance(vt, CellTracker) and _is_cell(frame, name) else vt
         for name, vt in zip(frame.code.slots, frame.slots, strict=True)
     )
     pairs = zip(frame.code.slots, values, strict=True)
@@ -95,7 +98,7 @@ def names_of_object(t: Space, vt: Any) -> Any:
     read = _attributes.get_attribute
     own = yield from attempt(t, AttributeError, MISSING, read, t, vt, "__dict__")
     claims = guarded_lookup(t, vt.cls, "__class__") is not vars(object)["__class__"]
-    if claims or (own is not MISSING and not isinstance(own, k.DictTracker)):
+    if claims or (own is not MISSING and not isinstance(own, DictTracker)):
         raise t.unsupported("vars", f"the names of a {vt.cls.__name__} without a plain __dict__")
     names = dict.fromkeys([] if own is MISSING else names_in(t, own))
     names |= names_of_class(t, vt.cls)
@@ -121,4 +124,4 @@ def names_of_module(t: Space, vt: Any) -> Any:
 
 
 def _listed(names: dict[Any, None]) -> Any:
-    return k.ListTracker([k.ConstantTracker(name) for name in names], list)
+    return ListTracker([k.ConstantTracker(name) for name in names], list)

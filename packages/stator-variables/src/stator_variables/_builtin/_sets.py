@@ -10,11 +10,13 @@ from stator_bytecode import NULL, Raised, operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._objects._arity import ANY_COUNT
+from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._hashing import element_of, hashing
 from stator_variables._objects._lookup import overrides
 from stator_variables._objects._method_table import MethodTable
 from stator_variables._objects._raising import new_exception, throw
-from stator_variables._objects._set_order import derived, made_again
+from stator_variables._objects._set import SetTracker, derived, made_again
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _calls, _containers, _iteration
 from stator_variables._protocols._containers import replace_set, step_with
 from stator_variables._space import Space
@@ -71,7 +73,7 @@ def _element(t: Space, of: Any, vt: Any) -> Any:
     has_hash = getattr(vt.cls, "__hash__", None) is not None
     return (
         element_of(t, vt, of)
-        if has_hash or not isinstance(vt, k.SetTracker)
+        if has_hash or not isinstance(vt, SetTracker)
         else frozenset(vt.entries)
     )
 
@@ -125,7 +127,7 @@ def copy(t: Space, vt: Any) -> Any:
 @methods.handles(frozenset.__hash__)
 def hash_(t: Space, vt: Any) -> Any:
     """That of C, whatever the class of the set says."""
-    plain = k.SetTracker(frozenset)
+    plain = SetTracker(frozenset)
     plain.entries = vt.entries
     return _calls.call_builtin(t, k.BuiltinTracker(hash), [plain], {})
 
@@ -134,9 +136,9 @@ def hash_(t: Space, vt: Any) -> Any:
 @operation
 def entries_of(t: Space, vt: Any, is_enough: Callable[[Any], bool] = lambda key: False) -> Any:
     """The elements of any iterable, hashed, up to one that is enough. The order is that in which they came."""
-    if isinstance(vt, k.SetTracker):
+    if isinstance(vt, SetTracker):
         return vt.entries
-    if isinstance(vt, k.DictTracker) and vt.cls is dict:
+    if isinstance(vt, DictTracker) and vt.cls is dict:
         return {t.key_of(key): key for key, _ in t.items(vt)}
     return (yield from _entries_through(t, (yield from settle(t.get_iterator(vt))), is_enough))
 
@@ -144,7 +146,7 @@ def entries_of(t: Space, vt: Any, is_enough: Callable[[Any], bool] = lambda key:
 def _entries_through(
     t: Space, iterator: Any, is_enough: Callable[[Any], bool]
 ) -> Generator[Any, Any, Entries]:
-    made = k.SetTracker(set)
+    made = SetTracker(set)
     while (item := (yield from settle(t.next_value(iterator)))) is not NULL:
         size = len(made.entries)
         yield from settle(hashing(t, functools.partial(_containers.set_add, t, made, item)))
@@ -175,8 +177,8 @@ def _fold(t: Space, vt: Any, others: tuple[Any, ...], verb: str, in_place: bool)
         more = yield from settle(
             entries_of(t, other, *([_all_of(entries)] if verb == "intersection" else []))
         )
-        hashed = isinstance(other, k.SetTracker | k.DictTracker)
-        operands.append(other if hashed else k.TupleTracker([*more.values()], tuple))
+        hashed = isinstance(other, SetTracker | DictTracker)
+        operands.append(other if hashed else TupleTracker([*more.values()], tuple))
         entries = combine(verb, entries, more)
     if not in_place:
         if issubclass(vt.cls, set) and all(operand is vt for operand in operands):
@@ -192,7 +194,7 @@ def _with_itself(vt: Any, verb: str) -> Any:
     """What C gives for a set and itself, without a look at its table."""
     if verb in ("union", "intersection"):
         return derived(vt.cls, dict(vt.entries), "copy", vt)
-    return k.SetTracker(set, {}, [])
+    return SetTracker(set, {}, [])
 
 
 def _step(vt: Any, verb: str, other: Any) -> list[tuple[str, Any]]:
@@ -275,7 +277,7 @@ def _register_operator(name: str, verb: str) -> None:
 
     @methods.handles(getattr(set, f"__i{name}__"))
     def in_place(t: Space, vt: Any, other: Any) -> Any:
-        if not isinstance(other, k.SetTracker):
+        if not isinstance(other, SetTracker):
             return k.NOT_IMPLEMENTED
         if verb != "union" or other is not vt:
             replace_set(t, vt, combine(verb, vt.entries, other.entries), *_step(vt, verb, other))
@@ -283,7 +285,7 @@ def _register_operator(name: str, verb: str) -> None:
 
 
 def _operate(left: Any, right: Any, verb: str) -> Any:
-    if not isinstance(left, k.SetTracker) or not isinstance(right, k.SetTracker):
+    if not isinstance(left, SetTracker) or not isinstance(right, SetTracker):
         return k.NOT_IMPLEMENTED
     if left is right and issubclass(left.cls, set):
         return _with_itself(left, verb)
@@ -297,7 +299,7 @@ for _name, _verb in OPERATORS.items():
 def _register_comparison(compare: Callable[[Any, Any], bool], *targets: Any) -> None:
     @methods.handles(*targets)
     def run(t: Space, left: Any, right: Any) -> Any:
-        if not isinstance(right, k.SetTracker):
+        if not isinstance(right, SetTracker):
             return k.NOT_IMPLEMENTED
         return k.ConstantTracker(compare(left.entries.keys(), right.entries.keys()))
 

@@ -22,6 +22,7 @@ from stator_variables._objects._arity import ANY_COUNT
 from stator_variables._objects._lookup import guarded_lookup, overrides
 from stator_variables._objects._method_table import MethodTable, app_level
 from stator_variables._objects._raising import complain, throw
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _attributes, _folding
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker
@@ -148,7 +149,7 @@ def handle_format(t: Space, value: Any, spec: Any = None) -> Any:
 def join(t: Space, separator: Any, iterable: Any) -> Any:
     items = yield from settle(t.drain(iterable, saying="can only join an iterable"))
     if separator.cls is bytes:
-        folded = t.fold(bytes.join, [separator, k.TupleTracker(items, tuple)], {})
+        folded = t.fold(bytes.join, [separator, TupleTracker(items, tuple)], {})
         if folded is MISSING:
             raise t.unsupported(
                 "string-of-unknown", "join() of parts that are not known while tracing"
@@ -206,7 +207,7 @@ def percent(t: Space, template: Any, given: Any) -> Any:
     is_mapping = all(getter is not known for known in _OF_SEQUENCES) and not issubclass(
         given.cls, tuple | str
     )
-    values = list(given.items) if isinstance(given, k.TupleTracker) else [given]
+    values = list(given.items) if isinstance(given, TupleTracker) else [given]
     parts: list[Any] = []
     last = 0
     for match in _PERCENT.finditer(text):

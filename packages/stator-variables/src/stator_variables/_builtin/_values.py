@@ -10,11 +10,16 @@ from stator_bytecode import HandlerTable, after
 
 from stator_variables import _kinds as k
 from stator_variables._builtin import _dicts
-from stator_variables._builtin._sequences import size_of
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._method_table import then
+from stator_variables._objects._sequence import size_of
+from stator_variables._objects._set import SetTracker
+from stator_variables._objects._tuple import SequenceTracker, TupleTracker
+from stator_variables._objects._view import ProxyTracker
 from stator_variables._objects._wrapping import new_namespace
 from stator_variables._protocols import _attributes, _calls, _containers
 from stator_variables._space import Space
@@ -53,7 +58,7 @@ def size_as_tuple(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) ->
 @handlers.handles(torch.Size.__radd__)
 def size_radd(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     size, left = args
-    if not isinstance(left, k.TupleTracker):
+    if not isinstance(left, TupleTracker):
         return k.NOT_IMPLEMENTED
     return size_of(t, [*left.items, *size.items])
 
@@ -103,7 +108,7 @@ def _call(t: Space, name: str, method: Any, args: list[Any], kwargs: dict[str, A
 
 
 def _unwrapped(vt: Any) -> Any:
-    return vt.mapping if isinstance(vt, k.ProxyTracker) else vt
+    return vt.mapping if isinstance(vt, ProxyTracker) else vt
 
 
 @handlers.handles_each({types.MappingProxyType.__or__: 1, types.MappingProxyType.__ror__: -1})
@@ -114,11 +119,11 @@ def merge(t: Space, args: list[Any], kwargs: dict[str, Any], of: int) -> Any:
 @handlers.handles(types.MappingProxyType)
 def make(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     mapping = args[0]
-    if isinstance(mapping, k.SequenceTracker | k.ConstantTracker) or not defines(
+    if isinstance(mapping, SequenceTracker | k.ConstantTracker) or not defines(
         t, mapping.cls, "__getitem__"
     ):
         raise t.unsupported("construction", f"a mappingproxy of a {mapping.cls.__name__}")
-    return k.ProxyTracker(mapping)
+    return ProxyTracker(mapping)
 
 
 # Handlers of the container types as callables: `tuple`, `list`, `set`, `dict` and named tuples.
@@ -128,7 +133,7 @@ def make(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def make_tuple(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if args and args[0].cls is tuple:
         return args[0]
-    return _collected(t, lambda items: k.TupleTracker(items, tuple), args)
+    return _collected(t, lambda items: TupleTracker(items, tuple), args)
 
 
 @handlers.handles(torch.Size)
@@ -138,7 +143,7 @@ def make_size(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(list)
 def make_list(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    return _collected(t, lambda items: k.ListTracker(items, list), args)
+    return _collected(t, lambda items: ListTracker(items, list), args)
 
 
 @handlers.handles_each((set, frozenset))
@@ -147,7 +152,7 @@ def make_set(t: Space, args: Args, kwargs: Kwargs, of: type) -> Any:
 
 
 def _set_of(t: Space, cls: type, args: Args) -> Any:
-    made = k.SetTracker(cls)
+    made = SetTracker(cls)
     return then(_containers.set_update(t, made, args[0]), made) if args else made
 
 
@@ -164,7 +169,7 @@ def _frozenset_new(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles_each((dict, collections.OrderedDict))
 def make_dict(t: Space, args: Args, kwargs: Kwargs, of: type) -> Any:
-    made = k.DictTracker(of, complete=True)
+    made = DictTracker(of, complete=True)
     if of is not dict:
         new_namespace(made)
     return then(_dicts.update_all(t, made, args, kwargs), made)
@@ -185,7 +190,7 @@ def container_new(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
 def tuple_new(t: Space, args: Args, kwargs: Kwargs) -> Any:
     _refuse_more(t, args, kwargs)
     cls = args[0].value
-    return _collected(t, lambda items: _with_namespace(k.TupleTracker(items, cls), cls), args[1:])
+    return _collected(t, lambda items: _with_namespace(TupleTracker(items, cls), cls), args[1:])
 
 
 def _refuse_more(t: Space, args: Args, kwargs: Kwargs) -> None:
@@ -211,7 +216,7 @@ def make_struct(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     def made(items: list[Any]) -> Any:
         if len(items) != of.n_sequence_fields:
             raise t.unsupported("construction", f"making a {of.__qualname__} of {len(items)} items")
-        return k.TupleTracker(items, of)
+        return TupleTracker(items, of)
 
     if len(args) != 1 or kwargs or of.__flags__ & _NO_INSTANCES:
         raise t.unsupported("construction", f"making a {of.__qualname__}")

@@ -10,14 +10,16 @@ from stator_variables._applevel import _methods as app
 from stator_variables._builtin import _dicts, _sets
 from stator_variables._objects._lookup import refuse_asked
 from stator_variables._objects._method_table import MethodTable, app_level, then
-from stator_variables._objects._set_order import derived, in_order
+from stator_variables._objects._set import SetTracker, derived, in_order
+from stator_variables._objects._tuple import TupleTracker
+from stator_variables._objects._view import VIEW_CLASSES, ViewTracker
 from stator_variables._protocols import _containers, _iteration
 from stator_variables._protocols._containers import replace_set, step_with
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
 methods = MethodTable("view method")
-(KEYS, VALUES, ITEMS), _ORDERED = zip(*k.VIEW_CLASSES.values(), strict=True)
+(KEYS, VALUES, ITEMS), _ORDERED = zip(*VIEW_CLASSES.values(), strict=True)
 SET_LIKE = (KEYS, ITEMS)
 
 
@@ -54,7 +56,7 @@ def keys_contain(t: Space, vt: Any, key: Any) -> Any:
 @methods.handles(ITEMS.__contains__)
 @operation
 def items_contain(t: Space, vt: Any, pair: Any) -> Any:
-    if not isinstance(pair, k.TupleTracker) or len(pair.items) != 2:
+    if not isinstance(pair, TupleTracker) or len(pair.items) != 2:
         return k.ConstantTracker(False)
     if (found := t.lookup(vt.mapping, t.key_of(pair.items[0]))) is MISSING:
         return k.ConstantTracker(False)
@@ -66,7 +68,7 @@ def elements(t: Space, vt: Any) -> list[Any]:
     return (
         [key for key, _ in pairs]
         if vt.part == "keys"
-        else [k.TupleTracker(pair, tuple) for pair in pairs]
+        else [TupleTracker(pair, tuple) for pair in pairs]
     )
 
 
@@ -78,9 +80,7 @@ def _operate(t: Space, left: Any, right: Any, verb: str) -> Any:
     made = yield from settle(_as_set(t, left))
     other = yield from settle(_as_set(t, right))
     operand = (
-        right
-        if isinstance(right, k.SetTracker)
-        else k.TupleTracker([*other.entries.values()], tuple)
+        right if isinstance(right, SetTracker) else TupleTracker([*other.entries.values()], tuple)
     )
     if verb == "intersection":
         return _intersection(t, made, other, left, right)
@@ -91,8 +91,8 @@ def _operate(t: Space, left: Any, right: Any, verb: str) -> Any:
 
 def _of_pairs(t: Space, left: Any, right: Any, verb: str) -> Any:
     """Of the pairs of a dict C hashes only what it keeps; MISSING for what goes through sets."""
-    view, other = (left, right) if isinstance(left, k.ViewTracker) else (right, left)
-    views = isinstance(other, k.ViewTracker)
+    view, other = (left, right) if isinstance(left, ViewTracker) else (right, left)
+    views = isinstance(other, ViewTracker)
     if verb == "symmetric_difference" and views and view.part == other.part == "items":
         return app_level(t, app.differing, [_dicts.copy(t, left.mapping), right], {})
     if verb != "intersection" or "items" not in (view.part, other.part if views else ""):
@@ -108,31 +108,31 @@ def _of_pairs(t: Space, left: Any, right: Any, verb: str) -> Any:
 def _intersection(t: Space, made: Any, other: Any, left: Any, right: Any) -> Any:
     """Goes through the shorter of two views, through the view if a set is not shorter, else through what is not a view
     (`_PyDictView_Intersect`)."""
-    if not isinstance(left, k.ViewTracker):
+    if not isinstance(left, ViewTracker):
         made, other, left, right = other, made, right, left
-    if isinstance(right, k.SetTracker):
+    if isinstance(right, SetTracker):
         refuse_asked(t, right, "__iter__")
     through, among = (other.entries, made.entries)
     longer = len(through) > len(among)
     if (
         longer
-        if isinstance(right, k.ViewTracker)
+        if isinstance(right, ViewTracker)
         else right.cls is set and len(through) >= len(among)
     ):
         through, among = among, through
-    elif isinstance(right, k.SetTracker) and not longer:
+    elif isinstance(right, SetTracker) and not longer:
         return derived(
             set, _sets.combine("intersection", among, right.entries), "intersection", made, right
         )
-    elif isinstance(right, k.SetTracker):
+    elif isinstance(right, SetTracker):
         through = {t.key_of(item): item for item in in_order(t, right)}
     return _containers.new_set(t, [item for key, item in through.items() if key in among])
 
 
 def _as_set(t: Space, vt: Any) -> Any:
-    if isinstance(vt, k.ViewTracker) and vt.part != "values":
+    if isinstance(vt, ViewTracker) and vt.part != "values":
         return _containers.new_set(t, elements(t, vt))
-    made = k.SetTracker(set)
+    made = SetTracker(set)
     return then(_containers.set_update(t, made, vt), made)
 
 
@@ -152,12 +152,12 @@ for _name, _verb in _sets.OPERATORS.items():
 
 @methods.handles(KEYS.isdisjoint, ITEMS.isdisjoint, takes=1)
 def isdisjoint(t: Space, left: Any, right: Any) -> Any:
-    has_length = k.ConstantTracker(isinstance(right, k.SetTracker | k.ViewTracker))
+    has_length = k.ConstantTracker(isinstance(right, SetTracker | ViewTracker))
     return app_level(t, app.is_disjoint, [left, right, has_length], {})
 
 
 def _is_set(vt: Any) -> bool:
-    return isinstance(vt, k.SetTracker) or (isinstance(vt, k.ViewTracker) and vt.part != "values")
+    return isinstance(vt, SetTracker) or (isinstance(vt, ViewTracker) and vt.part != "values")
 
 
 def _comparison(name: str, compare: Callable[[Any, Any], bool]) -> None:

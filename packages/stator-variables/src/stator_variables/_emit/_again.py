@@ -11,7 +11,7 @@ from stator_bytecode import Returned
 from stator_guards import CapturedSource
 
 from stator_variables._applevel._methods import equal, hashed
-from stator_variables._emit._emitter import Emitter
+from stator_variables._emitter import Emitter
 from stator_variables._objects._hashing import Answered
 from stator_variables._protocols._calls import frame_for
 from stator_variables._space import Space

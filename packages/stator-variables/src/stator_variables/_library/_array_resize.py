@@ -14,6 +14,7 @@ import torch
 from stator_variables import _kinds as k
 from stator_variables._lifetime._reachability import reachable, reaches
 from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 
@@ -40,7 +41,7 @@ def resize(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 def _sizes_of(given: Args) -> list[int] | None:
-    parts = given[0].items if len(given) == 1 and isinstance(given[0], k.TupleTracker) else given
+    parts = given[0].items if len(given) == 1 and isinstance(given[0], TupleTracker) else given
     sizes = [part.constant() for part in parts]
     return sizes if all(type(size) is int and size >= 0 for size in sizes) else None
 
@@ -72,4 +73,4 @@ def _with_count(t: Space, tensor: Any, count: int, before: int) -> Any:
         part = _torch_calls.record(t, operator.getitem, [flat, kept], {})
         return _torch_calls.record(t, "clone", [part], {})
     zeros = _torch_calls.record(t, "new_zeros", [flat, k.ConstantTracker(count - before)], {})
-    return _torch_calls.record(t, torch.cat, [k.TupleTracker([flat, zeros], tuple)], {})
+    return _torch_calls.record(t, torch.cat, [TupleTracker([flat, zeros], tuple)], {})

@@ -47,6 +47,9 @@ from stator_variables._objects._cache_contents import (
     peek,
 )
 from stator_variables._objects._hashing import real_key, tuple_of
+from stator_variables._objects._iterator import IteratorTracker
+from stator_variables._objects._method import MethodTracker
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrapping import wrap_present
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING
@@ -95,6 +98,19 @@ def count(cached: Any, *args: Any, **kwargs: Any) -> None:
         _ahead.made -= Counter([number])  # which leaves out what is not there any more
 
 
+Given = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+def count_all(cached: Any, calls: Sequence[Given]) -> None:
+    """The calls of an entry to one cached function."""
+    if _ahead.made:
+        for args, kwargs in calls:
+            count(cached, *args, **kwargs)
+    else:
+        for args, kwargs in calls:
+            cached(*args, **kwargs)
+
+
 @attrs.define(eq=False)
 class CachedCall:
     """A call for the entry to make. `made`: it was made while tracing, which counts as that of the
@@ -111,6 +127,18 @@ class CachedCall:
         self.made = True
         return _make(self.asked.fn.args[0], self.cached.real, values)  # type: ignore[attr-defined]
 
+    def constants(self) -> list[Any] | None:
+        """Return the arguments, the named ones last, if they are the same in each call."""
+        _, *arguments = self.asked.arguments
+        if all(type(source) is CapturedSource and not source.held.weak for source in arguments):
+            return [source.evaluate({}) for source in arguments]
+        return None
+
+    def given(self) -> Given | None:
+        """Return the arguments, positional and named, if they are the same in each call."""
+        values = self.constants()
+        return None if values is None else _given([*self.kwargs], values)
+
 
 def _make(names: Sequence[str], cached: Any, values: Sequence[Any]) -> Any:
     return _ahead.make(cached, *_given(names, values))
@@ -120,7 +148,7 @@ def _number(names: Sequence[str], cached: Any, values: Sequence[Any]) -> tuple[i
     return _number_of(cached, *_given(names, values))
 
 
-def _given(names: Sequence[str], values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _given(names: Sequence[str], values: Sequence[Any]) -> Given:
     first = len(values) - len(names)
     return tuple(values[:first]), dict(zip(names, values[first:], strict=True))
 
@@ -194,7 +222,7 @@ def _make_first(asked: Sequence[CallSource], before: Sequence[list[Any]]) -> Non
 @handlers.handles(CACHED.__get__)
 def bind(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     cached, receiver = args[:2]
-    return cached if k.is_none(receiver) else k.MethodTracker(cached, receiver)
+    return cached if k.is_none(receiver) else MethodTracker(cached, receiver)
 
 
 @handlers.handles(CACHED.__call__)
@@ -250,12 +278,12 @@ def _found(t: Space, made: CachedCall, result: Any) -> Any:
 
 def _rely_on(t: Space, made: CachedCall, result: Any) -> None:
     """Guard what the cache has for a call; all calls with constant arguments have one guard."""
-    cached, (_, *arguments) = made.cached.real, made.asked.arguments
+    cached = made.cached.real
     asked: Any = made.asked.fn.args  # type: ignore[attr-defined]
-    if all(type(source) is CapturedSource and not source.held.weak for source in arguments):
+    if (values := made.constants()) is not None:
         if (known := t.shared.get(("kept", id(cached)))) is None:
             known = t.shared["kept", id(cached)] = KeptResults(cached)
-        known.add(asked, [source.evaluate({}) for source in arguments], result)
+        known.add(asked, values, result)
         t.guard(CallSource(known, made.cached.source), Truth(True))
     else:
         t.guard(CallSource(KeptResult(asked, cached, result), *made.asked.arguments), Truth(True))
@@ -294,7 +322,7 @@ def _may_be_ahead(t: Space, made: CachedCall) -> bool:
     ):
         return False
     # reading one advances it
-    return all(isinstance(vt, k.IteratorTracker) for vt in t.changed.values())
+    return all(isinstance(vt, IteratorTracker) for vt in t.changed.values())
 
 
 @functools.cache
@@ -313,7 +341,7 @@ def _argument(t: Space, vt: Any) -> tuple[Source, Any]:
         if source is not None:
             return source, vt.traced.example.node.hint
     if (
-        isinstance(vt, k.TupleTracker)
+        isinstance(vt, TupleTracker)
         and vt.cls in (tuple, torch.Size)
         and _symbolic_numbers.has_numbers(vt.items)
     ):
@@ -342,7 +370,7 @@ def _constant(t: Space, vt: Any) -> Any:
         return _symbolic_numbers.specialised(t, vt)
     if isinstance(vt, k.ClassTracker):
         return MISSING if isinstance(vt, k.MadeClass) else vt.value
-    if isinstance(vt, k.TupleTracker) and vt.cls in (tuple, torch.Size):
+    if isinstance(vt, TupleTracker) and vt.cls in (tuple, torch.Size):
         items = [_constant(t, item) for item in vt.items]
         return MISSING if any(item is MISSING for item in items) else vt.cls(items)
     return vt.constant()
@@ -425,7 +453,22 @@ def _missed(t: Space, made: CachedCall, values: list[Any]) -> Any:
 
 # -- the calls of an entry -------------------------------------------------------------------------
 def effects(e: Any) -> None:
+    """Write the calls: in one line for a cached function whose arguments are all constants.
+
+    They are hits, so the order among calls of different functions shows nowhere.
+    """
+    calls: dict[int, list[CachedCall]] = {}
     for made in e.t.cached.calls:
-        args = [e.expr(arg) for arg in made.args] + e.keywords(made.kwargs)
-        fn = e.expr(made.cached)
-        e.lines.append(f"{e.capture(count, 'count')}({', '.join([fn, *args])})")
+        calls.setdefault(id(made.cached.real), []).append(made)
+
+    for alike in calls.values():
+        given = [made.given() for made in alike]
+        if all(given):
+            counted = e.capture(count_all, "count_all"), e.capture(tuple(given), "calls")
+            e.lines.append(f"{counted[0]}({e.expr(alike[0].cached)}, {counted[1]})")
+            continue
+
+        for made in alike:
+            args = [e.expr(arg) for arg in made.args] + e.keywords(made.kwargs)
+            fn = e.expr(made.cached)
+            e.lines.append(f"{e.capture(count, 'count')}({', '.join([fn, *args])})")

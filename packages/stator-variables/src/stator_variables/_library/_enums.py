@@ -13,8 +13,8 @@ from stator_guards import CapturedSource
 
 from stator_variables import _kinds as k
 from stator_variables._objects._arity import Args, Kwargs
-from stator_variables._objects._lookup import plain_lookup
 from stator_variables._objects._wrapping import ATOMS
+from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 

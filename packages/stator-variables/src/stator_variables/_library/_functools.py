@@ -17,8 +17,18 @@ from stator_variables._applevel import _functools as app
 from stator_variables._objects import _exceptions, _new_values
 from stator_variables._objects._arity import GENERIC, Args, Kwargs
 from stator_variables._objects._lookup import defines
-from stator_variables._objects._method_table import app_level, as_constant, folded, then
+from stator_variables._objects._method import MethodTracker
+from stator_variables._objects._method_table import (
+    COMPARISONS,
+    app_level,
+    as_constant,
+    folded,
+    then,
+)
+from stator_variables._objects._partial import PartialTracker
 from stator_variables._objects._raising import throw
+from stator_variables._objects._recipe import KEY_WRAPPER, RecipeTracker
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrapping import new_namespace
 from stator_variables._protocols import _attributes, _containers, _folding, _iteration, _operators
 from stator_variables._space import Space
@@ -35,20 +45,20 @@ def make(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
         raise t.unsupported(
             "bad-arguments", f"a call of operator.{of.__name__} that it does not accept"
         )
-    return k.RecipeTracker(of, args, kwargs)
+    return RecipeTracker(of, args, kwargs)
 
 
 @handlers.handles(*(cls.__call__ for cls in _GETTERS))
 def use_getter(t: Space, args: Args, kwargs: Kwargs) -> Any:
     getter = args[0]
-    if not isinstance(getter, k.RecipeTracker):
+    if not isinstance(getter, RecipeTracker):
         raise t.unsupported("builtin", f"a call of an operator.{getter.cls.__name__} of objects")
-    parts = k.TupleTracker(getter.args, tuple)
+    parts = TupleTracker(getter.args, tuple)
     if getter.cls is operator.itemgetter:
         return app_level(t, app.get_items, [parts, args[1]], {})
     if getter.cls is operator.attrgetter:
         return app_level(t, app.get_attributes, [parts, args[1]], {})
-    rest = k.TupleTracker(getter.args[1:], tuple)
+    rest = TupleTracker(getter.args[1:], tuple)
     return app_level(
         t, app.call_method, [getter.args[0], rest, _new_values.new_dict(getter.kwargs), args[1]], {}
     )
@@ -67,32 +77,32 @@ def part_of_partial(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if of.__name__ == "func":
         return vt.function
     if vt.args_tuple is None:
-        vt.args_tuple = k.TupleTracker([*vt.args], tuple)
+        vt.args_tuple = TupleTracker([*vt.args], tuple)
     return vt.args_tuple
 
 
 @handlers.handles(functools.cmp_to_key)
 def make_key(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    return k.RecipeTracker(k.KEY_WRAPPER, [*args, *kwargs.values()], {})
+    return RecipeTracker(KEY_WRAPPER, [*args, *kwargs.values()], {})
 
 
-@handlers.handles(k.KEY_WRAPPER.__call__)
+@handlers.handles(KEY_WRAPPER.__call__)
 def use_key(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    if not isinstance(args[0], k.RecipeTracker):
+    if not isinstance(args[0], RecipeTracker):
         raise t.unsupported("builtin", "a call of what functools.cmp_to_key gave outside")
-    return k.RecipeTracker(k.KEY_WRAPPER, [args[0].args[0], *args[1:], *kwargs.values()], {})
+    return RecipeTracker(KEY_WRAPPER, [args[0].args[0], *args[1:], *kwargs.values()], {})
 
 
 @handlers.handles_each(
     {
-        getattr(k.KEY_WRAPPER, f"__{name}__"): getattr(operator, name)
+        getattr(KEY_WRAPPER, f"__{name}__"): getattr(operator, name)
         for name in "lt le eq ne gt ge".split()
     }
 )
 def compare_keys(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
-    if any(vt.cls is not k.KEY_WRAPPER for vt in args):
+    if any(vt.cls is not KEY_WRAPPER for vt in args):
         throw(TypeError, "other argument must be K instance")
-    if not all(isinstance(vt, k.RecipeTracker) and len(vt.args) > 1 for vt in args):
+    if not all(isinstance(vt, RecipeTracker) and len(vt.args) > 1 for vt in args):
         raise t.unsupported(
             "builtin", "a comparison of what functools.cmp_to_key gave outside, or of no object"
         )
@@ -140,7 +150,7 @@ def dispatch(t: Space, function: Any, args: Args) -> Any:
 def make_method(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if k.is_none(args[1]) or not defines(t, args[0].cls, "__call__"):
         raise t.unsupported("bad-arguments", "a call of MethodType that it does not accept")
-    return k.MethodTracker(args[0], args[1])
+    return MethodTracker(args[0], args[1])
 
 
 @handlers.handles(threading.get_ident)
@@ -164,14 +174,14 @@ def handled(t: Space, args: Args, kwargs: Kwargs) -> Any:
 @handlers.handles(sys.exc_info)
 def exc_info(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if k.is_none(found := handled(t, args, kwargs)):
-        return k.TupleTracker([k.NONE, k.NONE, k.NONE], tuple)
-    return k.TupleTracker([t.class_of(found), found, _exceptions.traceback_of(t, found)], tuple)
+        return TupleTracker([k.NONE, k.NONE, k.NONE], tuple)
+    return TupleTracker([t.class_of(found), found, _exceptions.traceback_of(t, found)], tuple)
 
 
 @handlers.handles_each((math.prod, math.fsum))
 @operation
 def over_items(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
-    items = k.TupleTracker((yield from settle(t.drain(args[0]))), tuple)
+    items = TupleTracker((yield from settle(t.drain(args[0]))), tuple)
     found = (_folding.fold if of is math.prod else _folding.fold_numbers)(t, of, [items], kwargs)
     if found is not MISSING:
         return found
@@ -196,7 +206,7 @@ def made_from_text(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
 @handlers.handles(*(vars(cls)["__class_getitem__"] for cls in GENERIC))
 def generic_alias(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """`list[int]`: an alias of constants and classes."""
-    parts = args[1].items if isinstance(args[1], k.TupleTracker) else [args[1]]
+    parts = args[1].items if isinstance(args[1], TupleTracker) else [args[1]]
     values = [_in_alias(part) for part in parts]
     if any(value is MISSING for value in values) or any(
         isinstance(vt, k.MadeClass) for vt in (args[0], *parts)
@@ -205,7 +215,7 @@ def generic_alias(t: Space, args: Args, kwargs: Kwargs) -> Any:
             "builtin", "a generic alias of objects, or of a class that was made here"
         )
     alias = types.GenericAlias(
-        args[0].value, tuple(values) if isinstance(args[1], k.TupleTracker) else values[0]
+        args[0].value, tuple(values) if isinstance(args[1], TupleTracker) else values[0]
     )
     return t.wrap(alias, CapturedSource(repr(alias), alias))
 
@@ -257,7 +267,7 @@ def make_partial(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if not defines(t, function.cls, "__call__"):
         throw(TypeError, "the first argument must be callable")
     if (
-        isinstance(function, k.PartialTracker)
+        isinstance(function, PartialTracker)
         and function.cls is functools.partial
         and not _has_fields(function)
     ):
@@ -266,7 +276,7 @@ def make_partial(t: Space, args: Args, kwargs: Kwargs) -> Any:
             [*function.args, *rest],
             {**function.kwargs, **kwargs},
         )
-    made = k.PartialTracker(functools.partial, function, rest, kwargs)
+    made = PartialTracker(functools.partial, function, rest, kwargs)
     new_namespace(made)
     return made
 
@@ -294,7 +304,7 @@ _register_symbols(
     _operators.binary, {f"{symbol}=": own for symbol, (_, _, own) in _operators.ARITHMETIC.items()}
 )
 _register_symbols(
-    _operators.compare, {symbol: test for symbol, (_, _, test) in _operators.COMPARISONS.items()}
+    _operators.compare, {symbol: test for symbol, (_, _, test) in COMPARISONS.items()}
 )
 _register_symbols(
     _operators.unary, {symbol: function for symbol, (_, function) in _operators.UNARY.items()}

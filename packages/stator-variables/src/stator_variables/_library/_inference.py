@@ -23,6 +23,7 @@ from stator_bytecode import HandlerTable
 from torch.autograd import grad_mode
 
 from stator_variables import _kinds as k
+from stator_variables._emitter import Emitter
 from stator_variables._library._modes import GRAD, Setting, put
 from stator_variables._objects import _dictionary
 from stator_variables._space import Space
@@ -56,6 +57,21 @@ class InferenceTracker(VariableTracker):
         """Restore the state before this was entered, inside the block."""
         with torch.inference_mode(self.before[0]), torch.set_grad_enabled(self.before[1]):
             yield
+
+    def rebuild(self, e: Emitter) -> str:
+        around = [*e.t.inference.entered, *e.t.inference.left]
+        if all(self is not entered for entered in around):
+            return e.bind(self, f"{e.capture(self.cls, 'InferenceMode')}({self.mode})")
+        while around[-1] is not self:
+            around.pop()
+        for outer in around[:-1]:
+            e.expr(outer)
+        before = [
+            setting.statement(self.modes.get(setting, start), e.capture)
+            for setting, start in _starts(e.t).items()
+        ]
+        e.lines += before
+        return e.bind(self, f"{e.capture(ENTER, 'enter_inference_mode')}({self.mode})")
 
 
 def _kept(t: Space) -> dict[Setting, Any]:
@@ -138,22 +154,6 @@ def effects(e: Any) -> frozenset[Setting]:
     inside = t.inference.left[-1].inside if t.inference.left else {}
     e.lines += [setting.statement(value, e.capture) for setting, value in inside.items()]
     return frozenset(inside)
-
-
-def rebuild(e: Any, vt: Any) -> str:
-    around = [*e.t.inference.entered, *e.t.inference.left]
-    if all(vt is not entered for entered in around):
-        return str(e.bind(vt, f"{e.capture(vt.cls, 'InferenceMode')}({vt.mode})"))
-    while around[-1] is not vt:
-        around.pop()
-    for outer in around[:-1]:
-        e.expr(outer)
-    before = [
-        setting.statement(vt.modes.get(setting, start), e.capture)
-        for setting, start in _starts(e.t).items()
-    ]
-    e.lines += before
-    return str(e.bind(vt, f"{e.capture(ENTER, 'enter_inference_mode')}({vt.mode})"))
 
 
 def _starts(t: Space) -> dict[Setting, Any]:

@@ -8,14 +8,15 @@ from typing import Any
 
 from stator_bytecode import HandlerTable, after, operation, settle
 
-from stator_variables import _kinds as k
 from stator_variables._applevel import _itertools as app
-from stator_variables._builtin._iterators import POOLED
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._arity import Args, Kwargs, signature_arity
+from stator_variables._objects._iterator import POOLED, IteratorTracker
+from stator_variables._objects._list import ListTracker
 from stator_variables._objects._method_table import app_level, settle_all
 from stator_variables._objects._raising import throw
-from stator_variables._protocols import _iteration
+from stator_variables._objects._sequence import sequence_iterator
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
@@ -75,7 +76,7 @@ def _made(t: Space, cls: type, args: Args, kwargs: Kwargs, of: Any) -> Any:
     inner = yield from settle(
         app_level(t, getattr(app, of.__name__), args, kwargs | dict(zip(named, found, strict=True)))
     )
-    return k.IteratorTracker(cls, "application", [inner])
+    return IteratorTracker(cls, "application", [inner])
 
 
 _ASKED: dict[Any, slice] = {itertools.compress: slice(2), itertools.zip_longest: slice(None)}
@@ -90,7 +91,7 @@ _ASKED |= dict.fromkeys((itertools.count, itertools.repeat), slice(0))
 @handlers.handles_each({itertools.chain: False, itertools.chain.from_iterable: True})
 def chain(t: Space, args: Args, kwargs: Kwargs, of: bool) -> Any:
     return _made(
-        t, itertools.chain, args if of else [k.TupleTracker(args, tuple)], {}, itertools.chain
+        t, itertools.chain, args if of else [TupleTracker(args, tuple)], {}, itertools.chain
     )
 
 
@@ -114,16 +115,16 @@ def tee(t: Space, args: Args, kwargs: Kwargs) -> Any:
     _check_given(t, itertools.tee, bad)
     count = 2 if len(args) == 1 else args[1].constant()
     if not count:
-        return k.TupleTracker([], tuple)
+        return TupleTracker([], tuple)
     it = yield from settle(t.get_iterator(args[0]))
     it = yield from settle(t.get_iterator(it))  # which C does twice
     shared = yield from settle(app_level(t, app.Shared, [it], {}))
     found = yield from settle_all(app_level(t, app._tee, [shared], {}) for _ in range(count))
-    return k.TupleTracker([_iterator(itertools._tee, inner) for inner in found], tuple)  # type: ignore[attr-defined]
+    return TupleTracker([_iterator(itertools._tee, inner) for inner in found], tuple)  # type: ignore[attr-defined]
 
 
 def _iterator(cls: type, inner: Any) -> Any:
-    return k.IteratorTracker(cls, "application", [inner])
+    return IteratorTracker(cls, "application", [inner])
 
 
 # -- made at once ----------------------------------------------------------------------------------
@@ -183,10 +184,8 @@ def _combined(
         raise t.unsupported(
             "long-container", f"an itertools.{real.__name__} of more than {MOST} tuples"
         )
-    rows = k.ListTracker(
-        [k.TupleTracker(row, tuple) for row in real(*pools, *numbers, **named)], list
-    )
-    drained = [k.TupleTracker(pool, tuple) for pool in pools]
-    return k.IteratorTracker(
-        real, "pooled", [_iteration.sequence_iterator(rows), drained + args[count:], kwargs]
+    rows = ListTracker([TupleTracker(row, tuple) for row in real(*pools, *numbers, **named)], list)
+    drained = [TupleTracker(pool, tuple) for pool in pools]
+    return IteratorTracker(
+        real, "pooled", [sequence_iterator(rows), drained + args[count:], kwargs]
     )

@@ -21,6 +21,7 @@ from torch.utils._device import DeviceContext
 from stator_variables import _kinds as k
 from stator_variables._applevel._methods import initialise_range
 from stator_variables._objects import _dictionary, _new_values
+from stator_variables._objects._list import ListTracker
 from stator_variables._objects._method_table import app_level, then
 from stator_variables._objects._raising import as_program_error
 from stator_variables._objects._wrapping import equal_to
@@ -156,7 +157,7 @@ def write(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> None:
 def _known(t: Space, of: Any, vt: Any) -> Any:
     """The value of an argument: a constant, or a list of these."""
     value = vt.constant()
-    if isinstance(vt, k.ListTracker):
+    if isinstance(vt, ListTracker):
         value = [_known(t, of, item) for item in vt.items]
     if value is MISSING:
         raise t.unsupported(

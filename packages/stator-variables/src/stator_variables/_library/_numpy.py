@@ -13,6 +13,8 @@ from stator_bytecode import HandlerTable
 from stator_variables import _kinds as k
 from stator_variables._library import _array_resize
 from stator_variables._objects import _scalars, _symbolic_numbers
+from stator_variables._objects._list import ListTracker
+from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._protocols import _folding
 from stator_variables._pure import DTYPES, NUMBERS, NUMPY
 from stator_variables._runtime._warnings import filtered
@@ -185,7 +187,7 @@ def _function(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any
 
 
 def _is_symbolic_size(vt: Any) -> bool:
-    parts = vt.items if isinstance(vt, k.SequenceTracker) else [vt]
+    parts = vt.items if isinstance(vt, SequenceTracker) else [vt]
     return all(part.cls is int for part in parts) and any(
         isinstance(part, k.NumberTracker) for part in parts
     )
@@ -230,7 +232,7 @@ def _as_array(t: Space, real: Any, vt: Any, kwargs: dict[str, Any]) -> Any:
     a sequence."""
     if real not in (NUMPY.array, NUMPY.asarray):
         return vt
-    if isinstance(vt, k.TupleTracker | k.ListTracker) and vt.cls in (tuple, list):
+    if isinstance(vt, TupleTracker | ListTracker) and vt.cls in (tuple, list):
         items = [_as_array(t, real, item, kwargs) for item in vt.items]
         kept = all(map(operator.is_, items, vt.items))
         return vt if kept else type(vt)(items, vt.cls)
@@ -274,7 +276,7 @@ def _view(name: str) -> Any:
 def _shape(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     tensor = args[0].tensor
     sizes = _torch_calls.metadata_value(t, tensor.example.shape, "size", [tensor], {})
-    return k.TupleTracker(sizes.items, tuple)
+    return TupleTracker(sizes.items, tuple)
 
 
 def _length(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:

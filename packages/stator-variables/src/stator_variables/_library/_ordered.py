@@ -9,7 +9,9 @@ from stator_bytecode import HandlerTable
 from stator_variables import _kinds as k
 from stator_variables._applevel import _ordered as app
 from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._objects._list import ListTracker
 from stator_variables._objects._method_table import app_level
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 
 handlers: HandlerTable[Any, Any] = HandlerTable("function of heapq or bisect")
@@ -35,9 +37,7 @@ def of_heap(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
 def of_sorted(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     given = dict(zip(("a", "x", "lo", "hi"), args, strict=False)) | kwargs
     bounds = [given[name] for name in ("lo", "hi") if name in given]
-    if not isinstance(given["a"], k.ListTracker | k.TupleTracker) or not all(
-        map(_is_bound, bounds)
-    ):
+    if not isinstance(given["a"], ListTracker | TupleTracker) or not all(map(_is_bound, bounds)):
         raise t.unsupported(
             "bad-arguments",
             f"a call of bisect.{of.__name__} with no list or tuple, or with odd bounds",

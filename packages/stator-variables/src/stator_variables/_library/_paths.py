@@ -13,12 +13,12 @@ from typing import Any
 
 from stator_bytecode import HandlerTable, after
 
-from stator_variables import _kinds as k
 from stator_variables._objects._arity import Args, Kwargs
-from stator_variables._objects._lookup import plain_lookup
+from stator_variables._objects._list import ListTracker
 from stator_variables._objects._raising import complain
-from stator_variables._objects._wrapping import PATHS
 from stator_variables._protocols import _folding
+from stator_variables._pure import PATHS
+from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
@@ -51,7 +51,7 @@ def compute(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
 
 def _known(vt: Any) -> Any:
     """The value of a path, a text or a flag, or of a list of such."""
-    if isinstance(vt, k.ListTracker) and vt.cls is list:
+    if isinstance(vt, ListTracker) and vt.cls is list:
         values = [_known(item) for item in vt.items]
         return MISSING if any(value is MISSING for value in values) else values
     value = vt.constant()

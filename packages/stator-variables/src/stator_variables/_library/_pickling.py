@@ -14,6 +14,9 @@ from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._list import ListTracker
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 
 handlers: HandlerTable[Any, Any] = HandlerTable("pickling")
@@ -63,13 +66,13 @@ class _RealValues:
         return value
 
     def _make(self, vt: Any) -> None:
-        if isinstance(vt, k.TupleTracker) and vt.cls in (tuple, torch.Size):
+        if isinstance(vt, TupleTracker) and vt.cls in (tuple, torch.Size):
             self.made[id(vt)] = vt.cls([self.of(item) for item in vt.items])
-        elif isinstance(vt, k.ListTracker) and vt.cls is list:
+        elif isinstance(vt, ListTracker) and vt.cls is list:
             made: list[Any] = []
             self.made[id(vt)] = made
             made += [self.of(item) for item in vt.items]
-        elif isinstance(vt, k.DictTracker) and vt.cls is dict:
+        elif isinstance(vt, DictTracker) and vt.cls is dict:
             table: dict[Any, Any] = {}
             self.made[id(vt)] = table
             for key, value in self.t.items(vt):

@@ -12,7 +12,7 @@ from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _symbolic_numbers
-from stator_variables._objects._lookup import plain_lookup
+from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _streams
 from stator_variables._tracker import MISSING

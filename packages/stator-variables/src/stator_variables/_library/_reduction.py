@@ -16,8 +16,13 @@ from stator_guards import CapturedSource
 
 from stator_variables import _kinds as k
 from stator_variables._applevel import _copying as app
+from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._exception import ExceptionTracker
+from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import guarded_lookup
+from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import app_level
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
@@ -42,7 +47,7 @@ def _refused(t: Space, vt: Any) -> Exception:
 
 def _consists_of_attributes(vt: Any) -> bool:
     """Return False for what has state in C besides, which C does not hand out."""
-    if not isinstance(vt, k.ObjectTracker) or isinstance(vt, k.ExceptionTracker):
+    if not isinstance(vt, k.ObjectTracker) or isinstance(vt, ExceptionTracker):
         return False
     cls = vt.cls
     fields = len(slot_names(cls)) + (cls.__weakrefoffset__ > 0) + (cls.__dictoffset__ > 0)
@@ -50,8 +55,8 @@ def _consists_of_attributes(vt: Any) -> bool:
 
 
 def _is_builtin_container(vt: Any) -> bool:
-    return isinstance(vt, k.DictTracker | k.TupleTracker) or (
-        isinstance(vt, k.ListTracker) and issubclass(vt.cls, list)
+    return isinstance(vt, DictTracker | TupleTracker) or (
+        isinstance(vt, ListTracker) and issubclass(vt.cls, list)
     )
 
 
@@ -62,14 +67,14 @@ def _reduced(t: Space, vt: Any) -> Any:
     given = yield from settle(_arguments(t, vt))
     state = yield from settle(_state(t, vt))
     items: list[Any] = [k.NONE, k.NONE]
-    if isinstance(vt, k.ListTracker):
+    if isinstance(vt, ListTracker):
         items[0] = yield from settle(app_level(t, app.list_items, [vt], {}))
-    if isinstance(vt, k.DictTracker):
+    if isinstance(vt, DictTracker):
         items[1] = yield from settle(app_level(t, app.dict_items, [vt], {}))
 
     maker = t.wrap(new_object, CapturedSource("__newobj__", new_object))
-    made = k.TupleTracker([t.class_of(vt), *given.items], tuple)
-    return k.TupleTracker([maker, made, state, *items], tuple)
+    made = TupleTracker([t.class_of(vt), *given.items], tuple)
+    return TupleTracker([maker, made, state, *items], tuple)
 
 
 @operation
@@ -79,11 +84,11 @@ def _arguments(t: Space, vt: Any) -> Any:
         raise _refused(t, vt)
     found = guarded_lookup(t, vt.cls, "__getnewargs__")
     if found is MISSING:
-        return k.TupleTracker([], tuple)
+        return TupleTracker([], tuple)
     if found is vars(tuple)["__getnewargs__"]:
-        return k.TupleTracker([k.TupleTracker(vt.items, tuple)], tuple)
+        return TupleTracker([TupleTracker(vt.items, tuple)], tuple)
     given = yield from settle(t.call(t.special(vt, "__getnewargs__"), [], {}))
-    if not isinstance(given, k.TupleTracker):
+    if not isinstance(given, TupleTracker):
         raise _refused(t, vt)
     return given
 
@@ -91,15 +96,15 @@ def _arguments(t: Space, vt: Any) -> Any:
 @operation
 def _state(t: Space, vt: Any) -> Any:
     hook = t.special(vt, "__getstate__")
-    if isinstance(hook, k.MethodTracker) and isinstance(hook.function, k.FunctionTracker):
+    if isinstance(hook, MethodTracker) and isinstance(hook.function, k.FunctionTracker):
         return (yield from settle(t.call(hook, [], {})))
     has_fields = vt.namespace is not None and bool(t.items(vt.namespace))
     state = vt.namespace if has_fields else k.NONE
     if not (names := slot_names(vt.cls)):
         return state
-    texts = k.TupleTracker([k.ConstantTracker(name) for name in names], tuple)
+    texts = TupleTracker([k.ConstantTracker(name) for name in names], tuple)
     slots = yield from settle(app_level(t, app.slots_of, [vt, texts], {}))
-    return k.TupleTracker([state, slots], tuple) if slots.entries else state
+    return TupleTracker([state, slots], tuple) if slots.entries else state
 
 
 @handlers.handles(collections.OrderedDict.__reduce__)
@@ -108,8 +113,8 @@ def reduce_ordered(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     (vt,) = args
     state = yield from settle(_state(t, vt))
     items = yield from settle(app_level(t, app.dict_items, [vt], {}))
-    made = [t.class_of(vt), k.TupleTracker([], tuple), state, k.NONE, items]
-    return k.TupleTracker(made, tuple)
+    made = [t.class_of(vt), TupleTracker([], tuple), state, k.NONE, items]
+    return TupleTracker(made, tuple)
 
 
 @handlers.handles(collections.defaultdict.__reduce__)
@@ -118,6 +123,6 @@ def reduce_default(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     (vt,) = args
     items = yield from settle(app_level(t, app.dict_items, [vt], {}))
     factory = yield from settle(t.get_attribute(vt, "default_factory"))
-    given = k.TupleTracker([] if k.is_none(factory) else [factory], tuple)
+    given = TupleTracker([] if k.is_none(factory) else [factory], tuple)
     made = [t.class_of(vt), given, k.NONE, k.NONE, items]
-    return k.TupleTracker(made, tuple)
+    return TupleTracker(made, tuple)

@@ -16,7 +16,7 @@ import attrs
 import torch
 from stator_bytecode import HandlerTable
 
-from stator_variables._kinds import KEY_WRAPPER
+from stator_variables._objects._recipe import KEY_WRAPPER
 from stator_variables._space import Space
 
 Args = list[Any]

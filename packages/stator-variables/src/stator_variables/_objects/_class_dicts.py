@@ -4,16 +4,17 @@ from typing import Any
 
 from stator_guards import AttrSource, CapturedSource, KeysAre
 
-from stator_variables import _kinds as k
+from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._lookup import mro_of, namespace_source
+from stator_variables._objects._view import ProxyTracker
 from stator_variables._objects._wrapping import behind_proxy
 from stator_variables._runtime._contents import may_answer
 from stator_variables._space import Space
 
 
-def view_of(t: Space, cls: type) -> k.ProxyTracker:
+def view_of(t: Space, cls: type) -> ProxyTracker:
     """`cls.__dict__`, which is a new view each time."""
-    view = k.ProxyTracker(namespace_of(t, cls))
+    view = ProxyTracker(namespace_of(t, cls))
     view.owner = cls
     return view
 
@@ -26,7 +27,7 @@ def namespace_of(t: Space, cls: type) -> Any:
     if getattr(t.shared.get(("written class", id(cls))), "names", None):
         raise t.unsupported("class-dict", f"the __dict__ of class {cls.__qualname__}, changed here")
     if (known := t.shared.get(key_of(cls))) is None:
-        known = k.DictTracker(dict, complete=False)
+        known = DictTracker(dict, complete=False)
         known.real, known.source = (
             behind_proxy(vars(type)["__dict__"].__get__(cls)),
             namespace_source(t, cls),

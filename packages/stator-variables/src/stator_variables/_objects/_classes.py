@@ -28,8 +28,13 @@ from stator_variables._objects import (
     _symbolic_numbers,
 )
 from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._objects._cell import CellTracker
+from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._lookup import defines, guarded_lookup, overrides, rely_on_presence
+from stator_variables._objects._recipe import RecipeTracker
 from stator_variables._objects._stand_ins import UNKNOWN, stand_in
+from stator_variables._objects._super import SuperTracker
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrapping import ATOMS, behind_proxy, builtins_of
 from stator_variables._runtime._contents import may_answer
 from stator_variables._runtime._support import is_hooked, new_class, new_known_class
@@ -54,12 +59,12 @@ def build_class(t: Space, args: Args, kwargs: Kwargs) -> Any:
         new_frame(function.code, (), closure, globals_vt, builtins_vt, function, names)
     )
     if bases != originals:
-        _dictionary.set_name(t, names, "__orig_bases__", k.TupleTracker(originals, tuple))
-    parts = [name, k.TupleTracker(bases, tuple), names]
+        _dictionary.set_name(t, names, "__orig_bases__", TupleTracker(originals, tuple))
+    parts = [name, TupleTracker(bases, tuple), names]
     if metaclass.value in KNOWN_METACLASSES:
         return _known(t, metaclass.value, parts, kwargs, function.code)
     made = yield from settle(t.call(metaclass, parts, kwargs))
-    if isinstance(cell, k.CellTracker) and cell.content is not made:
+    if isinstance(cell, CellTracker) and cell.content is not made:
         raise t.unsupported(
             "class-definition", "a class whose metaclass leaves its methods without it"
         )
@@ -74,7 +79,7 @@ def _resolved(t: Space, originals: Args) -> Any:
             bases.append(base)
             continue
         entries = yield from settle(t.get_attribute(base, "__mro_entries__"))
-        found = yield from settle(t.call(entries, [k.TupleTracker(originals, tuple)], {}))
+        found = yield from settle(t.call(entries, [TupleTracker(originals, tuple)], {}))
         bases += found.items
     if not all(isinstance(base, k.ClassTracker) for base in bases):
         raise t.unsupported("class-definition", "a class with a base that is no class")
@@ -104,17 +109,17 @@ def _winner(t: Space, given: Any, bases: Args) -> Any:
 
 def _prepared(t: Space, metaclass: Any, name: Any, bases: Args, kwargs: Kwargs) -> Any:
     if metaclass.value in KNOWN_METACLASSES:
-        return k.DictTracker(dict, complete=True)
+        return DictTracker(dict, complete=True)
     prepare = yield from settle(t.get_attribute(metaclass, "__prepare__"))
-    names = yield from settle(t.call(prepare, [name, k.TupleTracker(bases, tuple)], kwargs))
-    if not isinstance(names, k.DictTracker) or names.cls is not dict:
+    names = yield from settle(t.call(prepare, [name, TupleTracker(bases, tuple)], kwargs))
+    if not isinstance(names, DictTracker) or names.cls is not dict:
         raise t.unsupported("class-definition", "a class body with a namespace that is no dict")
     return names
 
 
 @handlers.handles(vars(type)["__prepare__"])
 def prepare(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    return k.DictTracker(dict, complete=True)
+    return DictTracker(dict, complete=True)
 
 
 @handlers.handles(type.__init__)
@@ -152,7 +157,7 @@ def _is_known(vt: Any) -> bool:
     return (
         vt.constant() is not MISSING
         or vt.cls is dict
-        or isinstance(vt, k.FunctionTracker | k.RecipeTracker)
+        or isinstance(vt, k.FunctionTracker | RecipeTracker)
     )
 
 
@@ -167,8 +172,8 @@ def new_type(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """`type.__new__(metaclass, name, bases, names, **kwargs)`."""
     if (
         len(args) != 4
-        or not isinstance(args[2], k.TupleTracker)
-        or not isinstance(args[3], k.DictTracker)
+        or not isinstance(args[2], TupleTracker)
+        or not isinstance(args[3], DictTracker)
     ):
         raise t.unsupported(
             "bad-arguments", "type.__new__() of other than a name, a tuple and a dict"
@@ -181,7 +186,7 @@ def new_type(t: Space, args: Args, kwargs: Kwargs) -> Any:
         return (yield from settle(t.call(new, [winner, *args[1:]], kwargs)))
     made = make(t, new_class, _recipe(t, winner.value, [name, bases, names], kwargs))
     cell = _names(t, names).get("__classcell__")
-    if cell is not None and not isinstance(cell, k.CellTracker):
+    if cell is not None and not isinstance(cell, CellTracker):
         raise t.unsupported("class-definition", "a __classcell__ that is no cell")
     if cell is not None:
         t.write(cell, content=made)
@@ -203,7 +208,7 @@ def _recipe(t: Space, metaclass: type, args: Args, kwargs: Kwargs) -> Args:
         kept = {**_names(t, names), "__module__": here(t)}
         names = _new_values.new_dict(kept)
     kept = {key: value for key, value in _names(t, names).items() if key != "__classcell__"}
-    cls = k.TupleTracker([class_tracker(t, base.value) for base in bases.items], tuple)
+    cls = TupleTracker([class_tracker(t, base.value) for base in bases.items], tuple)
     return [
         class_tracker(t, metaclass),
         name,
@@ -244,7 +249,7 @@ def _call_hooks(t: Space, made: Any, names: dict[str, Any], kwargs: Kwargs) -> A
                     "class-definition", f"a __set_name__ that raises {raised.value.cls}"
                 ) from None
     if is_hooked(made.value.__mro__[1:]):
-        hook = t.super_attribute(k.SuperTracker(made, made), "__init_subclass__")
+        hook = t.super_attribute(SuperTracker(made, made), "__init_subclass__")
         yield from settle(t.call(hook, [], kwargs))
 
 

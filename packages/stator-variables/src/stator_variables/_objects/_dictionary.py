@@ -9,6 +9,7 @@ import operator
 import types
 from typing import Any
 
+import stator_guards as guards
 from stator_guards import (
     CallSource,
     DictItemSource,
@@ -25,13 +26,13 @@ from stator_guards import (
 )
 from torch.utils.hooks import RemovableHandle
 
-from stator_variables._kinds import ConstantTracker, DictTracker, HandleKeyTracker, IteratorTracker
+from stator_variables._kinds import ConstantTracker, HandleKeyTracker
+from stator_variables._objects._builder_table import BuilderTable, field
+from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._hashing import (
     COMPOSED,
     HandleKey,
-    Identity,
     RefTo,
-    asks,
     has_identity,
     hashing,
     is_handed_in,
@@ -43,12 +44,15 @@ from stator_variables._objects._hashing import (
     tell_apart,
     type_hashes_by_identity,
 )
-from stator_variables._objects._lookup import overrides, plain_lookup
+from stator_variables._objects._keys import Identity, asks
+from stator_variables._objects._lookup import overrides
 from stator_variables._objects._undecided import is_undecided, put_undecided
-from stator_variables._objects._wrapping import ATOMS, wrap_present
-from stator_variables._runtime._contents import item_owner, may_answer
+from stator_variables._objects._wrapping import ATOMS, with_namespace, wrap_present
+from stator_variables._runtime._contents import item_owner, may_answer, plain_lookup
 from stator_variables._space import Space, real_of, source_of
-from stator_variables._tracker import DELETED, MISSING, is_pending
+from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_pending
+
+builders = BuilderTable()
 
 
 def lookup(t: Space, d: DictTracker, hashed: Any) -> Any:
@@ -187,7 +191,9 @@ def _refuse_under_iteration(t: Space, d: DictTracker) -> None:
 def _holds(value: Any, iterators: list[Any]) -> bool:
     if type(value) is list:
         return any(_holds(part, iterators) for part in value)
-    return type(value) is IteratorTracker and (value in iterators or _holds(value.parts, iterators))
+    return type(value) is type(iterators[0]) and (
+        value in iterators or _holds(value.parts, iterators)
+    )
 
 
 def remove(t: Space, d: DictTracker, hashed: Any) -> Any:
@@ -458,3 +464,12 @@ def new_map(t: Space, keys: list[Any], values: list[Any]) -> DictTracker:
         tell_apart(t, key, hashed)
         made.entries[hashed] = (made.entries[hashed][0] if hashed in made.entries else key, value)
     return made
+
+
+@builders.by_base.handles(dict)
+def build_dict(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+    t.guard(source, guards.TypeIs(type(real)))
+    tracker = DictTracker(type(real), complete=False)
+    if issubclass(type(real), collections.defaultdict):
+        tracker.default_factory = field(t, real, "default_factory", source)
+    return with_namespace(t, tracker, real, source)

@@ -1,7 +1,6 @@
 """Raising and matching exceptions (`do_raise`, `PyErr_GivenExceptionMatches`, `_PyErr_SetObject` in CPython)."""
 
 import functools
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -9,10 +8,12 @@ from stator_bytecode import Frame, TracebackEntry, after, decode, exception_fiel
 from stator_guards import SlotSource
 
 from stator_variables import _kinds as k
+from stator_variables._objects._exception import ExceptionTracker, TracebackTracker, made_traceback
 from stator_variables._objects._lookup import is_subtype, overrides
 from stator_variables._objects._raising import complain, throw, type_name
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING
 
 
 def exception_from(t: Space, value: Any, cause: Any) -> Any:
@@ -36,7 +37,7 @@ def _caused(t: Space, raised: Any, cause: Any) -> Any:
 
 def thrown_from(t: Space, kind: Any, value: Any) -> Any:
     """What `generator.throw(kind, value)` throws (`_gen_throw`, `PyErr_NormalizeException`)."""
-    if isinstance(kind, k.ExceptionTracker):
+    if isinstance(kind, ExceptionTracker):
         return (
             kind
             if k.is_none(value)
@@ -45,9 +46,9 @@ def thrown_from(t: Space, kind: Any, value: Any) -> Any:
     if not _is_class(kind):
         complaint = "exceptions must be classes or instances deriving from BaseException, not"
         complain(t, TypeError, f"{complaint} ", kind.cls)
-    if isinstance(value, k.ExceptionTracker) and is_subtype(value.cls, kind.value):
+    if isinstance(value, ExceptionTracker) and is_subtype(value.cls, kind.value):
         return value
-    args = [] if k.is_none(value) else value.items if isinstance(value, k.TupleTracker) else [value]
+    args = [] if k.is_none(value) else value.items if isinstance(value, TupleTracker) else [value]
     return after(
         t.call(kind, args, {}),
         lambda made: _checked(t, kind, made, functools.partial(type_name, t)),
@@ -64,13 +65,13 @@ def _instance(t: Space, value: Any, complaint: str, *, is_cause: bool = False) -
             t.call(value, [], {}),
             lambda made: _checked(t, value, made, repr, is_cause=is_cause),
         )
-    return value if isinstance(value, k.ExceptionTracker) else throw(TypeError, complaint)
+    return value if isinstance(value, ExceptionTracker) else throw(TypeError, complaint)
 
 
 def _checked(
     t: Space, cls: Any, made: Any, name: Callable[[type], str], *, is_cause: bool = False
 ) -> Any:
-    if isinstance(made, k.ExceptionTracker):
+    if isinstance(made, ExceptionTracker):
         return made
     if is_cause:  # nobody checks it
         raise t.unsupported("exception-attribute-write", "a cause that is no exception")
@@ -101,7 +102,7 @@ def with_context(t: Space, raised: Any, handled: Any) -> None:
 
 def matches(t: Space, exception: Any, pattern: Any) -> bool:
     """Whether `except pattern` catches `exception`."""
-    patterns = pattern.items if isinstance(pattern, k.TupleTracker) else [pattern]
+    patterns = pattern.items if isinstance(pattern, TupleTracker) else [pattern]
     if not all(
         isinstance(item, k.ClassTracker) and is_subtype(item.value, BaseException)
         for item in patterns
@@ -113,15 +114,8 @@ def matches(t: Space, exception: Any, pattern: Any) -> bool:
 def traceback_of(t: Space, exception: Any) -> Any:
     """Return the third argument of `__exit__`: one object, until the exception gets another entry."""
     if exception.source is None:
-        return _made_traceback(t, exception, exception.entries)
+        return made_traceback(t, exception, exception.entries)
     return t.wrap(exception_field(exception.real, "__traceback__"), _traceback_source(exception))
-
-
-def _made_traceback(t: Space, exception: Any, entries: tuple[TracebackEntry, ...]) -> Any:
-    if not entries:
-        return k.NONE
-    key = ("traceback", entries)
-    return t.shared.setdefault(key, TracebackTracker(exception, entries))
 
 
 def set_traceback(t: Space, exception: Any, value: Any) -> None:
@@ -135,7 +129,7 @@ def set_traceback(t: Space, exception: Any, value: Any) -> None:
 
 def next_traceback(t: Space, traceback: Any) -> Any:
     """`tb_next`: the traceback of the frames further inside."""
-    return _made_traceback(t, traceback.exception, traceback.entries[1:])
+    return made_traceback(t, traceback.exception, traceback.entries[1:])
 
 
 def line_of(t: Space, traceback: Any) -> Any:
@@ -159,13 +153,3 @@ def is_traceback_of(exception: Any, traceback: Any) -> bool:
     if isinstance(traceback, TracebackTracker):
         return traceback.exception is exception
     return exception.source is not None and traceback.source == _traceback_source(exception)
-
-
-class TracebackTracker(VariableTracker):
-    """The traceback that an exception which was raised while tracing had at some point: `entries`, outermost first."""
-
-    cls = types.TracebackType
-
-    def __init__(self, exception: Any, entries: tuple[TracebackEntry, ...]) -> None:
-        self.exception = exception
-        self.entries = entries

@@ -4,14 +4,24 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import stator_guards as guards
 from stator_bytecode import NULL, HandlerTable
 from stator_guards import SlotSource
 
 from stator_variables import _kinds as k
-from stator_variables._objects._lookup import plain_lookup
+from stator_variables._objects._builder_table import BuilderTable
+from stator_variables._objects._cell import CellTracker
+from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._raising import complain, throw
+from stator_variables._objects._tuple import TupleTracker
+from stator_variables._objects._wrapping import globals_tracker, with_namespace
+from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, VariableTracker
+
+builders = BuilderTable()
+
 
 handlers: HandlerTable[Any, Any] = HandlerTable("function attribute")
 _FUNCTION = types.FunctionType.__dict__
@@ -20,11 +30,11 @@ _METHOD = types.MethodType.__dict__
 
 def _annotations(vt: Any) -> Any:
     """The dict is made on the first look, as in CPython, and is the same one from then on."""
-    items = vt.annotations.items if isinstance(vt.annotations, k.TupleTracker) else []
+    items = vt.annotations.items if isinstance(vt.annotations, TupleTracker) else []
     entries = {
         name.constant(): (name, value) for name, value in zip(items[::2], items[1::2], strict=True)
     }
-    made = vt.fields["__annotations__"] = k.DictTracker(dict, entries, complete=True)
+    made = vt.fields["__annotations__"] = DictTracker(dict, entries, complete=True)
     return made
 
 
@@ -38,13 +48,13 @@ _OF_NEW: dict[str, Callable[[Any], Any]] = {
     "__qualname__": lambda vt: k.ConstantTracker(vt.qualname),
     "__code__": lambda vt: k.BuiltinTracker(vt.code),
     "__globals__": lambda vt: vt.globals,
-    "__closure__": lambda vt: k.TupleTracker(vt.closure, tuple) if vt.closure else k.NONE,
-    "__defaults__": lambda vt: k.TupleTracker(vt.defaults, tuple) if vt.defaults else k.NONE,
+    "__closure__": lambda vt: TupleTracker(vt.closure, tuple) if vt.closure else k.NONE,
+    "__defaults__": lambda vt: TupleTracker(vt.defaults, tuple) if vt.defaults else k.NONE,
     "__kwdefaults__": lambda vt: MISSING if vt.kwdefaults else k.NONE,
     "__annotations__": _annotations,
     "__doc__": lambda vt: k.ConstantTracker(_docstring(vt.code)),
     "__module__": lambda vt: k.ConstantTracker(vt.globals.real.get("__name__")),
-    "__type_params__": lambda vt: k.TupleTracker([], tuple),  # since 3.12
+    "__type_params__": lambda vt: TupleTracker([], tuple),  # since 3.12
 }
 
 
@@ -63,7 +73,7 @@ def read(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
 
 @handlers.handles(types.CellType.__dict__["cell_contents"])
 def cell_contents(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if not isinstance(args[0], k.CellTracker):
+    if not isinstance(args[0], CellTracker):
         raise t.unsupported("function-attribute", "the contents of a cell that is no variable here")
     if args[0].content is NULL:
         throw(ValueError, "Cell is empty")
@@ -82,7 +92,7 @@ def method_function(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     )
 )
 def method_receiver(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if not isinstance(args[0], k.MethodTracker):
+    if not isinstance(args[0], MethodTracker):
         raise t.unsupported("function-attribute", "__self__ of a C function")
     return args[0].receiver
 
@@ -122,3 +132,18 @@ def of_method(t: Space, vt: Any, name: str) -> Any:
     if plain_lookup(vt.cls, name) is not MISSING:
         raise t.unsupported("c-attribute", f"{name} of a {vt.cls.__name__}")
     complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")
+
+
+@builders.by_class.handles(types.FunctionType)
+def build_function(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+    t.guard(source, guards.TypeIs(types.FunctionType))
+    t.guard(guards.FunctionPartSource(source, "code"), guards.Is(real.__code__))
+    cells = guards.FunctionPartSource(source, "closure")
+    closure = tuple(
+        t.wrap(cell, guards.ItemSource(cells, i)) for i, cell in enumerate(real.__closure__ or ())
+    )
+    globals_vt = globals_tracker(t, real.__globals__)
+    function = k.FunctionTracker(
+        real.__code__, globals_vt, name=real.__name__, qualname=real.__qualname__, closure=closure
+    )
+    return with_namespace(t, function, real, source)

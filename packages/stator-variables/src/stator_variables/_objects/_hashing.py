@@ -32,29 +32,15 @@ from stator_guards import (
 from stator_variables import _kinds as k
 from stator_variables._lifetime._reachability import reachable
 from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects._keys import Identity, ProgramKey, asks
 from stator_variables._objects._lookup import guarded_lookup
 from stator_variables._objects._raising import complain
+from stator_variables._objects._set import SetTracker
+from stator_variables._objects._tuple import TupleTracker
+from stator_variables._objects._weakrefs import WeakrefTracker
 from stator_variables._runtime._contents import set_base
 from stator_variables._space import Space, source_of
 from stator_variables._tracker import MISSING, VariableTracker
-
-
-class Identity:
-    """A key that is equal only to itself: an existing object, or the tracker of a new one."""
-
-    __slots__ = ("thing",)
-
-    def __init__(self, thing: Any) -> None:
-        self.thing = thing
-
-    def __hash__(self) -> int:
-        return id(self.thing)
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is Identity and other.thing is self.thing
-
-    def __repr__(self) -> str:
-        return f"Identity({self.thing!r})"
 
 
 def key_of(t: Space, vt: Any) -> Any:
@@ -123,9 +109,9 @@ def _hashed(t: Space, vt: Any) -> Any:
         if vt.value != vt.value:  # a NaN is a key as that very object
             t.guard(vt.source, Is(vt.value))
         return vt.value
-    if isinstance(vt, k.TupleTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
+    if isinstance(vt, TupleTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
         return tuple(_hashed(t, item) for item in vt.items)
-    if isinstance(vt, k.SetTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
+    if isinstance(vt, SetTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
         return frozenset(vt.entries)
     if isinstance(vt, k.BuiltinTracker) and type(vt.real) is types.CodeType:
         return vt.real  # equal to others of the same text
@@ -139,7 +125,7 @@ def _hashed(t: Space, vt: Any) -> Any:
         return IdOf(_identity_of(vt.thing))
     if isinstance(vt, k.HandleKeyTracker):
         return HandleKey(vt.number, vt)
-    if isinstance(vt, k.WeakrefTracker):
+    if isinstance(vt, WeakrefTracker):
         return _key_of_reference(t, vt)
     if isinstance(vt, k.NumberTracker):
         return _symbolic_numbers.specialised(t, vt)
@@ -177,22 +163,6 @@ def _rely_on_absence(t: Space, of: Any, key: Any, origin: Source) -> None:
     t.guard(CallSource(has, of.source, origin), Truth(False))
 
 
-def asks(hashed: Any) -> bool:
-    """Whether a look-up of this key may run code of the program."""
-    return type(hashed) is UserKey or (
-        type(hashed) in (tuple, frozenset) and any(map(asks, hashed))
-    )
-
-
-def is_asking(t: Space, vt: Any) -> bool:
-    """Whether to fill the dict or set asks `__hash__` of the program, which may read what the region has written."""
-    if isinstance(vt, k.DictTracker):
-        return any(map(asks, vt.entries))
-    return bool(t.questions.given) and (
-        bool(vt.steps_taken) or any(map(asks, vt.known)) or any(map(asks, vt.before))
-    )
-
-
 class Unanswered(Unsupported):
     """What a key needs to know of the program: `hash(a)`, or `a == b`. Nobody who asks: a break."""
 
@@ -228,7 +198,7 @@ class Answered:
     where: SourceSpan
 
 
-class UserKey:
+class UserKey(ProgramKey):
     """The key of an object whose class defines its hash; `number` is what that was."""
 
     __slots__ = ("number", "t", "thing")
@@ -467,7 +437,7 @@ def key_with_identities(t: Space, hashed: Any) -> Any:
     """A tracker of the key; MISSING when it holds a new object, of which no dict from before knows anything."""
     if type(hashed) is tuple:
         parts = [key_with_identities(t, part) for part in hashed]
-        return MISSING if any(part is MISSING for part in parts) else k.TupleTracker(parts, tuple)
+        return MISSING if any(part is MISSING for part in parts) else TupleTracker(parts, tuple)
     if type(hashed) is HandleKey:
         return hashed.tracker
     if type(hashed) in (frozenset, UserKey):
@@ -479,13 +449,13 @@ def key_with_identities(t: Space, hashed: Any) -> Any:
     is_known = has_thing or type(hashed) is Identity
     found = (is_known and t.heap.get(id(thing))) or k.ConstantTracker(thing)
     if type(hashed) is RefTo:
-        return k.WeakrefTracker(found)
+        return WeakrefTracker(found)
     return k.IdTracker(found) if has_thing else found
 
 
 def key_made(t: Space, key: Any) -> tuple[Any, Source]:
     """Such a key as it is now, and where it comes from on each call."""
-    if isinstance(key, k.TupleTracker):
+    if isinstance(key, TupleTracker):
         made = [key_made(t, item) for item in key.items]
         return tuple(value for value, _ in made), CallSource(
             tuple_of, *(source for _, source in made)
@@ -496,7 +466,7 @@ def key_made(t: Space, key: Any) -> tuple[Any, Source]:
     if isinstance(key, k.IdTracker):
         thing, source = key_made(t, key.thing)
         return id(thing), CallSource(id, source)
-    if isinstance(key, k.WeakrefTracker):
+    if isinstance(key, WeakrefTracker):
         thing, source = key_made(t, key.target)
         return weakref.ref(thing), CallSource(weakref.ref, source)
     value = key.value if isinstance(key, k.ConstantTracker) else key.real

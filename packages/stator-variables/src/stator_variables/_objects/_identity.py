@@ -6,6 +6,8 @@ from stator_bytecode import HandlerTable
 from stator_guards import SameObject
 
 from stator_variables import _kinds as k
+from stator_variables._objects._keys import HashedTracker
+from stator_variables._objects._list import ListTracker
 from stator_variables._space import Space
 
 handlers: HandlerTable[Any, Any] = HandlerTable("identity")
@@ -16,9 +18,9 @@ def identity(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     (vt,) = args
     if isinstance(vt, k.ConstantTracker | k.NumberTracker) and vt.source is not None:
         _tell_apart(t, vt)
-    if isinstance(vt, k.ListTracker | k.HashedTracker | k.ObjectTracker) and vt.source is None:
+    if isinstance(vt, ListTracker | HashedTracker | k.ObjectTracker) and vt.source is None:
         t.named.append(vt)
-    if isinstance(vt, k.HandleTracker):
+    if vt.has_own_number:
         raise t.unsupported("reconstruction", "the identity of a handle that was made here")
     return k.IdTracker(vt)
 

@@ -17,8 +17,8 @@ def _of_torch(names: str) -> tuple[str, ...]:
 
 
 NATIVE_MODULES = _of_torch(
-    "_compile _dynamo _functorch _inductor _logging _subclasses autograd distributed fx jit multiprocessing onnx optim "
-    "profiler serialization utils.checkpoint utils.data"
+    "_compile _dynamo _functorch _inductor _logging _subclasses autograd distributed fx jit multiprocessing onnx "
+    "optim.lr_scheduler optim.swa_utils profiler serialization utils.checkpoint utils.data"
 )
 NATIVE_MODULES += ("linecache", "tokenize", "traceback")
 """Not model code: a call of a function defined there runs natively."""
@@ -29,6 +29,9 @@ INLINED_MODULES = _of_torch(
     "distributed.tensor.experimental._func_map fx.traceback"
 )
 """Exceptions from these."""
+
+COUNTED_STEP = "patch_track_step_called.<locals>.wrap_step.<locals>.wrapper"
+"""The step of an optimizer that has a scheduler of learning rates, which counts it."""
 
 NATIVE_TRANSFORMS = (
     "functionalize",
@@ -77,6 +80,7 @@ def refuse_native(t: Space, function: Any) -> None:
         NATIVE_TRANSFORMS
     )
     inlined = inlined or real is torch.jit.annotate or _is_forward(real, module)
+    inlined = inlined or function.code.co_qualname.endswith(COUNTED_STEP)
     if real in NATIVE_FUNCTIONS or (_is_in(module, NATIVE_MODULES) and not inlined):
         raise t.unsupported(
             "not-inlined", f"{module}.{function.qualname} is of a module that is not traced into"
@@ -85,7 +89,7 @@ def refuse_native(t: Space, function: Any) -> None:
 
 def _is_forward(function: Any, module: str) -> bool:
     """Whether it is the `forward` of an `nn.Module`: part of a model, wherever it is defined (`AveragedModel` is in
-    `optim`). Those of `distributed` find their parameters elsewhere."""
+    `optim.swa_utils`). Those of `distributed` find their parameters elsewhere."""
     owner, _, name = function.__qualname__.rpartition(".")
     cls = function.__globals__.get(owner) if name == "forward" else None
     return (
@@ -121,13 +125,18 @@ def is_assumed_constant(function: Any) -> bool:
 
 
 _DISABLED = torch._compile._disable_dynamo(torch.random.manual_seed).__code__
+_TRACED = (torch.random.manual_seed, getattr(torch.optim.Optimizer.zero_grad, "__wrapped__"))
 
 
 def behind_bookkeeping(function: Any) -> Any:
     """The function that torch.compile wrapped for its own bookkeeping (it patches `Module.__init__`), or replaced by
-    one that it does not trace (`torch.manual_seed`), else None."""
-    if function.__code__ is _DISABLED and function.__wrapped__ is torch.random.manual_seed:
+    one that it does not trace (`torch.manual_seed`; `Adam._init_group`, with its first use), else None."""
+    if function.__code__ is _DISABLED and function.__wrapped__ in _TRACED:
         return function.__wrapped__
+    if getattr(function, "_torchdynamo_disable", False):
+        original = getattr(function, "_torchdynamo_orig_callable", None)
+        is_of_optimizer = _is_in(str(getattr(original, "__module__", "")), _of_torch("optim"))
+        return original if is_of_optimizer else None
     if getattr(function, "__module__", None) != "torch._dynamo.mutation_guard":
         return None
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))

@@ -152,14 +152,5 @@ def is_subtype(cls: type, base: type) -> bool:
     return type.__subclasscheck__(base, cls)
 
 
-def plain_lookup(cls: type, name: str) -> Any:
-    """The raw class attribute without guards: for classes that cannot change, or decisions that do not rely on it."""
-    for base in cls.__mro__:
-        namespace = _get_dict(base)
-        if name in namespace:
-            return namespace[name]
-    return MISSING
-
-
 def is_data_descriptor(t: Space, raw: Any) -> bool:
     return defines(t, type(raw), "__set__", "__delete__")

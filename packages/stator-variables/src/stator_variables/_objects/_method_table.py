@@ -5,6 +5,7 @@ the error is CPython's own.
 """
 
 import collections
+import operator
 import types
 from collections.abc import Callable, Collection, Generator, Iterable
 from typing import Any
@@ -16,6 +17,7 @@ from stator_guards import CapturedSource
 from stator_variables import _kinds as k
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._arity import Args, Arity, Kwargs, signature_arity
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING
 
@@ -99,7 +101,7 @@ def _checked(
 def opened(vt: Any) -> Any:
     """A constant tuple (a torch.Size) as a tracker with items."""
     if isinstance(vt, k.ConstantTracker) and issubclass(vt.cls, tuple):
-        return k.TupleTracker([k.ConstantTracker(item) for item in vt.value], vt.cls)
+        return TupleTracker([k.ConstantTracker(item) for item in vt.value], vt.cls)
     return vt
 
 
@@ -134,3 +136,13 @@ def folded(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Any:
             "builtin", f"{function.__name__}() of values that are not known while tracing"
         )
     return found
+
+
+COMPARISONS = {
+    "<": ("__lt__", "__gt__", operator.lt),
+    "<=": ("__le__", "__ge__", operator.le),
+    "==": ("__eq__", "__eq__", operator.eq),
+    "!=": ("__ne__", "__ne__", operator.ne),
+    ">": ("__gt__", "__lt__", operator.gt),
+    ">=": ("__ge__", "__le__", operator.ge),
+}

@@ -4,21 +4,25 @@ from typing import Any
 
 from stator_variables import _kinds as k
 from stator_variables import _pure
+from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._list import ListTracker
+from stator_variables._objects._set import SetTracker
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 
 
 def fresh(t: Space, value: Any) -> Any:
     """A tracker for a value made while tracing out of constants."""
     if type(value) is tuple:
-        return k.TupleTracker([fresh(t, item) for item in value], tuple)
+        return TupleTracker([fresh(t, item) for item in value], tuple)
     if type(value) is list:
-        return k.ListTracker([fresh(t, item) for item in value], list)
+        return ListTracker([fresh(t, item) for item in value], list)
     if type(value) is dict:
         entries = {key: (fresh(t, key), fresh(t, item)) for key, item in value.items()}
-        return k.DictTracker(dict, entries, complete=True)
+        return DictTracker(dict, entries, complete=True)
     if type(value) in (set, frozenset):
         items = {item: fresh(t, item) for item in value}
-        return k.SetTracker(type(value), items, [("update", k.ConstantTracker(value))])
+        return SetTracker(type(value), items, [("update", k.ConstantTracker(value))])
     if isinstance(value, type):
         return k.ClassTracker(value)
     if _pure.NUMPY is not None and isinstance(
@@ -28,9 +32,9 @@ def fresh(t: Space, value: Any) -> Any:
     return k.ConstantTracker(value)
 
 
-def new_dict(items: dict[str, Any]) -> k.DictTracker:
+def new_dict(items: dict[str, Any]) -> DictTracker:
     """A new dict with string keys."""
-    return k.DictTracker(
+    return DictTracker(
         dict,
         {name: (k.ConstantTracker(name), value) for name, value in items.items()},
         complete=True,

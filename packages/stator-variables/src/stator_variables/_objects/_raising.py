@@ -10,6 +10,8 @@ from stator_bytecode import Raised, settle
 from stator_guards import CapturedSource, Equals, Is, SlotSource
 
 from stator_variables import _kinds as k
+from stator_variables._objects._exception import ExceptionTracker
+from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._wrapping import new_namespace
 from stator_variables._runtime._contents import may_answer
 from stator_variables._space import Space
@@ -18,15 +20,15 @@ from stator_variables._tracker import VariableTracker
 Naming = Callable[[Space, type], str]
 
 
-def error(kind: type[BaseException], *args: object) -> k.ExceptionTracker:
+def error(kind: type[BaseException], *args: object) -> ExceptionTracker:
     """A new exception; arguments are constants or trackers."""
     return new_exception(
         kind, [arg if isinstance(arg, VariableTracker) else k.ConstantTracker(arg) for arg in args]
     )
 
 
-def new_exception(kind: type[BaseException], args: list[Any]) -> k.ExceptionTracker:
-    tracker = k.ExceptionTracker(kind, args)
+def new_exception(kind: type[BaseException], args: list[Any]) -> ExceptionTracker:
+    tracker = ExceptionTracker(kind, args)
     new_namespace(tracker)
     return tracker
 
@@ -83,7 +85,7 @@ def absent(t: Space, vt: Any, name: str) -> NoReturn:
 
 def function_text(vt: Any) -> str:
     """How errors of calls name a function (`_PyObject_FunctionStr`)."""
-    while isinstance(vt, k.MethodTracker):
+    while isinstance(vt, MethodTracker):
         vt = vt.function
     if isinstance(vt, k.FunctionTracker):
         qualname, module = vt.qualname, vt.globals.real.get("__name__")

@@ -8,20 +8,34 @@ import enum
 from functools import partial
 from typing import Any
 
+import stator_guards as guards
 import torch
 from stator_guards import CallSource, CapturedSource, Custom, ItemSource, Source
 
-from stator_variables import _kinds as k
-from stator_variables._objects._hashing import asks, key_of_value, rely_on_kept_hashes, tell_apart
-from stator_variables._objects._wrapping import ATOMS, PATHS, SINGLETONS, VALUES, wrap_items
+from stator_variables._objects._builder_table import BuilderTable
+from stator_variables._objects._hashing import key_of_value, rely_on_kept_hashes, tell_apart
+from stator_variables._objects._keys import asks
+from stator_variables._objects._set import SetTracker
+from stator_variables._objects._wrapping import (
+    ATOMS,
+    SINGLETONS,
+    VALUES,
+    with_namespace,
+    wrap_items,
+)
+from stator_variables._pure import PATHS
 from stator_variables._runtime._contents import members_of, set_base, stored
 from stator_variables._space import Space
+from stator_variables._tracker import VariableTracker
+
+builders = BuilderTable()
+
 
 _PLAIN = frozenset(map(id, (*ATOMS, *PATHS, *SINGLETONS, *VALUES)))
 _COMPOSED = (tuple, torch.Size, frozenset)
 
 
-def read(t: Space, vt: k.SetTracker, real: Any, source: Source) -> None:
+def read(t: Space, vt: SetTracker, real: Any, source: Source) -> None:
     """Read all members, and rely on them."""
     members = members_of(real)  # in one step: other threads may change it
     if all(map(_is_named, members)):
@@ -92,3 +106,11 @@ def _same_in_order(base: Any, members: list[Any]) -> Custom:
         return found == members and list(map(type, found)) == classes
 
     return Custom("{fn}({value})", holds, f"the members {members!r} in this order")
+
+
+@builders.by_base.handles(set, frozenset)
+def build_set(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+    t.guard(source, guards.TypeIs(type(real)))
+    tracker = SetTracker(type(real))
+    tracker.unread = lambda vt: read(t, vt, real, source)
+    return with_namespace(t, tracker, real, source)

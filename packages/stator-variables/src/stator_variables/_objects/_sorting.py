@@ -8,7 +8,7 @@ import functools
 from collections.abc import Generator
 from typing import Any
 
-from stator_bytecode import operation, settle
+from stator_bytecode import settle
 
 from stator_variables import _kinds as k
 from stator_variables._objects._raising import as_program_error
@@ -70,10 +70,3 @@ def _sort(order: list[int], answers: list[int], backwards: bool) -> tuple[int, i
         left, right = asked.args
         return left, right
     return None
-
-
-@operation
-def sorted_list(t: Space, items: list[Any], key: Any, reverse: Any) -> Any:
-    order = [*range(len(items))]
-    yield from sort(t, items, key, reverse, order)
-    return k.ListTracker([items[i] for i in order], list)

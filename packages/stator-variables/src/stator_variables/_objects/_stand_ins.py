@@ -10,10 +10,13 @@ from typing import Any
 from stator_guards import CapturedSource, Is
 
 from stator_variables import _kinds as k
-from stator_variables._objects._lookup import plain_lookup
-from stator_variables._objects._set_order import made_again
+from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._partial import PartialTracker
+from stator_variables._objects._recipe import KEY_WRAPPER, RecipeTracker
+from stator_variables._objects._set import SetTracker, made_again
+from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._objects._wrapping import ATOMS, attributes_of
-from stator_variables._runtime._contents import has_member
+from stator_variables._runtime._contents import has_member, plain_lookup
 from stator_variables._runtime._support import base_of_c
 from stator_variables._space import Space, real_of, source_of
 from stator_variables._tracker import DELETED, MISSING
@@ -44,15 +47,15 @@ def stand_in(t: Space, vt: Any) -> Any:
 def _made_stand_in(t: Space, vt: Any) -> Any:
     if isinstance(vt, k.ConstantTracker):
         return vt.value
-    if isinstance(vt, k.SequenceTracker) and vt.cls in (list, tuple):
+    if isinstance(vt, SequenceTracker) and vt.cls in (list, tuple):
         return vt.cls([stand_in(t, item) for item in vt.items])
-    if isinstance(vt, k.SetTracker) and vt.cls in (set, frozenset):
+    if isinstance(vt, SetTracker) and vt.cls in (set, frozenset):
         if all(isinstance(item, k.ConstantTracker) for item in vt.entries.values()):
             return made_again(t, vt)  # in its order
         return vt.cls([stand_in(t, item) for item in vt.entries.values()])
-    if isinstance(vt, k.DictTracker) and vt.cls is dict:
+    if isinstance(vt, DictTracker) and vt.cls is dict:
         return {stand_in(t, key): stand_in(t, value) for key, value in t.items(vt)}
-    if isinstance(vt, k.RecipeTracker):
+    if isinstance(vt, RecipeTracker):
         named = {name: stand_in(t, value) for name, value in vt.kwargs.items()}
         return vt.make([stand_in(t, value) for value in vt.args], named)
     if isinstance(vt, k.FunctionTracker):
@@ -63,7 +66,7 @@ def _made_stand_in(t: Space, vt: Any) -> Any:
         raise t.unsupported(
             "class-definition", f"a {vt.cls.__qualname__}, which is a property, in a class"
         )
-    if isinstance(vt, k.SequenceTracker | k.SetTracker | k.DictTracker):  # of another class
+    if isinstance(vt, SequenceTracker | SetTracker | DictTracker):  # of another class
         cls: Any = vt.cls
         make: Any = base_of_c(cls).__new__
         if has_member(cls, "n_sequence_fields"):  # made by C code that takes the items
@@ -103,7 +106,7 @@ def _object(t: Space, vt: Any) -> Any:
 
 def field_of(t: Space, vt: Any, name: str) -> Any:
     """What a property, `classmethod` or `staticmethod` was made with, by name; the object of a key; else MISSING."""
-    if vt.cls is k.KEY_WRAPPER and name == "obj":
+    if vt.cls is KEY_WRAPPER and name == "obj":
         return vt.args[1] if len(vt.args) > 1 else k.NONE
     if vt.cls not in (property, classmethod, staticmethod):
         return MISSING
@@ -131,12 +134,12 @@ def known_value(t: Space, vt: Any) -> Any:
 def _made(t: Space, vt: Any) -> Any:
     if vt.constant() is not MISSING:
         return vt.constant()
-    if isinstance(vt, k.PartialTracker):
+    if isinstance(vt, PartialTracker):
         named = {name: known_value(t, value) for name, value in vt.kwargs.items()}
         return vt.cls(
             known_value(t, vt.function), *(known_value(t, arg) for arg in vt.args), **named
         )
-    if isinstance(vt, k.SequenceTracker) and vt.cls in (list, tuple):
+    if isinstance(vt, SequenceTracker) and vt.cls in (list, tuple):
         return vt.cls([known_value(t, item) for item in vt.items])
     if isinstance(vt, k.BuiltinTracker | k.ClassTracker):
         return vt.value

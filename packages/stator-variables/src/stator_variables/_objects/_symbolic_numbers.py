@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from stator_variables import _kinds as k
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 
 
@@ -47,7 +48,7 @@ def has_numbers(vts: Sequence[Any], kind: Any = k.NumberTracker) -> bool:
     """Return True if a symbolic number, or a tracker of another kind, is among these or in a tuple among them."""
     return any(
         isinstance(vt, kind)
-        or (isinstance(vt, k.TupleTracker | k.SliceTracker) and has_numbers(_parts(vt), kind))
+        or (isinstance(vt, TupleTracker | k.SliceTracker) and has_numbers(_parts(vt), kind))
         for vt in vts
     )
 
@@ -65,8 +66,8 @@ def as_constant(t: Space, vt: Any) -> Any:
     """Return the value with constants for symbolic numbers; `ShapeEnv` guards each, for its line."""
     if isinstance(vt, k.NumberTracker):
         return k.ConstantTracker(specialised(t, vt))
-    if isinstance(vt, k.TupleTracker) and has_numbers(vt.items):
-        return k.TupleTracker([as_constant(t, item) for item in vt.items], vt.cls)
+    if isinstance(vt, TupleTracker) and has_numbers(vt.items):
+        return TupleTracker([as_constant(t, item) for item in vt.items], vt.cls)
     if isinstance(vt, k.SliceTracker) and has_numbers(vt.parts):
         start, stop, step = (as_constant(t, part) for part in vt.parts)
         return k.SliceTracker((start, stop, step))

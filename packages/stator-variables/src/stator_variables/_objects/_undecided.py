@@ -11,6 +11,7 @@ from typing import Any
 from stator_guards import TypeIs
 
 from stator_variables import _kinds as k
+from stator_variables._objects._keys import HashedTracker
 from stator_variables._objects._wrapping import ATOMS
 from stator_variables._space import Space, real_of, source_of
 from stator_variables._tracker import is_pending
@@ -27,7 +28,7 @@ def is_undecided(t: Space, key: Any) -> bool:
 
 
 def put_undecided(
-    t: Space, vt: k.HashedTracker, write: tuple[Any, ...], put: Callable[..., None]
+    t: Space, vt: HashedTracker, write: tuple[Any, ...], put: Callable[..., None]
 ) -> None:
     """Note a write; `put(t, vt, *write)` makes it with its key known."""
 

@@ -12,10 +12,17 @@ from stator_bytecode import HandlerTable
 from stator_guards import CallSource, DictItemSource, ParameterSource, Source, TypeIs
 
 from stator_variables import _kinds as k
+from stator_variables._emitter import Emitter
+from stator_variables._objects._builder_table import BuilderTable
+from stator_variables._objects._cell import CellTracker
+from stator_variables._objects._dict import DictTracker
 from stator_variables._runtime._finalizers import may_hold_real
 from stator_variables._runtime._support import living
 from stator_variables._space import Space, real_of, source_of
 from stator_variables._tracker import VariableTracker
+
+builders = BuilderTable()
+
 
 handlers: HandlerTable[Any, Any] = HandlerTable("weak reference")
 
@@ -24,13 +31,12 @@ def referent(reference: Any) -> Any:
     return reference()
 
 
+@builders.by_class.handles(weakref.ref, weakref.KeyedRef)
 def build_weakref(t: Space, real: Any, source: Source) -> VariableTracker:
 
     t.guard(source, TypeIs(type(real)))
     target = real()
-    vt = k.WeakrefTracker(
-        t.wrap(target, CallSource(referent if target is None else living, source))
-    )
+    vt = WeakrefTracker(t.wrap(target, CallSource(referent if target is None else living, source)))
     vt.cls = type(real)
     return vt
 
@@ -42,17 +48,17 @@ def make(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if len(args) > 2 or kwargs or target.source is None or not target.cls.__weakrefoffset__:
         raise t.unsupported("construction", "making a weak reference to a new object")
     if not rest or k.is_none(rest[0]):
-        return t.shared.setdefault((weakref.ref, id(target)), k.WeakrefTracker(target))
+        return t.shared.setdefault((weakref.ref, id(target)), WeakrefTracker(target))
     if type(target.source) is ParameterSource:
         raise t.unsupported(
             "construction", "making a weak reference with a callback to an argument or a local"
         )
-    return k.WeakrefTracker(target, rest[0])
+    return WeakrefTracker(target, rest[0])
 
 
 @handlers.handles(weakref.ref.__call__)
 def call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if not isinstance(args[0], k.WeakrefTracker):
+    if not isinstance(args[0], WeakrefTracker):
         raise t.unsupported("builtin", f"a call of a {args[0].cls.__qualname__}")
     if may_be_gone(t, args[0].target):
         raise t.unsupported(
@@ -79,7 +85,7 @@ def may_be_gone(t: Space, target: Any) -> bool:
 
 def _keeps(vt: Any, source: Source) -> bool:
     """Return True for a dict of which other keys changed than the one a value was found under."""
-    if not isinstance(source, DictItemSource) or not isinstance(vt, k.DictTracker):
+    if not isinstance(source, DictItemSource) or not isinstance(vt, DictTracker):
         return False
     return vt.source == source.whole and all(hashed != source.key for _, hashed, *_ in vt.log)
 
@@ -89,4 +95,18 @@ def _is_held(frame: Any, target: Any) -> bool:
 
 
 def holds(value: Any, target: Any) -> bool:
-    return value is target or (type(value) is k.CellTracker and value.content is target)
+    return value is target or (type(value) is CellTracker and value.content is target)
+
+
+class WeakrefTracker(VariableTracker):
+    """weakref.ref: `target` is what it refers to; `callback` is what a new one is to call when that dies."""
+
+    cls = weakref.ref
+
+    def __init__(self, target: Any, callback: Any = None) -> None:
+        self.target = target
+        self.callback = callback
+
+    def rebuild(self, e: Emitter) -> str:
+        rest = "" if self.callback is None else f", {e.expr(self.callback)}"
+        return e.bind(self, f"{e.capture(weakref.ref)}({e.expr(self.target)}{rest})")

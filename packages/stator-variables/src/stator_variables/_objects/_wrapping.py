@@ -1,12 +1,11 @@
 """Trackers of existing values, made when they are first used, and what their making has in common.
 
-`wrap` is lazy: nothing is read and nothing guarded until then. `_builders.py` has the builder of each kind of object.
+`wrap` is lazy: nothing is read and nothing guarded until then. `_registry.py` has the builder of each class of objects.
 """
 
 import enum
 import functools
 import gc
-import pathlib
 import re
 import threading
 import types
@@ -17,7 +16,9 @@ import stator_guards as guards
 import torch
 
 from stator_variables import _kinds as k
-from stator_variables._pure import CYTHON_FUNCTION, DTYPES, NUMBERS, TRUTHS
+from stator_variables._objects._dict import DictTracker
+from stator_variables._pure import CYTHON_FUNCTION, DTYPES, NUMBERS, PATHS, TRUTHS
+from stator_variables._runtime._contents import item_owner, stored
 from stator_variables._space import Space, source_of
 from stator_variables._tracker import DELETED, MISSING, LazyTracker, VariableTracker
 
@@ -31,11 +32,6 @@ ENUMS_OF_C = tuple(
 VALUES = (torch.device, range, slice, *NUMBERS, *TRUTHS, *ENUMS_OF_C)
 """Immutable values compared by equality: not objects with an identity that matters."""
 
-PATHS = (
-    *(pathlib.PurePosixPath, pathlib.PureWindowsPath),
-    *(pathlib.PosixPath, pathlib.WindowsPath),
-)
-"""Classes of paths, whose text determines them."""
 
 BY_IDENTITY = (
     *(
@@ -86,6 +82,16 @@ def wrap_items(t: Space, items: Sequence[Any], source: guards.Source) -> list[An
     return [wrap(t, item, guards.ItemSource(source, i)) for i, item in enumerate(items)]
 
 
+def read_items(t: Space, base: Any, real: Any, source: guards.Source) -> list[Any]:
+    """All items of an instance of a builtin class of sequences, past what a subclass says."""
+    t.allow_length(base.__len__(real), type(real))
+    items = stored(base, real)  # in one step: other threads may change it
+    if (owner := item_owner(type(real), base)) is None:
+        return wrap_items(t, items, source)
+    t.guard(guards.CallSource(base.__len__, source), guards.Equals(len(items)))
+    return [t.wrap(item, guards.ItemSource(source, i, owner)) for i, item in enumerate(items)]
+
+
 @guards.shown_as("what {0} is a view of")
 def behind_proxy(proxy: Any) -> Any:
     """The mapping that a mappingproxy shows: the one thing it refers to."""
@@ -108,7 +114,7 @@ def with_namespace(t: Space, tracker: Any, real: Any, source: guards.Source) -> 
     if (namespace := instance_dict(real)) is None:
         return tracker  # type: ignore[no-any-return]
     if (known := t.heap.get(id(namespace))) is None:
-        known = k.DictTracker(dict, complete=False)
+        known = DictTracker(dict, complete=False)
         of_thread = issubclass(type(real), threading.local)
         known.real = namespace
         known.source = (
@@ -162,7 +168,7 @@ def captured_dict(t: Space, namespace: dict[str, Any], name: str, *, is_scope: b
 
 def new_namespace(tracker: Any) -> None:
     """An empty `__dict__` for a new object."""
-    tracker.namespace = k.DictTracker(dict, complete=True, owner=tracker)
+    tracker.namespace = DictTracker(dict, complete=True, owner=tracker)
 
 
 def new_object(cls: type, attributes: Mapping[str, Any]) -> Any:
@@ -183,3 +189,8 @@ def attributes_of(vt: Any) -> dict[str, Any]:
 
 
 _PLAIN = frozenset(map(id, (*ATOMS, *VALUES, *SINGLETONS, *PATHS, *BY_IDENTITY)))
+
+
+def build_object(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+    t.guard(source, guards.TypeIs(type(real)))
+    return with_namespace(t, k.ObjectTracker(type(real), real), real, source)

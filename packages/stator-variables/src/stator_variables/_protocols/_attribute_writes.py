@@ -13,8 +13,12 @@ from stator_guards import AttrSource, Source
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _classes, _dictionary, _exceptions, _lookup
+from stator_variables._objects._cell import CellTracker
+from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._exception import ExceptionTracker
 from stator_variables._objects._raising import complain, throw
 from stator_variables._protocols import _attributes
+from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes
 from stator_variables._tracker import DELETED, MISSING
@@ -99,7 +103,7 @@ REPLACEABLE = frozenset("open print input breakpoint exit quit help __import__".
 
 def _is_python_descriptor(raw: Any) -> bool:
     return isinstance(raw, property) or isinstance(
-        _lookup.plain_lookup(type(raw), "__set__"), types.FunctionType
+        plain_lookup(type(raw), "__set__"), types.FunctionType
     )
 
 
@@ -123,7 +127,7 @@ def _set_through(t: Space, raw: Any, source: Source, vt: Any, name: str, value: 
         return _set_exception_field(t, vt, name, value)
     if name == "__dict__" and _may_be_namespace(vt, value):
         return _set_namespace(t, vt, value)
-    if isinstance(vt, k.CellTracker) and name == "cell_contents":
+    if isinstance(vt, CellTracker) and name == "cell_contents":
         return t.write(vt, content=NULL if value is MISSING else value)
     raise t.unsupported("c-attribute-write", f"setting {name} of {vt.cls.__qualname__}")
 
@@ -132,7 +136,7 @@ def _may_be_namespace(vt: Any, value: Any) -> bool:
     """Return True for a new object that gets a new dict of names, which nothing else is the `__dict__` of."""
     if not isinstance(vt, k.ObjectTracker) or vt.source is not None or vt.namespace is None:
         return False
-    if not isinstance(value, k.DictTracker) or value.source is not None or value.cls is not dict:
+    if not isinstance(value, DictTracker) or value.source is not None or value.cls is not dict:
         return False
     return value.owner is None and all(type(hashed) is str for hashed in value.entries)
 
@@ -175,7 +179,7 @@ def _set_exception_field(t: Space, vt: Any, name: str, value: Any) -> None:
     if name == "__traceback__":
         _exceptions.set_traceback(t, vt, value)
         return
-    is_exception = isinstance(value, k.ExceptionTracker) or (
+    is_exception = isinstance(value, ExceptionTracker) or (
         value is not MISSING and k.is_none(value)
     )
     if vt.source is not None or not is_exception:

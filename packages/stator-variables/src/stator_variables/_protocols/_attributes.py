@@ -37,10 +37,15 @@ from stator_variables._objects import (
     _stand_ins,
     _symbolic_numbers,
 )
+from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._raising import absent, attempt, complain, name_in_slots, throw
+from stator_variables._objects._recipe import RecipeTracker
+from stator_variables._objects._super import SuperTracker
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrapping import captured_dict, instance_dict, wrap_present
 from stator_variables._pure import CYTHON_FUNCTION
-from stator_variables._runtime._contents import has_member, may_answer
+from stator_variables._runtime._contents import has_member, may_answer, plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _subclasses, _symbolic, _tensor_attributes
 from stator_variables._tracker import DELETED, MISSING
@@ -83,21 +88,18 @@ def get_method(t: Space, vt: Any, name: str) -> Any:
 
 def _found(t: Space, vt: Any, name: str) -> Any:
     refuse_proxy(t, vt, name)
-    if isinstance(vt, k.SuperTracker):
+    if isinstance(vt, SuperTracker):
         return super_attribute(t, vt, name)
     if isinstance(vt, k.TensorTracker) and not t.overrides.modes:
         found = _tensor_attributes.read(t, vt, name)
         if found is not MISSING:
             return found
     if (
-        isinstance(vt, k.MethodTracker)
+        isinstance(vt, MethodTracker)
         and (found := _functions.of_method(t, vt, name)) is not MISSING
     ):
         return found
-    if (
-        isinstance(vt, k.RecipeTracker)
-        and (found := _stand_ins.field_of(t, vt, name)) is not MISSING
-    ):
+    if isinstance(vt, RecipeTracker) and (found := _stand_ins.field_of(t, vt, name)) is not MISSING:
         return found
     return _read_by_hooks(t, vt, name) if has_hook(t, vt) else _or_fall_back(t, vt, name)
 
@@ -154,8 +156,8 @@ def own_attribute(t: Space, vt: Any, name: str) -> Any:
 
 
 _OF_ALIASES = frozenset(
-    "__class__ __origin__ __args__ __unpacked__ __parameters__ __typing_unpacked_tuple_args__ "
-    "__mro_entries__ __reduce_ex__ __reduce__ __copy__ __deepcopy__".split()
+    "__class__ __origin__ __args__ __unpacked__ __parameters__ __typing_unpacked_tuple_args__ __mro_entries__ "
+    "__reduce_ex__ __reduce__ __copy__ __deepcopy__".split()
 )
 """What `list[int]` answers itself (`ga_getattro` in Objects/genericaliasobject.c); for all else its class is asked."""
 
@@ -229,7 +231,7 @@ def bind(t: Space, raw: Any, source: Source, vt: Any, name: str) -> Any:
     """`raw.__get__(vt, type(vt))` for a raw class attribute."""
     kind = descriptor_kind(t, raw)
     if kind in (types.FunctionType, CYTHON_FUNCTION):
-        return k.MethodTracker(t.wrap(raw, source), vt)
+        return MethodTracker(t.wrap(raw, source), vt)
     if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
         if not fits(raw, vt):
             raise t.unsupported(
@@ -240,7 +242,7 @@ def bind(t: Space, raw: Any, source: Source, vt: Any, name: str) -> Any:
             if kind is types.MethodDescriptorType
             else types.MethodWrapperType
         )
-        return k.MethodTracker(k.BuiltinTracker(raw), vt, cls)
+        return MethodTracker(k.BuiltinTracker(raw), vt, cls)
     if kind in (property, staticmethod, classmethod):
         t.guard(source, TypeIs(type(raw)))
     if kind is property:
@@ -250,11 +252,11 @@ def bind(t: Space, raw: Any, source: Source, vt: Any, name: str) -> Any:
     if kind is classmethod:
         return _of_class(t, raw, source, class_of(t, vt), name)
     if kind is types.ClassMethodDescriptorType:
-        return k.MethodTracker(k.BuiltinTracker(raw), class_of(t, vt), types.BuiltinFunctionType)
+        return MethodTracker(k.BuiltinTracker(raw), class_of(t, vt), types.BuiltinFunctionType)
     if kind in (types.GetSetDescriptorType, types.MemberDescriptorType):
         return _get_c_field(t, raw, vt, name)
     if kind is _INSTANCE_METHOD:
-        return k.MethodTracker(k.BuiltinTracker(raw.__func__), vt)
+        return MethodTracker(k.BuiltinTracker(raw.__func__), vt)
     return _bind_other(t, raw, source, vt)
 
 
@@ -267,7 +269,7 @@ def may_refuse(t: Space, raw: Any) -> bool:
     kind = descriptor_kind(t, raw)
     if kind in (property, types.GetSetDescriptorType, types.MemberDescriptorType):
         return True
-    return isinstance(_lookup.plain_lookup(kind, "__get__"), types.FunctionType)
+    return isinstance(plain_lookup(kind, "__get__"), types.FunctionType)
 
 
 def bound_or_none(t: Space, raw: Any, source: Source, vt: Any, name: str) -> Any:
@@ -286,9 +288,9 @@ _OF_C = (types.MethodDescriptorType, types.WrapperDescriptorType)
 def _of_class(t: Space, raw: Any, source: Source, cls_vt: Any, name: str) -> Any:
     """`classmethod.__get__`: before 3.13 a descriptor that it wraps is asked."""
     inner, src = raw.__func__, AttrSource(source, "__func__")
-    getter = _lookup.plain_lookup(type(inner), "__get__")
+    getter = plain_lookup(type(inner), "__get__")
     if sys.version_info >= (3, 13) or getter is MISSING:
-        return k.MethodTracker(t.wrap(inner, src), cls_vt)
+        return MethodTracker(t.wrap(inner, src), cls_vt)
     if type(inner) is classmethod:
         return _of_class(t, inner, src, cls_vt, name)
     if type(inner) is not types.FunctionType and isinstance(getter, types.FunctionType):
@@ -345,7 +347,7 @@ def _get_c_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
                 vt if _symbolic.FIELDS[name] is None else k.ConstantTracker(_symbolic.FIELDS[name])
             )
         return k.ConstantTracker(raw.__get__(_symbolic_numbers.specialised(t, vt)))
-    if isinstance(vt, k.TupleTracker) and has_member(vt.cls, "n_sequence_fields"):
+    if isinstance(vt, TupleTracker) and has_member(vt.cls, "n_sequence_fields"):
         # A named tuple made in C (Objects/structseq.c), whose members do not say which item they are
         index = _place_in(vt.cls, raw)
         if index < len(vt.items):
@@ -457,7 +459,7 @@ def _new_annotations(t: Space, vt: Any) -> Any:
         raise t.unsupported(
             "class-dict", f"the annotations of class {vt.value.__qualname__}, made when asked for"
         )
-    made = k.DictTracker(dict, complete=True)
+    made = DictTracker(dict, complete=True)
     _classes.set_attribute(t, vt, "__annotations__", made)
     return made
 
@@ -470,7 +472,7 @@ def bind_to_class(t: Space, raw: Any, source: Source, vt: Any) -> Any:
     if kind is classmethod:
         return _of_class(t, raw, source, vt, "")
     if kind is types.ClassMethodDescriptorType:
-        return k.MethodTracker(k.BuiltinTracker(raw), vt, types.BuiltinFunctionType)
+        return MethodTracker(k.BuiltinTracker(raw), vt, types.BuiltinFunctionType)
     if isinstance(_lookup.guarded_lookup(t, kind, "__get__"), types.FunctionType):
         return call_raw(t, t.wrap(raw, source), "__get__", [k.ConstantTracker(None), vt])
     found = _item(t, raw, source)

@@ -11,11 +11,20 @@ import stator_guards as guards
 import torch
 
 from stator_variables import _kinds as k
-from stator_variables._objects import _inlining, _made_exceptions, _new_values
-from stator_variables._objects._lookup import guarded_lookup, is_subtype, plain_lookup, type_lookup
+from stator_variables._objects import _exception, _inlining, _new_values
+from stator_variables._objects._deque import DequeTracker
+from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._exception import ExceptionTracker
+from stator_variables._objects._list import ListTracker
+from stator_variables._objects._lookup import guarded_lookup, is_subtype, type_lookup
+from stator_variables._objects._method import MethodTracker
+from stator_variables._objects._partial import PartialTracker
 from stator_variables._objects._raising import complain, name_of, throw
+from stator_variables._objects._set import SetTracker
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrapping import builtins_of, new_namespace, wrap_items
 from stator_variables._protocols import _folding
+from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _subclasses, _torch_calls, _torch_functions
 from stator_variables._tracker import MISSING
@@ -27,13 +36,13 @@ def call(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
     """`function(*args, **kwargs)`: a Result."""
     if isinstance(function, k.FunctionTracker):
         return call_function(t, function, args, kwargs)
-    if isinstance(function, k.MethodTracker):
+    if isinstance(function, MethodTracker):
         return call(t, function.function, [function.receiver, *args], kwargs)
     if isinstance(function, k.BuiltinTracker):
         return call_builtin(t, function, args, kwargs)
     if isinstance(function, k.ClassTracker):
         return construct(t, function, list(args), kwargs)
-    if isinstance(function, k.PartialTracker):
+    if isinstance(function, PartialTracker):
         return call(t, function.function, [*function.args, *args], {**function.kwargs, **kwargs})
     if isinstance(function, k.GraphFunction):
         return function.handler(t, list(args), kwargs)
@@ -98,7 +107,7 @@ def frame_for(
 ) -> bytecode.Frame:
     """A frame with the arguments bound. Raises TypeError of the program, in CPython's words."""
     defaults = function_defaults(t, function)
-    makers = lambda items: k.TupleTracker(items, tuple), _new_values.new_dict
+    makers = lambda items: TupleTracker(items, tuple), _new_values.new_dict
     try:
         slots = bytecode.bind_arguments(
             function.code, function.qualname, *defaults, list(args), kwargs, *makers
@@ -244,7 +253,7 @@ def initialise(t: Space, obj: Any, args: list[Any], kwargs: dict[str, Any]) -> A
         if (args or kwargs) and plain_lookup(obj.cls, "__new__") is object.__new__:
             complain(t, TypeError, obj.cls, "() takes no arguments")
         return obj
-    if isinstance(obj, k.ExceptionTracker) and isinstance(raw, types.WrapperDescriptorType):
+    if isinstance(obj, ExceptionTracker) and isinstance(raw, types.WrapperDescriptorType):
         return _initialise_exception(t, obj, args, kwargs)
     result = call(t, t.bind(raw, source, obj, "__init__"), args, kwargs)
     return t.completed(result, bytecode.Then("instance", (obj,)))
@@ -264,7 +273,7 @@ def _initialise_exception(t: Space, obj: Any, args: list[Any], kwargs: dict[str,
         raise t.unsupported(
             "construction", f"making a {obj.cls.__name__}, which keeps more than its arguments"
         )
-    _made_exceptions.keep(t, obj, args)
+    _exception.keep(t, obj, args)
     return obj
 
 
@@ -320,9 +329,11 @@ def _storage(t: Space, cls: type, new: Any, args: list[Any], kwargs: dict[str, A
         new in (dict.__new__, collections.OrderedDict.__new__)
         or new is collections.defaultdict.__new__
     ):
-        return k.DictTracker(cls, complete=True)
-    if new is list.__new__ or new is collections.deque.__new__:
-        return k.ListTracker([], cls)
+        return DictTracker(cls, complete=True)
+    if new is list.__new__:
+        return ListTracker([], cls)
+    if new is collections.deque.__new__:
+        return DequeTracker([], cls)
     if (
         new is _NEW_TENSOR
         and not kwargs
@@ -330,9 +341,9 @@ def _storage(t: Space, cls: type, new: Any, args: list[Any], kwargs: dict[str, A
     ):
         return _subclasses.around(t, _torch_functions.construct(t, args, {}, of=None), cls)
     if new is set.__new__:
-        return k.SetTracker(cls)
+        return SetTracker(cls)
     if issubclass(cls, BaseException) and new.__self__.__module__ == "builtins":
-        return _made_exceptions.allocated(t, cls, list(args))
+        return _exception.allocated(t, cls, list(args))
     return MISSING
 
 
@@ -358,6 +369,6 @@ def _set_part(t: Space, function: k.FunctionTracker, part: str, value: Any) -> N
     elif part == "kwdefaults":
         function.kwdefaults = {key.constant(): item for key, item in t.items(value)}
     elif part == "closure":
-        function.closure = tuple(value.items) if isinstance(value, k.TupleTracker) else tuple(value)
+        function.closure = tuple(value.items) if isinstance(value, TupleTracker) else tuple(value)
     else:
         function.annotations = value

@@ -8,7 +8,6 @@ import functools
 import operator
 import sys
 import types
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from stator_bytecode import NULL, Raised, after, operation, settle
@@ -16,9 +15,8 @@ from stator_guards import CallSource, CapturedSource, Truth
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _dictionary, _symbolic_numbers
+from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._hashing import (
-    Identity,
-    asks,
     element_of,
     has_identity,
     hashing,
@@ -26,82 +24,21 @@ from stator_variables._objects._hashing import (
     rely_on_objects,
     tell_apart,
 )
-from stator_variables._objects._lookup import defines, overrides, plain_lookup
+from stator_variables._objects._keys import Identity, asks
+from stator_variables._objects._lookup import defines, overrides
 from stator_variables._objects._raising import attempt, complain, function_text, throw
-from stator_variables._objects._set_order import as_operand, dict_of
+from stator_variables._objects._set import SetTracker, as_operand, dict_of
 from stator_variables._objects._undecided import is_undecided, put_undecided
 from stator_variables._protocols import _folding, _iteration
-from stator_variables._runtime._contents import members_of, set_base
+from stator_variables._runtime._contents import members_of, plain_lookup, set_base
 from stator_variables._space import Space, source_of
 from stator_variables._tensors import _arrays, _torch_calls
 from stator_variables._tracker import MISSING
 
 
-# -- lists ------------------------------------------------------------------------------------------------------------
-def replace_items(t: Space, vt: Any, items: list[Any], *, structural: bool = True) -> None:
-    """Every list mutation: the new items, undone together."""
-    t.write(vt, items=items, structure=vt.structure + structural)
-
-
-def change_items(
-    t: Space, vt: Any, change: Callable[[list[Any]], Any], *, structural: bool = True
-) -> Any:
-    """What `change` gives for a copy of the items, which become the list's."""
-    items = list(vt.items)
-    found = change(items)
-    replace_items(t, vt, items, structural=structural)
-    return found
-
-
-def append(t: Space, vt: Any, item: Any) -> None:
-    if vt.maxlen is None and (vt.source is None or vt.unread is not None):
-        _append_unread(t, vt, item)
-        return
-    items = [*vt.items, item]
-    if vt.maxlen is not None and len(items) > vt.maxlen:
-        items = items[len(items) - vt.maxlen :]
-    replace_items(t, vt, items)
-
-
-def _append_unread(t: Space, vt: Any, item: Any) -> None:
-    """Nobody needs to know what is there already: a list that grows from call to call is no reason to compile again."""
-    vt.added.append(item)
-    vt.structure += 1
-
-    def undo() -> None:
-        vt.added.pop()
-        vt.structure -= 1
-
-    t.journal.record(undo)
-    t.change(vt)
-
-
-def extend(t: Space, vt: Any, iterable: Any) -> Any:
-    """Item by item, as C does it for all but lists and tuples: the iterable may look at the list, or raise half way."""
-    if _iteration.is_plain_sequence(t, iterable):
-        return _extend_at_once(t, vt, iterable.items)
-    if iterable is vt:
-        found = t.drain(iterable, saying="argument must be an iterable")
-        return after(found, functools.partial(_extend_at_once, t, vt))
-    return t.for_each(iterable, lambda item: append(t, vt, item), asks_length=True)
-
-
-def _extend_at_once(t: Space, vt: Any, items: Sequence[Any]) -> Any:
-    for item in list(items):
-        append(t, vt, item)
-    return k.NONE
-
-
-def extend_display(t: Space, vt: Any, iterable: Any) -> Any:
-    """`[*iterable]`, which has an error text of its own."""
-    if not defines(t, iterable.cls, "__iter__", "__getitem__"):
-        complain(t, TypeError, "Value after * must be an iterable, not ", iterable.cls)
-    return extend(t, vt, iterable)
-
-
 # -- sets -------------------------------------------------------------------------------------------------------------
-def new_set(t: Space, items: list[Any]) -> k.SetTracker:
-    made = k.SetTracker(set)
+def new_set(t: Space, items: list[Any]) -> SetTracker:
+    made = SetTracker(set)
     for item in items:
         hashed = t.key_of(item)
         tell_apart(t, item, hashed)
@@ -178,10 +115,10 @@ def _is_in_existing(t: Space, vt: Any, hashed: Any, thing: Any) -> bool:
 def set_update(t: Space, vt: Any, iterable: Any) -> Any:
     if iterable is vt:
         return k.NONE
-    if isinstance(iterable, k.SetTracker):
+    if isinstance(iterable, SetTracker):
         _merge(t, vt, iterable.entries, iterable)
         return k.NONE
-    if isinstance(iterable, k.DictTracker) and iterable.cls is dict:
+    if isinstance(iterable, DictTracker) and iterable.cls is dict:
         keys = {t.key_of(key): key for key, _ in t.items(iterable)}
         _merge(t, vt, keys, dict_of(keys))
         return k.NONE
@@ -234,7 +171,7 @@ def add_mapping(
 def _is_plain_dict(t: Space, vt: Any, mapping: Any) -> bool:
     """Whether C reads it, instead of asking for its keys and items. With an ordered dict on either side it always asks;
     of what the builtin classes answer that makes no difference."""
-    if not isinstance(mapping, k.DictTracker) or overrides(t, mapping.cls, "__iter__"):
+    if not isinstance(mapping, DictTracker) or overrides(t, mapping.cls, "__iter__"):
         return False
     ordered = any(issubclass(side, collections.OrderedDict) for side in (vt.cls, mapping.cls))
     return not (
@@ -314,7 +251,7 @@ def _ordered_pair(t: Space, pair: Any) -> Any:
 def dict_merge(t: Space, vt: Any, mapping: Any, function: Any) -> Any:
     """`**mapping` in a call: a repeated keyword is an error."""
     name = function_text(function)
-    other = k.DictTracker(dict, complete=True)
+    other = DictTracker(dict, complete=True)
     yield from settle(
         add_mapping(t, other, mapping, f"{name} argument after ** must be a mapping, not {{}}")
     )
@@ -421,34 +358,3 @@ def index_of(t: Space, key: Any) -> int | None:
     if defines(t, key.cls, "__index__"):
         raise t.unsupported("index-object", f"a {key.cls.__name__} as an index")
     return None
-
-
-def is_size(index: int) -> bool:
-    """Whether a C `Py_ssize_t` can be this."""
-    return -sys.maxsize - 1 <= index <= sys.maxsize
-
-
-def needed_index(t: Space, key: Any) -> int:
-    if (index := index_of(t, key)) is None:
-        complain(t, TypeError, "'", key.cls, "' object cannot be interpreted as an integer")
-    if not is_size(index):
-        throw(OverflowError, "Python int too large to convert to C ssize_t")
-    return index
-
-
-def slice_of(t: Space, key: Any) -> slice | None:
-    """A slice as a Python one, None when `key` is no slice."""
-    value = key.constant()
-    known = isinstance(value, slice)
-    if not known and not isinstance(key, k.SliceTracker):
-        return None
-    parts = map(k.ConstantTracker, (value.start, value.stop, value.step)) if known else key.parts
-    return slice(*(_slice_part(t, part) for part in parts))
-
-
-def _slice_part(t: Space, part: Any) -> int | None:
-    if k.is_none(part):
-        return None
-    if (index := index_of(t, part)) is None:
-        throw(TypeError, "slice indices must be integers or None or have an __index__ method")
-    return index

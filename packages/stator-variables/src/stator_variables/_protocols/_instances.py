@@ -13,9 +13,13 @@ from stator_guards import CallSource, CapturedSource, Custom, Truth
 
 from stator_variables import _kinds as k
 from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines, guarded_lookup, is_subtype, mro_of, overrides
+from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import as_constant
 from stator_variables._objects._raising import attempt, throw
+from stator_variables._objects._super import SuperTracker
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _attributes, _calls
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes
@@ -177,7 +181,7 @@ def class_list(t: Space, classes: Any) -> list[type]:
     """The classes named by the second argument of isinstance: a class, a union, or nested tuples of them."""
     if isinstance(classes, k.ClassTracker):
         return [classes.value]
-    if isinstance(classes, k.TupleTracker):
+    if isinstance(classes, TupleTracker):
         return [cls for item in classes.items for cls in class_list(t, item)]
     parts = classes.real.__args__ if isinstance(classes.real, types.UnionType) else ()
     if parts and all(
@@ -219,7 +223,7 @@ def subclasses(t: Space, args: Args, kwargs: Kwargs) -> Any:
     known = [weakref.ref(sub) for sub in found]
     source = CallSource(type.__subclasses__, CapturedSource(cls.__qualname__, cls))
     t.guard(source, Custom("{fn}({value})", functools.partial(_are_these, known), f"{found!r}"))
-    return k.ListTracker([k.ClassTracker(sub) for sub in found], list)
+    return ListTracker([k.ClassTracker(sub) for sub in found], list)
 
 
 def _are_these(known: list[Any], classes: list[type]) -> bool:
@@ -230,7 +234,7 @@ def _are_these(known: list[Any], classes: list[type]) -> bool:
 
 @handlers.handles(callable)
 def handle_callable(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    if isinstance(vt := args[0], k.FunctionTracker | k.ClassTracker | k.MethodTracker):
+    if isinstance(vt := args[0], k.FunctionTracker | k.ClassTracker | MethodTracker):
         return k.ConstantTracker(True)
     return k.ConstantTracker(defines(t, vt.cls, "__call__"))
 
@@ -263,4 +267,4 @@ def _super(t: Space, start: Any, receiver: Any) -> Any:
         raise t.unsupported(
             "bad-arguments", "super() of an object that is no instance of the class"
         )
-    return k.SuperTracker(start, receiver)
+    return SuperTracker(start, receiver)

@@ -24,24 +24,29 @@ from stator_guards import CallSource, ItemSource, Length, Source, Truth
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _new_values
+from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._iterator import AHEAD, IteratorTracker, is_over_changed
+from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import (
     defines,
     guarded_lookup,
     overrides,
-    plain_lookup,
     stands_for_c,
     type_lookup,
 )
 from stator_variables._objects._raising import attempt, complain, throw
-from stator_variables._objects._set_order import in_order
+from stator_variables._objects._sequence import is_plain_sequence, sequence_iterator
+from stator_variables._objects._set import SetTracker, in_order
+from stator_variables._objects._tuple import SequenceTracker, TupleTracker
+from stator_variables._objects._view import ViewTracker
 from stator_variables._protocols import _attributes
+from stator_variables._runtime._contents import plain_lookup
 from stator_variables._runtime._finalizers import exhausts_unobserved
 from stator_variables._runtime._support import exhausted_by_items
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tracker import MISSING
 
-_LIST_ITERATOR: type = type(iter([]))
 _TUPLE_ITERATOR = type(iter(()))
 _SET_ITERATOR: type = type(iter(set()))
 _ITEM_ITERATOR = type(exhausted_by_items())
@@ -69,13 +74,13 @@ def _iterator_if_bound(t: Space, raw: Any, source: Source, vt: Any) -> Any:
 
 def _iterator_by_items(t: Space, vt: Any, raw: Any) -> Any:
     if raw is not None and is_sequence(t, vt):
-        return k.IteratorTracker(_ITEM_ITERATOR, "getitem", [vt])
+        return IteratorTracker(_ITEM_ITERATOR, "getitem", [vt])
     complain(t, TypeError, "'", vt.cls, "' object is not iterable")
 
 
 def is_sequence(t: Space, vt: Any) -> bool:
     """`PySequence_Check`: of a class of C, `__getitem__` may be that of a mapping, and nothing tells."""
-    if isinstance(vt, k.SequenceTracker):
+    if isinstance(vt, SequenceTracker):
         return True
     if isinstance(guarded_lookup(t, vt.cls, "__getitem__"), types.WrapperDescriptorType):
         raise t.unsupported(
@@ -92,51 +97,34 @@ def iterator_of_call(t: Space, found: Any) -> Any:
 
 
 def _native_iterator(t: Space, vt: Any) -> Any:
-    if isinstance(vt, k.IteratorTracker | k.GeneratorTracker):
+    if isinstance(vt, IteratorTracker | k.GeneratorTracker):
         return vt
     if isinstance(vt, k.TensorTracker) and not t.overrides.modes:
         if vt.example.dim() == 0:
             throw(TypeError, "iteration over a 0-d tensor")
         parts = _torch_calls.record(t, "unbind", [vt, k.ConstantTracker(0)], {})
-        return k.IteratorTracker(_TUPLE_ITERATOR, "sequence", [parts])
+        return IteratorTracker(_TUPLE_ITERATOR, "sequence", [parts])
     if isinstance(vt, k.ArrayTracker) and vt.tensor.example.dim():
-        return k.IteratorTracker(_ITEM_ITERATOR, "getitem", [vt])
+        return IteratorTracker(_ITEM_ITERATOR, "getitem", [vt])
     if overrides(t, vt.cls, "__iter__"):
         return MISSING
-    if isinstance(vt, k.SequenceTracker):
+    if isinstance(vt, SequenceTracker):
         return sequence_iterator(vt)
-    if isinstance(vt, k.DictTracker):
+    if isinstance(vt, DictTracker):
         return dict_iterator(t, vt, "keys")
-    if isinstance(vt, k.ViewTracker):
+    if isinstance(vt, ViewTracker):
         return dict_iterator(t, vt.mapping, vt.part)
-    if isinstance(vt, k.SetTracker):
+    if isinstance(vt, SetTracker):
         return set_iterator(t, vt)
     if isinstance(vt, k.ConstantTracker) and hasattr(vt.value, "__iter__"):
-        return k.IteratorTracker(type(iter(vt.value)), "constant", [indexed(vt.value), vt])
+        return IteratorTracker(type(iter(vt.value)), "constant", [indexed(vt.value), vt])
     return MISSING
-
-
-def is_plain_sequence(t: Space, vt: Any) -> bool:
-    """A list or tuple that C goes through by its items, whatever is done meanwhile."""
-    if not isinstance(vt, k.SequenceTracker) or issubclass(vt.cls, collections.deque):
-        return False
-    return not any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__"))
-
-
-def sequence_iterator(vt: Any) -> k.IteratorTracker:
-    if isinstance(vt, k.TupleTracker):
-        return k.IteratorTracker(_TUPLE_ITERATOR, "sequence", [vt])
-    if issubclass(vt.cls, collections.deque):
-        return k.IteratorTracker(
-            type(iter(collections.deque())), "deque", [vt, len(vt.items), vt.structure]
-        )
-    return k.IteratorTracker(_LIST_ITERATOR, "sequence", [vt])
 
 
 def dict_iterator(t: Space, d: Any, part: str, backwards: bool = False) -> Any:
     ordered = issubclass(d.cls, collections.OrderedDict)
     parts = [d, len(t.items(d)), backwards]
-    made = k.IteratorTracker(_dict_iterator_class(part, ordered, backwards), part, parts)
+    made = IteratorTracker(_dict_iterator_class(part, ordered, backwards), part, parts)
     d.iterators.append(made)
     return made
 
@@ -149,7 +137,7 @@ def _dict_iterator_class(part: str, ordered: bool, backwards: bool) -> type:
 
 def set_iterator(t: Space, vt: Any) -> Any:
     items = list(vt.entries.values())
-    return k.IteratorTracker(
+    return IteratorTracker(
         _SET_ITERATOR, "set", [vt, len(items), items if len(items) < 2 else in_order(t, vt)]
     )
 
@@ -162,7 +150,7 @@ def next_value(t: Space, it: Any) -> Any:
         ):  # in C's place: C may be entered again
             raise t.unsupported("running-generator", "an iterator of C that is asked while it asks")
         return Resume(it.state, then=Then("next"))
-    if isinstance(it, k.IteratorTracker) and it.kind not in _CALLING:
+    if isinstance(it, IteratorTracker) and it.kind not in _CALLING:
         return _STEPS[it.kind](t, it)
     return _user_next(t, it)
 
@@ -171,7 +159,7 @@ def next_or_raise(t: Space, it: Any) -> Any:
     """The same, with the StopIteration that an iterator of the program's raises: it may have a value."""
     if isinstance(it, k.GeneratorTracker):
         return next_value(t, it)
-    if isinstance(it, k.IteratorTracker):
+    if isinstance(it, IteratorTracker):
         return _STEPS[it.kind](t, it)
     return t.call_slot(it, "__next__", [], "'{}' object is not an iterator")
 
@@ -238,10 +226,6 @@ def _next_constant(t: Space, it: Any) -> Any:
         return NULL
 
 
-AHEAD = 256
-"""How far an existing iterator is looked into."""
-
-
 @_placed
 def _next_of_existing(t: Space, it: Any) -> Any:
     _, source, left = it.parts
@@ -275,12 +259,6 @@ def _too_far(t: Space, it: Any) -> Exception:
     return t.unsupported("long-container", f"more than {AHEAD} items of a {it.cls.__name__}")
 
 
-def is_over_changed(t: Space, it: Any) -> bool:
-    """Whether what an existing iterator goes through was changed while tracing."""
-    over = t.heap.get(it.parts[0])
-    return over is not None and id(over) in t.changed
-
-
 @_placed
 def _next_in_dict(t: Space, it: Any) -> Any:
     d, size, backwards = it.parts
@@ -297,7 +275,7 @@ def _next_in_dict(t: Space, it: Any) -> Any:
         if it.kind == "keys"
         else value
         if it.kind == "values"
-        else k.TupleTracker([key, value], tuple)
+        else TupleTracker([key, value], tuple)
     )
 
 
@@ -337,7 +315,7 @@ def _next_zip(t: Space, it: Any) -> Any:
     found = yield from _one_of_each(t, sources)
     if strict and len(found) < len(sources):
         yield from _check_strict(t, sources, len(found))
-    return k.TupleTracker(found, tuple) if sources and len(found) == len(sources) else NULL
+    return TupleTracker(found, tuple) if sources and len(found) == len(sources) else NULL
 
 
 def _check_strict(t: Space, sources: list[Any], index: int) -> Any:
@@ -370,7 +348,7 @@ def _next_filter(t: Space, it: Any) -> Any:
 
 def _is_replayed(it: Any) -> bool:
     """Whether the steps of an existing iterator can be done again, without running code of the program twice."""
-    if not isinstance(it, k.IteratorTracker) or it.kind in ("map", "filter"):
+    if not isinstance(it, IteratorTracker) or it.kind in ("map", "filter"):
         return False
     return all(map(_is_replayed, {"zip": it.parts[0], "enumerate": it.parts[:1]}.get(it.kind, ())))
 
@@ -391,7 +369,7 @@ def _next_enumerate(t: Space, it: Any) -> Any:
         t.write(it, parts=[source, t.binary("+", index, k.ConstantTracker(1))], position=0)
     else:
         advance(t, it)
-    return k.TupleTracker([index, value], tuple)
+    return TupleTracker([index, value], tuple)
 
 
 @_placed
@@ -476,7 +454,7 @@ ROOM = 1 << 20
 
 def _ask_length(t: Space, vt: Any) -> Any:
     """`PyObject_LengthHint`: a class of the program's may say how long it is, and sees that it is asked."""
-    if isinstance(vt, k.IteratorTracker) and vt.kind == "reversed getitem":
+    if isinstance(vt, IteratorTracker) and vt.kind == "reversed getitem":
         vt = vt.parts[0]
     if not any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__")):
         return
@@ -543,4 +521,4 @@ def unpack_ex(t: Space, vt: Any, before: int, after: int) -> Any:
             f"not enough values to unpack (expected at least {before + after}, got {len(found)})",
         )
     end = len(found) - after
-    return [*found[:before], k.ListTracker(found[before:end], list), *found[end:]]
+    return [*found[:before], ListTracker(found[before:end], list), *found[end:]]

@@ -5,8 +5,10 @@ from typing import Any
 from stator_bytecode import operation, settle
 
 from stator_variables import _kinds as k
+from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._lookup import overrides
 from stator_variables._objects._raising import attempt, throw
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _instances
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING
@@ -29,13 +31,13 @@ def match_mapping(subject: Any) -> Any:
 
 
 def match_keys(t: Space, subject: Any, keys: Any) -> Any:
-    if not isinstance(subject, k.DictTracker) or overrides(t, subject.cls, "get"):
+    if not isinstance(subject, DictTracker) or overrides(t, subject.cls, "get"):
         raise t.unsupported("match-mapping", f"a mapping pattern over a {subject.cls.__name__}")
     hashed = [t.key_of(key) for key in keys.items]
     if len(set(hashed)) < len(hashed):
         raise t.unsupported("match-mapping", "a mapping pattern that asks for a key twice")
     found = [t.lookup(subject, key) for key in hashed]
-    return k.NONE if any(value is MISSING for value in found) else k.TupleTracker(found, tuple)
+    return k.NONE if any(value is MISSING for value in found) else TupleTracker(found, tuple)
 
 
 @operation
@@ -59,7 +61,7 @@ def match_class(t: Space, subject: Any, cls: Any, count: int, names: Any) -> Any
         if value is MISSING:
             return k.NONE
         found.append(value)
-    return k.TupleTracker(found, tuple)
+    return TupleTracker(found, tuple)
 
 
 def _positional_names(t: Space, cls: Any, count: int) -> Any:
@@ -70,8 +72,8 @@ def _positional_names(t: Space, cls: Any, count: int) -> Any:
     if args is MISSING:
         if count == 1 and issubclass(cls.value, _SELF_MATCHING):
             return None
-        args = k.TupleTracker([], tuple)
-    is_tuple = args.cls is tuple and isinstance(args, k.TupleTracker)
+        args = TupleTracker([], tuple)
+    is_tuple = args.cls is tuple and isinstance(args, TupleTracker)
     names = [item.constant() for item in args.items] if is_tuple else [None]
     if not all(type(name) is str for name in names[:count]):
         raise t.unsupported(

@@ -24,19 +24,24 @@ from stator_guards import (
 )
 
 from stator_variables import _kinds as k
-from stator_variables._objects import _list_ends, _scalars, _symbolic_numbers
+from stator_variables._objects import _list, _scalars, _symbolic_numbers
+from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import (
     defines,
     guarded_lookup,
     is_subtype,
     overrides,
-    plain_lookup,
     type_lookup,
 )
+from stator_variables._objects._method_table import COMPARISONS
 from stator_variables._objects._raising import attempt, complain
-from stator_variables._objects._wrapping import PATHS
+from stator_variables._objects._set import SetTracker
+from stator_variables._objects._tuple import SequenceTracker
+from stator_variables._objects._weakrefs import WeakrefTracker
 from stator_variables._protocols import _attributes, _containers, _folding, _iteration
-from stator_variables._pure import NUMBERS, is_number_of_numpy
+from stator_variables._pure import NUMBERS, PATHS, is_number_of_numpy
+from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _arrays, _assertion, _symbolic, _torch_calls
 from stator_variables._tracker import MISSING, VariableTracker
@@ -44,14 +49,6 @@ from stator_variables._tracker import MISSING, VariableTracker
 ARITHMETIC = {
     symbol: (name, getattr(operator, f"__{name}__"), getattr(operator, f"__i{name}__"))
     for symbol, name in OPERATOR_NAMES.items()
-}
-COMPARISONS = {
-    "<": ("__lt__", "__gt__", operator.lt),
-    "<=": ("__le__", "__ge__", operator.le),
-    "==": ("__eq__", "__eq__", operator.eq),
-    "!=": ("__ne__", "__ne__", operator.ne),
-    ">": ("__gt__", "__lt__", operator.gt),
-    ">=": ("__ge__", "__le__", operator.ge),
 }
 UNARY: dict[str, tuple[str, Any]] = {
     "-": ("__neg__", operator.neg),
@@ -414,9 +411,7 @@ def same_object(t: Space, left: Any, right: Any) -> bool:
             for vt in (left, right)
         ]
         return sides[0] is sides[1]
-    if isinstance(left, k.WeakrefTracker) and all(
-        _is_only_reference(t, vt) for vt in (left, right)
-    ):
+    if isinstance(left, WeakrefTracker) and all(_is_only_reference(t, vt) for vt in (left, right)):
         return same_object(t, left.target, right.target)
     if left.real is not MISSING and right.real is not MISSING:
         if left.real is right.real:
@@ -440,8 +435,8 @@ _NUMBERS = (int, float, complex, str, bytes, *NUMBERS, *PATHS)
 
 def _is_only_reference(t: Space, vt: Any) -> bool:
     """An object that is alive has one weak reference without a callback, whoever asks for it."""
-    if not isinstance(vt, k.WeakrefTracker) or vt.source is None:
-        return isinstance(vt, k.WeakrefTracker)
+    if not isinstance(vt, WeakrefTracker) or vt.source is None:
+        return isinstance(vt, WeakrefTracker)
     alone = vt.real.__callback__ is None
     t.guard(AttrSource(vt.source, "__callback__"), IsNone() if alone else IsNotNone())
     return alone and not k.is_none(vt.target)
@@ -463,9 +458,7 @@ def truth(t: Space, vt: Any) -> Any:
         if vt.value is NotImplemented:
             raise t.unsupported("warning", "the truth of NotImplemented, of which Python warns")
         return bool(vt.value)
-    if isinstance(vt, k.SequenceTracker | k.SetTracker | k.DictTracker) and not _says_itself(
-        t, vt.cls
-    ):
+    if isinstance(vt, SequenceTracker | SetTracker | DictTracker) and not _says_itself(t, vt.cls):
         return bool(_content(t, vt))
     if isinstance(vt, k.NumberTracker):
         return _truth_of_number(t, vt)
@@ -482,11 +475,11 @@ def truth(t: Space, vt: Any) -> Any:
 
 
 def _content(t: Space, vt: Any) -> Any:
-    if isinstance(vt, k.ListTracker) and _list_ends.has_more(t, vt):
+    if isinstance(vt, ListTracker) and _list.has_more(t, vt):
         return [vt]
-    if isinstance(vt, k.DictTracker):
+    if isinstance(vt, DictTracker):
         return t.items(vt)
-    return vt.items if isinstance(vt, k.SequenceTracker) else vt.entries
+    return vt.items if isinstance(vt, SequenceTracker) else vt.entries
 
 
 def _says_itself(t: Space, cls: type) -> bool:

@@ -5,6 +5,8 @@ from typing import Any
 
 from stator_guards import shown_as
 
+from stator_variables._tracker import MISSING
+
 
 def stored(base: Any, real: Any) -> list[Any]:
     """Return the items of a container without methods of a subclass, in one instruction: other
@@ -35,6 +37,16 @@ def has_member(cls: type, *names: str) -> bool:
     metaclass."""
     spaces = [vars(base) for base in type.__dict__["__mro__"].__get__(cls)]
     return any(name in space for space in spaces for name in names)
+
+
+def plain_lookup(cls: type, name: str) -> Any:
+    """The raw class attribute without guards: for classes that cannot change, or decisions that do
+    not rely on it."""
+    for base in cls.__mro__:
+        namespace = type.__dict__["__dict__"].__get__(base)
+        if name in namespace:
+            return namespace[name]
+    return MISSING
 
 
 def set_base(real: Any) -> Any:

@@ -148,7 +148,7 @@ def are_released_unobserved(*values: object) -> bool:
 
     Objects with other references live on. Dying ones are inspected, with all that dies with them.
     """
-    if are_plain(values) or hold_plain_values([*values], values, _REFERENCES):
+    if are_plain(values) or hold_plain_values(values, _REFERENCES):
         return True
     waiting = {id(value): value for value in values if id(type(value)) not in _PLAIN}
     released: dict[int, int] = {}
@@ -191,26 +191,22 @@ _FEW = 64
 
 
 def hold_plain_values(
-    values: list[object],
-    state: tuple[object, ...],
-    holders: int,
-    kept: Collection[int] = frozenset(),
+    values: Iterable[object], holders: int, kept: Collection[int] = frozenset()
 ) -> bool:
-    """Return whether `values` of a state, as far as they die with it, are containers of plain
-    values and of objects that something else refers to as well, or that are `kept`, by identity:
-    quickly, False may be wrong.
+    """Return whether `values`, as far as they die, are containers of plain values and of objects
+    that something else refers to as well, or that are `kept`, by identity: quickly, False may be
+    wrong.
 
-    `values` grows by what the containers hold. `state` refers to each of its values `holders`
-    times. All are values that the program has: a tuple that only C has may have holes.
+    Each value is referred to `holders` times for each time that it is among `values`. All are
+    values that the program has: a tuple that only C has may have holes.
     """
-    count = len(values)
+    found = [each for each in values if id(type(each)) not in _PLAIN and id(each) not in kept]
+    count = len(found)
     others: dict[int, object] = {}
     iterated: set[int] = set()
     seen: set[int] = set()
-    for value in values:
+    for value in found:
         cls = type(value)
-        if id(cls) in _PLAIN or id(value) in kept:
-            continue
         held: Any = value if cls is tuple else _held_by_container(value, cls, iterated)
         if held is None and sys.getrefcount(value) > _FEWEST:
             others[id(value)] = value
@@ -219,16 +215,18 @@ def hold_plain_values(
             held = _held_by_simple_object(value, cls)
         if held is None:
             return False
-        if id(value) not in seen and not are_plain(held):
-            seen.add(id(value))
-            values += held
-            if len(values) > _FEW:
-                return False
+        if not held or id(value) in seen:
+            continue
 
-    value = held = None  # references of our own are not counted
-    return not others or _are_held_elsewhere(
-        others, [*map(id, values)], count, [*map(id, state * holders)]
-    )
+        seen.add(id(value))
+        for each in held:  # as a rule few: a comprehension would be called for each container
+            if id(type(each)) not in _PLAIN and id(each) not in kept:
+                found.append(each)
+        if len(found) > _FEW:
+            return False
+
+    value = held = each = None  # references of our own are not counted
+    return not others or _are_held_elsewhere(others, [*map(id, found)], count, holders)
 
 
 def _held_by_container(value: Any, cls: type, iterated: set[int]) -> Sequence[object] | None:
@@ -240,6 +238,8 @@ def _held_by_container(value: Any, cls: type, iterated: set[int]) -> Sequence[ob
     if cls is CellType:
         return _content(value)
     if cls is list or cls is dict:
+        if not value:
+            return ()
         held: Sequence[object] = value if cls is list else [*value, *value.values()]
         return None if id(value) in iterated and not are_plain(held) else held
     if cls is MethodType and not weakref.getweakrefcount(value):
@@ -281,18 +281,18 @@ query."""
 
 
 def _are_held_elsewhere(
-    others: dict[int, object], found: list[int], count: int, state: list[int]
+    others: dict[int, object], found: list[int], count: int, holders: int
 ) -> bool:
     """Return whether something refers to each of `others` beside a state and the containers that
     were gone through.
 
     Of `found`, the identities of all values, the first `count` are in the state.
     """
+    of_state = found[:count]
     for number in [*others]:
-        times = found.count(number)
-        in_containers = times - found[:count].count(number)
+        times, given = found.count(number), of_state.count(number)
         ours = times + 2  # the list of values, `others`, and the question
-        if sys.getrefcount(others[number]) <= ours + in_containers + state.count(number):
+        if sys.getrefcount(others[number]) <= ours + times - given + given * holders:
             return False
     return True
 

@@ -19,7 +19,9 @@ from torch.overrides import TorchFunctionMode
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _scalars, _symbolic_numbers
+from stator_variables._objects._list import ListTracker
 from stator_variables._objects._raising import throw
+from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._pure import DTYPES, NUMPY, is_number_of_numpy
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
@@ -172,7 +174,7 @@ class _Step(TorchFunctionMode):
         vt = _symbolic_numbers.as_constant(self.t, vt)
         if isinstance(vt, k.ArrayTracker):
             return array(vt)
-        if isinstance(vt, k.TupleTracker | k.ListTracker) and vt.cls in (tuple, list, torch.Size):
+        if isinstance(vt, TupleTracker | ListTracker) and vt.cls in (tuple, list, torch.Size):
             parts = [self._plain(item, array, value) for item in vt.items]
             return parts if vt.cls is list else tuple(parts)
         if isinstance(vt, k.SliceTracker):
@@ -294,7 +296,7 @@ class _Step(TorchFunctionMode):
         if type(expected) in (tuple, list):
             once = {id(part): self.made(part) for part in expected}
             parts = [once[id(part)] for part in expected]
-            kind = k.TupleTracker if type(expected) is tuple else k.ListTracker
+            kind = TupleTracker if type(expected) is tuple else ListTracker
             return MISSING if MISSING in parts else kind(parts, type(expected))
         if (
             type(expected) is not NUMPY.ndarray
@@ -318,7 +320,7 @@ class _Step(TorchFunctionMode):
             and isinstance(found, tuple | list)
             and len(expected) == len(found)
         ):
-            kind = k.TupleTracker if type(expected) is tuple else k.ListTracker
+            kind = TupleTracker if type(expected) is tuple else ListTracker
             once = {
                 id(want): self.result(want, got, name)
                 for want, got in zip(expected, found, strict=True)
@@ -522,14 +524,14 @@ def _with_dtype(t: Space, of: Any, args: list[Any], kwargs: dict[str, Any]) -> d
 
 
 def _holds_number_of_numpy(vt: Any) -> bool:
-    if isinstance(vt, k.SequenceTracker):
+    if isinstance(vt, SequenceTracker):
         return any(map(_holds_number_of_numpy, vt.items))
     return isinstance(vt, k.ConstantTracker) and is_number_of_numpy(vt.cls)
 
 
 def _stand_in(vt: Any) -> Any:
     """Return a value of the same dtypes and sizes, with arbitrary numbers for unknown ones."""
-    if isinstance(vt, k.SequenceTracker):
+    if isinstance(vt, SequenceTracker):
         return list(map(_stand_in, vt.items))
     if isinstance(vt, k.TensorTracker):
         return torch.empty((), dtype=vt.example.dtype)
@@ -575,7 +577,7 @@ _SLICES = (k.ConstantTracker, k.SliceTracker)
 
 def _forward(key: Any) -> Any:
     """A key with `:` for each `::-1`, None where it has none."""
-    parts = key.items if isinstance(key, k.TupleTracker) else [key]
+    parts = key.items if isinstance(key, TupleTracker) else [key]
     turned = [
         isinstance(part, _SLICES) and part.constant() == slice(None, None, -1) for part in parts
     ]
@@ -585,7 +587,7 @@ def _forward(key: Any) -> Any:
         k.ConstantTracker(slice(None)) if turn else part
         for part, turn in zip(parts, turned, strict=True)
     ]
-    return k.TupleTracker(forward, tuple)
+    return TupleTracker(forward, tuple)
 
 
 def _backwards(t: Space, vt: Any, key: Any, forward: Any) -> Any:

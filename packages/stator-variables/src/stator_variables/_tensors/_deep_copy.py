@@ -17,6 +17,7 @@ from stator_guards import Custom
 
 from stator_variables import _kinds as k
 from stator_variables._applevel import _copying as app
+from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._method_table import app_level
 from stator_variables._objects._wrapping import new_namespace, with_namespace
 from stator_variables._space import Space
@@ -36,7 +37,7 @@ def deep_copy(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def _can_be_cloned(t: Space, tensor: Any, memo: Any) -> bool:
-    if not isinstance(tensor, k.TensorTracker) or not isinstance(memo, k.DictTracker):
+    if not isinstance(tensor, k.TensorTracker) or not isinstance(memo, DictTracker):
         return False
     if tensor.cls is not torch.Tensor or memo.cls is not dict or t.overrides.modes:
         return False
@@ -94,7 +95,7 @@ def _storage(tensor: Any) -> int:
 
 def _may_be_in(copied: Any, tensor: Any) -> bool:
     """Return whether the storage of a tensor may be one of those that were copied."""
-    if not isinstance(copied, k.DictTracker) or copied.source is not None:
+    if not isinstance(copied, DictTracker) or copied.source is not None:
         return True
     for key, _ in copied.entries.values():
         if type(key) is not k.AddressTracker or _storage(key.thing.tensor) == _storage(tensor):

@@ -14,6 +14,7 @@ import torch
 from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
+from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes
 from stator_variables._tracker import MISSING
@@ -43,7 +44,7 @@ def ask_inside(t: Space, asked: Any) -> None:
 
 def _is_inside(t: Space, asked: Any) -> bool:
     """Return True if this is, or holds, a tensor that this graph made and used further."""
-    if isinstance(asked, k.SequenceTracker):
+    if isinstance(asked, SequenceTracker):
         return any(_is_inside(t, item) for item in asked.items)
     return (
         isinstance(asked, k.TensorTracker)

@@ -25,7 +25,12 @@ from torch.nn.modules._functions import BackwardHookFunction
 from torch.utils.hooks import BackwardHook, RemovableHandle
 
 from stator_variables import _kinds as k
+from stator_variables._emitter import Emitter, StaysInGraph, filled, refers_to
 from stator_variables._objects._arity import Args, Kwargs
+from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._list import ListTracker
+from stator_variables._objects._tuple import TupleTracker
+from stator_variables._objects._weakrefs import WeakrefTracker
 from stator_variables._objects._wrapping import new_namespace
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
@@ -63,6 +68,27 @@ class HookCall:
         return self.tensor is None or history_of(self.tensor.before.example) is self.history
 
 
+class HandleTracker(k.ObjectTracker):
+    """The handle of a hook, made after the graph by a call of `Space.hooks`. Its `id` is an
+    `IdTracker`: a number that no other handle has. `is_of_tensor`: the dictionary that it is for is
+    not known."""
+
+    has_own_number = True
+
+    def __init__(self, is_of_tensor: bool) -> None:
+        super().__init__(RemovableHandle)
+        self.is_of_tensor = is_of_tensor
+
+    def rebuild(self, e: Emitter) -> str:
+        """The calls before the one that gives it come first: hooks run in the order of
+        registration."""
+        count = next(i for i, call in enumerate(e.t.hooks, 1) if call.result is self)
+        if False in e.once("hook calls", dict).values():  # inside of another one
+            raise e.refuse(self)
+        _write_calls(e, e.t.hooks[:count])
+        return e.bind(self, "")
+
+
 class HandleFieldTracker(VariableTracker):
     """A field of such a handle."""
 
@@ -71,6 +97,9 @@ class HandleFieldTracker(VariableTracker):
         self.name = name
         self.cls = cls
 
+    def rebuild(self, e: Emitter) -> str:
+        return f"{e.expr(self.handle)}.{self.name}"
+
 
 class NodeTracker(VariableTracker):
     """The autograd node of a tensor that has passed `BackwardHookFunction`."""
@@ -78,6 +107,9 @@ class NodeTracker(VariableTracker):
     def __init__(self, tensor: Any) -> None:
         self.tensor = tensor
         self.cls = type(tensor.before.example.grad_fn)
+
+    def rebuild(self, e: Emitter) -> str:
+        return f"{e.expr(self.tensor)}.grad_fn"
 
 
 class PassedTracker(k.TensorTracker):
@@ -102,6 +134,9 @@ class PassedTracker(k.TensorTracker):
     def example(self) -> Any:
         return self.before.example
 
+    def rebuild(self, e: Emitter) -> str:
+        return filled(e, self, e.bind(self, f"{e.expr(self.passing)}[{self.index}]"))
+
 
 class PassingTracker(VariableTracker):
     """The result of that function: a tuple of all the tensors, `operands` before.
@@ -114,6 +149,10 @@ class PassingTracker(VariableTracker):
     def __init__(self, operands: list[Any], begun: Any) -> None:
         self.operands = operands
         self.begun = begun
+
+    def rebuild(self, e: Emitter) -> str:
+        operands = ", ".join([e.expr(operand) for operand in self.operands])
+        return e.bind(self, f"{e.capture(pass_backward_hooks)}({operands})")
 
 
 # -- tensors ---------------------------------------------------------------------------------------
@@ -186,10 +225,10 @@ def _recorded(t: Space, function: Any, args: Args, result: Any, tensor: Any, **k
 
 
 # -- handles ---------------------------------------------------------------------------------------
-def _new_handle(references: Any = None, more: Any = None) -> k.HandleTracker:
+def _new_handle(references: Any = None, more: Any = None) -> HandleTracker:
     """`references`: to the dictionary that it is for, and `more` of these; None where that is a
     tensor's own."""
-    handle = k.HandleTracker(is_of_tensor=references is None)
+    handle = HandleTracker(is_of_tensor=references is None)
     new_namespace(handle)
     fields = {
         "id": k.IdTracker(handle),
@@ -207,19 +246,19 @@ def make_handle(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """A handle for the hooks of a module. It is made natively, as its number is another one in each
     call."""
     extra = kwargs.get("extra_dict", k.NONE)
-    dicts = extra.items if isinstance(extra, k.ListTracker) else [extra]
-    more = [k.WeakrefTracker(each) for each in dicts if isinstance(each, k.DictTracker)]
+    dicts = extra.items if isinstance(extra, ListTracker) else [extra]
+    more = [WeakrefTracker(each) for each in dicts if isinstance(each, DictTracker)]
     are_known = len(more) == len(dicts) or k.is_none(extra)
-    if len(args) != 1 or not isinstance(args[0], k.DictTracker) or not are_known or t.touched:
+    if len(args) != 1 or not isinstance(args[0], DictTracker) or not are_known or t.touched:
         return MISSING
-    handle = _new_handle(k.WeakrefTracker(args[0]), k.TupleTracker(more, tuple))
+    handle = _new_handle(WeakrefTracker(args[0]), TupleTracker(more, tuple))
     return _recorded(t, RemovableHandle, args, handle, None, **kwargs)
 
 
 @handlers.handles(RemovableHandle.remove)
 def remove(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """Remove a hook of a tensor; other handles are interpreted, on their dictionaries."""
-    is_of_tensor = isinstance(args[0], k.HandleTracker) and args[0].is_of_tensor
+    is_of_tensor = isinstance(args[0], HandleTracker) and args[0].is_of_tensor
     if not is_of_tensor or t.touched:
         return MISSING
     _recorded(t, RemovableHandle.remove, args, None, None)
@@ -257,7 +296,7 @@ def pass_hooks(t: Space, args: Args) -> Any:
             examples = pass_backward_hooks(*(vt.example for vt in args))
         passing = PassingTracker(args, t.shared.get(BackwardHook) or t.machine.save())
         parts = [PassedTracker(each, i, passing) for i, each in enumerate(examples)]
-        made = k.TupleTracker(parts, tuple)
+        made = TupleTracker(parts, tuple)
     for vt in made.items:
         if vt.before.example.requires_grad:
             vt.node = NodeTracker(vt)
@@ -282,3 +321,38 @@ def register_on_node(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if len(args) != 2 or kwargs or not isinstance(args[0], NodeTracker) or not _is_recordable(t):
         return MISSING
     return _recorded(t, of, args, _new_handle(), args[0].tensor)
+
+
+def emit_hooks(e: Emitter) -> None:
+    """Write all these calls, in the order in which the program made them."""
+    _write_calls(e, e.t.hooks)
+
+
+def _write_calls(e: Emitter, calls: Any) -> None:
+    written: dict[int, bool] = e.once("hook calls", dict)
+    for call in calls:
+        if id(call) not in written:
+            written[id(call)] = False
+            _write(e, call)
+            written[id(call)] = True
+
+
+def _write(e: Emitter, call: Any) -> None:
+    """Write one call. What the hook holds may refer to the handle: such lines wait until it is
+    there."""
+    if not call.is_as_it_was:
+        detail = "a tensor with a hook that gets another history behind"
+        raise StaysInGraph(call.begun, e.t.unsupported("tensor-hook", detail))
+    start = len(e.lines)
+    name = "" if call.result is None else e.reserve(call.result)
+    args = ", ".join([*(e.expr(arg) for arg in call.args), *e.keywords(call.kwargs)])
+    text = f"{e.capture(call.function)}({args})"
+    if not name:
+        e.lines.append(text)
+        return
+
+    waiting = e.take_lines(start, name)
+    targets = [line.partition(" = ")[0] for line in waiting]
+    if any(target.isidentifier() and refers_to(text, target) for target in targets):
+        raise e.refuse(call.result)
+    e.lines += [f"{name} = {text}", *waiting]

@@ -18,11 +18,11 @@ from torch._subclasses.fake_tensor import FakeTensor, fake_tensor_tls
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from stator_variables import _kinds as k
 from stator_variables._applevel import _marked
 from stator_variables._objects import _new_values
 from stator_variables._objects._method_table import app_level
 from stator_variables._objects._stand_ins import known_value
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 from stator_variables._tensors._torch_calls import argument, from_traced
 
@@ -37,7 +37,7 @@ def has_mark(function: Any, *marks: str) -> bool:
 
 @operation
 def call_marked(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    given = [function, k.TupleTracker(list(args), tuple), _new_values.new_dict(kwargs)]
+    given = [function, TupleTracker(list(args), tuple), _new_values.new_dict(kwargs)]
     return (yield from settle(app_level(t, _marked.call_marked, given, {})))
 
 
@@ -53,7 +53,7 @@ def record(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
         traced = t.graph.call(target, (given, tensors), {})
     operands = [*leaves, *(item for state in states for _, item in t.items(state))]
     results = from_traced(t, traced, operands)
-    return k.TupleTracker([results, t.wrap(made[0], CapturedSource("structure", made[0]))], tuple)
+    return TupleTracker([results, t.wrap(made[0], CapturedSource("structure", made[0]))], tuple)
 
 
 def _is_held(leaf: Any) -> bool:

@@ -25,6 +25,8 @@ from stator_bytecode import Unsupported
 from stator_guards import InstanceDictSource, ItemSource, Source
 
 from stator_variables import _kinds as k
+from stator_variables._objects._list import ListTracker
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrapping import new_namespace
 from stator_variables._runtime._literals import has_no_literal
 from stator_variables._runtime._warnings import filtered
@@ -103,7 +105,7 @@ def _reads(part: Early, drawn: set[Any]) -> bool:
 def early(t: Space, vt: Any) -> Early:
     """An argument of a step. Raises Unsupported for what the graph computes, and for what is made
     in the region."""
-    if not isinstance(vt, k.TupleTracker | k.ListTracker | k.NumberTracker):
+    if not isinstance(vt, TupleTracker | ListTracker | k.NumberTracker):
         return _early_value(t, vt)
     if isinstance(vt, k.NumberTracker):
         source = vt.source or t.graph.source_of(vt.traced, computed=True)
@@ -138,7 +140,7 @@ def example_of(vt: Any) -> Any:
     if isinstance(vt, k.NumberTracker):
         hint = vt.example.node.hint
         return vt.cls(1) if hint is None else vt.cls(hint)
-    if isinstance(vt, k.TupleTracker | k.ListTracker):
+    if isinstance(vt, TupleTracker | ListTracker):
         return vt.cls([example_of(item) for item in vt.items])
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
         return vt.value
@@ -177,7 +179,7 @@ def _given(t: Space, source: Source, example: Any, is_late: bool) -> Any:
     kind = type(example)
     if kind is list and example and all(type(item) in (int, float) for item in example):
         items = [_given(t, ItemSource(source, i), item, is_late) for i, item in enumerate(example)]
-        return k.ListTracker(items, list)
+        return ListTracker(items, list)
     if kind in (int, float):
         return _number(t, source, kind, is_late)
     if kind is torch.Tensor:

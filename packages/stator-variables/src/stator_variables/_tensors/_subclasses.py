@@ -28,6 +28,8 @@ from torch.overrides import TorchFunctionMode
 from stator_variables import _kinds as k
 from stator_variables._objects import _new_values, _symbolic_numbers
 from stator_variables._objects._lookup import is_subtype, type_lookup
+from stator_variables._objects._method import MethodTracker
+from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._objects._wrapping import new_namespace
 from stator_variables._space import Space
 from stator_variables._tensors import _new_leaves, _tensor_attributes, _torch_calls
@@ -97,7 +99,7 @@ def _tensors(vts: Sequence[Any]) -> list[Any]:
     for vt in vts:
         if isinstance(vt, k.SubclassTracker | k.TensorTracker):
             found.append(vt)
-        elif isinstance(vt, k.SequenceTracker):
+        elif isinstance(vt, SequenceTracker):
             found += _tensors(vt.items)
     return found
 
@@ -153,7 +155,7 @@ def _look(vt: Any) -> Any:
 def _plain(vt: Any) -> Any:
     if isinstance(vt, k.SubclassTracker):
         return vt.tensor
-    if isinstance(vt, k.SequenceTracker) and among(vt.items):
+    if isinstance(vt, SequenceTracker) and among(vt.items):
         return type(vt)([_plain(item) for item in vt.items], vt.cls)
     return vt
 
@@ -232,7 +234,7 @@ def _dummy(t: Space, vt: Any) -> Any:
             if isinstance(vt, k.SubclassTracker) and overloaded(t, [vt])
             else made
         )
-    if isinstance(vt, k.SequenceTracker):
+    if isinstance(vt, SequenceTracker):
         items = [_dummy(t, item) for item in vt.items]
         return items if issubclass(vt.cls, list) else tuple(items)
     if isinstance(vt, k.NumberTracker):
@@ -267,9 +269,9 @@ def dispatch(
 ) -> Any:
     """`__torch_function__` of the innermost mode, then of each in turn; C has no keywords where
     there are none. A break in one is a break at the call, so it costs one."""
-    classes = k.TupleTracker([t.class_of(vt) for vt in asked], tuple)
+    classes = TupleTracker([t.class_of(vt) for vt in asked], tuple)
     named = [] if kwargs is None else [_new_values.new_dict(kwargs)]
-    given = [public, classes, k.TupleTracker(args, tuple), *named]
+    given = [public, classes, TupleTracker(args, tuple), *named]
     modes = t.overrides.modes
     for vt in (*modes[-1:], *asked):
         if modes and isinstance(vt, k.TensorTracker):
@@ -338,7 +340,7 @@ def default(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     given = {**dict(zip(("cls", "func", "types", "args", "kwargs"), args, strict=False)), **kwargs}
     of, asked = given.get("cls"), given.get("types")
     if not (
-        isinstance(of, k.ClassTracker) and isinstance(asked, k.SequenceTracker) and "func" in given
+        isinstance(of, k.ClassTracker) and isinstance(asked, SequenceTracker) and "func" in given
     ):
         raise t.unsupported("bad-arguments", "a call of __torch_function__ that it does not accept")
     cls, asked = of.value, asked.items
@@ -353,8 +355,7 @@ def _converted(t: Space, public: Any, cls: type, args: Any = None, kwargs: Any =
         disabled(t, [public, None, *([] if args is None else [args]), kwargs], {})
     )
     is_kept = (
-        isinstance(public, k.MethodTracker)
-        and getattr(public.receiver.real, "__name__", "") in _KEPT
+        isinstance(public, MethodTracker) and getattr(public.receiver.real, "__name__", "") in _KEPT
     )
     known = [] if args is None else _tensors((*args.items, *_keywords(t, kwargs).values()))
     return (
@@ -368,9 +369,7 @@ def _converted(t: Space, public: Any, cls: type, args: Any = None, kwargs: Any =
 @operation
 def disabled(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`func(*args, **kwargs)` with torch functions disabled."""
-    public, _, given, named = (
-        [*args, k.TupleTracker([], tuple), None][:4] if len(args) < 4 else args
-    )
+    public, _, given, named = [*args, TupleTracker([], tuple), None][:4] if len(args) < 4 else args
     return (
         yield from _with(
             t, partial(t.call, public, list(given.items), _keywords(t, named)), off=True
@@ -423,7 +422,7 @@ def _of_class(t: Space, result: Any, cls: type, known: Sequence[Any] | None) -> 
             and all(result is not vt for vt in known)
         )
         return around(t, result, cls) if is_new else as_class(t, result, cls)
-    if isinstance(result, k.SequenceTracker):
+    if isinstance(result, SequenceTracker):
         return type(result)([_of_class(t, item, cls, known) for item in result.items], result.cls)
     return result
 

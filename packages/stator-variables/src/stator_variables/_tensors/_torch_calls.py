@@ -1,5 +1,4 @@
-"""Tensor operations become nodes: what is recorded whole, and how trackers and nodes turn into each
-other."""
+"""Tensor operations as nodes: the recorded functions, and conversion between trackers and nodes."""
 
 import enum
 import operator
@@ -15,7 +14,10 @@ from stator_guards import Equals, SizeSource
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _scalars, _symbolic_numbers
+from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import overrides
+from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._pure import NUMBERS, NUMPY, is_number_of_numpy
 from stator_variables._runtime._contents import has_member
 from stator_variables._space import Space
@@ -155,25 +157,24 @@ def record(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
 _SETTING = (operator.setitem, "__setitem__")
 _SUBSCRIPTS = (operator.getitem, "__getitem__", *_SETTING)
 _SET: Any = (float, complex, *(() if NUMPY is None else (NUMPY.integer,)))
-"""Classes of values for `x[0] = value` that NumPy numbers may have; others are no numbers for
-`THPVariable_setitem`."""
+"""Classes of NumPy numbers that `x[0] = number` accepts (`THPVariable_setitem`)."""
 
 
 def _without_arrays(key: Any) -> Any:
-    """Return a subscript with tensors for arrays of positions and masks; one position stays."""
-    if isinstance(key, k.TupleTracker):
+    """Return a subscript with the tensors over the memory of arrays.
+
+    An array of one position, or a mask, has another meaning and stays.
+    """
+    if isinstance(key, TupleTracker):
         return (
-            k.TupleTracker(list(map(_without_arrays, key.items)), tuple)
-            if key.cls is tuple
-            else key
+            TupleTracker(list(map(_without_arrays, key.items)), tuple) if key.cls is tuple else key
         )
     is_index = isinstance(key, k.ArrayTracker) and not key.flipped and key.tensor.example.dim()
     return key.tensor if is_index and key.tensor.example.dtype in (torch.int64, torch.bool) else key
 
 
 def is_in_graph(t: Space, *vts: Any) -> bool:
-    """Return True if an operation on them is a node: not if a mode for functions of torch
-    intercepts it."""
+    """Return True if an operation on them is a node, and not intercepted by a mode."""
     heard = t.overrides.modes and any(isinstance(vt, k.TensorTracker) for vt in vts)
     return not heard and any(isinstance(vt, k.TensorTracker | k.NumberTracker) for vt in vts)
 
@@ -220,7 +221,7 @@ def decided(t: Space, vts: Iterable[Any]) -> list[Any]:
 
 def _symbolic_content(vt: Any) -> bool:
     """Return True for a symbolic number, or a nested list with one inside."""
-    if isinstance(vt, k.SequenceTracker):
+    if isinstance(vt, SequenceTracker):
         return any(map(_symbolic_content, vt.items))
     return isinstance(vt, k.NumberTracker | k.ScalarTracker) and vt.cls is not bool
 
@@ -229,23 +230,25 @@ _OPERANDS = (
     k.TensorTracker,
     k.NumberTracker,
     k.ConstantTracker,
-    k.SequenceTracker,
+    SequenceTracker,
     k.SliceTracker,
-    k.DictTracker,
+    DictTracker,
 )
 
 
 def is_operand(vt: Any) -> bool:
-    """Return True if the node of a function in Python may take it. For anything else (a module, a
-    number of NumPy, which it may distinguish from one of Python) the function is interpreted."""
-    parts = vt.items if isinstance(vt, k.SequenceTracker) else [vt]
+    """Return True if the node of a function in Python may take it.
+
+    The function is interpreted for anything else: a module, or a number of NumPy, which it may
+    distinguish from one of Python.
+    """
+    parts = vt.items if isinstance(vt, SequenceTracker) else [vt]
     is_told_apart = any(is_number_of_numpy(part.cls) for part in parts)
     return isinstance(vt, (*_OPERANDS, k.ClassTracker, k.BuiltinTracker)) and not is_told_apart
 
 
 def operator_error(t: Space, error: Exception) -> Unsupported:
-    """An operator refused its fake operands: it is run natively, and raises the error in its own
-    words."""
+    """Return the refusal of an operator that raised on fake operands: it runs and raises natively."""
     said = str(error).partition("\n")[0]  # below it there may be a stack of C++
     return t.unsupported(
         "operator-error", f"an operator that raises {type(error).__name__}: {said}"
@@ -264,15 +267,15 @@ def argument(t: Space, vt: Any) -> Any:
         return vt.traced
     if isinstance(vt, k.ConstantTracker):
         return _number_of_numpy(t, vt.value) if is_number_of_numpy(type(vt.value)) else vt.value
-    if isinstance(vt, k.SequenceTracker):
+    if isinstance(vt, SequenceTracker):
         _refuse_own_items(t, vt)
-    if isinstance(vt, k.TupleTracker):
+    if isinstance(vt, TupleTracker):
         return _rebuilt(vt.cls, tuple(argument(t, item) for item in vt.items))
-    if isinstance(vt, k.ListTracker):
+    if isinstance(vt, ListTracker):
         return [argument(t, item) for item in vt.items]
     if isinstance(vt, k.SliceTracker):
         return slice(*(argument(t, _as_number(t, part)) for part in vt.parts))
-    if isinstance(vt, k.DictTracker) and vt.cls is dict:
+    if isinstance(vt, DictTracker) and vt.cls is dict:
         return {key.constant(): argument(t, value) for key, value in t.items(vt)}
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
         return vt.value
@@ -281,7 +284,7 @@ def argument(t: Space, vt: Any) -> Any:
     )
 
 
-def _refuse_own_items(t: Space, vt: k.SequenceTracker) -> None:
+def _refuse_own_items(t: Space, vt: SequenceTracker) -> None:
     """Reject a container that overrides access to its items: torch uses the overrides of some, and
     not of others."""
     if any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__", "__getitem__")):
@@ -298,8 +301,7 @@ def _number_of_numpy(t: Space, value: Any) -> Any:
 
 
 def _as_number(t: Space, part: Any) -> Any:
-    """A bound of a slice that is a tensor: its number, so that a symbol made up for it is one of
-    the graph."""
+    """Return the number of a tensor that bounds a slice, so that its symbol is one of the graph."""
     return record(t, "item", [part], {}) if isinstance(part, k.TensorTracker) else part
 
 
@@ -308,11 +310,10 @@ def _rebuilt(cls: type, items: tuple[Any, ...]) -> Any:
 
 
 def from_traced(t: Space, traced: GraphValue, operands: Sequence[Any] = ()) -> Any:
-    """The tracker of a node's value. An operation that returned its operand gives the operand's own
-    tracker."""
+    """Return the tracker of a node's value; of a returned operand it is the operand's own."""
     if isinstance(example := traced.example, torch.Tensor):
         for operand in operands:
-            for vt in operand.items if isinstance(operand, k.SequenceTracker) else [operand]:
+            for vt in operand.items if isinstance(operand, SequenceTracker) else [operand]:
                 if isinstance(vt, k.TensorTracker) and _is_example(vt, example):
                     return vt
         return k.TensorTracker(traced, _wrappers.class_of(t, example))
@@ -320,11 +321,11 @@ def from_traced(t: Space, traced: GraphValue, operands: Sequence[Any] = ()) -> A
         return _of_moderate_size(t, number(t, traced), operands)
     if isinstance(example, tuple | list):
         parts = [from_traced(t, t.graph.project(traced, i), operands) for i in range(len(example))]
-        kind = k.TupleTracker if isinstance(example, tuple) else k.ListTracker
+        kind = TupleTracker if isinstance(example, tuple) else ListTracker
         return kind(parts, type(example))
     if type(example) is dict and all(type(key) in _CONSTANT_RESULTS for key in example):
         named = {key: from_traced(t, t.graph.project(traced, key), operands) for key in example}
-        return k.DictTracker(
+        return DictTracker(
             dict,
             {key: (k.ConstantTracker(key), part) for key, part in named.items()},
             complete=True,
@@ -425,7 +426,7 @@ def metadata_value(t: Space, value: Any, name: str, args: list[Any], kwargs: dic
             else k.ConstantTracker(item)
             for index, item in enumerate(value)
         ]
-        return k.TupleTracker(items, type(value))
+        return TupleTracker(items, type(value))
     if isinstance(value, torch.SymInt | torch.SymBool | torch.SymFloat):
         return record(t, name, args, kwargs)
     return k.ConstantTracker(value)
@@ -437,10 +438,9 @@ def _example(t: Space, vt: Any) -> Any:
 
 
 def record_item(t: Space, vt: Any, key: Any) -> Any:
-    """`tensor[key]`. Under the mode for functions of positions, a number is an index like any other
-    tensor."""
+    """Record `tensor[key]`. Under the mode for functions of positions, a number may be an index."""
     key = _scalars.number_of(t, key)
-    keys = key.items if isinstance(key, k.TupleTracker) else [key]
+    keys = key.items if isinstance(key, TupleTracker) else [key]
     if depth_of_indexing() and all(
         isinstance(part, k.TensorTracker) or _is_int(part) for part in keys
     ):
@@ -451,7 +451,7 @@ def record_item(t: Space, vt: Any, key: Any) -> Any:
         indices = [
             record(t, torch.tensor, [part], where) if _is_int(part) else part for part in keys
         ]
-        return record(t, torch.ops.aten.index, [vt, k.ListTracker(indices, list)], {})
+        return record(t, torch.ops.aten.index, [vt, ListTracker(indices, list)], {})
     if isinstance(key, k.NumberTracker) and key.cls is int:
         return record(t, torch.select, [vt, k.ConstantTracker(0), key], {})
     return record(t, operator.getitem, [vt, key], {})
@@ -462,8 +462,7 @@ def _is_int(vt: Any) -> bool:
 
 
 def depth_of_indexing() -> int:
-    """Return the number of active modes that are the one under which torch calls functions of
-    positions."""
+    """Return the number of active modes under which torch calls functions of positions."""
     active = map(torch._C._get_function_stack_at, range(torch._C._len_torch_function_stack()))
     return sum(type(mode) is indexing_mode() for mode in active)
 

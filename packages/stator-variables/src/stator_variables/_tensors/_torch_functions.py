@@ -12,7 +12,10 @@ from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
 from stator_variables._objects import _dictionary
-from stator_variables._objects._lookup import plain_lookup
+from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._list import ListTracker
+from stator_variables._objects._tuple import SequenceTracker, TupleTracker
+from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _arrays, _torch_calls
 from stator_variables._tracker import MISSING
@@ -39,7 +42,7 @@ def construct(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any
         )
     if len(args) == 1 and of is None and isinstance(first, k.TensorTracker):
         return _torch_calls.record_unheard(t, torch.ops.aten.alias.default, [first], {})
-    if len(args) == 1 and isinstance(first, k.SequenceTracker) and first.cls in (list, tuple):
+    if len(args) == 1 and isinstance(first, SequenceTracker) and first.cls in (list, tuple):
         return _torch_calls.record(t, torch.tensor, [first], named)
     if len(args) == 1 and isinstance(first, k.ArrayTracker) and first.tensor.example.dim():
         return _arrays.from_array(t, args, named, torch.as_tensor)
@@ -49,7 +52,7 @@ def construct(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any
             "construction", "a tensor of a number, of another tensor, or of what is no number"
         )
     return _torch_calls.record(
-        t, torch.empty, [k.TupleTracker(list(sizes) or [k.ConstantTracker(0)], tuple)], named
+        t, torch.empty, [TupleTracker(list(sizes) or [k.ConstantTracker(0)], tuple)], named
     )
 
 
@@ -89,8 +92,8 @@ def group_by_device_and_dtype(t: Space, args: list[Any], kwargs: dict[str, Any])
         args[0],
         kwargs.get("with_indices", args[1] if len(args) > 1 else k.ConstantTracker(False)),
     )
-    if not isinstance(lists, k.ListTracker) or not all(
-        isinstance(item, k.ListTracker) for item in lists.items
+    if not isinstance(lists, ListTracker) or not all(
+        isinstance(item, ListTracker) for item in lists.items
     ):
         raise t.unsupported("foreach-groups", "lists of tensors that are no lists")
     tensors = lists.items[0].items
@@ -101,10 +104,10 @@ def group_by_device_and_dtype(t: Space, args: list[Any], kwargs: dict[str, Any])
     key = found.pop() if len(found) == 1 else None
     if key is None:
         raise t.unsupported("foreach-groups", "tensors of several devices or dtypes")
-    copies = k.ListTracker([k.ListTracker(item.items, list) for item in lists.items], list)
+    copies = ListTracker([ListTracker(item.items, list) for item in lists.items], list)
     indices = range(len(tensors)) if wanted.constant() else ()
-    group = k.TupleTracker([copies, k.ListTracker(map(k.ConstantTracker, indices), list)], tuple)
-    return _dictionary.new_map(t, [k.TupleTracker(map(k.ConstantTracker, key), tuple)], [group])
+    group = TupleTracker([copies, ListTracker(map(k.ConstantTracker, indices), list)], tuple)
+    return _dictionary.new_map(t, [TupleTracker(map(k.ConstantTracker, key), tuple)], [group])
 
 
 # `torch.nn.Module.__getattr__` in one step: half of all interpreted instructions were its own.
@@ -138,12 +141,12 @@ def module_getattr(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 def _found_in(t: Space, own: Any, name: str) -> Any:
     """The first of the tables that has `name` gives it."""
-    if not isinstance(own, k.DictTracker):
+    if not isinstance(own, DictTracker):
         return MISSING
     for table_name in _TABLES:
         if (table := t.lookup(own, table_name)) is MISSING:
             continue
-        if not isinstance(table, k.DictTracker) or table.cls is not dict:
+        if not isinstance(table, DictTracker) or table.cls is not dict:
             return MISSING
         if (found := t.lookup(table, name)) is not MISSING:
             return found

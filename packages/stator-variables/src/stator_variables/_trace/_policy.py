@@ -43,3 +43,4 @@ class Policy:
     stop: Stop | None = None  # where an earlier trace of the same broke
     runs_in_order: bool = True  # the graph runs node by node, setters of state included
     draws_numbers: bool = True  # numbers that are drawn at random become symbols
+    hides_floats: bool = False  # a compiler specialised on a float: it gets no hints of them

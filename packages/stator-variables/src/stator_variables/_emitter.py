@@ -13,24 +13,18 @@ import re
 import types
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import attrs
-from stator_bytecode import NULL, GeneratorState, HandlerTable
+from stator_bytecode import NULL, GeneratorState
 from stator_bytecode.errors import Unsupported
 from stator_guards import CallSource, CapturedSource, LiteralSource, ParameterSource, Source
 
-from stator_variables._objects._lookup import plain_lookup
+from stator_variables._runtime._contents import plain_lookup
 from stator_variables._runtime._support import base_of_c, living
 from stator_variables._space import Space, real_of, source_of
 from stator_variables._trace._drawn import is_drawn
 from stator_variables._tracker import DELETED, is_pending
-
-Registered = TypeVar("Registered", bound=Callable[..., Any])
-Rebuild = Callable[["Emitter", Any], str]
-rebuilders: HandlerTable[type, Rebuild] = HandlerTable(
-    "tracker"
-)  # filled by the modules beside this one
 
 
 @attrs.define(eq=False)
@@ -56,7 +50,7 @@ class Emitter:
     )  # what hashes keys of the program, which read what effects write
     last: Later = attrs.field(factory=Later)  # what has to wait for all effects
     captured: dict[str, Any] = attrs.field(factory=dict)
-    outputs: list[Any] = attrs.field(factory=list)  # Graph values the graph has to give
+    outputs: list[Any] = attrs.field(factory=list)  # GraphValue values the graph has to give
     fleeting: bool = False  # something that is loaded may die between the guards and the loads
     generators: list[Any] = attrs.field(
         factory=list
@@ -136,9 +130,8 @@ class Emitter:
         if (known := self._made.get(id(vt))) is not None:
             return known
         self._kept.append(vt)
-        rebuild = by_kind(rebuilders, vt)
-        assert rebuild is not None, f"no way to rebuild {vt!r}"
-        return rebuild(self, vt)
+        text: str = vt.rebuild(self)
+        return text
 
     def keywords(self, kwargs: Mapping[str, Any]) -> list[str]:
         """Arguments by name, in their order; `**{"from": 1}` for a name that cannot be written before a `=`."""
@@ -212,11 +205,6 @@ def is_name(text: str) -> bool:
 
 def refers_to(line: str, name: str) -> bool:
     return re.search(rf"\b{name}\b", line) is not None
-
-
-def by_kind(table: HandlerTable[type, Registered], vt: Any) -> Registered | None:
-    """What a table has for the kind of a tracker, or for the nearest kind above it."""
-    return next((table[cls] for cls in type(vt).__mro__ if cls in table), None)
 
 
 def _identifier(hint: str) -> str:

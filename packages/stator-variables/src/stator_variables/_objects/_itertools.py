@@ -14,9 +14,8 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from stator_variables import _kinds as k
 from stator_variables._applevel._itertools import _NOTHING
-from stator_variables._emit._emitter import Emitter
+from stator_variables._emitter import Emitter
 from stator_variables._runtime._support import (
     advanced,
     finished,
@@ -30,7 +29,7 @@ from stator_variables._space import real_of
 from stator_variables._tracker import is_pending
 
 
-def write(e: Emitter, vt: k.IteratorTracker) -> str:
+def write(e: Emitter, vt: Any) -> str:
     """An expression for a real one."""
     fields = vt.parts[0].namespace.entries
     if vt.cls is itertools._grouper:  # type: ignore[attr-defined]

@@ -12,13 +12,12 @@ from typing import Any
 
 from stator_guards import CallSource, Equals, ItemSource, Length, Source, TypeIs, shown_as
 
-from stator_variables import _kinds as k
-from stator_variables._objects import _dictionary
-from stator_variables._objects._hashing import is_asking
-from stator_variables._objects._lookup import plain_lookup
-from stator_variables._protocols import _iteration
-from stator_variables._protocols._iteration import AHEAD
-from stator_variables._runtime._contents import may_answer
+from stator_variables._emitter import Emitter
+from stator_variables._objects import _dictionary, _itertools
+from stator_variables._objects._builder_table import BuilderTable
+from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._view import VIEW_CLASSES, ViewTracker, of_base
+from stator_variables._runtime._contents import plain_lookup
 from stator_variables._runtime._support import (
     advanced,
     can_be_long,
@@ -34,18 +33,68 @@ from stator_variables._runtime._support import (
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
 
+builders = BuilderTable()
+
+
 _DICTS: tuple[dict[Any, Any], ...] = ({}, collections.OrderedDict())
-_VIEWED = [getattr(of, part)() for of in _DICTS for part in k.VIEW_CLASSES]
+_VIEWED = [getattr(of, part)() for of in _DICTS for part in VIEW_CLASSES]
 _OF_TABLES = {type(iter(set())), *(type(way(view)) for view in _VIEWED for way in (iter, reversed))}
 NESTED = (zip, map, filter, enumerate)
-VIEWS = {cls: part for part, classes in k.VIEW_CLASSES.items() for cls in classes}
+VIEWS = {cls: part for part, classes in VIEW_CLASSES.items() for cls in classes}
+
+
+class IteratorTracker(VariableTracker):
+    """A builtin iterator, named by `kind`; `parts` are its operands, `position` how far it is.
+
+    Kinds: "sequence" (list, tuple), "deque", "getitem" (by items alone), each also backwards ("reversed", "deque
+    reversed", "reversed getitem": `parts[1]` the length then); "keys"/"values"/"items", "set", "constant" (of str,
+    range…: `parts[0]` its values), "existing" (from outside), "zip", "map", "filter", "enumerate", "callable"; of
+    itertools "application" and "pooled": `parts[0]` steps for them.
+    """
+
+    def __init__(self, cls: type, kind: str, parts: list[Any], position: int = 0) -> None:
+        self.cls = cls
+        self.kind = kind
+        self.parts = parts
+        self.position = position
+        self.start = position  # where an existing one stood
+        self.since: Any = None  # the mark of the graph then
+        self.exhausted = False
+
+    @property
+    def index(self) -> int:
+        """The place of the next item in what is gone through by places, backwards as well."""
+        return int(self.parts[1]) - 1 - self.position if "reversed" in self.kind else self.position
+
+    def rebuild(self, e: Emitter) -> str:
+        write = _itertools.write if self.kind == "application" else rebuild
+        return e.bind(self, write(e, self))
+
+
+def _iterator_classes() -> list[type]:
+    """Builtin iterators and dict views, whose state can be read."""
+    dicts: list[Any] = [{}, {}.values(), {}.items(), collections.OrderedDict()]
+    made: list[Any] = [[], (), "", "é", b"", range(0), range(1 << 70), set(), *dicts]
+    reversible: list[Any] = [[], {}, {}.values(), {}.items()]
+    backwards = [reversed(x) for x in reversible]
+    classes = [
+        *map(type, map(iter, made)),
+        *map(type, backwards),
+        reversed,
+        zip,
+        map,
+        filter,
+        enumerate,
+    ]
+    return [*classes, *(view for views in VIEW_CLASSES.values() for view in views)]
 
 
 # -- reading existing ones --------------------------------------------------------------------------------------------
+@builders.by_class.handles(*_iterator_classes())
 def build(t: Space, real: Any, source: Source) -> Any:
     t.guard(source, TypeIs(type(real)))
     if type(real) in VIEWS:
-        return k.ViewTracker(
+        return ViewTracker(
             type(real), VIEWS[type(real)], t.wrap(referent(real), CallSource(referent, source))
         )
     return _nested(t, real, source) if type(real) in NESTED else _positioned(t, real, source)
@@ -108,7 +157,7 @@ def _positioned(t: Space, real: Any, source: Source) -> Any:
         raise t.unsupported(
             "changed-during-iteration", "an iterator over a container that has changed"
         ) from None
-    return k.IteratorTracker(type(real), "existing", [id(over), CallSource(ahead, source), left])
+    return IteratorTracker(type(real), "existing", [id(over), CallSource(ahead, source), left])
 
 
 def _nested(t: Space, real: Any, source: Source) -> Any:
@@ -117,10 +166,10 @@ def _nested(t: Space, real: Any, source: Source) -> Any:
     vts = [t.wrap(part, ItemSource(whole, i)) for i, part in enumerate(parts)]
     if type(real) is zip:
         t.guard(CallSource(_is_strict, source), Equals(_is_strict(real)))
-        return k.IteratorTracker(zip, "zip", [vts, _is_strict(real)])
+        return IteratorTracker(zip, "zip", [vts, _is_strict(real)])
     if type(real) is map:
-        return k.IteratorTracker(map, "map", [vts[0], vts[1:]])
-    return k.IteratorTracker(type(real), type(real).__name__, vts)
+        return IteratorTracker(map, "map", [vts[0], vts[1:]])
+    return IteratorTracker(type(real), type(real).__name__, vts)
 
 
 @shown_as("the strictness of {0}")
@@ -146,14 +195,14 @@ def rebuild(e: Any, vt: Any) -> str:
     if _is_over_changed(e, vt):
         return _over_changed(e, vt)
     text = make(e, vt)
-    if vt.kind in _IN_LISTS and isinstance(vt.parts[0], k.ListTracker) and _has_place(vt):
+    if vt.kind in _IN_LISTS and vt.parts[0].base is list and _has_place(vt):
         return _placed(e, vt, text)
     if vt.kind == "reversed getitem" or (vt.position and vt.kind == "getitem"):
         return _standing(e, vt, text)
     if vt.position and vt.kind not in NOT_ADVANCED:
         text = f"{e.capture(advanced, 'advanced')}({text}, {vt.position})"
-    is_keyed = vt.kind == "set" or vt.kind in k.VIEW_CLASSES
-    return str(e.bind_later(e.last, vt, text)) if is_keyed and is_asking(e.t, vt.parts[0]) else text
+    is_keyed = vt.kind == "set" or vt.kind in VIEW_CLASSES
+    return str(e.bind_later(e.last, vt, text)) if is_keyed and vt.parts[0].is_asking(e.t) else text
 
 
 def _standing(e: Any, vt: Any, text: str) -> str:
@@ -175,7 +224,7 @@ WATCHFUL = ("deque", "deque reversed", "set")
 def _is_intact(e: Any, vt: Any) -> bool:
     """Whether the next step will find what it expects. Raises Unsupported where C would go through other items."""
     of, size, before = vt.parts
-    if isinstance(of, k.ListTracker):
+    if vt.kind != "set":
         return bool(len(of.items) == size and of.structure == before)
     now = list(of.entries.values())
     if len(now) == size and now != before:
@@ -186,22 +235,22 @@ def _is_intact(e: Any, vt: Any) -> bool:
 def _spoiled(e: Any, vt: Any) -> str:
     name, of = e.expr(vt.parts[0]), vt.parts[0]
     verb = "reversed" if vt.kind == "deque reversed" else "iter"
-    most = len(of.items if isinstance(of, k.ListTracker) else of.entries)
+    most = len(of.entries if vt.kind == "set" else of.items)
     return f"{e.capture(spoiled, 'spoiled')}({name}, {verb}, {most})"
 
 
 def _is_over_changed(e: Any, vt: Any) -> bool:
     """Whether effects, which come later, change the existing container below in a way that the iterator notices."""
     if vt.kind == "existing":
-        return _iteration.is_over_changed(e.t, vt)
-    if isinstance(of := vt.parts[0], k.DictTracker) and of.source is not None:
+        return is_over_changed(e.t, vt)
+    if isinstance(of := vt.parts[0], DictTracker) and of.source is not None:
         return bool(_dictionary.deletions(of)) or len(of.entries) != dict.__len__(of.real)
     return any(id(part) in e.t.changed for part in vt.parts if isinstance(part, VariableTracker))
 
 
 def _over_changed(e: Any, vt: Any) -> str:
     """An iterator over an existing container that is changed by effects, which come later."""
-    if vt.kind == "set" or vt.kind in k.VIEW_CLASSES:
+    if vt.kind == "set" or vt.kind in VIEW_CLASSES:
         text = f"{e.capture(advanced, 'advanced')}({_MAKE[vt.kind](e, vt)}, {vt.position})"
         return str(e.bind_later(e.last, vt, text))
     if vt.kind not in _IN_LISTS:
@@ -248,22 +297,8 @@ _EMPTY |= {type(iter({})): "iter({})", type(iter({}.values())): "iter({}.values(
 _EMPTY |= {type(iter({}.items())): "iter({}.items())", type(reversed([])): "reversed([])"}
 
 
-def _list(e: Any, vts: list[Any]) -> str:
+def _listed(e: Any, vts: list[Any]) -> str:
     return ", ".join(e.expr(vt) for vt in vts)
-
-
-BASES = (list, tuple, set, frozenset, collections.deque, collections.OrderedDict, dict)
-
-
-def of_base(e: Any, of: Any, method: str, otherwise: str) -> str:
-    """The iterator, or view, that the builtin base of a class gives: the class may have a method of its own."""
-    base = next((base for base in BASES if issubclass(of.cls, base)), of.cls)
-    name = e.expr(of)
-    if (
-        base is of.cls or not may_answer(of.cls) or not hasattr(base, method)
-    ):  # a tuple is reversed by C itself
-        return otherwise.format(name)
-    return f"{e.capture(getattr(base, method), base.__name__ + method)}({name})"
 
 
 def _through(method: str, otherwise: str) -> Callable[[Any, Any], str]:
@@ -313,14 +348,14 @@ _MAKE: dict[str, Callable[[Any, Any], str]] = {
     **dict.fromkeys(("reversed", "deque reversed"), _through("__reversed__", "reversed({})")),
     "reversed getitem": lambda e, vt: f"reversed({e.expr(vt.parts[0])})",
     "constant": _constant,
-    **dict.fromkeys(k.VIEW_CLASSES, _view),
+    **dict.fromkeys(VIEW_CLASSES, _view),
     "zip": _zip,
     "map": lambda e, vt: f"map({', '.join([e.expr(vt.parts[0]), *again(e, vt.parts[1])])})",
     "filter": lambda e, vt: f"filter({e.expr(vt.parts[0])}, {again(e, vt.parts[1:])[0]})",
     "enumerate": lambda e, vt: (
         f"enumerate({again(e, vt.parts[:1])[0]}, {e.expr(vt.parts[1])} + {vt.position})"
     ),
-    "callable": lambda e, vt: f"iter({_list(e, vt.parts)})",
+    "callable": lambda e, vt: f"iter({_listed(e, vt.parts)})",
     "pooled": _pooled,
 }
 
@@ -349,14 +384,14 @@ def _steps(vt: Any) -> int:
 
 def _has_ended(vt: Any) -> bool:
     """An enumerate and a zip have no end of their own."""
-    if isinstance(vt, k.IteratorTracker) and vt.kind in ("enumerate", "zip"):
+    if isinstance(vt, IteratorTracker) and vt.kind in ("enumerate", "zip"):
         return any(map(_has_ended, vt.parts[0] if vt.kind == "zip" else vt.parts[:1]))
     return bool(getattr(vt, "exhausted", False))
 
 
 def _in_step(vt: Any, steps: int, ended: bool, below: set[int]) -> bool:
     """Whether an iterator is where so many steps of what goes through it bring it; `below` gets those that move."""
-    if not isinstance(vt, k.IteratorTracker):
+    if not isinstance(vt, IteratorTracker):
         return False
     below.add(id(vt))
     if vt.kind == "zip":
@@ -382,3 +417,13 @@ def _parts_in_step(
         _in_step(part, steps + (ended and i < last), i == last, below)
         for i, part in enumerate(parts)
     )
+
+
+AHEAD = 256
+"""How far an existing iterator is looked into."""
+
+
+def is_over_changed(t: Space, it: Any) -> bool:
+    """Whether what an existing iterator goes through was changed while tracing."""
+    over = t.heap.get(it.parts[0])
+    return over is not None and id(over) in t.changed

@@ -1,0 +1,78 @@
+"""Values known by what they are equal to, or by which object they are: how existing ones are guarded."""
+
+import enum
+import types
+from typing import Any
+
+import stator_guards as guards
+import torch
+
+from stator_variables import _kinds as k
+from stator_variables._objects._builder_table import (
+    BuilderTable,
+    build_by_identity,
+    by_identity,
+    field,
+)
+from stator_variables._objects._number_builders import build_atom, build_scalar
+from stator_variables._objects._wrapping import (
+    ATOMS,
+    BY_IDENTITY,
+    ENUMS_OF_C,
+    SINGLETONS,
+    VALUES,
+    equal_to,
+    with_namespace,
+)
+from stator_variables._pure import PATHS, TRUTHS, is_number_of_numpy
+from stator_variables._space import Space
+from stator_variables._tracker import VariableTracker
+
+builders = BuilderTable()
+
+
+@builders.by_class.handles(*VALUES)
+def build_value(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+    if type(real) is slice and not all(
+        type(part) in ATOMS for part in (real.start, real.stop, real.step)
+    ):
+        t.guard(source, guards.TypeIs(slice))
+        start, stop, step = (field(t, real, name, source) for name in ("start", "stop", "step"))
+        return k.SliceTracker((start, stop, step))
+    if is_number_of_numpy(type(real)) or type(real) in TRUTHS:
+        return build_scalar(t, real, source)
+    t.guard(
+        source,
+        equal_to(real) if type(real) in (torch.device, *ENUMS_OF_C) else guards.Equals(real),
+    )
+    return k.ConstantTracker(real)
+
+
+build_singleton = builders.by_class.handles(*SINGLETONS)(by_identity(k.ConstantTracker))
+build_class = by_identity(k.ClassTracker)
+_MAY_BE_BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)  # see `_method`
+_OPERATORS = (
+    torch._ops.OpOverload,
+    torch._ops.OpOverloadPacket,
+    torch._ops.HigherOrderOperator,
+)
+builders.by_class.handles(*ATOMS)(build_atom)
+builders.by_class.handles(*(cls for cls in BY_IDENTITY if cls not in _MAY_BE_BOUND))(
+    build_by_identity
+)
+builders.by_base.handles(types.ModuleType, *_OPERATORS)(build_by_identity)
+
+
+@builders.by_class.handles(*PATHS)
+def build_path(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+    cls, text = type(real), str(real)
+    same = guards.Custom(
+        "{fn}({value})", lambda path: type(path) is cls and str(path) == text, repr(real)
+    )
+    t.guard(source, same)
+    return k.ConstantTracker(real)
+
+
+@builders.by_base.handles(enum.Enum)
+def build_enum(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+    return with_namespace(t, build_singleton(t, real, source), real, source)

@@ -1,0 +1,232 @@
+"""Deques: what differs from lists (Modules/_collectionsmodule.c)."""
+
+from collections import deque
+from typing import Any
+
+from stator_guards import AttrSource, Equals, Source
+
+from stator_variables import _kinds as k
+from stator_variables._emitter import Emitter, filled, made_empty
+from stator_variables._objects import _list, _sequence
+from stator_variables._objects._builder_table import BuilderTable
+from stator_variables._objects._indexing import needed_index
+from stator_variables._objects._iterator import IteratorTracker
+from stator_variables._objects._list import ListTracker, change_items, replace_items
+from stator_variables._objects._lookup import refuse_asked
+from stator_variables._objects._method_table import MethodTable, then
+from stator_variables._objects._raising import complain, throw
+from stator_variables._objects._wrapping import new_namespace, with_namespace
+from stator_variables._space import Space
+from stator_variables._tracker import MISSING, VariableTracker
+
+builders = BuilderTable()
+methods = MethodTable("deque method")
+_ONE = k.ConstantTracker(1)
+
+
+class DequeTracker(ListTracker):
+    """A deque: `maxlen` and `structure` are its own."""
+
+    base = deque
+
+    def rebuild(self, e: Emitter) -> str:
+        name, base = e.bind(self, made_empty(e, self.cls)), e.capture(deque)
+        if self.maxlen is not None:
+            e.lines.append(f"{base}.__init__({name}, (), {self.maxlen})")
+        if not self.items:
+            return filled(e, self, name)
+        late = {i: item for i, item in enumerate(self.items) if not k.is_self_contained(item)}
+        items = ["None" if i in late else e.expr(item) for i, item in enumerate(self.items)]
+        e.lines.append(f"{base}.extend({name}, [{', '.join(items)}])")
+        for i, item in late.items():  # an iterator over it that is in it stands among as many items
+            text = f"{base}.__setitem__({name}, {i}, {e.expr(item)})"
+            e.lines.append(text)
+        return filled(e, self, name)
+
+    def replay(self, e: Emitter) -> None:
+        name = e.expr(self)
+        if self.unread is None and not self.structure:  # iterators over it go on
+            put = e.capture(deque.__setitem__, "deque_setitem")
+            e.lines += [f"{put}({name}, {i}, {e.expr(item)})" for i, item in enumerate(self.items)]
+            return
+        if self.unread is None:
+            items, base = ", ".join(map(e.expr, self.items)), e.capture(deque)
+            e.lines += [f"{base}.clear({name})", f"{base}.extend({name}, [{items}])"]
+            return
+        base, (front, back) = e.capture(deque), self.taken
+        taken = [f"{base}.popleft({name})"] * front + [f"{base}.pop({name})"] * back
+        self.replay_ends(e, base, name, taken)
+
+
+@builders.by_base.handles(deque)
+def build_deque(t: Space, real: Any, source: Source) -> VariableTracker:
+    tracker = _list.unread_list(t, DequeTracker([], type(real)), real, source)
+    t.guard(AttrSource(source, "maxlen"), Equals(real.maxlen))
+    tracker.maxlen = real.maxlen
+    return with_namespace(t, tracker, real, source)
+
+
+def new_deque(cls: type, items: list[Any], maxlen: int | None) -> DequeTracker:
+    made = DequeTracker(items, cls)
+    made.maxlen = maxlen
+    if cls is not deque:
+        new_namespace(made)
+    return made
+
+
+@methods.handles(deque.__new__, takes=(1, 3), named=("iterable", "maxlen"))
+def new(t: Space, cls: Any, *args: Any, **kwargs: Any) -> Any:
+    return new_deque(cls.value, [], None)
+
+
+@methods.handles(deque.__init__, takes=(0, 2), named=("iterable", "maxlen"))
+def init(t: Space, vt: DequeTracker, iterable: Any = None, maxlen: Any = k.NONE) -> Any:
+    limit = None if k.is_none(maxlen) else _limit(t, maxlen)
+    if vt.source is not None:
+        raise t.unsupported("bad-arguments", "__init__ of a deque that exists already")
+    vt.maxlen = limit
+    replace_items(t, vt, [])
+    return k.NONE if iterable is None else extend(t, vt, iterable)
+
+
+def _limit(t: Space, maxlen: Any) -> int:
+    if (found := t.index_of(maxlen)) is None:
+        throw(TypeError, "an integer is required")
+    if found < 0:
+        throw(ValueError, "maxlen must be non-negative")
+    return found
+
+
+@methods.handles(deque.appendleft, takes=1)
+def appendleft(t: Space, vt: DequeTracker, item: Any) -> None:
+    replace_items(t, vt, [item, *vt.items][: vt.maxlen])
+
+
+methods.handles(deque.append, takes=1)(_list.append)
+methods.handles(deque.__len__)(_list.length)
+methods.handles(deque.clear, takes=0)(_list.clear)
+methods.handles(deque.reverse, takes=0)(_list.reverse)
+
+
+@methods.handles(deque.remove, takes=1)
+def remove(t: Space, vt: DequeTracker, item: Any) -> Any:
+    return _list.remove(t, vt, item, "{} is not in deque")
+
+
+@methods.handles(deque.extend, takes=1)
+def extend(t: Space, vt: DequeTracker, iterable: Any) -> Any:
+    iterable = ListTracker(vt.items, list) if iterable is vt else iterable
+    return t.for_each(iterable, lambda item: _list.append(t, vt, item))
+
+
+@methods.handles(deque.extendleft, takes=1)
+def extendleft(t: Space, vt: DequeTracker, iterable: Any) -> Any:
+    iterable = ListTracker(vt.items, list) if iterable is vt else iterable
+    return t.for_each(iterable, lambda item: appendleft(t, vt, item))
+
+
+@methods.handles(deque.pop, takes=0)
+def pop(t: Space, vt: DequeTracker, index: int = -1) -> Any:
+    if (item := _list.take(t, vt, index)) is not MISSING:
+        return item
+    if not vt.items:
+        throw(IndexError, "pop from an empty deque")
+    return change_items(t, vt, lambda items: items.pop(index))
+
+
+@methods.handles(deque.popleft, takes=0)
+def popleft(t: Space, vt: DequeTracker) -> Any:
+    return pop(t, vt, 0)
+
+
+@methods.handles(deque.insert, takes=2)
+def insert(t: Space, vt: DequeTracker, where: Any, item: Any) -> Any:
+    if vt.maxlen is not None and len(vt.items) >= vt.maxlen:
+        throw(IndexError, "deque already at its maximum size")
+    return _list.insert(t, vt, where, item)
+
+
+@methods.handles(deque.rotate, takes=(0, 1))
+def rotate(t: Space, vt: DequeTracker, steps: Any = _ONE) -> None:
+    rotated = deque(vt.items)
+    rotated.rotate(needed_index(t, steps))
+    replace_items(t, vt, list(rotated))
+
+
+@methods.handles(deque.copy, deque.__copy__, takes=0)
+def copy(t: Space, vt: DequeTracker) -> Any:
+    if vt.cls is not deque:
+        raise t.unsupported("container-subclass", "a copy of a subclass of deque")
+    return new_deque(deque, list(vt.items), vt.maxlen)
+
+
+@methods.handles(deque.maxlen, takes=0)
+def maxlen(t: Space, vt: DequeTracker) -> Any:
+    return k.ConstantTracker(vt.maxlen)
+
+
+@methods.handles(deque.__getitem__)
+def getitem(t: Space, vt: DequeTracker, key: Any) -> Any:
+    if (item := _list.at_end(t, vt, key)) is not MISSING:
+        return item
+    return vt.items[_at(t, vt, key)]
+
+
+def _at(t: Space, vt: DequeTracker, key: Any) -> int:
+    refuse_asked(t, vt, "__len__")  # where the index is negative
+    if (found := t.index_of(key)) is None:
+        complain(t, TypeError, "sequence index must be integer, not '", key.cls, "'")
+    return _sequence.checked(vt, found, "deque index out of range")
+
+
+@methods.handles(deque.__setitem__)
+def setitem(t: Space, vt: DequeTracker, key: Any, value: Any) -> None:
+    at = _at(t, vt, key)
+    change_items(t, vt, lambda items: items.__setitem__(at, value), structural=False)
+
+
+@methods.handles(deque.__delitem__)
+def delitem(t: Space, vt: DequeTracker, key: Any) -> None:
+    at = _at(t, vt, key)
+    change_items(t, vt, lambda items: items.pop(at))
+
+
+@methods.handles(deque.__reversed__, takes=0)
+def reversed_(t: Space, vt: DequeTracker) -> Any:
+    return IteratorTracker(
+        type(reversed(deque())), "deque reversed", [vt, len(vt.items), vt.structure]
+    )
+
+
+@methods.handles(deque.__add__)
+def add(t: Space, left: Any, right: Any) -> Any:
+    if not isinstance(right, DequeTracker):
+        complain(t, TypeError, 'can only concatenate deque (not "', right.cls, '") to deque')
+    refuse_asked(t, right, "__iter__")
+    made = copy(t, left)
+    for item in right.items:
+        _list.append(t, made, item)
+    return made
+
+
+@methods.handles(deque.__iadd__)
+def iadd(t: Space, vt: DequeTracker, iterable: Any) -> Any:
+    return then(extend(t, vt, iterable), vt)
+
+
+@methods.handles(deque.__mul__, deque.__rmul__)
+def mul(t: Space, vt: DequeTracker, factor: Any) -> Any:
+    made = copy(t, vt)
+    made.items = _repeated(t, made, factor)
+    return made
+
+
+@methods.handles(deque.__imul__)
+def imul(t: Space, vt: DequeTracker, factor: Any) -> Any:
+    replace_items(t, vt, _repeated(t, vt, factor))
+    return vt
+
+
+def _repeated(t: Space, vt: DequeTracker, factor: Any) -> list[Any]:
+    items = list(vt.items) * _sequence.times(t, vt, factor)
+    return items if vt.maxlen is None else items[max(len(items) - vt.maxlen, 0) :]

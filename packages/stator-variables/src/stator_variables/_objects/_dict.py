@@ -1,0 +1,102 @@
+"""Dicts: what is known of one, how a new one is made, and how writes to an existing one are replayed.
+
+`_dictionary` has the operations on its entries, `_builtin._dicts` its methods.
+"""
+
+import collections
+from typing import Any
+
+import attrs
+
+from stator_variables._emitter import Emitter, filled, made_empty, namespace_of
+from stator_variables._kinds import NONE, is_self_contained
+from stator_variables._objects._keys import HashedTracker, asks
+from stator_variables._space import Space
+from stator_variables._tracker import DELETED, MISSING
+
+
+@attrs.define(eq=False, repr=False, slots=False)
+class DictTracker(HashedTracker):
+    """A dict. Keys are hashed by `key_of`; `entries` maps a hashed key to (key tracker, value tracker), in order.
+
+    `complete` is false for an existing dict of which only single keys have been read: `entries` then holds those (a
+    value DELETED: known to be absent), in no order, and the rest is still in `real`. `log` has the writes, for replay:
+    ("set" | "delete", hashed key, key tracker, value tracker); those in `undecided`, (key tracker, value tracker), come
+    after them. `owner` is the object whose `__dict__` this is.
+    """
+
+    complete: bool = attrs.field(kw_only=True)
+    log: list[tuple[str, Any, Any, Any]] = attrs.field(factory=list)
+    owner: Any = None
+    iterators: list[Any] = attrs.field(factory=list)  # over it, and perhaps under way
+    default_factory: Any = MISSING
+    may_ask: bool | None = (
+        None  # whether a key of `real` compares in Python; None: nobody has looked
+    )
+
+    def is_asking(self, t: Space) -> bool:
+        """Return True if filling it hashes keys in the program, which may read what the region has written."""
+        return any(map(asks, self.entries))
+
+    def rebuild(self, e: Emitter) -> str:
+        if self.owner is not None:
+            return namespace_of(e, self.owner, e.expr(self.owner))
+        pairs, asking = (
+            [pair for pair in self.entries.values() if pair[1] is not DELETED],
+            self.is_asking(e.t),
+        )
+        if self.cls is dict and not asking and all(is_self_contained(value) for _, value in pairs):
+            inside = ", ".join(f"{e.expr(key)}: {e.expr(value)}" for key, value in pairs)
+            return e.bind(self, f"{{{inside}}}")
+        name = e.bind(self, _empty_dict(e, self))
+        if self.cls is not collections.defaultdict and self.default_factory is not MISSING:
+            e.lines.append(f"{name}.default_factory = {e.expr(self.default_factory)}")
+        lines = e.asking.lines if asking else e.lines
+        if not (
+            asking or all(it.exhausted for it in self.iterators)
+        ):  # it may hold them, and they stand among its keys
+            e.unfilled.append(self)
+            lines += [written_item(e, self.cls, name, key, NONE) for key, _ in pairs]
+            e.unfilled.pop()
+        for key, value in pairs:
+            text = written_item(e, self.cls, name, key, value)
+            lines.append(text)
+        return filled(e, self, name)
+
+    def replay(self, e: Emitter) -> None:
+        name = e.expr(self)
+        lines = e.asking.lines if any(asks(hashed) for _, hashed, _, _ in self.log) else e.lines
+        for key, value in (*_final_writes(self.log), *self.undecided):
+            text = written_item(e, self.cls, name, key, value)
+            lines.append(text)
+
+
+def _empty_dict(e: Emitter, vt: Any) -> str:
+    if vt.cls is dict:
+        return "{}"
+    if vt.cls is collections.defaultdict:
+        factory = "None" if vt.default_factory is MISSING else e.expr(vt.default_factory)
+        return f"{e.capture(vt.cls)}({factory})"
+    return made_empty(e, vt.cls)
+
+
+def written_item(e: Emitter, cls: type, name: str, key: Any, value: Any) -> str:
+    """Item assignment, or without a value deletion, that no override of the class can see: the writes were interpreted
+    already."""
+    given = [e.expr(vt) for vt in (key, value) if vt is not None]
+    if cls in (dict, collections.OrderedDict, collections.defaultdict):
+        target = f"{name}[{given[0]}]"
+        return f"del {target}" if value is None else f"{target} = {given[1]}"
+    base = collections.OrderedDict if issubclass(cls, collections.OrderedDict) else dict
+    verb = "delitem" if value is None else "setitem"
+    return f"{e.capture(getattr(base, f'__{verb}__'), f'{base.__name__}_{verb}')}({', '.join([name, *given])})"
+
+
+def _final_writes(log: list[tuple[str, Any, Any, Any]]) -> list[tuple[Any, Any]]:
+    """The log without overwritten values; deletions make the order of writes matter, so it is kept whole then."""
+    if any(verb == "delete" for verb, *_ in log):
+        return [(key, value) for _, _, key, value in log]
+    final: dict[Any, tuple[Any, Any]] = {}
+    for _, hashed, key, value in log:
+        final[hashed] = (final[hashed][0] if hashed in final else key, value)
+    return list(final.values())

@@ -1,0 +1,63 @@
+"""Keys as dicts and sets hash them while tracing, and what the trackers of both have in common."""
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from stator_variables._tracker import VariableTracker
+
+
+class Identity:
+    """A key that is equal only to itself: an existing object, or the tracker of a new one."""
+
+    __slots__ = ("thing",)
+
+    def __init__(self, thing: Any) -> None:
+        self.thing = thing
+
+    def __hash__(self) -> int:
+        return id(self.thing)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Identity and other.thing is self.thing
+
+    def __repr__(self) -> str:
+        return f"Identity({self.thing!r})"
+
+
+class ProgramKey:
+    """A key whose class hashes and compares in Python: see `_hashing.UserKey`."""
+
+    __slots__ = ()
+
+
+def asks(hashed: Any) -> bool:
+    """Return True if a look-up of this key may run code of the program."""
+    return issubclass(type(hashed), ProgramKey) or (
+        type(hashed) in (tuple, frozenset) and any(map(asks, hashed))
+    )
+
+
+@attrs.define(eq=False, repr=False, slots=False)
+class HashedTracker(VariableTracker):
+    """A dict or a set. What was written to an existing one under keys that nobody has looked at yet is `undecided`; who
+    asks for the entries makes `decide` put it there, which relies on the keys."""
+
+    cls: type
+    known: dict[Any, Any] = attrs.field(factory=dict)
+    undecided: list[tuple[Any, ...]] = attrs.field(factory=list, kw_only=True)
+    decide: Callable[[], None] = attrs.field(default=lambda: None, kw_only=True)
+
+    def settle(self) -> None:
+        if self.undecided:
+            self.decide()
+
+    @property
+    def entries(self) -> dict[Any, Any]:
+        self.settle()
+        return self.known
+
+    @entries.setter
+    def entries(self, entries: dict[Any, Any]) -> None:
+        self.known = entries

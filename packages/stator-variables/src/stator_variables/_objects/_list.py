@@ -1,0 +1,387 @@
+"""Lists: all that is particular to them.
+
+In this order: what is known of a list; how a new one is made, and how changes of an existing one are replayed; how an
+existing one is read; its ends, its changes and how each is undone; its methods. `_sequence` has what tuples and deques
+have as well, `_deque` what differs there.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stator_bytecode import Raised, after, operation, settle
+from stator_guards import CallSource, ItemSource, Length, Source, TypeIs
+
+from stator_variables import _kinds as k
+from stator_variables._emitter import Emitter, filled, made_empty
+from stator_variables._objects import _sequence, _sorting
+from stator_variables._objects._builder_table import BuilderTable
+from stator_variables._objects._indexing import needed_index, slice_of
+from stator_variables._objects._iterator import IteratorTracker
+from stator_variables._objects._lookup import defines
+from stator_variables._objects._method_table import MethodTable, then
+from stator_variables._objects._number_builders import symbolic_number
+from stator_variables._objects._raising import complain, throw
+from stator_variables._objects._tuple import SequenceTracker
+from stator_variables._objects._wrapping import read_items, with_namespace
+from stator_variables._space import Space, source_of
+from stator_variables._tracker import MISSING, VariableTracker
+
+builders = BuilderTable()
+methods = MethodTable("list method")
+
+
+class ListTracker(SequenceTracker):
+    """A list.
+
+    An existing one is `unread` until somebody asks for its items: `added` has those that were put at its end, `taken`
+    says how many were taken off the front and the back of what there was.
+    """
+
+    base: type = list
+    maxlen: int | None = None  # of a deque
+    unread: Callable[[], list[Any]] | None = None
+    added: list[Any]
+    taken = (0, 0)
+
+    @property
+    def items(self) -> list[Any]:
+        if self.unread is not None:
+            read, self.unread = self.unread, None
+            try:
+                items, (front, back) = read(), self.taken
+                self.added[:0] = items[front : len(items) - back]
+            except BaseException:  # they stay unread: what was put at the end is not all there is
+                self.unread = read
+                raise
+        return self.added
+
+    @items.setter
+    def items(self, items: list[Any]) -> None:
+        self.added = items
+
+    def rebuild(self, e: Emitter) -> str:
+        is_exact = self.cls is list
+        if is_exact and all(map(k.is_self_contained, self.items)):
+            return e.bind(self, f"[{', '.join(map(e.expr, self.items))}]")
+        name = e.bind(self, "[]" if is_exact else made_empty(e, self.cls))
+        if self.items:
+            items = ", ".join(map(e.expr, self.items))
+            begun = f"{name}.extend(" if is_exact else f"list.extend({name}, "
+            e.lines.append(f"{begun}[{items}])")
+        return filled(e, self, name)
+
+    def replay(self, e: Emitter) -> None:
+        name = e.expr(self)
+        if self.unread is None:
+            items = ", ".join(map(e.expr, self.items))
+            is_exact = self.cls is list
+            begun = f"{name}[:] = " if is_exact else f"list.__setitem__({name}, slice(None), "
+            e.lines.append(f"{begun}[{items}]{'' if is_exact else ')'}")
+            return
+        front, back = self.taken
+        taken = [f"del {name}[:{front}]"] * bool(front) + [f"del {name}[-{back}:]"] * bool(back)
+        self.replay_ends(e, "list", name, taken)
+
+    def replay_ends(self, e: Emitter, base: str, name: str, taken: list[str]) -> None:
+        """Write what was taken off, and put at, the ends of one that nobody has read."""
+        added = ", ".join(map(e.expr, self.added))
+        e.lines += taken
+        if added:
+            e.lines.append(f"{base}.extend({name}, [{added}])")
+
+
+# -- existing lists ---------------------------------------------------------------------------------------------------
+@builders.by_base.handles(list)
+def build_list(t: Space, real: Any, source: Source) -> VariableTracker:
+    return with_namespace(
+        t, unread_list(t, ListTracker([], type(real)), real, source), real, source
+    )
+
+
+def unread_list(t: Space, tracker: ListTracker, real: Any, source: Source) -> ListTracker:
+    t.guard(source, TypeIs(type(real)))
+    tracker.unread = lambda: read_items(t, tracker.base, real, source)
+    return tracker
+
+
+# -- the ends of one of which nobody has asked for all items ----------------------------------------------------------
+# A loop that works it off, round by round with a break in it, is no reason to compile each round again for another
+# length. What is relied on is that there are as many items as were looked at.
+def is_open(vt: Any) -> bool:
+    """Return True if its items are those of C, none of them read, and no number of them falls out."""
+    is_unread = isinstance(vt, ListTracker) and vt.unread is not None
+    return is_unread and vt.cls is vt.base and vt.maxlen is None
+
+
+def has_more(t: Space, vt: ListTracker) -> bool:
+    """Return True if an unread list is not empty; False also for what has to be read to know."""
+    return is_open(vt) and (bool(vt.added) or _relies(t, vt, sum(vt.taken) + 1))
+
+
+def _relies(t: Space, vt: ListTracker, length: int) -> bool:
+    if len(vt.real) < length:
+        return False
+    t.need_length(vt.source, length)
+    return True
+
+
+def at_end(t: Space, vt: ListTracker, key: Any) -> Any:
+    """The item at a negative constant index, or at the front of a deque; MISSING where more has to be read."""
+    if key.cls is not int or not isinstance(key, k.ConstantTracker) or not is_open(vt):
+        return MISSING
+    if key.value >= (vt.base is not list):
+        return MISSING
+    index, (front, back) = key.value + len(vt.added), vt.taken
+    if key.value == 0:
+        return _existing(t, vt, front) if _relies(t, vt, front + back + 1) else MISSING
+    if index >= 0:
+        return vt.added[index]
+    return _existing(t, vt, index - back) if _relies(t, vt, front + back - index) else MISSING
+
+
+def _existing(t: Space, vt: ListTracker, index: int) -> Any:
+    try:
+        return t.wrap(vt.real[index], ItemSource(source_of(vt), index))
+    except IndexError:  # another thread took it
+        return MISSING
+
+
+def take(t: Space, vt: ListTracker, index: int) -> Any:
+    """`vt.pop(index)` of an unread list, for its first item or its last, or MISSING where more has to be read."""
+    if index not in (0, -1) or not is_open(vt):
+        return MISSING
+    front, back = vt.taken
+    if index == -1 and vt.added:
+        item = vt.added.pop()
+        _note(t, vt, item, vt.taken)
+    elif (
+        not _relies(t, vt, front + back + 1)
+        or (item := _existing(t, vt, -1 - back if index else front)) is MISSING
+    ):
+        return MISSING
+    else:
+        _note(t, vt, item, (front, back + 1) if index else (front + 1, back))
+    return item
+
+
+def _note(t: Space, vt: ListTracker, item: Any, taken: tuple[int, int]) -> None:
+    t.note_release(item, vt)
+    before, vt.taken = vt.taken, taken
+    vt.structure += 1
+
+    def undo() -> None:
+        vt.taken = before
+        vt.structure -= 1
+        if (
+            vt.unread is None or taken == before
+        ):  # read since, without this one; or it had been put there
+            vt.added.insert(0 if taken[0] > before[0] else len(vt.added), item)
+
+    t.journal.record(undo)
+    t.change(vt)
+
+
+# -- changes ----------------------------------------------------------------------------------------------------------
+def replace_items(t: Space, vt: ListTracker, items: list[Any], *, structural: bool = True) -> None:
+    """Every other mutation: the new items, undone together."""
+    t.write(vt, items=items, structure=vt.structure + structural)
+
+
+def change_items(
+    t: Space, vt: ListTracker, change: Callable[[list[Any]], Any], *, structural: bool = True
+) -> Any:
+    """What `change` gives for a copy of the items, which become the list's."""
+    items = list(vt.items)
+    found = change(items)
+    replace_items(t, vt, items, structural=structural)
+    return found
+
+
+def append(t: Space, vt: ListTracker, item: Any) -> None:
+    if vt.maxlen is None and (vt.source is None or vt.unread is not None):
+        _append_unread(t, vt, item)
+        return
+    items = [*vt.items, item]
+    if vt.maxlen is not None and len(items) > vt.maxlen:
+        items = items[len(items) - vt.maxlen :]
+    replace_items(t, vt, items)
+
+
+def _append_unread(t: Space, vt: ListTracker, item: Any) -> None:
+    """Nobody needs to know what is there already: a list that grows from call to call is no reason to compile again."""
+    vt.added.append(item)
+    vt.structure += 1
+
+    def undo() -> None:
+        vt.added.pop()
+        vt.structure -= 1
+
+    t.journal.record(undo)
+    t.change(vt)
+
+
+def extend(t: Space, vt: ListTracker, iterable: Any) -> Any:
+    """Item by item, as C does it for all but lists and tuples: the iterable may look at the list, or raise half way."""
+    if _sequence.is_plain_sequence(t, iterable):
+        return _extend_at_once(t, vt, iterable.items)
+    if iterable is vt:
+        found = t.drain(iterable, saying="argument must be an iterable")
+        return after(found, functools.partial(_extend_at_once, t, vt))
+    return t.for_each(iterable, lambda item: append(t, vt, item), asks_length=True)
+
+
+def _extend_at_once(t: Space, vt: ListTracker, items: Sequence[Any]) -> Any:
+    for item in list(items):
+        append(t, vt, item)
+    return k.NONE
+
+
+def extend_display(t: Space, vt: ListTracker, iterable: Any) -> Any:
+    """`[*iterable]`, which has an error text of its own."""
+    if not defines(t, iterable.cls, "__iter__", "__getitem__"):
+        complain(t, TypeError, "Value after * must be an iterable, not ", iterable.cls)
+    return extend(t, vt, iterable)
+
+
+methods.handles(list.append)(append)
+methods.handles(list.extend)(extend)
+
+
+# -- methods ----------------------------------------------------------------------------------------------------------
+@methods.handles(list.__len__)
+def length(t: Space, vt: ListTracker) -> Any:
+    """The length of an unread list is a number that is read: an input of the graph once it has changed."""
+    if not is_open(vt) or vt.source is None:
+        return k.ConstantTracker(len(vt.items))
+    count, source = len(vt.real), CallSource(len, vt.source)
+    grown = k.ConstantTracker(len(vt.added) - sum(vt.taken))
+    if t.policy.number_is_symbolic(source, count, False):
+        return t.binary("+", symbolic_number(t, count, source), grown)
+    t.guard(vt.source, Length(count))
+    return k.ConstantTracker(count + grown.value)
+
+
+@methods.handles(list.__getitem__, takes=1)
+def getitem(t: Space, vt: ListTracker, key: Any) -> Any:
+    if (part := slice_of(t, key)) is not None:
+        return ListTracker(_sequence.sliced(vt, part), list)
+    if (item := at_end(t, vt, key)) is not MISSING:
+        return item
+    return vt.items[_sequence.index_in(t, vt, key, "list index out of range")]
+
+
+@methods.handles(list.__setitem__)
+def setitem(t: Space, vt: ListTracker, key: Any, value: Any) -> Any:
+    if (part := slice_of(t, key)) is not None:
+        return _set_slice(t, vt, part, value)
+    index = _sequence.index_in(t, vt, key)
+    change_items(t, vt, lambda items: items.__setitem__(index, value))
+    return k.NONE
+
+
+@operation
+def _set_slice(t: Space, vt: ListTracker, part: slice, value: Any) -> Any:
+    plain = part.step in (None, 1)
+    text = "can only assign an iterable" if plain else "must assign iterable to extended slice"
+    found = yield from settle(t.drain(value, saying=text))
+    try:
+        change_items(t, vt, lambda items: items.__setitem__(part, found))
+    except ValueError as error:
+        throw(ValueError, *error.args)
+    return k.NONE
+
+
+@methods.handles(list.__delitem__)
+def delitem(t: Space, vt: ListTracker, key: Any) -> None:
+    where: Any = slice_of(t, key)
+    if where is None:
+        where = _sequence.index_in(t, vt, key)
+    elif where.step == 0:
+        throw(ValueError, "slice step cannot be zero")
+    change_items(t, vt, lambda items: items.__delitem__(where))
+
+
+@methods.handles(list.__reversed__)
+def reversed_(t: Space, vt: ListTracker) -> Any:
+    return IteratorTracker(type(reversed([])), "reversed", [vt, len(vt.items)])
+
+
+@methods.handles(list.__init__, takes=(0, 1))
+def init(t: Space, vt: ListTracker, *iterable: Any) -> Any:
+    if vt.items:
+        replace_items(t, vt, [])
+    return extend(t, vt, *iterable) if iterable else k.NONE
+
+
+@methods.handles(list.__iadd__)
+def iadd(t: Space, vt: ListTracker, iterable: Any) -> Any:
+    return then(extend(t, vt, iterable), vt)
+
+
+@methods.handles(list.__imul__)
+def imul(t: Space, vt: ListTracker, factor: Any) -> Any:
+    replace_items(t, vt, vt.items * _sequence.times(t, vt, factor))
+    return vt
+
+
+@methods.handles(list.insert)
+def insert(t: Space, vt: ListTracker, where: Any, item: Any) -> None:
+    at = needed_index(t, where)
+    change_items(t, vt, lambda items: items.insert(at, item))
+
+
+@methods.handles(list.pop)
+def pop(t: Space, vt: ListTracker, where: Any = None) -> Any:
+    index = -1 if where is None else needed_index(t, where)
+    if (item := take(t, vt, index)) is not MISSING:
+        return item
+    if not vt.items:
+        throw(IndexError, "pop from empty list")
+    _sequence.checked(vt, index, "pop index out of range")
+    return change_items(t, vt, lambda items: items.pop(index))
+
+
+@methods.handles(list.remove)
+@operation
+def remove(
+    t: Space, vt: ListTracker, item: Any, complaint: str = "list.remove(x): x not in list"
+) -> Any:
+    at = yield from _sequence.place_of(t, vt, item, 0, None, complaint)
+    change_items(
+        t, vt, lambda items: items.__delitem__(slice(at, at + 1))
+    )  # the comparison may have emptied the list
+    return k.NONE
+
+
+@methods.handles(list.clear)
+def clear(t: Space, vt: ListTracker) -> None:
+    replace_items(t, vt, [])
+
+
+@methods.handles(list.copy)
+def copy(t: Space, vt: ListTracker) -> Any:
+    return ListTracker(vt.items, list)
+
+
+@methods.handles(list.reverse)
+def reverse(t: Space, vt: ListTracker) -> None:
+    replace_items(t, vt, vt.items[::-1], structural=False)
+
+
+@methods.handles(list.sort)
+@operation
+def sort(t: Space, vt: ListTracker, key: Any = None, reverse: Any = None) -> Any:
+    """The list is empty while it is sorted; code that changes it then is left to CPython."""
+    before, order = vt.items, [*range(len(vt.items))]
+    failure = None
+    try:
+        yield from _sorting.sort(t, list(before), key, reverse, order)
+    except Raised as error:
+        failure = error
+    if vt.items is not before:
+        raise t.unsupported("list-changed-during-sort", "a list that is changed while it is sorted")
+    replace_items(t, vt, [before[i] for i in order])
+    if failure is not None:
+        raise failure
+    return k.NONE

@@ -1,0 +1,102 @@
+"""Methods bound to an object: of Python functions and of C's."""
+
+import types
+from typing import Any
+
+import stator_guards as guards
+from stator_guards import TypeIs
+
+from stator_variables import _kinds as k
+from stator_variables._emitter import Emitter
+from stator_variables._kinds import is_none
+from stator_variables._objects._builder_table import BuilderTable, build_by_identity, field
+from stator_variables._objects._lookup import defines
+from stator_variables._space import Space, real_of, source_of
+from stator_variables._tracker import VariableTracker
+
+builders = BuilderTable()
+
+
+class MethodTracker(VariableTracker):
+    """A bound method: of a Python function, or of a C function (then `cls` is that of the C method object)."""
+
+    def __init__(self, function: Any, receiver: Any, cls: type = types.MethodType) -> None:
+        self.function = function
+        self.receiver = receiver
+        self.cls = cls
+
+    def rebuild(self, e: Emitter) -> str:
+        if self.cls is not types.MethodType:
+            if is_none(self.receiver):  # which `__get__` takes for nothing
+                return e.bind(self, f"None.{self.function.value.__name__}")
+            is_of_class = isinstance(self.function.value, types.ClassMethodDescriptorType)
+            receiver = e.expr(self.receiver)
+            args = (
+                f"None, {receiver}" if is_of_class else f"{receiver}, type({receiver})"
+            )  # 3.11 may crash without it
+            return e.bind(self, f"{e.expr(self.function)}.__get__({args})")
+        if (
+            type(real_of(self.function)) is types.FunctionType
+        ):  # anything else would not have been bound
+            e.t.guard(source_of(self.function), TypeIs(types.FunctionType))
+        function, receiver = e.expr(self.function), e.expr(self.receiver)
+        if not defines(
+            e.t, self.function.cls, "__call__"
+        ):  # a classmethod has bound it, since 3.13
+            return e.bind(
+                self,
+                f"{e.capture(classmethod, 'Classmethod')}({function}).__get__(None, {receiver})",
+            )
+        return e.bind(self, f"{e.capture(types.MethodType, 'Method')}({function}, {receiver})")
+
+
+@builders.by_class.handles(types.MethodType)
+def build_method(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+    t.guard(source, guards.TypeIs(types.MethodType))
+    return MethodTracker(field(t, real, "__func__", source), field(t, real, "__self__", source))
+
+
+@builders.by_class.handles(types.BuiltinFunctionType)
+def build_builtin_function(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+    """A C function; one bound to an object (`some_list.append`) is a method of that object."""
+    owner = getattr(real, "__self__", None)
+    of_none = (
+        owner is None
+        or isinstance(owner, types.ModuleType | type)
+        or type(owner).__name__ == "ScriptFunction"
+    )
+    if of_none or (descriptor := _descriptor_of(type(owner), real)) is None:
+        return build_by_identity(t, real, source)
+    t.guard(source, guards.TypeIs(type(real)))
+    t.guard(guards.AttrSource(source, "__name__"), guards.Equals(real.__name__))
+    t.guard(guards.AttrSource(source, "__self__"), guards.TypeIs(type(owner)))
+    return MethodTracker(
+        k.BuiltinTracker(descriptor), field(t, real, "__self__", source), type(real)
+    )
+
+
+@builders.by_class.handles(types.MethodWrapperType)
+def build_method_wrapper(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+    """A slot of a C class bound to an object (`some_object.__setattr__`): a method of that object."""
+    descriptor = vars(real.__objclass__).get(real.__name__)
+    if not isinstance(descriptor, types.WrapperDescriptorType) or isinstance(
+        real.__self__, types.ModuleType | type
+    ):
+        return build_by_identity(t, real, source)
+    t.guard(source, guards.TypeIs(types.MethodWrapperType))
+    t.guard(guards.AttrSource(source, "__name__"), guards.Equals(real.__name__))
+    t.guard(guards.AttrSource(source, "__objclass__"), guards.Is(real.__objclass__))
+    receiver = field(t, real, "__self__", source)
+    return MethodTracker(k.BuiltinTracker(descriptor), receiver, types.MethodWrapperType)
+
+
+def _descriptor_of(cls: type, real: Any) -> Any:
+    """The method descriptor a bound C method was made from; a subclass may override its name."""
+    for base in cls.__mro__:
+        found = base.__dict__.get(real.__name__)
+        if (
+            isinstance(found, types.MethodDescriptorType)
+            and found.__get__(real.__self__, type(real.__self__)) == real
+        ):
+            return found
+    return None

@@ -1,0 +1,46 @@
+"""`functools.partial`."""
+
+import functools
+from typing import Any
+
+import stator_guards as guards
+
+from stator_variables._emitter import Emitter, filled
+from stator_variables._objects._builder_table import BuilderTable, field
+from stator_variables._objects._wrapping import with_namespace, wrap_items
+from stator_variables._space import Space
+from stator_variables._tracker import VariableTracker
+
+builders = BuilderTable()
+
+
+class PartialTracker(VariableTracker):
+    """functools.partial."""
+
+    def __init__(self, cls: type, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+        self.cls = cls
+        self.function = function
+        self.args = args
+        self.args_tuple: Any = None  # the tuple that stands for them, once somebody asked
+        self.kwargs = kwargs
+
+    def rebuild(self, e: Emitter) -> str:
+        if self.args_tuple is not None:  # the program may have kept it, and the new one has another
+            raise e.refuse(self)
+        parts = [e.expr(self.function), *(e.expr(arg) for arg in self.args)]
+        parts += e.keywords(self.kwargs)
+        return filled(e, self, e.bind(self, f"{e.capture(functools.partial)}({', '.join(parts)})"))
+
+
+@builders.by_base.handles(functools.partial)
+def build_partial(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+    t.guard(source, guards.TypeIs(type(real)))
+    function = field(t, real, "func", source)
+    args = wrap_items(t, real.args, guards.AttrSource(source, "args"))
+    keywords, kwargs_source = dict(real.keywords), guards.AttrSource(source, "keywords")
+    t.guard(kwargs_source, guards.KeysAre(tuple(keywords)))
+    kwargs = {
+        name: t.wrap(arg, guards.DictItemSource(kwargs_source, name))
+        for name, arg in keywords.items()
+    }
+    return with_namespace(t, PartialTracker(type(real), function, args, kwargs), real, source)

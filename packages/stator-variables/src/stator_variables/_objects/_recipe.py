@@ -1,0 +1,65 @@
+"""Immutable objects of C classes that say all by the arguments they were made with."""
+
+import functools
+import operator
+from typing import Any
+
+import stator_guards as guards
+
+from stator_variables import _kinds as k
+from stator_variables._emitter import Emitter
+from stator_variables._objects._builder_table import BuilderTable
+from stator_variables._objects._wrapping import ATOMS, build_object
+from stator_variables._space import Space
+from stator_variables._tracker import VariableTracker
+
+builders = BuilderTable()
+
+
+KEY_WRAPPER: Any = type(functools.cmp_to_key(lambda a, b: 0))
+"""The class of what `functools.cmp_to_key` gives, and of what that gives."""
+
+
+class RecipeTracker(VariableTracker):
+    """An immutable object of a C class that says all by the arguments it was made with: `operator.itemgetter("x")`."""
+
+    def __init__(self, cls: type, args: list[Any], kwargs: dict[str, Any]) -> None:
+        self.cls = cls
+        self.args = args
+        self.kwargs = kwargs
+
+    def make(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if self.cls is KEY_WRAPPER:
+            made: Any = functools.cmp_to_key
+            for arg in args:
+                made = made(arg)
+            return made
+        return self.cls(*args, **kwargs)
+
+    def rebuild(self, e: Emitter) -> str:
+        parts = [e.expr(arg) for arg in self.args]
+        if self.cls is KEY_WRAPPER:
+            return e.bind(self, f"{e.capture(functools.cmp_to_key)}({')('.join(parts)})")
+        parts += e.keywords(self.kwargs)
+        return e.bind(self, f"{e.capture(self.cls)}({', '.join(parts)})")
+
+
+@guards.shown_as("the arguments of {0}")
+def recipe_of(real: Any) -> tuple[tuple[Any, ...], tuple[tuple[str, Any], ...]]:
+    """The arguments an object was made with, by its `__reduce__`."""
+    made, args = real.__reduce__()
+    if isinstance(made, functools.partial):  # a methodcaller with keywords
+        return (*made.args, *args), tuple(made.keywords.items())
+    return args, ()
+
+
+@builders.by_class.handles(operator.itemgetter, operator.attrgetter, operator.methodcaller)
+def build_recipe(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+    """An `operator.itemgetter` and its kin, by the constants it was made with."""
+    t.guard(source, guards.TypeIs(type(real)))
+    args, kwargs = recipe_of(real)
+    if not all(type(value) in ATOMS for value in (*args, *dict(kwargs).values())):
+        return build_object(t, real, source)
+    t.guard(guards.CallSource(recipe_of, source), guards.Equals((args, kwargs)))
+    named = {name: k.ConstantTracker(value) for name, value in kwargs}
+    return RecipeTracker(type(real), [k.ConstantTracker(value) for value in args], named)

@@ -1,0 +1,253 @@
+"""The methods that lists, tuples and deques have in common, and those of tuples alone.
+
+Objects/listobject.c, Objects/tupleobject.c, Modules/_collectionsmodule.c.
+"""
+
+import enum
+from collections import deque
+from typing import Any
+
+import torch
+from stator_bytecode import operation, settle
+
+from stator_variables import _kinds as k
+from stator_variables._objects._indexing import is_size, slice_of
+from stator_variables._objects._iterator import IteratorTracker
+from stator_variables._objects._lookup import defines, overrides, refuse_asked
+from stator_variables._objects._method_table import COMPARISONS, MethodTable, opened
+from stator_variables._objects._raising import complain, throw
+from stator_variables._objects._tuple import SequenceTracker, TupleTracker
+from stator_variables._pure import NUMPY
+from stator_variables._space import Space
+
+methods = MethodTable("sequence method")
+
+
+def index_in(
+    t: Space, vt: SequenceTracker, key: Any, complaint: str = "list assignment index out of range"
+) -> int:
+    """Return an index that an item has, as a Python int."""
+    if (index := t.index_of(key)) is None:
+        name = vt.base.__name__
+        complain(t, TypeError, f"{name} indices must be integers or slices, not ", key.cls)
+    return checked(vt, index, complaint)
+
+
+def checked(vt: SequenceTracker, index: int, complaint: str) -> int:
+    if not is_size(index):
+        throw(IndexError, "cannot fit 'int' into an index-sized integer")
+    if not -len(vt.items) <= index < len(vt.items):
+        throw(IndexError, complaint)
+    return index
+
+
+# -- iteration --------------------------------------------------------------------------------------------------------
+@methods.handles(list.__iter__, tuple.__iter__, deque.__iter__)
+def iterate(t: Space, vt: SequenceTracker) -> Any:
+    return sequence_iterator(vt)
+
+
+def sequence_iterator(vt: Any) -> IteratorTracker:
+    if vt.base is deque:
+        return IteratorTracker(type(iter(deque())), "deque", [vt, len(vt.items), vt.structure])
+    return IteratorTracker(type(iter(vt.base())), "sequence", [vt])
+
+
+def is_plain_sequence(t: Space, vt: SequenceTracker) -> bool:
+    """Return True for a list or tuple that C goes through by its items, whatever is done meanwhile."""
+    if not isinstance(vt, SequenceTracker) or vt.base is deque:
+        return False
+    return not any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__"))
+
+
+# -- searching --------------------------------------------------------------------------------------------------------
+@methods.handles(list.__contains__, tuple.__contains__, deque.__contains__)
+@operation
+def contains(t: Space, vt: SequenceTracker, item: Any) -> Any:
+    return k.ConstantTracker((yield from find(t, vt, item, 0, None)) is not None)
+
+
+def find(t: Space, vt: SequenceTracker, item: Any, start: int, stop: int | None) -> Any:
+    """The first position of an equal item, or None. The list may change under the comparisons, as in C."""
+    index, structure = start, vt.structure
+    while index < len(vt.items) and (stop is None or index < stop):
+        found = yield from settle(t.equal(vt.items[index], item))
+        if vt.base is deque and vt.structure != structure:
+            raise t.unsupported(
+                "list-changed-during-comparison", "a deque that is changed while it is searched"
+            )
+        if found:
+            return index
+        index += 1
+    return None
+
+
+@methods.handles(list.index, tuple.index)
+@methods.handles(deque.index, takes=(1, 3))
+@operation
+def index(t: Space, vt: SequenceTracker, item: Any, *bounds: Any) -> Any:
+    start, stop = (_bound(t, vt, bound) for bound in (*bounds, None, None)[:2])
+    is_tuple = vt.base is tuple
+    complaint = (
+        "tuple.index(x): x not in tuple" if is_tuple else f"{{}} is not in {vt.base.__name__}"
+    )
+    return k.ConstantTracker((yield from place_of(t, vt, item, start or 0, stop, complaint)))
+
+
+def place_of(
+    t: Space, vt: SequenceTracker, item: Any, start: int, stop: int | None, complaint: str
+) -> Any:
+    """`find`, which raises ValueError where there is no equal item."""
+    if (at := (yield from find(t, vt, item, start, stop))) is None:
+        text = (yield from settle(t.convert(item, "r"))).constant() if "{}" in complaint else ""
+        throw(ValueError, complaint.format(text))
+    return at
+
+
+def _bound(t: Space, vt: SequenceTracker, bound: Any) -> int | None:
+    if bound is None:
+        return None
+    if (found := t.index_of(bound)) is None:
+        throw(TypeError, "slice indices must be integers or have an __index__ method")
+    return max(found + len(vt.items), 0) if found < 0 else found
+
+
+@methods.handles(list.count, tuple.count, deque.count, takes=1)
+@operation
+def count(t: Space, vt: SequenceTracker, item: Any) -> Any:
+    found, start = 0, 0
+    while (at := (yield from find(t, vt, item, start, None))) is not None:
+        found, start = found + 1, at + 1
+    return k.ConstantTracker(found)
+
+
+# -- operators --------------------------------------------------------------------------------------------------------
+@methods.handles(list.__add__, tuple.__add__)
+def add(t: Space, left: Any, right: Any) -> Any:
+    right = opened(right)
+    if not isinstance(right, SequenceTracker) or right.base is not left.base:
+        if left.cls is torch.Size:  # which says it in its own words
+            raise t.unsupported("bad-arguments", f"torch.Size + {right.cls.__name__}")
+        name = left.base.__name__
+        complain(t, TypeError, f'can only concatenate {name} (not "', right.cls, f'") to {name}')
+    for whole, other in ((right, left), (left, right)):
+        if whole.cls is tuple and not other.items:  # nothing to add: the same tuple
+            return whole
+    items = [*left.items, *right.items]
+    return size_of(t, items) if left.cls is torch.Size else type(left)(items, left.base)
+
+
+_INTEGERS = int if NUMPY is None else int | NUMPY.integer
+
+
+def size_of(t: Space, items: list[Any]) -> Any:
+    """What `torch.Size` makes: ints as they are, the int of what has an `__index__`."""
+    return TupleTracker([_dimension(t, index, vt) for index, vt in enumerate(items)], torch.Size)
+
+
+def _dimension(t: Space, index: int, vt: Any) -> Any:
+    if issubclass(vt.cls, _INTEGERS):
+        return t.call(k.BuiltinTracker(int), [vt], {}) if vt.cls is bool else vt
+    if not defines(t, vt.cls, "__index__"):
+        begun = f"torch.Size() takes an iterable of 'int' (item {index} is '"
+        complain(t, TypeError, begun, vt.cls, "')")
+    raise t.unsupported("index-object", f"a {vt.cls.__name__} as an item of a torch.Size")
+
+
+@methods.handles(list.__mul__, tuple.__mul__, list.__rmul__, tuple.__rmul__)
+def mul(t: Space, vt: SequenceTracker, factor: Any) -> Any:
+    count = times(t, vt, factor)
+    cls = torch.Size if vt.cls is torch.Size else vt.base
+    return vt if count == 1 and vt.cls is tuple else type(vt)(vt.items * count, cls)
+
+
+def times(t: Space, vt: SequenceTracker, factor: Any) -> int:
+    if (found := t.index_of(factor)) is None:
+        complain(t, TypeError, "can't multiply sequence by non-int of type '", factor.cls, "'")
+    if found * len(vt.items) > _LARGEST:
+        raise t.unsupported("too-large", f"a {vt.base.__name__} of {found * len(vt.items)} items")
+    return found
+
+
+_LARGEST = 1 << 20
+"""More items than this are not made while tracing: each would be followed on its own."""
+
+
+def _comparison(symbol: str, *targets: Any) -> None:
+    methods.handles(*targets)(lambda t, left, right: compare(t, left, opened(right), symbol))
+
+
+for _symbol, (_name, *_) in COMPARISONS.items():
+    _comparison(_symbol, *(getattr(cls, _name) for cls in (list, tuple, deque)))
+
+
+def compare(t: Space, left: Any, right: Any, symbol: str) -> Any:
+    if not isinstance(right, SequenceTracker) or right.base is not left.base:
+        return k.NOT_IMPLEMENTED
+    if left.base is deque:
+        refuse_asked(t, left, "__iter__")
+        refuse_asked(t, right, "__iter__")
+    differ = symbol in ("==", "!=") and len(left.items) != len(right.items)
+    if differ and (left.base is not tuple or _are_silent([*left.items, *right.items])):
+        return k.ConstantTracker(symbol == "!=")
+    return _compare(t, left, right, symbol)
+
+
+def _are_silent(items: list[Any]) -> bool:
+    """Whether nobody notices that these are compared: C compares tuples of different lengths item by item as well."""
+    return all(
+        isinstance(vt, k.NumberTracker | k.ConstantTracker) and not issubclass(vt.cls, enum.Enum)
+        for vt in items
+    )
+
+
+@operation
+def _compare(t: Space, left: Any, right: Any, symbol: str) -> Any:
+    """The first pair that differs decides (`list_richcompare`); of deques, compared again (`deque_richcompare`)."""
+    at, is_deque = 0, left.base is deque
+    while at < len(left.items) and at < len(right.items):
+        equal = yield from settle(t.equal(left.items[at], right.items[at]))
+        if not equal and at < min(
+            len(left.items), len(right.items)
+        ):  # the comparison may have emptied them
+            if symbol in ("==", "!=") and not is_deque:
+                return k.ConstantTracker(symbol == "!=")
+            found = yield from settle(t.compare(symbol, left.items[at], right.items[at]))
+            return k.ConstantTracker((yield from settle(t.truth(found)))) if is_deque else found
+        at += 1
+    lengths = k.ConstantTracker(len(left.items)), k.ConstantTracker(len(right.items))
+    return (yield from settle(t.compare(symbol, *lengths)))
+
+
+# -- tuples -----------------------------------------------------------------------------------------------------------
+@methods.handles(tuple.__getitem__, takes=1)
+def getitem(t: Space, vt: SequenceTracker, key: Any) -> Any:
+    if (part := slice_of(t, key)) is None:
+        return vt.items[index_in(t, vt, key, "tuple index out of range")]
+    items = sliced(vt, part)
+    if vt.cls is tuple and part.indices(len(vt.items)) == (0, len(vt.items), 1):
+        return vt
+    return TupleTracker(items, torch.Size if vt.cls is torch.Size else tuple)
+
+
+def sliced(vt: SequenceTracker, part: slice) -> list[Any]:
+    if part.step == 0:
+        throw(ValueError, "slice step cannot be zero")
+    items: list[Any] = vt.items[part]
+    return items
+
+
+@methods.handles(tuple.__len__)
+def length(t: Space, vt: SequenceTracker) -> Any:
+    return k.ConstantTracker(len(vt.items))
+
+
+@methods.handles(tuple.__hash__)
+def hash_(t: Space, vt: SequenceTracker) -> Any:
+    """That of C, whatever the class of the tuple says."""
+    return t.call(k.BuiltinTracker(hash), [TupleTracker(vt.items, tuple)], {})
+
+
+@methods.handles(vars(tuple)["__getnewargs__"])
+def getnewargs(t: Space, vt: SequenceTracker) -> Any:
+    return TupleTracker([TupleTracker(vt.items, tuple)], tuple)

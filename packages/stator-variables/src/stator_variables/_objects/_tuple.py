@@ -1,0 +1,66 @@
+"""Tuples: what is known of one, how an existing one is read, and how a new one is made.
+
+`_sequence` has their methods.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from stator_guards import Source, TypeIs
+
+from stator_variables._emitter import Emitter, filled
+from stator_variables._kinds import ConstantTracker
+from stator_variables._objects._builder_table import BuilderTable
+from stator_variables._objects._wrapping import read_items, with_namespace
+from stator_variables._runtime._contents import has_member
+from stator_variables._space import Space
+from stator_variables._tracker import MISSING, VariableTracker, is_pending
+
+builders = BuilderTable()
+
+
+class SequenceTracker(VariableTracker):
+    """The items of a list, tuple or deque, or of an instance of a subclass; `base` is the builtin class."""
+
+    base: type
+    items: list[Any]
+    structure = 0  # counts what an iterator over a deque objects to
+
+    def __init__(self, items: Iterable[Any], cls: type) -> None:
+        self.items = list(items)
+        self.cls = cls
+
+
+class TupleTracker(SequenceTracker):
+    """A tuple, torch.Size, or named tuple."""
+
+    base = tuple
+
+    def constant(self) -> Any:
+        if self.cls not in (tuple, torch.Size):
+            return MISSING
+        values = [item.constant() for item in self.items]
+        return MISSING if any(v is MISSING for v in values) else self.cls(values)
+
+    def rebuild(self, e: Emitter) -> str:
+        items = ", ".join(e.expr(item) for item in self.items)
+        text = f"({items},)" if self.items else "()"
+        if self.items and all(
+            not is_pending(item) and isinstance(item, ConstantTracker) for item in self.items
+        ):
+            text = f"tuple([{items}])"  # the compiler would make one object of all that are equal
+        if self.cls is not tuple:
+            text = f"{e.capture(tuple.__new__, 'tuple_new')}({e.capture(self.cls)}, {text})"
+            if self.cls is torch.Size or has_member(
+                self.cls, "n_sequence_fields"
+            ):  # made by C code that `tuple.__new__` refuses
+                text = f"{e.capture(self.cls)}(({items}{',' if self.items else ''}))"
+        return filled(e, self, e.bind(self, text))
+
+
+@builders.by_base.handles(tuple)
+def build_tuple(t: Space, real: Any, source: Source) -> VariableTracker:
+    t.guard(source, TypeIs(type(real)))
+    items = read_items(t, tuple, real, source)
+    return with_namespace(t, TupleTracker(items, type(real)), real, source)

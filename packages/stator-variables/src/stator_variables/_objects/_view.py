@@ -1,0 +1,73 @@
+"""Views of dicts, and the mappings that `MappingProxyType` shows."""
+
+import collections
+import types
+from collections import OrderedDict
+from typing import Any
+
+import stator_guards as guards
+
+from stator_variables._emitter import Emitter
+from stator_variables._objects._builder_table import BuilderTable
+from stator_variables._objects._wrapping import behind_proxy
+from stator_variables._runtime._contents import may_answer
+from stator_variables._space import Space
+from stator_variables._tracker import VariableTracker
+
+builders = BuilderTable()
+
+
+class ViewTracker(VariableTracker):
+    """dict.keys(), .values() or .items() of a dict tracker; `part` is "keys", "values" or "items"."""
+
+    def __init__(self, cls: type, part: str, mapping: Any) -> None:
+        self.cls = cls
+        self.part = part
+        self.mapping = mapping
+
+    def rebuild(self, e: Emitter) -> str:
+        return e.bind(self, of_base(e, self.mapping, self.part, f"{{}}.{self.part}()"))
+
+
+VIEW_CLASSES: dict[str, tuple[Any, Any]] = {
+    part: (type(getattr({}, part)()), type(getattr(OrderedDict(), part)()))
+    for part in ("keys", "values", "items")
+}
+"""The classes of the views of a dict, and of an OrderedDict."""
+
+
+class ProxyTracker(VariableTracker):
+    """A mappingproxy of a dict tracker; `owner` is the class whose `__dict__` it is."""
+
+    cls = types.MappingProxyType
+    owner: type | None = None
+
+    def __init__(self, mapping: Any) -> None:
+        self.mapping = mapping
+
+    def rebuild(self, e: Emitter) -> str:
+        if self.owner is not None:
+            return e.bind(self, f"{e.capture(self.owner)}.__dict__")
+        return e.bind(
+            self, f"{e.capture(types.MappingProxyType, 'MappingProxy')}({e.expr(self.mapping)})"
+        )
+
+
+BASES = (list, tuple, set, frozenset, collections.deque, collections.OrderedDict, dict)
+
+
+def of_base(e: Any, of: Any, method: str, otherwise: str) -> str:
+    """The iterator, or view, that the builtin base of a class gives: the class may have a method of its own."""
+    base = next((base for base in BASES if issubclass(of.cls, base)), of.cls)
+    name = e.expr(of)
+    if (
+        base is of.cls or not may_answer(of.cls) or not hasattr(base, method)
+    ):  # a tuple is reversed by C itself
+        return otherwise.format(name)
+    return f"{e.capture(getattr(base, method), base.__name__ + method)}({name})"
+
+
+@builders.by_class.handles(types.MappingProxyType)
+def build_mappingproxy(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+    t.guard(source, guards.TypeIs(types.MappingProxyType))
+    return ProxyTracker(t.wrap(behind_proxy(real), guards.CallSource(behind_proxy, source)))

@@ -1,0 +1,130 @@
+"""The single list of modules that have handlers of real callables, or builders of trackers: the imports of this one.
+
+A module may have `handlers` of functions, a table of `methods`, and `builders`; they are merged here. An operation
+that is not found by a real callable or by a class is declared in `_operations.py` and joined in `_standard_space.py`.
+"""
+
+# ruff: noqa: F401
+import types
+from typing import Any
+
+from stator_bytecode import HandlerTable
+from stator_guards import Source
+
+from stator_variables._builtin import (
+    _attribute_functions,
+    _builtins,
+    _class_functions,
+    _dicts,
+    _exception_methods,
+    _iterator_functions,
+    _numbers,
+    _representation,
+    _scopes,
+    _sets,
+    _strings,
+    _values,
+    _views,
+)
+from stator_variables._library import (
+    _caching,
+    _enums,
+    _functools,
+    _inference,
+    _itertools,
+    _modes,
+    _namespaces,
+    _numpy,
+    _numpy_random,
+    _ordered,
+    _paths,
+    _patterns,
+    _pickling,
+    _questions,
+    _random,
+    _reduction,
+    _scripted,
+    _warnings,
+)
+from stator_variables._objects import (
+    _cell,
+    _classes,
+    _constants,
+    _deque,
+    _dictionary,
+    _exception,
+    _functions,
+    _identity,
+    _iterator,
+    _list,
+    _method,
+    _partial,
+    _recipe,
+    _sequence,
+    _set_members,
+    _super,
+    _tuple,
+    _view,
+    _weakrefs,
+)
+from stator_variables._objects._arity import checked
+from stator_variables._objects._builder_table import Builder, BuilderTable
+from stator_variables._objects._wrapping import build_object
+from stator_variables._protocols import _instances
+from stator_variables._space import Space
+from stator_variables._tensors import (
+    _assertion,
+    _deep_copy,
+    _differentiation,
+    _generators,
+    _hooks,
+    _inputs,
+    _jagged,
+    _marked,
+    _packed,
+    _statistics,
+    _storages,
+    _subclasses,
+    _torch_functions,
+)
+from stator_variables._tracker import MISSING, VariableTracker
+
+
+def _tables(name: str) -> list[Any]:
+    modules = [value for value in globals().values() if isinstance(value, types.ModuleType)]
+    return [getattr(module, name) for module in modules if hasattr(module, name)]
+
+
+_NONE: HandlerTable[Any, Any] = HandlerTable("builtin")
+DEFAULT_HANDLERS: HandlerTable[Any, Any] = checked(
+    _NONE.merged_with(*_tables("handlers"))
+).merged_with(*(methods.handlers for methods in _tables("methods")))
+"""All handlers of real callables."""
+
+_others = [table for table in _tables("builders") if table is not _constants.builders]
+_BUILDERS = _constants.builders.merged_with(*_others)  # first: an enumeration may also be a tuple
+_BY_CLASS = {
+    id(cls): builder
+    for table in (_BUILDERS.by_base, _BUILDERS.by_class)
+    for cls, builder in table.items()
+}
+"""By identity: a metaclass may say how its classes compare, and whether they hash."""
+
+
+def build(t: Space, real: Any, source: Source) -> VariableTracker:
+    """Make the tracker of an existing value, its class guarded."""
+    tracker = _builder_for(type(real))(t, real, source)
+    tracker.source = source
+    if tracker.real is MISSING:
+        tracker.real = real
+    return tracker
+
+
+def _builder_for(cls: type) -> Builder:
+    if (found := _BY_CLASS.get(id(cls))) is not None:
+        return found
+    if issubclass(cls, type):
+        return _constants.build_class
+    bases = _BUILDERS.by_base.items()
+    found_by_base = (builder for base, builder in bases if type.__subclasscheck__(base, cls))
+    return next(found_by_base, build_object)

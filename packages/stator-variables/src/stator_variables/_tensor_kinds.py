@@ -1,0 +1,145 @@
+"""The trackers of tensors, of arrays over the memory of tensors, and of their storages."""
+
+from types import NoneType
+from typing import Any
+
+import torch
+from stator_bytecode import Unsupported
+
+from stator_variables._emitter import Emitter, filled
+from stator_variables._runtime._support import as_subclass
+from stator_variables._trace._graph import GraphValue
+from stator_variables._tracker import MISSING, VariableTracker
+
+
+class TensorTracker(VariableTracker):
+    """A tensor: the node that computes it and the fake tensor that it evaluates to.
+
+    - `grad` and `data`: the values assigned to these attributes, a tracker and a `GraphValue`.
+    - `history`: the `grad_fn` that the fake of an existing tensor began with.
+    - `is_new`: a leaf that the region makes.
+    - `connected`: its data, these with its history, and the number of writes to them by then.
+    """
+
+    history: Any = None
+    is_late = False  # read after the graph: see `_streams`
+    grad: Any = MISSING
+    data: Any = MISSING
+    hooked: Any = None  # what the Machine saved ahead of a hook: a compiled graph may not use it from there on
+    node: Any = None  # a tracker of its autograd node, where the program may look at that
+    is_new: bool = False
+    connected: tuple[GraphValue, GraphValue, int] | None = None
+
+    def __init__(self, traced: GraphValue, cls: type) -> None:
+        self.before = traced
+        self.cls = cls
+
+    @property
+    def traced(self) -> GraphValue:
+        if (
+            self.hooked is not None
+            and self.before.example.requires_grad
+            and torch.is_grad_enabled()
+        ):
+            raise UsedBehindHook(self.hooked)
+        if (
+            self.data is not MISSING
+            and self.before.example.requires_grad
+            and torch.is_grad_enabled()
+        ):
+            raise Unsupported(
+                "tensor-attribute-write", "a tensor with gradients whose data was replaced before"
+            )
+        return self.shown
+
+    @property
+    def shown(self) -> GraphValue:
+        """What it looks like. Of replaced data no node has the history, too, so that autograd must not see this."""
+        return self.before if self.data is MISSING else self.data
+
+    @property
+    def example(self) -> Any:
+        return self.shown.example
+
+    def rebuild(self, e: Emitter) -> str:
+        text = e.output(self.traced if self.hooked is None else self.before)
+        return (
+            filled(e, self, e.bind(self, text))
+            if self.namespace is not None and self.namespace.entries
+            else text
+        )
+
+    def replay(self, e: Emitter) -> None:
+        if self.data is not MISSING:
+            if (
+                self.data.example.requires_grad
+            ):  # written to since, with gradients: an assignment does not bring them
+                raise e.refuse(self)
+            e.lines.append(f"{e.expr(self)}.data = {e.output(self.data)}")
+        if self.grad is not MISSING:
+            if self.grad.cls is not NoneType and self.grad.example.shape != self.example.shape:
+                raise e.t.unsupported(
+                    "tensor-attribute-write", "a gradient that no longer fits its tensor"
+                )
+            e.lines.append(f"{e.expr(self)}.grad = {e.expr(self.grad)}")
+
+
+class UsedBehindHook(Unsupported):
+    """A tensor with hooks is used in a compiled graph: then it breaks where the tensor got them, at `begun`."""
+
+    def __init__(self, begun: Any) -> None:
+        detail = "a hook on a tensor that a compiled graph goes on with"
+        super().__init__("tensor-hook", detail, 'backend="eager" has a place for its gradient')
+        self.begun = begun
+
+
+class SubclassTracker(VariableTracker):
+    """A tensor of a subclass that Python code has a say in: a plain tensor over its memory, and the class."""
+
+    def __init__(self, tensor: TensorTracker, cls: type) -> None:
+        self.tensor = tensor
+        self.cls = cls
+
+    def rebuild(self, e: Emitter) -> str:
+        made = e.capture(as_subclass)
+        return filled(
+            e, self, e.bind(self, f"{made}({e.expr(self.tensor)}, {e.capture(self.cls)})")
+        )
+
+
+class ArrayTracker(VariableTracker):
+    """A NumPy array, by a tensor over its memory; or a number of NumPy that the graph computes (`cls` its class).
+
+    `flipped` are the dimensions that the array goes through backwards, which tensors cannot. `owns_memory`: NumPy made
+    it, and not as a view; `needs_own_memory`: it has to be such an array when it becomes an object.
+    """
+
+    owns_memory = False
+    needs_own_memory = False
+
+    def __init__(self, tensor: TensorTracker, cls: type, flipped: tuple[int, ...] = ()) -> None:
+        self.tensor = tensor
+        self.cls = cls
+        self.flipped = flipped
+
+    def rebuild(self, e: Emitter) -> str:
+        """An array over the memory of the tensor; what is no array is its one item."""
+        part = "" if self.cls.__name__ == "ndarray" else "[()]"
+        if self.flipped:
+            part = f"[{', '.join('::-1' if i in self.flipped else ':' for i in range(self.tensor.example.dim()))}]"
+        if self.needs_own_memory and self.owns_memory:
+            part += ".copy()"
+        return e.bind(self, f"{e.output(self.tensor.traced)}.numpy(){part}")
+
+
+class StorageTracker(VariableTracker):
+    """The untyped storage of a tensor; `known` is an input over it, where its size or address is read."""
+
+    cls = torch.UntypedStorage
+
+    def __init__(self, tensor: TensorTracker, known: TensorTracker | None = None) -> None:
+        self.tensor = tensor
+        self.known = known
+
+    def rebuild(self, e: Emitter) -> str:
+        return e.bind(self, f"{e.expr(self.tensor)}.untyped_storage()")
