@@ -102,7 +102,8 @@ class Shapes:
 
     # -- numbers -----------------------------------------------------------------------------------
     def need_floats(self) -> None:
-        """Note that a compiler specialises on floats: hide them from it, or make them constants if they are hidden."""
+        """Note that a compiler specialises on floats: hide them from it, or make them constants if
+        they are hidden."""
         self.static_floats = self.hides_floats
         self.hides_floats = True
 

@@ -62,9 +62,8 @@ class EntryData:
     failures: list[str] = attrs.field(factory=list)  # the last error of the graph when it ran
     uncompiled: str = ""  # why the graph runs as it is
     made_calls: bool = False  # of cached functions, while tracing: the first run has to follow
-    ending: tuple[
-        int, ...
-    ] = ()  # where in a state the locals are whose end it takes for unobservable
+    # where in a state the locals are whose end it takes for unobservable
+    ending: tuple[int, ...] = ()
     source: str = ""
 
 

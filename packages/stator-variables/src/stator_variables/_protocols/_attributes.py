@@ -146,8 +146,8 @@ def own_attribute(t: Space, vt: Any, name: str) -> Any:
 
 
 _OF_ALIASES = frozenset(
-    "__class__ __origin__ __args__ __unpacked__ __parameters__ __typing_unpacked_tuple_args__ "
-    "__mro_entries__ __reduce_ex__ __reduce__ __copy__ __deepcopy__".split()
+    "__class__ __origin__ __args__ __unpacked__ __parameters__ __typing_unpacked_tuple_args__ __mro_entries__ "
+    "__reduce_ex__ __reduce__ __copy__ __deepcopy__".split()
 )
 """What `list[int]` answers itself (`ga_getattro` in Objects/genericaliasobject.c); for all else its
 class is asked."""

@@ -69,11 +69,9 @@ class HookCall:
 
 
 class HandleTracker(k.ObjectTracker):
-    """The handle of a hook, made after the graph by a call of `Space.hooks`.
-
-    Its `id` is an `IdTracker`: a number that no other handle has. `is_of_tensor`: the dictionary
-    that it is for is not known.
-    """
+    """The handle of a hook, made after the graph by a call of `Space.hooks`. Its `id` is an
+    `IdTracker`: a number that no other handle has. `is_of_tensor`: the dictionary that it is for is
+    not known."""
 
     has_own_number = True
 
@@ -340,10 +338,8 @@ def _write_calls(e: Emitter, calls: Any) -> None:
 
 
 def _write(e: Emitter, call: Any) -> None:
-    """Write one call.
-
-    What the hook holds may refer to the handle: such lines wait until it is there.
-    """
+    """Write one call. What the hook holds may refer to the handle: such lines wait until it is
+    there."""
     if not call.is_as_it_was:
         detail = "a tensor with a hook that gets another history behind"
         raise StaysInGraph(call.begun, e.t.unsupported("tensor-hook", detail))

@@ -45,9 +45,8 @@ def build_tensor(t: Space, real: Any, source: guards.Source) -> Any:
     )
     with t.caller_modes():
         t.guard(source, guards.TensorMatch(real, sizes, strides))
-    if (
-        getattr(real, "_dynamo_static_input_type", None) == "guarded"
-    ):  # `mark_static_address(tensor, guard=True)`
+    # `mark_static_address(tensor, guard=True)`
+    if getattr(real, "_dynamo_static_input_type", None) == "guarded":
         t.guard(source, guards.Is(real))
     vt = k.TensorTracker(traced, type(real))
     if real.requires_grad:

@@ -1,5 +1,4 @@
-"""Tensor operations become nodes: what is recorded whole, and how trackers and nodes turn into each
-other."""
+"""Tensor operations as nodes: the recorded functions, and conversion between trackers and nodes."""
 
 import enum
 import operator
@@ -154,12 +153,14 @@ def record(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
 _SETTING = (operator.setitem, "__setitem__")
 _SUBSCRIPTS = (operator.getitem, "__getitem__", *_SETTING)
 _SET: Any = (float, complex, *(() if NUMPY is None else (NUMPY.integer,)))
-"""Classes of values for `x[0] = value` that NumPy numbers may have; others are no numbers for
-`THPVariable_setitem`."""
+"""Classes of NumPy numbers that `x[0] = number` accepts (`THPVariable_setitem`)."""
 
 
 def _without_arrays(key: Any) -> Any:
-    """Return a subscript with tensors for arrays of positions and masks; one position stays."""
+    """Return a subscript with the tensors over the memory of arrays.
+
+    An array of one position, or a mask, has another meaning and stays.
+    """
     if is_a(key, TupleTracker):
         return (
             TupleTracker(list(map(_without_arrays, key.items)), tuple) if key.cls is tuple else key
@@ -169,8 +170,7 @@ def _without_arrays(key: Any) -> Any:
 
 
 def is_in_graph(t: Space, *vts: Any) -> bool:
-    """Return True if an operation on them is a node: not if a mode for functions of torch
-    intercepts it."""
+    """Return True if an operation on them is a node, and not intercepted by a mode."""
     heard = t.overrides.modes and any(is_a(vt, k.TensorTracker) for vt in vts)
     return not heard and any(is_a(vt, k.TensorTracker | k.NumberTracker) for vt in vts)
 
@@ -243,16 +243,18 @@ _OPERANDS = (
 
 
 def is_operand(vt: Any) -> bool:
-    """Return True if the node of a function in Python may take it. For anything else (a module, a
-    number of NumPy, which it may distinguish from one of Python) the function is interpreted."""
+    """Return True if the node of a function in Python may take it.
+
+    The function is interpreted for anything else: a module, or a number of NumPy, which it may
+    distinguish from one of Python.
+    """
     parts = vt.items if is_a(vt, SequenceTracker) else [vt]
     is_told_apart = any(is_number_of_numpy(part.cls) for part in parts)
     return is_a(vt, (*_OPERANDS, k.ClassTracker, k.BuiltinTracker)) and not is_told_apart
 
 
 def operator_error(t: Space, error: Exception) -> Unsupported:
-    """An operator refused its fake operands: it is run natively, and raises the error in its own
-    words."""
+    """Return the refusal of an operator that raised on fake operands: it runs and raises natively."""
     said = str(error).partition("\n")[0]  # below it there may be a stack of C++
     return t.unsupported(
         "operator-error", f"an operator that raises {type(error).__name__}: {said}"
@@ -303,8 +305,7 @@ def _number_of_numpy(t: Space, value: Any) -> Any:
 
 
 def _as_number(t: Space, part: Any) -> Any:
-    """A bound of a slice that is a tensor: its number, so that a symbol made up for it is one of
-    the graph."""
+    """Return the number of a tensor that bounds a slice, so that its symbol is one of the graph."""
     return record(t, "item", [part], {}) if is_a(part, k.TensorTracker) else part
 
 
@@ -313,8 +314,7 @@ def _rebuilt(cls: type, items: tuple[Any, ...]) -> Any:
 
 
 def from_traced(t: Space, traced: GraphValue, operands: Sequence[Any] = ()) -> Any:
-    """The tracker of a node's value. An operation that returned its operand gives the operand's own
-    tracker."""
+    """Return the tracker of a node's value; of a returned operand it is the operand's own."""
     if isinstance(example := traced.example, torch.Tensor):
         for operand in operands:
             for vt in operand.items if is_a(operand, SequenceTracker) else [operand]:
@@ -442,8 +442,7 @@ def _example(t: Space, vt: Any) -> Any:
 
 
 def record_item(t: Space, vt: Any, key: Any) -> Any:
-    """`tensor[key]`. Under the mode for functions of positions, a number is an index like any other
-    tensor."""
+    """Record `tensor[key]`. Under the mode for functions of positions, a number may be an index."""
     key = _scalars.number_of(t, key)
     keys = key.items if is_a(key, TupleTracker) else [key]
     if depth_of_indexing() and all(is_a(part, k.TensorTracker) or _is_int(part) for part in keys):
@@ -465,8 +464,7 @@ def _is_int(vt: Any) -> bool:
 
 
 def depth_of_indexing() -> int:
-    """Return the number of active modes that are the one under which torch calls functions of
-    positions."""
+    """Return the number of active modes under which torch calls functions of positions."""
     active = map(torch._C._get_function_stack_at, range(torch._C._len_torch_function_stack()))
     return sum(type(mode) is indexing_mode() for mode in active)
 
