@@ -3,10 +3,10 @@ after realizing.
 
 ``python tools/check_trackers.py [ROOT]`` prints what it finds and fails
 
-- when code outside ``_objects``, ``_tensors`` and ``_library`` of ``stator_variables`` has 40 tests or more: protocols
-  call the slots of a tracker, whatever class it has (docs/decisions/0029);
-- for each ``isinstance`` with such a class. An existing value that was not looked at is none of its instances:
-  ``is_a`` realizes it first.
+- when code outside ``_objects``, ``_tensors`` and ``_library`` of ``stator_variables`` has 40 tests
+  or more: protocols call the slots of a tracker, whatever class it has (docs/decisions/0029);
+- for each ``isinstance`` with such a class. An existing value that was not looked at is none of its
+  instances: ``is_a`` realizes it first.
 
 The classes are those that derive from ``VariableTracker``, and names that modules give to tuples or
 unions of them.

@@ -136,7 +136,8 @@ CONTEXTS = (
 
 
 def backwards(backend: str, is_capture: bool) -> Row:
-    """The backward of 20 layers under compiled autograd, beside torch's own; processes alternate."""
+    """The backward of 20 layers under compiled autograd, beside torch's own; processes
+    alternate."""
     scripts = [
         BACKWARD.format(context=context.format(backend=backend), is_capture=is_capture)
         for context in CONTEXTS

@@ -301,14 +301,16 @@ class Kept:
 
 
 class Cache:
-    """A cache as generation makes one for each text, between the weights of a model in its order of use."""
+    """A cache as generation makes one for each text, between the weights of a model in its order of
+    use."""
 
     def __init__(self) -> None:
         self.layers = [Kept() for _ in range(12)]
 
 
 def test_a_new_object_in_each_call_is_planned_for_in_the_first() -> None:
-    """From the second call on no code is made for it, and its values are those of the new object."""
+    """From the second call on no code is made for it, and its values are those of the new
+    object."""
     model = nn.ModuleList([nn.Linear(8, 8) for _ in range(12)])
     given: list[Any] = []
 

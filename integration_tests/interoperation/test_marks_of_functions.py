@@ -1,4 +1,5 @@
-"""Marks that users put on their functions, through stator or through torch: how compiled code treats a call of them."""
+"""Marks that users put on their functions, through stator or through torch: how compiled code
+treats a call of them."""
 
 from __future__ import annotations
 

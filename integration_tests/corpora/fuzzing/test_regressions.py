@@ -130,8 +130,7 @@ def an_iterator_over_a_changed_dict_escapes_twice(x: Tensor, d: dict[str, Any]) 
 
 @found
 def a_keyword_only_default_across_a_break(x: Tensor, d: dict[str, Any]) -> Any:
-    # noqa: B008
-    def inner(y: Tensor, *, k: Any = stator.graph_break()) -> Any:  # type: ignore[func-returns-value]
+    def inner(y: Tensor, *, k: Any = stator.graph_break()) -> Any:  # type: ignore[func-returns-value]  # noqa: B008
         return y, k
 
     return inner(x)

@@ -195,8 +195,7 @@ def names_deleted_and_unbound() -> Any:
         del value
         return value  # type: ignore[name-defined]  # noqa: F821
 
-    # noqa: F821
-    for attempt in (reads_late, deletes, lambda: not_defined_anywhere):  # type: ignore[name-defined]
+    for attempt in (reads_late, deletes, lambda: not_defined_anywhere):  # type: ignore[name-defined]  # noqa: F821
         try:
             attempt()
         except NameError as error:

@@ -36,7 +36,8 @@ from stator_subgraphs._warning_capture import CapturedWarning, WarningCapture
 def record_reading_numbers(
     state: GraphState, target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> GraphValue:
-    """Record a call; tensors where the operator takes a number become one, where fakes have none."""
+    """Record a call; tensors where the operator takes a number become one, where fakes have
+    none."""
     try:
         return record_call(state, target, args, kwargs, None, None)
     except Unsupported as refusal:

@@ -89,7 +89,8 @@ def compile_in_place(module: M, **settings: Unpack[Settings]) -> M:
     `module(...)` runs compiled.
 
     Gives the module back. Copies of it, pickled or not, run plainly. Compiled code that calls it
-    goes on inside it. The keywords are those of `compile`. Compiling in place again replaces what was compiled before.
+    goes on inside it. The keywords are those of `compile`. Compiling in place again replaces what
+    was compiled before.
     """
     if not isinstance(module, torch.nn.Module):
         raise InvalidUse(

@@ -209,8 +209,8 @@ _sentinels: weakref.WeakSet[_Sentinel] = weakref.WeakSet()
 
 
 def follow_resets_of_torch() -> None:
-    """Let `torch.compiler.reset` reset stator, too, from now on, if the program has imported what it
-    resets."""
+    """Let `torch.compiler.reset` reset stator, too, from now on, if the program has imported what
+    it resets."""
     cleared = getattr(sys.modules.get("torch._dynamo.utils"), "warn_once_cache", None)
     if cleared is None or _sentinels:
         return

@@ -8,8 +8,8 @@ An entry holds its arguments to its end, plain Python releases a local at once:
     box = None                      # the list dies, and the box with it
     reference()                     # None
 
-An entry that relies on the end of a local being unobservable has its place in `PooledPlace.ending`, and
-each call finds out anew: by class alone where the locals are plain values, by their reference
+An entry that relies on the end of a local being unobservable has its place in `PooledPlace.ending`,
+and each call finds out anew: by class alone where the locals are plain values, by their reference
 counts where something else holds them.
 """
 

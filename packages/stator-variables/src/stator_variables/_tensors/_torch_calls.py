@@ -254,7 +254,8 @@ def is_operand(vt: Any) -> bool:
 
 
 def operator_error(t: Space, error: Exception) -> Unsupported:
-    """Return the refusal of an operator that raised on fake operands: it runs and raises natively."""
+    """Return the refusal of an operator that raised on fake operands: it runs and raises
+    natively."""
     said = str(error).partition("\n")[0]  # below it there may be a stack of C++
     return t.unsupported(
         "operator-error", f"an operator that raises {type(error).__name__}: {said}"
