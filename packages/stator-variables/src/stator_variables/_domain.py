@@ -33,6 +33,7 @@ from stator_variables._protocols import (
     _attribute_writes,
     _attributes,
     _calls,
+    _consumption,
     _containers,
     _iteration,
     _matching,
@@ -467,8 +468,8 @@ class SymbolicDomain:
     map_add = _asked_with_hashes(_dictionary.store)
     dict_update = _asked_with_hashes(_containers.add_mapping)
     dict_merge = _asked(_containers.dict_merge)
-    unpack = _asked_with_hashes(_iteration.unpack)
-    unpack_ex = _asked_with_hashes(_iteration.unpack_ex)
+    unpack = _asked_with_hashes(_consumption.unpack)
+    unpack_ex = _asked_with_hashes(_consumption.unpack_ex)
     format_value = _asked(format_value)
 
     # -- exceptions --------------------------------------------------------------------------------

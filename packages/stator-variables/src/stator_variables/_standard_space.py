@@ -9,13 +9,20 @@ from stator_variables._objects import _dictionary, _functions, _hashing, _stand_
 from stator_variables._protocols import (
     _attributes,
     _calls,
+    _consumption,
     _containers,
     _folding,
     _iteration,
     _operators,
 )
 from stator_variables._space import Space
-from stator_variables._tensors import _arrays, _generators, _tensor_attributes, _torch_calls
+from stator_variables._tensors import (
+    _arrays,
+    _generators,
+    _tensor_attributes,
+    _tensor_operators,
+    _torch_calls,
+)
 
 
 @attrs.define(eq=False)
@@ -40,7 +47,7 @@ class StandardSpace(Space):
     length_of_tensor = _containers.length_of_tensor
     record_item = _torch_calls.record_item
     get_class_item = _operators.get_class_item
-    operate_in_graph = _torch_calls.operate
+    operate_in_graph = _tensor_operators.operate
     operate_on_arrays = _arrays.operate
     operate_on_constants = _folding.operate
 
@@ -66,8 +73,8 @@ class StandardSpace(Space):
 
     get_iterator = _iteration.get_iterator
     next_value = _iteration.next_value
-    drain = _iteration.drain
-    for_each = _iteration.for_each
+    drain = _consumption.drain
+    for_each = _consumption.for_each
 
     draw_ahead = _generators.draw_ahead
 

@@ -26,9 +26,10 @@ from stator._deferred_warning import (
     show_deferred_warnings,
 )
 from stator._dynamic import recorded
-from stator._entry import FloatsNeeded, finishing_entry, make_entry
+from stator._entry import finishing_entry, make_entry
 from stator._entry_pool import EntryPool, PooledPlace, pool_of, renewed
 from stator._fallback import EagerFallback, Remainder
+from stator._graph_lowering import FloatsNeeded
 from stator._known_graph import KnownGraph
 from stator._lazy import make_parameters
 from stator._local_ends import observed_ends

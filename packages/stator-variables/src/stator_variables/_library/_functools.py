@@ -30,7 +30,13 @@ from stator_variables._objects._raising import throw
 from stator_variables._objects._recipe import KEY_WRAPPER, RecipeTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrapping import new_namespace
-from stator_variables._protocols import _attributes, _containers, _folding, _iteration, _operators
+from stator_variables._protocols import (
+    _attributes,
+    _consumption,
+    _containers,
+    _folding,
+    _operators,
+)
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, is_a, is_pending
 
@@ -254,7 +260,7 @@ _SEARCHES: dict[Any, Any] = {operator.countOf: app.count_of, operator.indexOf: a
 def search(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if (found := t.fold(of, args, kwargs)) is not MISSING:
         return found
-    iterator = yield from _iteration.iterator_to_search(t, args[0])
+    iterator = yield from _consumption.iterator_to_search(t, args[0])
     return (yield from settle(app_level(t, _SEARCHES[of], [iterator, args[1]], {})))
 
 

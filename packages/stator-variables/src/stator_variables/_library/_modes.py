@@ -29,7 +29,7 @@ from stator_variables._protocols import _calls
 from stator_variables._runtime._support import give_warning
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
-from stator_variables._tensors import _torch_calls, _torch_functions
+from stator_variables._tensors import _indexing_mode, _torch_calls, _torch_functions
 from stator_variables._tensors import _torch_state as state
 from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import MISSING, is_a
@@ -328,20 +328,20 @@ def clear_cache(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
 
 # -- the one function mode that is understood: numbers index as tensors do -------------------------
 def _set_depth(depth: int) -> None:
-    while _torch_calls.depth_of_indexing() < depth:
-        torch._C._push_on_torch_function_stack(_torch_calls.indexing_mode()())
-    while _torch_calls.depth_of_indexing() > depth:
+    while _indexing_mode.depth_of_indexing() < depth:
+        torch._C._push_on_torch_function_stack(_indexing_mode.indexing_mode()())
+    while _indexing_mode.depth_of_indexing() > depth:
         torch._C._pop_torch_function_stack()
 
 
 INDEXING = Setting(
-    _torch_calls.depth_of_indexing, _set_depth, "set_depth_of_indexing", is_node=False
+    _indexing_mode.depth_of_indexing, _set_depth, "set_depth_of_indexing", is_node=False
 )
 
 
 @handlers.handles(torch._C._push_on_torch_function_stack)
 def push_mode(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
-    if args[0].cls is _torch_calls.indexing_mode():
+    if args[0].cls is _indexing_mode.indexing_mode():
         put(t, INDEXING, INDEXING.now + 1)
     elif (
         INDEXING.now

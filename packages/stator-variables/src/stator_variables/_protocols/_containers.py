@@ -20,7 +20,7 @@ from stator_variables._objects import _dictionary, _symbolic_numbers
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._lookup import defines, overrides
 from stator_variables._objects._raising import attempt, complain, function_text, throw
-from stator_variables._protocols import _folding, _iteration
+from stator_variables._protocols import _consumption, _folding
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
@@ -106,7 +106,7 @@ def _update_from_keys(t: Space, vt: Any, mapping: Any) -> Any:
             yield from _put_value(t, vt, mapping, key)
         return
     complaint = (mapping.cls, ".keys() returned a non-iterable (type ", keys.cls, ")")
-    iterator = yield from _iteration.iterator_saying(t, keys, *complaint)
+    iterator = yield from _consumption.iterator_saying(t, keys, *complaint)
     for key in (yield from settle(t.drain(iterator))):
         yield from _put_value(t, vt, mapping, key)
 

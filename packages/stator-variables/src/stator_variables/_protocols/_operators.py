@@ -45,7 +45,7 @@ from stator_variables._objects._lookup import (
 from stator_variables._objects._method_table import COMPARISONS
 from stator_variables._objects._raising import attempt, complain
 from stator_variables._objects._weakrefs import WeakrefTracker
-from stator_variables._protocols import _attributes, _containers, _folding, _iteration
+from stator_variables._protocols import _attributes, _consumption, _containers, _folding
 from stator_variables._pure import NUMBERS, PATHS, is_number_of_numpy
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
@@ -493,7 +493,7 @@ def contains(t: Space, container: Any, item: Any, invert: bool) -> Any:
     if source is not None:
         found = t.call(t.bind(raw, source, container, "__contains__"), [item], {})
     else:
-        found = _iteration.any_equal(t, container, item)
+        found = _consumption.any_equal(t, container, item)
     return after(found, lambda value: _contained(t, value, invert))
 
 

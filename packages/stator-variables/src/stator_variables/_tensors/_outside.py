@@ -19,7 +19,7 @@ from stator_guards import CallSource, ItemSource, Length
 from torch.overrides import TorchFunctionMode
 
 from stator_variables._space import Space
-from stator_variables._tensors._torch_calls import indexing_mode
+from stator_variables._tensors._indexing_mode import indexing_mode
 
 _C: Any = torch._C
 

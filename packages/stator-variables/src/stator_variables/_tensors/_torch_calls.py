@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from stator_bytecode import OPERATOR_NAMES, Unsupported
+from stator_bytecode import Unsupported
 from stator_guards import Equals, SizeSource
 
 from stator_variables import _kinds as k
@@ -18,10 +18,11 @@ from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import overrides
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
-from stator_variables._pure import NUMBERS, NUMPY, is_number_of_numpy
+from stator_variables._pure import NUMPY, is_number_of_numpy
 from stator_variables._runtime._contents import has_member
 from stator_variables._space import Space
 from stator_variables._tensors import _new_leaves, _wrappers
+from stator_variables._tensors._indexing_mode import depth_of_indexing
 from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import MISSING, is_a
 
@@ -145,7 +146,7 @@ def record(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
     if target in _SUBSCRIPTS:
         args = [args[0], _without_arrays(args[1]), *args[2:]]
     # which was not called
-    if t.overrides.modes and not (is_in_graph(t, *args) and all(map(_is_operand, args))):
+    if t.overrides.modes and not (is_in_graph(t, *args) and all(map(is_operator_operand, args))):
         raise t.unsupported("mode-value", "an operation under a mode for every function of torch")
     return record_unheard(t, target, args, kwargs)
 
@@ -464,53 +465,8 @@ def _is_int(vt: Any) -> bool:
     return is_a(vt, k.ConstantTracker | k.NumberTracker) and issubclass(vt.cls, int)
 
 
-def depth_of_indexing() -> int:
-    """Return the number of active modes under which torch calls functions of positions."""
-    active = map(torch._C._get_function_stack_at, range(torch._C._len_torch_function_stack()))
-    return sum(type(mode) is indexing_mode() for mode in active)
-
-
-def indexing_mode() -> Any:
-    return getattr(
-        sys.modules.get("torch._dynamo._trace_wrapped_higher_order_op"),
-        "TransformGetItemToIndex",
-        None,
-    )
-
-
-def operate(t: Space, function: Any, *operands: Any) -> Any:
-    """Record an operator with tensors or symbolic numbers; MISSING when another operand has its own
-    say, or a mode."""
-    if not is_in_graph(t, *operands):
-        return MISSING
-    if len(operands) != 2:
-        return record(t, function, list(operands), {})
-    in_place = function in _PLAIN_OF and not is_a(operands[0], k.TensorTracker)
-    return record_operator(t, _PLAIN_OF[function] if in_place else function, *operands)
-
-
-_PLAIN_OF = {
-    getattr(operator, f"__i{name}__"): getattr(operator, f"__{name}__")
-    for name in OPERATOR_NAMES.values()
-}
-
-
-def record_operator(t: Space, function: Any, left: Any, right: Any) -> Any:
-    """Record an operator with a tensor or a symbolic number on one side; MISSING if the other side
-    may override it."""
-    if not (_is_operand(left) and _is_operand(right)):
-        return MISSING
-    if function is operator.ne and any(
-        is_a(vt, k.NumberTracker) and vt.cls is bool for vt in (left, right)
-    ):
-        equal = record(t, operator.eq, [left, right], {})  # a SymBool has no `__ne__` of its own
-        if is_a(equal, k.ConstantTracker):
-            return k.ConstantTracker(not equal.value)
-        return record(t, torch.sym_not, [equal], {})
-    return record(t, function, [left, right], {})
-
-
-def _is_operand(vt: Any) -> bool:
+def is_operator_operand(vt: Any) -> bool:
+    """Return True for a tensor or a number, of NumPy too, that is no member of an enumeration."""
     if is_a(vt, k.ConstantTracker):
         return issubclass(vt.cls, (int, float, complex, *NUMBERS)) and not issubclass(
             vt.cls, enum.Enum

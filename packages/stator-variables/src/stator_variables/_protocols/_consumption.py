@@ -1,0 +1,128 @@
+"""Consumption of iterables: loops of C functions over all items, unpacking, and searching."""
+
+import sys
+from collections.abc import Callable, Generator
+from typing import Any
+
+from stator_bytecode import (
+    NULL,
+    Raised,
+    operation,
+    settle,
+)
+
+from stator_variables import _kinds as k
+from stator_variables._objects._iterator import IteratorTracker
+from stator_variables._objects._list import ListTracker
+from stator_variables._objects._lookup import (
+    defines,
+    overrides,
+)
+from stator_variables._objects._raising import attempt, complain, throw
+from stator_variables._objects._sequence import is_plain_sequence
+from stator_variables._protocols._iteration import ROOM, get_iterator, next_value
+from stator_variables._space import Space
+from stator_variables._tracker import MISSING, is_a
+
+
+@operation
+def drain(
+    t: Space, vt: Any, asks_length: bool = False, most: int = sys.maxsize, saying: str = ""
+) -> Any:
+    """All items of an iterable, as a Python list of trackers; no more than `most` are asked for."""
+    if is_plain_sequence(t, vt):
+        return list(vt.items)
+    if saying:  # `PySequence_Fast` makes a list of the iterator
+        vt, asks_length = (yield from iterator_saying(t, vt, saying)), True
+    iterator = yield from settle(get_iterator(t, vt))
+    if asks_length:
+        yield from _ask_length(t, vt)
+    found: list[Any] = []
+    while len(found) < most and (value := (yield from settle(next_value(t, iterator)))) is not NULL:
+        found.append(value)
+    return found
+
+
+@operation
+def for_each(t: Space, iterable: Any, do: Callable[[Any], Any], asks_length: bool = False) -> Any:
+    """`do(item)`, a Result or None, for each item in turn; gives None."""
+    iterator = yield from settle(get_iterator(t, iterable))
+    if asks_length:
+        yield from _ask_length(t, iterable)
+    while (item := (yield from settle(next_value(t, iterator)))) is not NULL:
+        yield from settle(do(item))
+    return k.NONE
+
+
+def _ask_length(t: Space, vt: Any) -> Any:
+    """`PyObject_LengthHint`: a class of the program's may say how long it is, and sees that it is
+    asked."""
+    if is_a(vt, IteratorTracker) and vt.kind == "reversed getitem":
+        vt = vt.parts[0]
+    if not any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__")):
+        return
+    for name in ("__len__", "__length_hint__"):
+        if (method := t.special(vt, name)) is MISSING:
+            continue
+        try:
+            found = (yield from settle(t.call((yield from settle(method)), [], {}))).constant()
+        except Raised as raised:
+            if not issubclass(raised.value.cls, TypeError):
+                raise
+            continue
+        if not (found is NotImplemented or (isinstance(found, int) and 0 <= found <= ROOM)):
+            raise t.unsupported(
+                "length-hint", f"{name} of a {vt.cls.__name__}, which gives no length"
+            )
+        return
+
+
+def iterator_saying(t: Space, vt: Any, *text: str | type) -> Generator[Any, Any, Any]:
+    """`iter(vt)`, whose TypeError C says in words of its own (`PySequence_Fast`,
+    `_PySequence_IterSearch`)."""
+    if (found := (yield from attempt(t, TypeError, None, get_iterator, t, vt))) is None:
+        complain(t, TypeError, *text)
+    return found
+
+
+def iterator_to_search(t: Space, vt: Any) -> Generator[Any, Any, Any]:
+    return iterator_saying(t, vt, "argument of type '", vt.cls, "' is not iterable")
+
+
+@operation
+def any_equal(t: Space, iterable: Any, item: Any) -> Any:
+    iterator = yield from iterator_to_search(t, iterable)
+    while (value := (yield from settle(next_value(t, iterator)))) is not NULL:
+        if (yield from settle(t.equal(value, item))):
+            return k.ConstantTracker(True)
+    return k.ConstantTracker(False)
+
+
+def _rely_on_items(t: Space, vt: Any) -> None:
+    if not defines(t, vt.cls, "__iter__", "__getitem__"):
+        complain(t, TypeError, "cannot unpack non-iterable ", vt.cls, " object")
+
+
+@operation
+def unpack(t: Space, vt: Any, count: int) -> Any:
+    """Exactly `count` items."""
+    _rely_on_items(t, vt)
+    found = yield from settle(drain(t, vt, most=count + 1))
+    if len(found) > count:
+        throw(ValueError, f"too many values to unpack (expected {count})")
+    if len(found) < count:
+        throw(ValueError, f"not enough values to unpack (expected {count}, got {len(found)})")
+    return found
+
+
+@operation
+def unpack_ex(t: Space, vt: Any, before: int, after: int) -> Any:
+    _rely_on_items(t, vt)
+    found = yield from settle(drain(t, vt))
+    if len(found) < before + after:
+        throw(
+            ValueError,
+            f"not enough values to unpack (expected at least {before + after}, got {len(found)})",
+        )
+    end = len(found) - after
+    return [*found[:before], ListTracker(found[before:end], list), *found[end:]]
