@@ -18,7 +18,7 @@ from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import overrides
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
-from stator_variables._pure import NUMPY, is_number_of_numpy
+from stator_variables._pure import NUMBERS, NUMPY, is_number_of_numpy
 from stator_variables._runtime._contents import has_member
 from stator_variables._space import Space
 from stator_variables._tensors import _new_leaves, _wrappers
