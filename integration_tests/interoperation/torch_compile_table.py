@@ -264,7 +264,7 @@ DYNAMO = [
     Row("set_stance", DIFFERS, lambda: under(dynamo.set_stance("default")), "as above"),
     Row(
         *("error_on_graph_break", DIFFERS, lambda: under(dynamo.error_on_graph_break(False))),
-        "a graph break where compiled code enters it; use `fullgraph=True`",
+        "a graph break where compiled code enters it; `stator.error_on_graph_break` is followed",
     ),
     Row("substitute_in_graph", DIFFERS, lambda: same(fullgraph=True), "as above"),
     *rows_of(

@@ -271,14 +271,14 @@ class Region:
         named = dict(zip(place.target.parameters, state, strict=True))
         shapes = place.shared.shapes.policy(named)
         policy, again = recorded(attrs.evolve(shapes, native_calls=self.pool.history.native))
+        refuses = self._refuses(place)
         try:
             traced = trace(place.target, state, self.options, policy)
             try:
                 if _initializes(traced.reason, place):
                     return None
-                if traced.reason is not None and (
-                    self._refuses(place) or traced.reason.reason == NOTHING_AFTER
-                ):
+                refuses = refuses or traced.is_error
+                if traced.reason is not None and (refuses or _ends_all(traced.reason)):
                     raise traced.reason
                 expected = traced.raises if traced.leaves else ""
                 site = None if traced.point is None else self.pool.site_of(traced.point, expected)
@@ -294,7 +294,7 @@ class Region:
         except Unsupported as reason:
             if _initializes(reason, place):
                 return None
-            if self._refuses(place):
+            if refuses:
                 raise
             place.shared.refused.append(without_frames(reason))
         except BackendFailed as failure:
@@ -387,6 +387,11 @@ def _place(pool: EntryPool, point: Point | None, *, under_modes: bool = False) -
     limits = options.recompile_limit, options.total_limit
     cache = Cache(shared.target.name, *limits, warn=warn)
     return CompiledTarget(shared, shared.target, cache)
+
+
+def _ends_all(reason: Unsupported) -> bool:
+    """Return True for the break after which no code of ours could run."""
+    return reason.reason == NOTHING_AFTER
 
 
 def _initializes(reason: Unsupported | None, place: CompiledTarget) -> bool:
