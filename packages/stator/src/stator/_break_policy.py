@@ -22,8 +22,8 @@ _POLICY = BreakPolicy()
 
 
 class error_on_graph_break:
-    """In a `with` statement or as a decorator: raise Unsupported where compiled code would break, or,
-    with False, break there again. Unlike `fullgraph`, it may hold for a part of the function."""
+    """Raise Unsupported where compiled code would break, in a `with` statement or a decorated
+    function; with False, break there again. Unlike `fullgraph`, it may hold for a part."""
 
     def __init__(self, error_on_graph_break: bool) -> None:
         self.error = error_on_graph_break
