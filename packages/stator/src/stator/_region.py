@@ -16,7 +16,7 @@ from stator_guards import Cache, Entry
 from stator_variables import REPLACEABLE, can_be_taken, give_back, taken
 from torch.autograd import forward_ad
 
-from stator._call_history import CallEvidence, FirstRuns, visible_calls
+from stator._call_history import CallEvidence, FirstRuns, is_inside
 from stator._compilation_flag import compiling, is_compiling
 from stator._deferred_warning import (
     RUNNERS,
@@ -316,7 +316,7 @@ class Region:
         """Drop the continuations inside of a call that is native from now on."""
         with self._lock:
             for point in [*self.places]:
-                if any(site == other for _, other in visible_calls(point.frames)):
+                if is_inside(point, site):
                     self.places.pop(point, None)
 
     def _finishing(
