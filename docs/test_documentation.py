@@ -58,8 +58,9 @@ def names() -> documented_names.Names:
     return documented_names.Names.of(ROOT)
 
 
-# Lists of CPython's own tests, and of changes: what these name need not exist here, or no longer.
-OTHER_NAMES = ("cpython_tests.md", "cpython_tests_compiled.md", "CHANGELOG.md")
+# Lists of CPython's own tests, of changes, and of torch's names, which have a test of their own:
+# what these name need not exist here, or no longer.
+OTHER_NAMES = ("cpython_tests.md", "cpython_tests_compiled.md", "CHANGELOG.md", "torch-compile.md")
 
 
 @pytest.mark.parametrize(

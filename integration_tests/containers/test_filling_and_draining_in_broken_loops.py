@@ -95,7 +95,8 @@ def test_a_loop_is_as_in_python(function: Callable[..., Any]) -> None:
 @pytest.mark.parametrize("function", LOOPS, ids=lambda function: function.__name__)
 def test_a_longer_loop_has_no_more_entries(function: Callable[..., Any]) -> None:
     def entries(n: int) -> int:
-        compiled = stator.compile(function, backend="eager", recompile_limit=32)
+        settings: Any = {"recompile_limit": 32, "isolate_recompiles": True}
+        compiled = stator.compile(function, backend="eager", **settings)
         compiled(torch.ones(2), n)
         return int(compiled.report.entry_count)
 

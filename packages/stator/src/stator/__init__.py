@@ -5,6 +5,7 @@ from stator_backends import list_backends, list_modes, list_options, register_ba
 
 from stator._api import compile, compile_in_place
 from stator._compiled_autograd import compiled_autograd
+from stator._break_policy import error_on_graph_break
 from stator._control import (
     allow_in_graph,
     assume_constant_result,
@@ -60,6 +61,7 @@ __all__ += [
     "allow_in_graph",
     "assume_constant_result",
     "disallow_in_graph",
+    "error_on_graph_break",
     "is_exporting",
     "nonstrict_trace",
     "substitute_in_graph",

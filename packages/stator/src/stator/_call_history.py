@@ -57,6 +57,11 @@ def visible_calls(frames: Sequence[Any]) -> list[tuple[int, CallSite]]:
     ]
 
 
+def is_inside(point: Point, site: CallSite) -> bool:
+    """Return True for a continuation with a call of this site under way."""
+    return any(site == other for _, other in visible_calls(point.frames))
+
+
 @attrs.frozen(eq=False)
 class CallsUnderWay:
     """The called frames at the start of a trace, each with its call site: callers move on."""

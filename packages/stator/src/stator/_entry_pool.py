@@ -29,7 +29,7 @@ import attrs
 from stator_bytecode import CallSite, Point, Site
 from stator_guards import Entry
 
-from stator._call_history import CallHistory
+from stator._call_history import CallHistory, is_inside
 from stator._dynamic import Shapes
 from stator._options import Options
 from stator._raising_site import RaisingSite
@@ -143,6 +143,10 @@ class EntryPool:
             self.forget_call(site)
 
     def forget_call(self, site: CallSite) -> None:
+        """Drop the continuations inside of a call, here and in all objects."""
+        for key in [*self.places]:
+            if key[0] is not None and is_inside(key[0], site):
+                self.places.pop(key, None)
         for user in [*self.users]:
             user.forget_call(site)
 

@@ -17,7 +17,7 @@ from stator_guards import Cache, Entry
 from stator_variables import REPLACEABLE, can_be_taken, give_back, taken
 from torch.autograd import forward_ad
 
-from stator._call_history import CallEvidence, FirstRuns, visible_calls
+from stator._call_history import CallEvidence, FirstRuns, is_inside
 from stator._compilation_flag import compiling, is_compiling
 from stator._deferred_warning import (
     RUNNERS,
@@ -273,14 +273,14 @@ class Region:
         named = dict(zip(place.target.parameters, state, strict=True))
         shapes = place.shared.shapes.policy(named)
         policy, again = recorded(attrs.evolve(shapes, native_calls=self.pool.history.native))
+        refuses = self._refuses(place)
         try:
             traced = trace(place.target, state, self.options, policy)
             try:
                 if _initializes(traced.reason, place):
                     return None
-                if traced.reason is not None and (
-                    self._refuses(place) or traced.reason.reason == NOTHING_AFTER
-                ):
+                refuses = refuses or traced.is_error
+                if traced.reason is not None and (refuses or _ends_all(traced.reason)):
                     raise traced.reason
                 expected = traced.raises if traced.leaves else ""
                 site = None if traced.point is None else self.pool.site_of(traced.point, expected)
@@ -296,7 +296,7 @@ class Region:
         except Unsupported as reason:
             if _initializes(reason, place):
                 return None
-            if self._refuses(place):
+            if refuses:
                 raise
             place.shared.refused.append(without_frames(reason))
         except BackendFailed as failure:
@@ -318,7 +318,7 @@ class Region:
         """Drop the continuations inside of a call that is native from now on."""
         with self._lock:
             for point in [*self.places]:
-                if any(site == other for _, other in visible_calls(point.frames)):
+                if is_inside(point, site):
                     self.places.pop(point, None)
 
     def _finishing(
@@ -390,6 +390,11 @@ def _place(pool: EntryPool, point: Point | None, *, under_modes: bool = False) -
     limits = options.recompile_limit, options.total_limit
     cache = Cache(shared.target.name, *limits, warn=warn)
     return CompiledTarget(shared, shared.target, cache)
+
+
+def _ends_all(reason: Unsupported) -> bool:
+    """Return True for the break after which no code of ours could run."""
+    return reason.reason == NOTHING_AFTER
 
 
 def _initializes(reason: Unsupported | None, place: CompiledTarget) -> bool:

@@ -18,6 +18,7 @@ from stator_bytecode import Broke, CallSite, Escaped, Machine, Outcome, Point, R
 from stator_bytecode.errors import NOWHERE, InternalError, SourceSpan, StatorError, Unsupported
 from stator_guards import Guard
 
+from stator._break_policy import raises_on_break
 from stator._call_history import CallEvidence, CallsUnderWay, visible_calls
 from stator._frame_state import Carried, held_by, reads_frames
 from stator._native_call import before_library, before_loop
@@ -49,6 +50,8 @@ class TraceResult:
     leaves: bool
     reason: Unsupported | None
     seconds: float
+    is_error: bool = False
+    """The program has asked for an error in place of the break."""
     calls: CallEvidence = attrs.field(factory=CallEvidence)
 
 
@@ -101,8 +104,10 @@ def _traced(
                     raise _Again(stop)
                 if policy.stop is None and not policy.is_whole:
                     outcome = _without_library(outcome, machine, domain)
+            is_error = isinstance(outcome, Broke) and raises_on_break(tracing)
             traced = _written_down(outcome, machine, tracing, graph, started)
-            return attrs.evolve(traced, calls=_evidence(traced, places, finished))
+            calls = _evidence(traced, places, finished)
+            return attrs.evolve(traced, calls=calls, is_error=is_error)
     # whatever it was goes on; a graph that nobody will get must not keep what it saw alive
     except BaseException:
         graph.release()

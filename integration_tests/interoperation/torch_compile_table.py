@@ -1,0 +1,418 @@
+"""Every public name of torch.compile, and how stator treats it: the rows of docs/reference/torch-compile.md.
+
+`python -m integration_tests.interoperation.torch_compile_table` writes the page; each row is a test.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import pathlib
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import stator
+import torch
+import torch._dynamo
+from stator import _torch_settings
+from stator._options import OURS
+
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "reference" / "torch-compile.md"
+SUPPORTED, DIFFERS = "supported", "supported with differences"
+REJECTED, OF_TORCH = "rejected", "of torch.compile alone"
+
+X = torch.linspace(-1.0, 2.0, 6)
+compiler: Any = torch.compiler
+dynamo: Any = torch._dynamo
+Check = Callable[[], object]
+
+
+def plus(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() + 1
+
+
+def holds(condition: bool) -> None:
+    assert condition
+
+
+def same(fn: Any = plus, x: torch.Tensor = X, **settings: Any) -> Any:
+    """Compile and call a function, whose result is to be that of the original; return what was compiled."""
+    compiled = stator.compile(fn, **{"backend": "eager", **settings})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(2):
+            assert torch.allclose(compiled(x), fn(x))
+    return compiled
+
+
+def beside(use: Callable[[], object] = lambda: None) -> None:
+    """A function of torch that concerns torch.compile alone leaves compiled code as it is."""
+    compiled = stator.compile(plus, backend="eager")
+    compiled(X)
+    use()
+    assert torch.equal(compiled(X), plus(X))
+
+
+def rejects(error: type[Exception], use: Callable[[], object]) -> None:
+    try:
+        use()
+    except error:
+        return
+    raise AssertionError("nothing was raised")
+
+
+def one_graph(mark: Any, *more: Any) -> None:
+    """A marked function is in one graph with what is around it."""
+    marked = mark(lambda x: x.cos())
+    assert same(lambda x: marked(x.sin()) + 1).report.graph_count == 1
+
+
+def two_graphs(use: Callable[[torch.Tensor], object], *more: Any) -> None:
+    """A call breaks the graph."""
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        use(y)
+        return y.cos()
+
+    assert same(fn).report.graph_count == 2
+
+
+def constant(mark: Any) -> None:
+    setting = mark(lambda: 3)
+    same(lambda x: x * setting(), fullgraph=True)
+
+
+def under(manager: Any) -> None:
+    compiled = stator.compile(plus, backend="eager")
+    with manager:
+        assert torch.equal(compiled(X), plus(X))
+
+
+def marked(mark: Any, *args: Any, count: int = 1) -> None:
+    counting: list[Any] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        counting.append(graph)
+        return graph.forward
+
+    compiled = stator.compile(plus, backend=backend)
+    for size in (4, 5, 6):
+        x = torch.ones(size)
+        mark(x, *args)
+        assert torch.equal(compiled(x), plus(x))
+    assert len(counting) == count
+
+
+def disallows() -> None:
+    dynamo.disallow_in_graph(torch.cos)
+    try:
+        two_graphs(torch.cos)
+    finally:
+        dynamo.allow_in_graph(torch.cos)
+
+
+def default_backend(set_default: Any) -> None:
+    set_default("eager")
+    try:
+        assert torch.equal(stator.compile(plus)(X), plus(X))
+    finally:
+        set_default(None)
+
+
+def numpy_function(x: torch.Tensor) -> Any:
+    return compiler.wrap_numpy(lambda array: array * 2)(x)
+
+
+def exported() -> None:
+    program = torch.export.export(stator.compile(torch.nn.Linear(6, 2), backend="eager"), (X,))
+    assert program.module()(X).shape == (2,)
+
+
+@attrs.frozen
+class Row:
+    """A name, how it is treated, a remark, and a check that raises where that is not so."""
+
+    name: str
+    status: str
+    check: Check = beside
+    remark: str = ""
+
+
+def rows_of(status: str, names: str, remark: str, check: Check = beside) -> list[Row]:
+    return [Row(name, status, check, remark) for name in names.split()]
+
+
+KEYWORDS = [
+    Row("backend", SUPPORTED, lambda: same(backend="aot_eager")),
+    Row("fullgraph", SUPPORTED, lambda: same(fullgraph=True)),
+    Row("dynamic", SUPPORTED, lambda: same(dynamic=True)),
+    Row(
+        *("mode", SUPPORTED, lambda: stator.compile(plus, mode="max-autotune")),
+        "a mode of the backend",
+    ),
+    Row(
+        *("options", DIFFERS, lambda: same(options={"check": True})),
+        "options of stator besides; `guard_filter_fn` is named in a warning",
+    ),
+    Row("name", SUPPORTED, lambda: same(name="step"), "the name in reports and warnings"),
+    Row("disable", SUPPORTED, lambda: holds(stator.compile(plus, disable=True) is plus)),
+    Row("recompile_limit", SUPPORTED, lambda: same(recompile_limit=2), "per compiled object"),
+    Row("isolate_recompiles", SUPPORTED, lambda: same(isolate_recompiles=True)),
+    Row(
+        *("shapes_spec", REJECTED),
+        lambda: rejects(stator.InvalidUse, lambda: same(shapes_spec={"x": 0})),
+        "use `stator.mark_dynamic`",
+    ),
+]
+
+_FILTERS = "`options={'guard_filter_fn': ...}` is named in a warning: all guards are checked"
+COMPILER = [
+    Row("compile", SUPPORTED, same, "`stator.compile`"),
+    Row("config", DIFFERS, beside, "of caches on disk: followed by Inductor, not by stator"),
+    Row("assume_constant_result", SUPPORTED, lambda: constant(compiler.assume_constant_result)),
+    Row("reset", SUPPORTED, lambda: beside(compiler.reset), "resets stator, once it was used"),
+    Row("allow_in_graph", SUPPORTED, lambda: one_graph(compiler.allow_in_graph)),
+    Row(
+        *("substitute_in_graph", DIFFERS, lambda: same(fullgraph=True)),
+        "`stator.substitute_in_graph`; substitutes that torch has are its own",
+    ),
+    Row("list_backends", SUPPORTED, lambda: holds("inductor" in stator.list_backends())),
+    Row("disable", DIFFERS, lambda: two_graphs(compiler.disable(torch.sin)), "see `disable` below"),
+    Row("set_default_backend", SUPPORTED, lambda: default_backend(compiler.set_default_backend)),
+    Row("get_default_backend", SUPPORTED, lambda: beside(compiler.get_default_backend)),
+    Row(
+        *("set_stance", DIFFERS, lambda: under(compiler.set_stance("eager_on_recompile"))),
+        "followed by calls that have no entry yet; `stator.set_stance` is followed by all",
+    ),
+    *rows_of(
+        *(OF_TORCH, "set_enable_guard_collectives", "guards of stator use no collectives"),
+        lambda: beside(lambda: compiler.set_enable_guard_collectives(False)),
+    ),
+    Row("cudagraph_mark_step_begin", SUPPORTED, lambda: beside(compiler.cudagraph_mark_step_begin)),
+    Row("load_compiled_function", REJECTED, beside, "use `stator.dump` and `stator.load`"),
+    Row("wrap_numpy", SUPPORTED, lambda: same(numpy_function)),
+    Row("is_compiling", SUPPORTED, lambda: same(lambda x: x * compiler.is_compiling() ** 0)),
+    Row("is_dynamo_compiling", DIFFERS, lambda: same(lambda x: x), "False in code of stator"),
+    Row("is_exporting", SUPPORTED, lambda: same(lambda x: x + compiler.is_exporting())),
+    Row("save_cache_artifacts", SUPPORTED, lambda: beside(compiler.save_cache_artifacts)),
+    Row("load_cache_artifacts", SUPPORTED, beside, "both are of Inductor's caches"),
+    *rows_of(
+        REJECTED,
+        """
+        keep_portable_guards_unsafe skip_guard_on_inbuilt_nn_modules_unsafe
+        skip_guard_on_all_nn_modules_unsafe keep_tensor_guards_unsafe skip_guard_on_globals_unsafe
+        skip_all_guards_unsafe
+        """,
+        _FILTERS,
+        lambda: same(options={"guard_filter_fn": compiler.skip_all_guards_unsafe}),
+    ),
+    Row("nested_compile_region", SUPPORTED, lambda: one_graph(compiler.nested_compile_region)),
+]
+
+_BREAKS = "a graph break with its message"
+DYNAMO = [
+    Row("allow_in_graph", SUPPORTED, lambda: one_graph(dynamo.allow_in_graph)),
+    Row("assume_constant_result", SUPPORTED, lambda: constant(dynamo.assume_constant_result)),
+    Row("config", DIFFERS, beside, "see below"),
+    Row(
+        *("disable", DIFFERS, lambda: two_graphs(dynamo.disable(torch.sin, recursive=False))),
+        "what a function disabled with `recursive=False` calls runs eagerly, too",
+    ),
+    Row("disallow_in_graph", SUPPORTED, disallows),
+    Row("export", SUPPORTED, exported, "sees the original, as all of `torch.export` does"),
+    Row("explain", DIFFERS, lambda: beside(lambda: dynamo.explain(plus)(X)), "`stator.explain`"),
+    Row(
+        *("forbid_in_graph", DIFFERS, lambda: two_graphs(dynamo.forbid_in_graph(lambda x: x))),
+        "a graph break instead of an error",
+    ),
+    Row("graph_break", SUPPORTED, lambda: two_graphs(lambda x: dynamo.graph_break("why"))),
+    Row("skip_frame", DIFFERS, lambda: two_graphs(lambda x: dynamo.skip_frame("why")), _BREAKS),
+    Row(
+        *("step_unsupported", DIFFERS, lambda: two_graphs(lambda x: dynamo.step_unsupported())),
+        _BREAKS,
+    ),
+    Row("is_compiling", SUPPORTED, lambda: same(lambda x: x * dynamo.is_compiling() ** 0)),
+    Row(
+        *("is_dynamo_disable_recursive", SUPPORTED),
+        lambda: holds(dynamo.is_dynamo_disable_recursive(dynamo.disable(plus))),
+    ),
+    Row("list_backends", SUPPORTED, lambda: holds("inductor" in dynamo.list_backends())),
+    Row("lookup_backend", SUPPORTED, lambda: same(backend=dynamo.lookup_backend("eager"))),
+    Row("register_backend", SUPPORTED, beside, "its names are known to stator"),
+    Row("mark_dynamic", SUPPORTED, lambda: marked(dynamo.mark_dynamic, 0)),
+    Row("maybe_mark_dynamic", SUPPORTED, lambda: marked(dynamo.maybe_mark_dynamic, 0)),
+    Row("mark_static", SUPPORTED, lambda: marked(dynamo.mark_static, 0, count=3)),
+    Row("mark_static_address", SUPPORTED, lambda: marked(dynamo.mark_static_address, count=2)),
+    Row("nonstrict_trace", SUPPORTED, lambda: one_graph(dynamo.nonstrict_trace)),
+    Row("optimize", OF_TORCH, lambda: same(dynamo.optimize("eager")(plus).__wrapped__)),
+    Row("optimize_assert", OF_TORCH, beside, "makes functions of torch.compile"),
+    Row(
+        *("OptimizedModule", REJECTED),
+        lambda: rejects(stator.InvalidUse, lambda: same(torch.compile(torch.nn.Linear(6, 2)))),
+        "compile the original; compiled code may call one",
+    ),
+    Row(
+        *("patch_dynamo_config", DIFFERS),
+        lambda: under(dynamo.patch_dynamo_config(verbose=True)),
+        "sets settings while it is entered; in compiled code it is a graph break",
+    ),
+    Row("reset", SUPPORTED, lambda: beside(dynamo.reset), "resets stator, once it was used"),
+    Row("run", OF_TORCH, lambda: beside(lambda: dynamo.run(plus)(X))),
+    Row("set_stance", DIFFERS, lambda: under(dynamo.set_stance("default")), "as above"),
+    Row(
+        *("error_on_graph_break", DIFFERS, lambda: under(dynamo.error_on_graph_break(False))),
+        "a graph break where compiled code enters it; `stator.error_on_graph_break` is followed",
+    ),
+    Row("substitute_in_graph", DIFFERS, lambda: same(fullgraph=True), "as above"),
+    *rows_of(
+        OF_TORCH,
+        """
+        allow_c_slot bytecode_debugger disable_nested_graph_breaks dont_skip_tracing
+        override_optimization_hint override_cudagraphs replay reset_recompile_user_contexts
+        set_recursion_limit
+        """,
+        "concerns how Dynamo traces",
+    ),
+]
+
+_INSTALLED = "`{}` has to be installed: otherwise a BackendFailed says so"
+BACKENDS = [
+    *(
+        Row(name, SUPPORTED, functools.partial(same, backend=name))
+        for name in (
+            *("eager", "aot_eager", "aot_eager_decomp_partition", "aot_eager_default_partitioner"),
+            *("aot_eager_decomp_partition_crossref", "aot_ts", "ts", "cudagraphs", "eager_debug"),
+            *("eager_noexcept", "invoke_subgraph", "pre_dispatch_eager"),
+        )
+    ),
+    Row("inductor", SUPPORTED, lambda: stator.compile(plus, backend="inductor"), "the default"),
+    *(
+        Row(
+            *(name, SUPPORTED),
+            functools.partial(rejects, stator.BackendFailed, functools.partial(same, backend=name)),
+            _INSTALLED.format(package),
+        )
+        for name, package in (
+            ("tvm", "apache-tvm"),
+            ("openxla", "torch_xla"),
+            ("openxla_eval", "torch_xla"),
+        )
+    ),
+    *rows_of(
+        *(REJECTED, "aot_eager_decomp_partition_with_mode", "takes an argument of its own"),
+        lambda: rejects(
+            stator.BackendFailed, lambda: same(backend="aot_eager_decomp_partition_with_mode")
+        ),
+    ),
+    *rows_of(
+        OF_TORCH,
+        """
+        dynamo_accuracy_minifier_backend dynamo_minifier_backend non_leaf_compile_error_TESTING_ONLY
+        relu_accuracy_error_TESTING_ONLY relu_compile_error_TESTING_ONLY
+        relu_runtime_error_TESTING_ONLY
+        """,
+        "for torch's own tools and tests",
+    ),
+]
+
+MODES = [
+    Row(name, SUPPORTED, functools.partial(stator.compile, plus, mode=name))
+    for name in ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
+]
+
+OPTIONS = [
+    Row("recompile_limit", SUPPORTED, lambda: same(options={"recompile_limit": 2}), "8"),
+    Row(
+        "fallback",
+        SUPPORTED,
+        lambda: same(options={"fallback": True}),
+        "run eagerly where the backend fails",
+    ),
+    Row(
+        "break_everywhere", SUPPORTED, lambda: same(options={"break_everywhere": True}), "for tests"
+    ),
+    Row(
+        "oracle",
+        SUPPORTED,
+        lambda: same(options={"oracle": True}),
+        "compare with the original; `STATOR_ORACLE=1`",
+    ),
+    Row(
+        "keep_text",
+        SUPPORTED,
+        lambda: same(options={"keep_text": False}),
+        "keep the text of graphs",
+    ),
+    Row(
+        "capture_data",
+        SUPPORTED,
+        lambda: same(options={"capture_data": True}),
+        "sizes that data decides are symbols",
+    ),
+    Row(
+        "check",
+        SUPPORTED,
+        lambda: same(options={"check": True}),
+        "look for faults in graphs; `STATOR_CHECK=1`",
+    ),
+]
+
+
+def is_setting(name: str) -> None:
+    assert name in dynamo.config._config
+
+
+SETTINGS = [
+    Row(name, SUPPORTED, functools.partial(is_setting, name), effect)
+    for name, effect in _torch_settings.TAKING_EFFECT.items()
+]
+SETTINGS += [
+    Row(name, REJECTED, functools.partial(is_setting, name), "named in a warning where changed")
+    for name in sorted(_torch_settings.WITHOUT_EFFECT)
+]
+
+
+def keywords() -> set[str]:
+    return {*inspect.signature(torch.compile).parameters} - {"model"}
+
+
+TABLES: dict[str, tuple[list[Row], Callable[[], set[str]]]] = {
+    "Keywords of torch.compile": (KEYWORDS, keywords),
+    "torch.compiler": (COMPILER, lambda: {*compiler.__all__}),
+    "torch._dynamo": (DYNAMO, lambda: {*dynamo.__all__}),
+    "Backends": (BACKENDS, lambda: {*compiler.list_backends(())}),
+    "Modes of Inductor": (MODES, lambda: {*stator.list_modes()}),
+    "Options of stator": (OPTIONS, lambda: {*OURS}),
+    "Settings of torch._dynamo.config": (
+        SETTINGS,
+        lambda: {*_torch_settings.TAKING_EFFECT, *_torch_settings.WITHOUT_EFFECT},
+    ),
+}
+
+
+HEAD = """# torch.compile and stator
+
+The public names of torch.compile, and how stator treats them. *Supported with differences* and
+*rejected* say what is different, and what to use instead; *of torch.compile alone* is what works as
+ever for torch.compile, and has no meaning for stator. No name is ignored silently. Options of
+Inductor go to Inductor: `stator.list_options()` has them. Settings of `torch._dynamo.config` that
+are not named here concern Dynamo's own machinery.
+
+Generated by `python -m integration_tests.interoperation.torch_compile_table`; each row is a test.
+"""
+
+
+def page() -> str:
+    lines = [HEAD]
+    for title, (rows, _) in TABLES.items():
+        lines += [f"## {title}", "", "| name | | |", "|---|---|---|"]
+        lines += [f"| `{row.name}` | {row.status} | {row.remark} |" for row in rows]
+        lines.append("")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
