@@ -43,14 +43,15 @@ class World:
 
 def plainly(world: World, x: Tensor, y: Tensor) -> object:
     world.optimizer.zero_grad()
-    loss = F.cross_entropy(world.model(x), y)
+    loss: Any = F.cross_entropy(world.model(x), y)
     loss.backward()
     world.optimizer.step()
     return loss.detach()
 
 
 def clipped(world: World, x: Tensor, y: Tensor) -> object:
-    F.cross_entropy(world.model(x), y).backward()
+    loss: Any = F.cross_entropy(world.model(x), y)
+    loss.backward()
     norm = clip_grad_norm_(world.model.parameters(), 1.0)
     world.optimizer.step()
     world.optimizer.zero_grad(set_to_none=True)
@@ -60,7 +61,7 @@ def clipped(world: World, x: Tensor, y: Tensor) -> object:
 def accumulated(world: World, x: Tensor, y: Tensor) -> object:
     total = torch.zeros(())
     for part, target in zip(x.chunk(2), y.chunk(2), strict=True):
-        loss = F.cross_entropy(world.model(part), target) / 2
+        loss: Any = F.cross_entropy(world.model(part), target) / 2
         loss.backward()
         total += loss.detach()
     world.optimizer.step()
@@ -70,7 +71,7 @@ def accumulated(world: World, x: Tensor, y: Tensor) -> object:
 
 def scaled(world: World, x: Tensor, y: Tensor) -> object:
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        loss = F.cross_entropy(world.model(x), y)
+        loss: Any = F.cross_entropy(world.model(x), y)
     world.scaler.scale(loss).backward()
     world.scaler.unscale_(world.optimizer)
     clip_grad_norm_(world.model.parameters(), 1.0)
@@ -82,7 +83,7 @@ def scaled(world: World, x: Tensor, y: Tensor) -> object:
 
 def by_grad(world: World, x: Tensor, y: Tensor) -> object:
     parameters = [*world.model.parameters()]
-    loss = F.cross_entropy(world.model(x), y)
+    loss: Any = F.cross_entropy(world.model(x), y)
     for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
         parameter.grad = gradient
     world.optimizer.step()
@@ -93,7 +94,7 @@ def penalized(world: World, x: Tensor, y: Tensor) -> object:
     x = x.clone().requires_grad_()
     out = world.model(x)
     (gradient,) = torch.autograd.grad(out.sum(), x, create_graph=True)
-    loss = F.cross_entropy(out, y) + (gradient.norm(dim=1) - 1).square().mean()
+    loss: Any = F.cross_entropy(out, y) + (gradient.norm(dim=1) - 1).square().mean()
     loss.backward()
     world.optimizer.step()
     world.optimizer.zero_grad()
@@ -111,9 +112,10 @@ def averaged(world: World, x: Tensor, y: Tensor) -> object:
 
 
 def functional(world: World, x: Tensor, y: Tensor) -> object:
-    parameters = dict(world.model.named_parameters())
-    out = torch.func.functional_call(world.model, parameters, (x,))
-    F.cross_entropy(out, y).backward()
+    parameters: dict[str, Tensor] = dict(world.model.named_parameters())
+    out: Any = torch.func.functional_call(world.model, parameters, (x,))
+    loss: Any = F.cross_entropy(out, y)
+    loss.backward()
     world.optimizer.step()
     world.optimizer.zero_grad()
     return out.detach()
