@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import stator
 import torch
 
@@ -18,7 +20,7 @@ def test_first_operand_as_out() -> None:
 
 
 def test_number_given_as_a_tensor() -> None:
-    def scaled(x: torch.Tensor, y: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
+    def scaled(x: torch.Tensor, y: torch.Tensor, by: Any) -> torch.Tensor:
         return x.addcdiv(y, y + 1, value=by).add_(y, alpha=by)
 
     compiled = stator.compile(scaled, backend="eager", fullgraph=True)

@@ -55,7 +55,7 @@ def test_a_new_hash_of_a_class_changes_a_word() -> None:
     watched = cells()
     assert watched.lookup({Key(): 1}, "a")
     before = dict(watched.words)
-    Key.__hash__ = lambda self: 7  # type: ignore[method-assign,assignment]
+    Key.__hash__ = lambda self: 7  # type: ignore[method-assign]
     again = cells()
     assert not again.lookup({Key(): 1}, "a")
     from stator_guards._memory import word
