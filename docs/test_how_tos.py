@@ -84,3 +84,9 @@ def run_tests(root: pathlib.Path, paths: list[str]) -> None:
         check=False,
     )
     assert found.returncode == 0, found.stdout + found.stderr
+
+
+def test_training_step_of_the_page_runs() -> None:
+    page = (FOLDER / "compile-a-training-step.md").read_text()
+    (program,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -23,7 +23,7 @@ from .optimizer_pair import OptimizerPair, assert_equal, small_model, step, unch
 
 FORMS: dict[str, dict[str, Any]] = {
     "Adadelta": {"maximize": True, "weight_decay": 0.1},
-    "Adafactor": {},
+    "Adafactor": {"weight_decay": 0.1},
     "Adagrad": {"lr_decay": 0.1, "weight_decay": 0.1},
     "Adam": {"amsgrad": True, "maximize": True, "weight_decay": 0.1},
     "AdamW": {"amsgrad": True, "betas": (0.8, 0.9)},
@@ -50,6 +50,9 @@ def in_two_groups(name: str, options: dict[str, Any], model: nn.Module) -> Optim
     return made
 
 
+WITHOUT_CAPTURABLE = ("Adafactor", "Adagrad", "SGD")
+
+
 # -- the matrix: optimizer x option x (first step, later step, loaded state, new group) ------------
 def load_and_add(model: nn.Module, optimizer: Optimizer, number: int) -> None:
     """Load the state before step 2, and add a group before step 3."""
@@ -66,7 +69,6 @@ def load_and_add(model: nn.Module, optimizer: Optimizer, number: int) -> None:
 CASES = [
     pytest.param(name, options, id=f"{name}-{label}", marks=marks)
     for name, form in FORMS.items()
-    if name != "Adafactor"
     for label, options, marks in (
         ("plain", {}, [pytest.mark.slow]),
         ("form", form, []),
@@ -74,7 +76,7 @@ CASES = [
         ("form-capturable", {**form, "capturable": True}, [pytest.mark.slow]),
         ("lr-tensor", {**form, "lr": torch.tensor(0.01)}, [pytest.mark.slow]),
     )
-    if label != "form-capturable" or name not in ("Adagrad", "SGD")
+    if label != "form-capturable" or name not in WITHOUT_CAPTURABLE
 ]
 
 
@@ -97,19 +99,6 @@ def test_options_of_each_group(name: str) -> None:
 def test_fused_form() -> None:
     pair = OptimizerPair(partial(make, "AdamW", {"fused": True}))
     assert pair.run(3) == [1, 2, 2]
-
-
-def test_adafactor_breaks_where_it_reads_numbers() -> None:
-    pair = OptimizerPair(partial(make, "Adafactor", {"weight_decay": 0.1}))
-    pair.run(3)
-    assert pair.reasons == {"data-dependent-output"}
-
-
-def test_sparse_gradients() -> None:
-    def make_sparse(model: nn.Module) -> Optimizer:
-        return optim.SparseAdam([*model.parameters()])
-
-    OptimizerPair(make_sparse, layout=torch.sparse_coo, model=lambda: nn.Linear(3, 2)).run(3)
 
 
 def test_lbfgs_with_its_closure() -> None:
@@ -221,7 +210,9 @@ def test_twenty_steps_need_two_graphs() -> None:
     assert pair.run(20, unchanged)[-1] == 2
 
 
-@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize(
+    "backend", ["aot_eager", pytest.param("inductor", marks=[pytest.mark.slow])]
+)
 def test_backends_that_compile(backend: str) -> None:
     model, other = small_model(), small_model()
     mine, its = optim.RMSprop(model.parameters()), optim.RMSprop(other.parameters())

@@ -75,6 +75,29 @@ def test_values_are_handed_over_once_watched() -> None:
     assert loads.served(holder) == tuple(holder.values())
 
 
+@needs_words
+def test_parts_of_watched_values_are_read() -> None:
+    """A list is watched, its items are read: `args[0].table["3"][0]`, for a root that is a part itself."""
+    root = ItemSource(ParameterSource("args"), 0)
+    table = DictItemSource(InstanceDictSource(root), "table")
+    lists = [DictItemSource(table, str(i)) for i in range(140)]
+    guards = [Guard(root, TypeIs(Holder)), *(Guard(each, TypeIs(list)) for each in lists)]
+    guard_set = compile_guards(guards, ["args"])
+    loads = Loads(tuple(ItemSource(each, 0) for each in lists), ("args",))
+    guard_set.serve(loads)
+
+    holders = [Holder(140), Holder(140)]
+    for holder in holders:
+        holder.table = {key: [value] for key, (value,) in holder.table.items()}  # type: ignore[misc]
+    for number in range(8):
+        for holder in holders:
+            holder.table["3"][0] = number  # type: ignore[index]
+            assert guard_set.check((holder,))
+            assert list(loads((holder,))) == holder.values()
+    assert loads.served is not None
+    assert loads.served((holders[0],)) == tuple(holders[0].values())
+
+
 def test_a_replaced_value_is_handed_over() -> None:
     guard_set, loads = made()
     holder = Holder()

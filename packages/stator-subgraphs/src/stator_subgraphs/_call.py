@@ -25,7 +25,7 @@ from stator_subgraphs._refusal import (
     refuse_new_leaves,
     refuse_setting,
 )
-from stator_subgraphs._schema import takes_number, without_keywords
+from stator_subgraphs._schema import computes_by_elements, takes_number, without_keywords
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._structure import constant_argument, rebuild, tensors_in
 from stator_subgraphs._symbol import symbols_of_any
@@ -89,6 +89,8 @@ def record_call(
     args, kwargs = without_keywords(target, args, kwargs)
     tensors: list[torch.Tensor] = []
     examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)
+    if tensors and computes_by_elements(called(target)):
+        examples, example_kwargs = rebuild((examples, example_kwargs), _float_now)
     operation = Operation(
         target, examples, example_kwargs, tensors, state.root.placeholders, called(target)
     )
@@ -129,6 +131,12 @@ def record_call(
     if mode is not None:
         _note_mode(state, traced.node, partial(mode.undo, before, examples, example))
     return traced
+
+
+def _float_now(item: Any) -> Any:
+    """The value of a symbolic float, which no guard is about: nothing that a fake has depends on it."""
+    has_value = isinstance(item, torch.SymFloat) and item.node.has_hint()
+    return item.node.hint if has_value else item
 
 
 def _given_by_program(state: GraphState, text: str, category: str) -> CapturedWarning:

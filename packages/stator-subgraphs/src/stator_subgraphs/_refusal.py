@@ -19,6 +19,7 @@ from torch import fx
 from torch._prims_common import is_non_overlapping_and_dense_or_false
 
 from stator_subgraphs._mutation import NodeTarget, is_in_place, may_write, now, storage_of
+from stator_subgraphs._schema import is_pointwise
 from stator_subgraphs._structure import tensors_in
 
 
@@ -129,19 +130,14 @@ def refuse_partial_overlap(operation: Operation) -> None:
     found = is_in_place(operation.target) and any(
         _overlaps_in_part(tensors[0], other) for other in tensors[1:]
     )
-    out, read = list(tensors_in([operation.kwargs.get("out")])), list(tensors_in(operation.args))
-    is_read = any(one is other for one in out for other in read) and not _goes_by_elements(name)
+    first = 1 if hasattr(torch.ops.aten, f"{name}_") else 0  # which kernels take as `out`, too
+    out = list(tensors_in([operation.kwargs.get("out")]))
+    read = list(tensors_in(operation.args[first:]))
+    is_read = any(one is other for one in out for other in read) and not is_pointwise(name)
     if found or is_read or any(_overlaps(one, other) for one in out for other in tensors):
         raise Unsupported(
             "operator-error", f"{name}: it writes to memory that it also reads in another order"
         )
-
-
-def _goes_by_elements(name: str) -> bool:
-    packet = getattr(torch.ops.aten, name, None)
-    return packet is not None and any(
-        torch.Tag.pointwise in getattr(packet, one).tags for one in packet.overloads()
-    )
 
 
 def refuse_setting(operation: Operation) -> None:

@@ -2,6 +2,7 @@
 
 import keyword
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -40,6 +41,20 @@ def schemas_of(target: NodeTarget) -> list[Any]:
     is_packet = isinstance(target, torch._ops.OpOverloadPacket)
     packet = target if is_packet else getattr(torch.ops.aten, called(target), None)
     return [] if packet is None else [each._schema for each in overloads_of(packet)]
+
+
+@cache
+def is_pointwise(name: str) -> bool:
+    packet = getattr(torch.ops.aten, name, None)
+    return packet is not None and any(
+        torch.Tag.pointwise in getattr(packet, one).tags for one in packet.overloads()
+    )
+
+
+@cache
+def computes_by_elements(name: str) -> bool:
+    """Return True for an operator whose results look the same whatever the floats are that it gets."""
+    return is_pointwise(name) or name.startswith(("_foreach_", "_fused_"))
 
 
 def takes_number(target: NodeTarget, key: int | str) -> bool:

@@ -56,11 +56,27 @@ def apply(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
         return _torch_calls.record(
             t, operator.eq, [args[0], _torch_calls.record(t, math.floor, args, {})], {}
         )
+    if target is math.pow and args[0].cls is not bool:
+        return _power(t, *args)
     recorded = None if args[0].cls is bool else IN_GRAPH.get(target)
     constants = all(is_a(arg, k.ConstantTracker) for arg in args[1:])
     return (
         MISSING if recorded is None or not constants else _torch_calls.record(t, recorded, args, {})
     )
+
+
+def _power(t: Space, base: Any, by: Any) -> Any:
+    """The power of a positive number by a constant, which `**` computes in the same way."""
+    if not isinstance(by, k.ConstantTracker) or by.cls not in (int, float):
+        return MISSING
+    exponent = float(by.value)
+    if not math.isfinite(exponent):
+        return MISSING
+    is_positive = _torch_calls.record(t, operator.gt, [base, k.ConstantTracker(0)], {})
+    if not t.truth(is_positive):
+        return MISSING
+    number = _torch_calls.record(t, torch.sym_float, [base], {}) if base.cls is int else base
+    return _torch_calls.record(t, operator.pow, [number, k.ConstantTracker(exponent)], {})
 
 
 def is_by_constant(left: Any, right: Any) -> bool:

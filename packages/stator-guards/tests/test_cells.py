@@ -1,0 +1,63 @@
+"""Dicts whose keys are hashed by their address are watched; those with hashes of user code are not."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import pytest
+import torch
+from stator_guards._cells import Cells
+from stator_guards._memory import layout
+
+needs_words = pytest.mark.skipif(layout() is None, reason="this interpreter keeps no versions")
+
+
+class Plain:
+    pass
+
+
+class Equal:
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Equal)
+
+    def __hash__(self) -> int:
+        return 7
+
+
+def cells() -> Cells:
+    found = layout()
+    assert found is not None
+    return Cells(found)
+
+
+@needs_words
+@pytest.mark.parametrize("make", [dict, lambda: defaultdict(dict)])
+@pytest.mark.parametrize("key", [Plain(), torch.ones(2), torch.nn.Parameter(torch.ones(1)), "a"])
+def test_lookup_of_keys_hashed_by_address(make: Any, key: Any) -> None:
+    mapping = make()
+    mapping[key] = 1
+    assert cells().lookup(mapping, key)
+    assert cells().lookup(mapping, Plain())
+
+
+@needs_words
+def test_no_lookup_of_keys_hashed_by_user_code() -> None:
+    assert not cells().lookup({Equal(): 1}, "a")
+    assert not cells().lookup({"a": 1}, Equal())
+
+
+@needs_words
+def test_a_new_hash_of_a_class_changes_a_word() -> None:
+    class Key:
+        pass
+
+    watched = cells()
+    assert watched.lookup({Key(): 1}, "a")
+    before = dict(watched.words)
+    Key.__hash__ = lambda self: 7  # type: ignore[method-assign]
+    again = cells()
+    assert not again.lookup({Key(): 1}, "a")
+    from stator_guards._memory import word
+
+    assert any(word(address) != value for address, value in before.items())
