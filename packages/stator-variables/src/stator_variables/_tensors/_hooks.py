@@ -14,6 +14,7 @@ operators of a compiled graph gets no gradients of its own. Where such a graph g
 breaks at the hook. A graph that runs as it is has no such limit (`Policy.runs_in_order`).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -213,6 +214,11 @@ def _recorded(t: Space, function: Any, args: Args, result: Any, tensor: Any, **k
     call = HookCall(function, args, kwargs, result, tensor, history, begun)
     t.journal.assign(t, hooks=(*t.hooks, call))
     return result
+
+
+def call_after_graph(t: Space, function: Callable[..., object], args: Args, kwargs: Kwargs) -> None:
+    """Let the entry call a function once its graph has run; nothing uses the result."""
+    _recorded(t, function, args, None, None, **kwargs)
 
 
 # -- handles ----------------------------------------------------------------------------------------------------------
