@@ -9,7 +9,6 @@ from stator_subgraphs._compiled_autograd import (
     BackwardCapture,
     CapturedBackward,
     partitioned,
-    share_bound,
 )
 from stator_subgraphs._fake import is_mode_call
 from stator_subgraphs._fake_kernel import add_fake_kernels, needs_fake_kernels
@@ -43,4 +42,4 @@ __all__ += [
 ]
 __all__ += ["CHECKS", "bodies_of", "calls_in", "may_raise", "name_of"]
 # compiled autograd
-__all__ += ["BackwardCapture", "CapturedBackward", "partitioned", "share_bound"]
+__all__ += ["BackwardCapture", "CapturedBackward", "partitioned"]

@@ -69,7 +69,7 @@ from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space, real_of, source_of
 from stator_variables._standard_space import StandardSpace
 from stator_variables._tensors._history import UNTOLD, history_of
-from stator_variables._tensors._hooks import pass_hooks, passes_hooks
+from stator_variables._tensors._hooks import call_after_graph, pass_hooks, passes_hooks
 from stator_variables._tensors._outside import can_be_taken, enter_taken, give_back, taken
 from stator_variables._tensors._streams import lines_of
 from stator_variables._tensors._torch_calls import argument, from_traced, is_recorded, record
@@ -161,5 +161,5 @@ __all__ += [
     "attributes_of",
     "dict_items",
 ]
-__all__ += ["UsedBehindHook", "pass_hooks", "passes_hooks"]
+__all__ += ["UsedBehindHook", "call_after_graph", "pass_hooks", "passes_hooks"]
 __all__ += ["get_attribute", "grad_mode", "is_none", "known_value", "new_object", "throw"]

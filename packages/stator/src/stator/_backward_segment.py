@@ -45,9 +45,9 @@ class _Specialization:
     guards: GuardSet
     parameters: tuple[str, ...]
     inputs: tuple[Source, ...]
-    function: Callable[[list[Any]], Sequence[Any]]
+    function: Callable[[list[object]], Sequence[object]]
 
-    def run(self, arguments: list[Any]) -> Sequence[Any]:
+    def run(self, arguments: list[object]) -> Sequence[object]:
         state = dict(zip(self.parameters, arguments, strict=True))
         arguments.clear()
         taken = [source.evaluate(state) for source in self.inputs]
@@ -65,10 +65,10 @@ class BackwardSegment:
         self.backend = backend
         self.dynamic = dynamic
         self.specializations: list[_Specialization] = []
-        self._seen: list[Any] = []  # of each argument, the number or the sizes; None has changed
+        self._seen: list[object] = []  # of each argument, the number or the sizes; None has changed
         self._plain = GraphModule(torch.nn.Module(), graph, name).forward
 
-    def __call__(self, arguments: list[Any]) -> Sequence[Any]:
+    def __call__(self, arguments: list[object]) -> Sequence[object]:
         for specialization in self.specializations:
             if specialization.guards.check(*arguments):
                 return specialization.run(arguments)
@@ -77,14 +77,14 @@ class BackwardSegment:
         if torch.is_grad_enabled() or len(self.specializations) >= MOST:
             given = tuple(arguments)
             arguments.clear()
-            result: Sequence[Any] = self._plain(*given)
+            result: Sequence[object] = self._plain(*given)
             return result
 
         made = self._specialize(arguments)
         self.specializations.insert(0, made)
         return made.run(arguments)
 
-    def _specialize(self, arguments: Sequence[Any]) -> _Specialization:
+    def _specialize(self, arguments: Sequence[object]) -> _Specialization:
         from stator_subgraphs import OutputGraph
 
         seen = self._seen or [_Unseen] * len(arguments)
@@ -103,11 +103,11 @@ class _Unseen:
     """Stands for a size that no call had before."""
 
 
-def _numbers_of(value: Any) -> Any:
+def _numbers_of(value: object) -> object:
     return tuple(value.shape) if isinstance(value, Tensor) else value
 
 
-def _merged(old: Any, new: Any, dynamic: bool | None) -> Any:
+def _merged(old: object, new: object, dynamic: bool | None) -> object:
     """Return a number, or a tuple of them, with None for one that changes."""
     if isinstance(new, tuple):
         parts = old if isinstance(old, tuple) and len(old) == len(new) else [_Unseen] * len(new)
@@ -137,7 +137,7 @@ class _SegmentTrace:
     _first: dict[int, Node] = attrs.field(factory=dict)  # by identity, the tensors so far
 
     def lowered(
-        self, arguments: Sequence[Any], seen: Sequence[Any], backend: Backend
+        self, arguments: Sequence[object], seen: Sequence[object], backend: Backend
     ) -> _Specialization:
         parameters = self.graph.find_nodes(op="placeholder")
         with self.recorder.tracing():
@@ -161,7 +161,7 @@ class _SegmentTrace:
         inputs = tuple(each.source for each in captured.inputs)
         return _Specialization(guards, names, inputs, boxed(lowered.callable))
 
-    def _argument(self, node: Node, value: Any, numbers: Any) -> Any:
+    def _argument(self, node: Node, value: object, numbers: Any) -> object:
         """Return an input, or what stands for the argument: a constant, or an equal one."""
         source = ParameterSource(node.name)
         if isinstance(value, Tensor):

@@ -81,7 +81,8 @@ def _traced(
     started = time.perf_counter()
     places = MachineLocations()
     graph = options.stack.graph(places, capture_data=options.captures_data)
-    policy = attrs.evolve(policy, runs_in_order=not spec_of(options.backend).compiles)
+    in_order, repeats = not spec_of(options.backend).compiles, options.repeat_effects
+    policy = attrs.evolve(policy, runs_in_order=in_order, repeats_effects=repeats)
     tracing = variables.StandardSpace(
         graph, options.stack.all_handlers(), policy, variables.Journal()
     )

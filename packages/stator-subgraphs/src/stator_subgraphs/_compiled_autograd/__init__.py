@@ -6,7 +6,6 @@ divides one into segments for a compiler.
 
 from stator_subgraphs._compiled_autograd._backward import CapturedBackward
 from stator_subgraphs._compiled_autograd._capture import BackwardCapture
-from stator_subgraphs._compiled_autograd._operator import share_bound
 from stator_subgraphs._compiled_autograd._partition import partitioned
 
-__all__ = ["BackwardCapture", "CapturedBackward", "partitioned", "share_bound"]
+__all__ = ["BackwardCapture", "CapturedBackward", "partitioned"]

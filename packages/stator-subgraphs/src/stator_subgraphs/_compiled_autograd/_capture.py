@@ -322,6 +322,7 @@ class BackwardCapture:
 
     def end_capture(self, results: Sequence[Any]) -> tuple[Run, Run]:
         """Return the function that C++ calls from now on, and what it will give it first."""
+        _operator.share_bound()
         outputs = [self._argument(result) for result in results]
         for end in self._ends.values():
             self._graph.erase_node(end)

@@ -8,8 +8,10 @@ which marks what it may recompute.
 
 import collections
 import copy
-from collections.abc import Generator, Iterator, Sequence
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import stator_variables as variables
@@ -45,16 +47,63 @@ def checkpoint(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> A
                 "higher-order-operator", "reentrant checkpoint with options it does not take"
             )
         return (yield from _reentrant(t, args[0], args[1:], options))
-    # plain Python runs the function once more in backward, effects included
     once = not torch.is_grad_enabled()
     with variables.BodyTrace(
-        t, "wrap_body", variables.Permits(effects=once, writes=once, aliases=True)
+        t, "wrap_body", variables.Permits(effects=True, writes=once, aliases=True)
     ) as body:
-        result = yield from body.run(args[0], args[1:], kwargs)
+        with _drawing_again(t, not once):
+            result = yield from body.run(args[0], args[1:], kwargs)
         graph = body.wrapping(result)
+        repeats = not once and t.policy.repeats_effects and body.has_effects()
     if policy is not None:
         graph.module.meta["_checkpoint_context_fn"] = policy
-    return variables.record_wrapping(t, checkpointed, graph, "wrap_body", result, **options)
+    if not repeats:
+        return variables.record_wrapping(t, checkpointed, graph, "wrap_body", result, **options)
+
+    # plain Python runs the function once more in backward, effects included
+    if t.touched or t.levels or t.overrides.modes:
+        raise t.unsupported("effect-in-body", "effects of a checkpoint inside of another operator")
+    target = RepeatingCheckpoint()
+    t.graph.keep_history()  # no compiler would call the function
+    variables.record_wrapping(t, target, graph, "wrap_body", result, **options)
+    variables.call_after_graph(t, target.recompute_with, args, kwargs)
+    return result
+
+
+@contextmanager
+def _drawing_again(t: variables.Space, is_run_again: bool) -> Iterator[None]:
+    """Refuse draws from streams of random numbers in a function that is run again."""
+    t.streams.repeated += is_run_again
+    try:
+        yield
+    finally:
+        t.streams.repeated -= is_run_again
+
+
+class RepeatingCheckpoint:
+    """`checkpoint` over a body which, computed again, is the function of the program, with effects.
+
+    The graph calls it with the body; behind the graph the entry hands in the function.
+    """
+
+    def __init__(self) -> None:
+        self.__name__ = self.__qualname__ = "repeating_checkpoint"
+        self.__module__ = __name__
+        self._calls = threading.local()
+
+    def __call__(self, body: torch.fx.GraphModule, *inputs: Any, **options: Any) -> Any:
+        functions: list[Callable[..., Any]] = [lambda: None, body]
+        self._calls.last = functions
+        policy = body.meta.get("_checkpoint_context_fn")
+        more = {} if policy is None else {"context_fn": policy}
+
+        def run(*taken: Any) -> Any:
+            return functions.pop()(*taken) if len(functions) > 1 else functions[0]()
+
+        return real_checkpoint(run, *inputs, **options, **more)
+
+    def recompute_with(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        self._calls.last[0] = partial(function, *args, **kwargs)
 
 
 def checkpointed(body: torch.fx.GraphModule, *inputs: Any, **options: Any) -> Any:

@@ -216,6 +216,10 @@ class BodyTrace:
                 )
         return [vt for vt, _ in outside]
 
+    def has_effects(self) -> bool:
+        """Return True if the body leaves an object from outside changed."""
+        return not all(map(self._is_undone, self._outside()))
+
     def _is_undone(self, vt: Any) -> bool:
         """Whether a dict is as it was before body and trace: `functional_call` puts parameters in,
         and back."""

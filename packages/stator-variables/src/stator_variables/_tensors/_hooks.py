@@ -16,6 +16,7 @@ such a graph goes on with a tensor that has hooks, it breaks at the hook. A grap
 has no such limit (`Policy.runs_in_order`).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -224,7 +225,12 @@ def _recorded(t: Space, function: Any, args: Args, result: Any, tensor: Any, **k
     return result
 
 
-# -- handles ---------------------------------------------------------------------------------------
+def call_after_graph(t: Space, function: Callable[..., object], args: Args, kwargs: Kwargs) -> None:
+    """Let the entry call a function once its graph has run; nothing uses the result."""
+    _recorded(t, function, args, None, None, **kwargs)
+
+
+# -- handles ----------------------------------------------------------------------------------------------------------
 def _new_handle(references: Any = None, more: Any = None) -> HandleTracker:
     """`references`: to the dictionary that it is for, and `more` of these; None where that is a
     tensor's own."""

@@ -44,7 +44,6 @@ class Policy:
     native_calls: Set[CallSite] = frozenset()  # calls that run natively as a whole
     stop: Stop | None = None  # where an earlier trace of the same broke
     runs_in_order: bool = True  # the graph runs node by node, setters of state included
-    draws_numbers: bool = (
-        True  # numbers that are drawn at random, or read from tensors, are symbols
-    )
+    repeats_effects: bool = True  # of a checkpointed function, when it is computed again
+    draws_numbers: bool = True  # numbers drawn at random, or read from tensors, are symbols
     hides_floats: bool = False  # a compiler specialised on a float: it gets no hints of them
