@@ -12,7 +12,7 @@ from typing import Any
 from stator_bytecode import Raised, after, operation, settle
 from stator_guards import CallSource, ItemSource, Length, Source, TypeIs
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter, filled, made_empty
 from stator_variables._objects import _sequence, _sorting
 from stator_variables._objects._builder_table import BuilderTable
@@ -21,9 +21,9 @@ from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._method_table import MethodTable, then
 from stator_variables._objects._number_builders import symbolic_number
-from stator_variables._objects._raising import complain, throw
+from stator_variables._objects._program_error import complain, throw
 from stator_variables._objects._tuple import SequenceTracker
-from stator_variables._objects._wrapping import read_items, with_namespace
+from stator_variables._objects._wrap import read_items, with_namespace
 from stator_variables._space import Space, source_of
 from stator_variables._tracker import MISSING, VariableTracker, is_a
 
@@ -176,13 +176,12 @@ def _note(t: Space, vt: ListTracker, item: Any, taken: tuple[int, int]) -> None:
     def undo() -> None:
         vt.taken = before
         vt.structure -= 1
-        if (
-            vt.unread is None or taken == before
-        ):  # read since, without this one; or it had been put there
+        # read since, without this one; or it had been put there
+        if vt.unread is None or taken == before:
             vt.added.insert(0 if taken[0] > before[0] else len(vt.added), item)
 
     t.journal.record(undo)
-    t.change(vt)
+    t.mark_mutated(vt)
 
 
 # -- changes ---------------------------------------------------------------------------------------
@@ -194,7 +193,7 @@ def replace_items(t: Space, vt: ListTracker, items: list[Any], *, structural: bo
 def change_items(
     t: Space, vt: ListTracker, change: Callable[[list[Any]], Any], *, structural: bool = True
 ) -> Any:
-    """What `change` gives for a copy of the items, which become the list's."""
+    """Return the result of `change` on a copy of the items, which become the list's."""
     items = list(vt.items)
     found = change(items)
     replace_items(t, vt, items, structural=structural)
@@ -212,8 +211,8 @@ def append(t: Space, vt: ListTracker, item: Any) -> None:
 
 
 def _append_unread(t: Space, vt: ListTracker, item: Any) -> None:
-    """Nobody needs to know what is there already: a list that grows from call to call is no reason
-    to compile again."""
+    """Append without reading the items: a list that grows from call to call must not be compiled
+    again."""
     vt.added.append(item)
     vt.structure += 1
 
@@ -222,11 +221,11 @@ def _append_unread(t: Space, vt: ListTracker, item: Any) -> None:
         vt.structure -= 1
 
     t.journal.record(undo)
-    t.change(vt)
+    t.mark_mutated(vt)
 
 
 def extend(t: Space, vt: ListTracker, iterable: Any) -> Any:
-    """Item by item, as C does it for all but lists and tuples: the iterable may look at the list,
+    """Extend item by item, as C does for all but lists and tuples: the iterable may read the list,
     or raise half way."""
     if _sequence.is_plain_sequence(t, iterable):
         return _extend_at_once(t, vt, iterable.items)
@@ -354,9 +353,8 @@ def remove(
     t: Space, vt: ListTracker, item: Any, complaint: str = "list.remove(x): x not in list"
 ) -> Any:
     at = yield from _sequence.place_of(t, vt, item, 0, None, complaint)
-    change_items(
-        t, vt, lambda items: items.__delitem__(slice(at, at + 1))
-    )  # the comparison may have emptied the list
+    # the comparison may have emptied the list
+    change_items(t, vt, lambda items: items.__delitem__(slice(at, at + 1)))
     return k.NONE
 
 

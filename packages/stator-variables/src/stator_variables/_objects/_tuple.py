@@ -10,12 +10,12 @@ import torch
 from stator_guards import Source, TypeIs
 
 from stator_variables._emitter import Emitter, filled
-from stator_variables._kinds import ConstantTracker
 from stator_variables._objects._builder_table import BuilderTable
-from stator_variables._objects._wrapping import read_items, with_namespace
+from stator_variables._objects._wrap import read_items, with_namespace
 from stator_variables._runtime._contents import has_member
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a, is_pending
+from stator_variables._trackers import ConstantTracker
 
 builders = BuilderTable()
 
@@ -56,9 +56,8 @@ class TupleTracker(SequenceTracker):
             text = f"tuple([{items}])"  # the compiler would make one object of all that are equal
         if self.cls is not tuple:
             text = f"{e.capture(tuple.__new__, 'tuple_new')}({e.capture(self.cls)}, {text})"
-            if self.cls is torch.Size or has_member(
-                self.cls, "n_sequence_fields"
-            ):  # made by C code that `tuple.__new__` refuses
+            # made by C code that `tuple.__new__` refuses
+            if self.cls is torch.Size or has_member(self.cls, "n_sequence_fields"):
                 text = f"{e.capture(self.cls)}(({items}{',' if self.items else ''}))"
         return filled(e, self, e.bind(self, text))
 

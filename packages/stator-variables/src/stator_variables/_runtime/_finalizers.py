@@ -159,8 +159,8 @@ def are_released_unobserved(*values: object) -> bool:
 
 
 _FEW_OF_METHOD = 3
-"""How often the parts of a method are referred to that nothing else holds: by it, a local and the
-question."""
+"""The number of references to a part of a method that nothing else holds: from it, a local and the
+query."""
 
 
 def are_plain_or_method(state: tuple[object, ...], places: Iterable[int]) -> bool:
