@@ -748,8 +748,10 @@ class Writer:
         # Placeholders were put in front one by one, so the graph takes them last one first.
         inputs = ", ".join(reversed(domain.inputs))
         source = (
-            f"def check({parameters}):\n    try:\n        return (\n            {check}\n        )\n"
-            "    except (KeyError, AttributeError):  # what was read is gone\n        return False\n\n"
+            f"def check({parameters}):\n    try:\n"
+            f"        return (\n            {check}\n        )\n"
+            "    except (KeyError, AttributeError):  # an object that was read is gone\n"
+            "        return False\n\n"
             f"def entry({parameters}):\n    g = graph({inputs})\n    {result}\n"
         )
         compiled = backend(module, [each.example for each in reversed(domain.inputs.values())])

@@ -5,7 +5,6 @@ gives or raises.
 function.
 """
 
-# ruff: noqa: E501
 # A statement is a line.
 
 from __future__ import annotations

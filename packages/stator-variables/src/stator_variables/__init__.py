@@ -12,25 +12,14 @@ from stator_variables._bodies._body import (
 )
 from stator_variables._bodies._pytree import LEAF, Spec, broadcast, flatten, unflatten
 from stator_variables._domain import SymbolicDomain
-from stator_variables._emit._again import before_other_answers
 from stator_variables._emit._effects import emit_effects, finalize_generators
+from stator_variables._emit._user_hash_replay import before_other_answers
 from stator_variables._emitter import Emitter, RaisedBefore, StaysInGraph, StillRunning
-from stator_variables._kinds import (
-    NONE,
-    ConstantTracker,
-    FunctionTracker,
-    GraphFunction,
-    NumberTracker,
-    TensorTracker,
-    UsedBehindHook,
-    generator_state,
-    is_none,
-)
 from stator_variables._library._modes import grad_mode
 from stator_variables._library._modes import restore as restore_modes
 from stator_variables._lifetime._reachability import walk
 from stator_variables._objects._dictionary import items as dict_items
-from stator_variables._objects._hashing import Answered
+from stator_variables._objects._hashing import UserHashReplay
 from stator_variables._objects._inlining import (
     ALLOWED,
     DISALLOWED,
@@ -41,11 +30,10 @@ from stator_variables._objects._inlining import (
 )
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import app_level
-from stator_variables._objects._raising import throw
+from stator_variables._objects._program_error import throw
 from stator_variables._objects._stand_ins import known_value
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._objects._wrapping import attributes_of, globals_tracker, new_object, wrap
-from stator_variables._parts import ObjectRecipe, is_identity, is_opaque, parts_of
+from stator_variables._objects._wrap import attributes_of, globals_tracker, new_object, wrap
 from stator_variables._protocols._attribute_writes import REPLACEABLE
 from stator_variables._protocols._attributes import get_attribute
 from stator_variables._protocols._calls import call, frame_for, function_frame
@@ -86,17 +74,29 @@ from stator_variables._trace._graph import (
     TraceLocations,
 )
 from stator_variables._trace._journal import Journal
-from stator_variables._trace._policy import Policy, Stop
+from stator_variables._trace._policy import Policy, RetraceLimit
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker, is_a, realize
+from stator_variables._trackers import (
+    NONE,
+    ConstantTracker,
+    FunctionTracker,
+    GraphFunction,
+    NumberTracker,
+    TensorTracker,
+    UsedBehindHook,
+    generator_state,
+    is_none,
+)
+from stator_variables._virtualization import ObjectRecipe, is_identity, is_opaque, parts_of
 
 # a trace
 __all__ = [
     "DEFAULT_HANDLERS",
     "Journal",
     "Policy",
+    "RetraceLimit",
     "Space",
     "StandardSpace",
-    "Stop",
     "SymbolicDomain",
     "TraceLocation",
     "TraceLocations",
@@ -138,7 +138,7 @@ __all__ += ["Step", "is_drawn", "lines_of", "saved_stream"]
 __all__ += ["Dim", "GraphRecorder", "GraphValue", "from_traced", "record"]
 __all__ += ["Emitter", "ObjectRecipe", "RaisedBefore", "StaysInGraph", "StillRunning"]
 __all__ += [
-    "Answered",
+    "UserHashReplay",
     "before_other_answers",
     "emit_effects",
     "finalize_generators",

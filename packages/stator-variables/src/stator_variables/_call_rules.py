@@ -12,11 +12,11 @@ from stator_variables._objects import _inlining
 from stator_variables._objects._arity import signature_arity
 from stator_variables._protocols import _calls
 from stator_variables._space import Space
-from stator_variables._tensors import _marked, _subclasses, _torch_calls, _torch_functions
+from stator_variables._tensors import _marked_function, _subclasses, _torch_calls, _torch_functions
 from stator_variables._tracker import MISSING
 
 CallRule = Callable[[Space, Any, Sequence[Any], dict[str, Any]], Any]
-"""From a call to its result; MISSING where the rule does not apply."""
+"""A function from a call to its result; MISSING if the rule does not apply."""
 
 
 def call_by_rule(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -85,7 +85,7 @@ def _marked_by_torch(t: Space, function: Any, args: Sequence[Any], kwargs: dict[
     """Call what `nonstrict_trace` or `leaf_function` marks."""
     if not _inlining.has_mark(function.real, _inlining.NONSTRICT, _inlining.LEAF):
         return MISSING
-    return _marked.call_marked(t, function, args, kwargs)
+    return _marked_function.call_marked(t, function, args, kwargs)
 
 
 def _allowed_in_graph(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -17,16 +17,16 @@ import stator_bytecode as bytecode
 from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource, DictItemSource
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._builtin._strings import format_value, text_of
-from stator_variables._lifetime import _closing, _finalization
+from stator_variables._lifetime import _finalization, _generator_close
 from stator_variables._objects import _dictionary, _exceptions, _list, _new_values, _set_members
 from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._hashing import hashing
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._method import MethodTracker
-from stator_variables._objects._raising import complain, error, function_text, throw
+from stator_variables._objects._program_error import complain, error, function_text, throw
 from stator_variables._objects._super import SuperTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import (
@@ -40,7 +40,7 @@ from stator_variables._protocols import (
     _operators,
 )
 from stator_variables._space import Space, real_of
-from stator_variables._trace._policy import Stop
+from stator_variables._trace._policy import RetraceLimit
 from stator_variables._tracker import MISSING
 
 _IMPORT = builtins.__import__
@@ -98,7 +98,8 @@ def _waited(
 
 
 def _receiver_in_c(called: Any) -> Any:
-    """What a method of C may empty; one in Python does so in steps of its own."""
+    """Return the receiver that a method of C may empty; one in Python does so in steps of its
+    own."""
     return (
         called.receiver
         if type(called) is MethodTracker and called.cls is not types.MethodType
@@ -129,26 +130,27 @@ class SymbolicDomain:
         """Return True if nothing was added to the graph between two marks."""
         return bool(earlier[1] == later[1])
 
-    def learned_in_vain(self, outcome: bytecode.Broke) -> Stop | None:
-        """Where to stop at once in another trace, if what was undone at a break had learned facts
-        about sizes: those cannot be unlearned, and the graph before the break does not need them.
+    def learned_in_vain(self, outcome: bytecode.Broke) -> RetraceLimit | None:
+        """Return the location to stop another trace at, if a rolled back part had added facts about
+        sizes.
+
+        Those cannot be removed, and the graph before the break does not need them.
         """
         *_, learned = outcome.snapshot.mark
         if self.t.policy.stop is not None or self.t.graph.learned == learned:
             return None
         return self.stop_at(outcome)
 
-    def stop_at(self, outcome: bytecode.Broke) -> Stop:
+    def stop_at(self, outcome: bytecode.Broke) -> RetraceLimit:
         """The instruction that broke, for another trace that ends there."""
         begun = outcome.snapshot.mark[2]
         frame, said = outcome.snapshot.frames[-1], outcome.reason
         reason = Unsupported(said.reason, said.detail, said.hint, said.where, said.once)
-        return Stop(begun + 1, reason, (frame.code, frame.pc))
+        return RetraceLimit(begun + 1, reason, (frame.code, frame.pc))
 
     def as_raised(self, caught: BaseException) -> bytecode.Raised | None:
-        if isinstance(
-            caught, RecursionError
-        ):  # of ours: what one instruction does is nested too deep
+        # of ours: what one instruction does is nested too deep
+        if isinstance(caught, RecursionError):
             raise self.t.unsupported(
                 "too-deep", "values nested deeper than can be followed"
             ) from None
@@ -169,9 +171,11 @@ class SymbolicDomain:
             self._lose_patience()
 
     def _lose_patience(self) -> None:
-        """So many instructions without an operation of the graph, twice: the frame that was there
-        all the time loops. The first time is not enough, since another frame may have come to its
-        loop only then."""
+        """Break a loop after so many instructions without an operation of the graph, twice.
+
+        The innermost frame that was there all the time loops. The first time is not enough, since
+        another frame may have come to its loop only then.
+        """
         frames, done, progress = self.t.machine.frames, self.t.graph.mark(), self.t.progress
         before, progress.steps, progress.waited = progress.waited, 0, (done, list(frames))
         if before is not None and before[0] == done:
@@ -195,7 +199,7 @@ class SymbolicDomain:
         is so everywhere."""
         if not value:
             return _new_values.fresh(self.t, value)
-        return self.t.adopt(value, CapturedSource("constant", value), lambda: self._existing(value))
+        return self.t.track(value, CapturedSource("constant", value), lambda: self._existing(value))
 
     def _existing(self, value: Any) -> Any:
         tracker = _new_values.fresh(self.t, value)
@@ -274,7 +278,8 @@ class SymbolicDomain:
         return self._module(module)
 
     def _refuse_other_imports(self, frame: bytecode.Frame) -> None:
-        """C asks `builtins.__import__`, and that asks `sys.modules` as it is now."""
+        """Reject an import that does not reach the original `builtins.__import__` and an unchanged
+        `sys.modules`."""
         asked = self.t.lookup(frame.builtins, "__import__")
         modules = self.t.heap.get(id(sys.modules))
         own = real_of(asked) is _IMPORT and asked.value is _IMPORT
@@ -403,7 +408,7 @@ class SymbolicDomain:
     def make_generator(self, state: bytecode.GeneratorState) -> Any:
         made = k.GeneratorTracker(state)
         lists = [self.t.generators]
-        if _closing.may_clean_up(self.t, state):
+        if _generator_close.may_clean_up(self.t, state):
             lists.append(self.t.cleaning_up)
         for known in lists:
             known.append(made)

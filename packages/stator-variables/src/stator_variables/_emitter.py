@@ -1,10 +1,10 @@
-"""From trackers back to Python source: loads before the graph runs, rebuilt values and effects
-after it.
+"""Reconstruction: from trackers back to Python source, with loads before the graph runs, rebuilt
+values and effects after it.
 
-v0 = self._parameters["weight"]      # loads: everything existing that is needed, read before
-anything is written g = graph(x, v0) v1 = [g[0], x]                       # values: new objects,
-each made once self.__dict__["last"] = v1           # effects: in program order v2[key] = v1
-# what asks `__hash__` of the program, which reads what the effects wrote return v1
+v0 = self._parameters["weight"] # loads: every needed existing value, read before any write g =
+graph(x, v0) v1 = [g[0], x] # values: new objects, each made once self.__dict__["last"] = v1 #
+effects: in program order v2[key] = v1 # calls of `__hash__` of the program, which reads the effects
+return v1
 """
 
 import keyword
@@ -44,16 +44,14 @@ class Emitter:
     draws: list[str] = attrs.field(factory=list)  # steps on random streams ahead of the graph
     late_draws: list[str] = attrs.field(factory=list)  # and after it
     lines: list[str] = attrs.field(factory=list)
-    asking: Later = attrs.field(
-        factory=Later
-    )  # what hashes keys of the program, which read what effects write
+    # what hashes keys of the program, which read what effects write
+    asking: Later = attrs.field(factory=Later)
     last: Later = attrs.field(factory=Later)  # what has to wait for all effects
     captured: dict[str, Any] = attrs.field(factory=dict)
     outputs: list[Any] = attrs.field(factory=list)  # GraphValue values the graph has to give
     fleeting: bool = False  # something that is loaded may die between the guards and the loads
-    generators: list[Any] = attrs.field(
-        factory=list
-    )  # states of the generators that were rebuilt as objects
+    # states of the generators that were rebuilt as objects
+    generators: list[Any] = attrs.field(factory=list)
     unfilled: list[Any] = attrs.field(factory=list)  # dicts that do not have all their keys yet
     _loaded: dict[Source, str] = attrs.field(factory=dict)
     _made: dict[int, str] = attrs.field(factory=dict)
@@ -120,11 +118,10 @@ class Emitter:
         if vt is NULL:
             raise AssertionError("NULL has no expression")
         if is_pending(vt):
-            self.t.handed_on.add(id(vt))
+            self.t.escaped.add(id(vt))
         if is_pending(vt) or vt.source is not None:
-            self.fleeting |= issubclass(
-                type(real_of(vt)), weakref.ref
-            )  # of a container that forgets it
+            # of a container that forgets it
+            self.fleeting |= issubclass(type(real_of(vt)), weakref.ref)
             return self.load(source_of(vt))
         if (known := self._made.get(id(vt))) is not None:
             return known
@@ -146,8 +143,8 @@ class Emitter:
     def bind(self, vt: Any, text: str) -> str:
         """Give a new object a name before its contents are known, so that it may contain itself.
 
-        One that can be made only of its contents, a tuple say, was made with them if they contain
-        it.
+        An object that can only be made of its contents, such as a tuple, was made with them if they
+        contain it.
         """
         if self.has_made(vt):
             return self._made[id(vt)]
@@ -197,8 +194,8 @@ class Emitter:
         return name
 
     def release(self, later: Later) -> None:
-        """What they waited for is written, and so are they; from here on nothing has to wait for
-        it."""
+        """Append the deferred lines, whose dependencies are written; nothing has to wait for them
+        from here on."""
         for name, vt in later.made:
             if any(refers_to(line, name) for line in self.lines):
                 raise self.refuse(vt)
@@ -267,7 +264,7 @@ def filled(e: Emitter, vt: Any, name: str) -> str:
 
 
 def namespace_of(e: Emitter, vt: Any, name: str) -> str:
-    """The instance `__dict__`, past what the class says about reading it."""
+    """Return the instance `__dict__`, without overrides of the class."""
     own = not isinstance(plain_lookup(vt.cls, "__getattribute__"), types.WrapperDescriptorType)
     own = own or not isinstance(plain_lookup(vt.cls, "__dict__"), types.GetSetDescriptorType)
     return (

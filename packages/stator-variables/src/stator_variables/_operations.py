@@ -20,7 +20,7 @@ class Operations(ABC):
     # -- values ------------------------------------------------------------------------------------
     @abstractmethod
     def wrap(self, real: Any, source: Source) -> Any:
-        """Return the tracker of an existing value, which is made when it is looked at."""
+        """Return the tracker of an existing value, which is made when it is realized."""
 
     @abstractmethod
     def build(self, real: Any, source: Source) -> Any:

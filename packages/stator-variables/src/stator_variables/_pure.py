@@ -1,4 +1,4 @@
-"""Which C functions may be run while tracing: pure ones, on constants.
+"""C functions that may be run while tracing: pure ones, on constants.
 
 A method of an immutable builtin type is pure. Functions that read the outside world (clock,
 environment, files, random streams) never are.
@@ -67,8 +67,8 @@ IMMUTABLE_TYPES = frozenset(
 _BUILTINS = frozenset(
     getattr(builtins, name)
     for name in (
-        "abs ascii bin chr divmod format hex len max min oct ord pow repr round sorted sum hash all any "
-        "bool int float complex str bytes range slice frozenset tuple"
+        "abs ascii bin chr divmod format hex len max min oct ord pow repr round sorted sum "
+        "hash all any bool int float complex str bytes range slice frozenset tuple"
     ).split()
 )
 _MODULES = (math, cmath, operator)
@@ -99,12 +99,13 @@ _NUMPY = {
 
 
 def is_number_of_numpy(cls: object) -> bool:
-    """By identity: a metaclass may say how its classes compare."""
+    """Return True for a class of NumPy numbers, by identity: a metaclass may define how its classes
+    compare."""
     return id(cls) in _ADDRESSES
 
 
 def asks_the_program(target: Any, values: list[Any]) -> bool:
-    """Whether C asks one of the values, an enum member, for what a method of the program gives."""
+    """Return True if C calls a method of the program on one of the values, an enum member."""
     owner, name = getattr(target, "__objclass__", object), target.__name__
     own_text = name == "__format__" and not any(values[1:])  # then C gives `str(self)`
     asked = values if owner is object or own_text else values[1:]
@@ -114,7 +115,7 @@ def asks_the_program(target: Any, values: list[Any]) -> bool:
 
 
 def methods_of_texts(target: Any, value: Any) -> Iterator[tuple[type, str]]:
-    """What C asks enum members for that it writes down: the program may give them others."""
+    """Yield the methods that C calls to format enum members, which the program may override."""
     if target.__name__ not in _ASK_FOR_TEXT:
         return
     if type(value) in (tuple, list, frozenset):
@@ -150,7 +151,7 @@ _WITH_STATE = frozenset(
 
 
 def is_pure(target: Any) -> bool:
-    """Whether calling `target` on constants has no effect and depends on nothing else."""
+    """Return True if calling `target` on constants has no effect and depends on nothing else."""
     if isinstance(
         target,
         types.MethodDescriptorType | types.WrapperDescriptorType | types.ClassMethodDescriptorType,

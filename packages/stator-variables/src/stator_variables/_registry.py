@@ -38,14 +38,14 @@ from stator_variables._library import (
     _namespaces,
     _numpy,
     _numpy_random,
-    _ordered,
+    _ordered_list,
     _paths,
     _patterns,
     _pickling,
     _questions,
     _random,
     _reduction,
-    _scripted,
+    _scripted_function,
     _warnings,
 )
 from stator_variables._objects import (
@@ -71,7 +71,7 @@ from stator_variables._objects import (
 )
 from stator_variables._objects._arity import checked
 from stator_variables._objects._builder_table import Builder, BuilderTable
-from stator_variables._objects._wrapping import build_object
+from stator_variables._objects._wrap import build_object
 from stator_variables._protocols import _instances
 from stator_variables._space import Space
 from stator_variables._tensors import (
@@ -81,9 +81,9 @@ from stator_variables._tensors import (
     _generators,
     _hooks,
     _inputs,
-    _jagged,
-    _marked,
-    _packed,
+    _jagged_tensor,
+    _marked_function,
+    _packed_sequence,
     _statistics,
     _storages,
     _subclasses,
@@ -110,7 +110,8 @@ _BY_CLASS = {
     for table in (_BUILDERS.by_base, _BUILDERS.by_class)
     for cls, builder in table.items()
 }
-"""By identity: a metaclass may say how its classes compare, and whether they hash."""
+"""The builders by identity: a metaclass may define how its classes compare and hash. The checks by
+identity: a metaclass may define how its classes compare and hash."""
 
 
 def build(t: Space, real: Any, source: Source) -> VariableTracker:

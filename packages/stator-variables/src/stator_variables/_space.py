@@ -53,28 +53,25 @@ HOLDING = frozenset({"content", "items", "known", "members"})
 
 @attrs.define(eq=False)
 class Progress:
-    """How far the program has come, and whether it still gets anywhere."""
+    """The progress of the trace, by which loops without operations are detected."""
 
     begun: int = 0  # instructions
     steps: int = 0  # since the graph was last seen to grow
-    waited: tuple[Any, list[Frame]] | None = (
-        None  # mark of the graph and frames when patience was last lost
-    )
+    # mark of the graph and frames when patience was last lost
+    waited: tuple[Any, list[Frame]] | None = None
     looping: int = 0  # the depth of the frame whose loop was given up
 
 
 @attrs.define(eq=False)
-class Questions:
-    """What `__eq__` and `__hash__` of the program were asked about keys: see `_hashing`."""
+class UserHashResults:
+    """The results of `__eq__` and `__hash__` of the program on keys: see `_hashing`."""
 
     answers: Any = None  # in the step that is being done
-    answered: dict[Any, Any] = attrs.field(
-        factory=dict
-    )  # all that ever were, with the objects asked about
+    # all that ever were, with their operands
+    answered: dict[Any, Any] = attrs.field(factory=dict)
     given: list[Any] = attrs.field(factory=list)  # the answers that hold, in their order
-    numbers: dict[Any, dict[Any, None]] = attrs.field(
-        factory=dict
-    )  # keys that may be identities, by their place
+    # keys that may be identities, by their place
+    numbers: dict[Any, dict[Any, None]] = attrs.field(factory=dict)
 
 
 @attrs.define(eq=False)
@@ -89,19 +86,18 @@ class CachedCalls:
 class InferenceModes:
     entered: list[Any] = attrs.field(factory=list)  # while tracing, outermost first
     ever: bool = False  # some were
-    left: list[Any] = attrs.field(
-        factory=list
-    )  # those that the end of the graph left, for the entry to enter
+    # those that the end of the graph left, for the entry to enter
+    left: list[Any] = attrs.field(factory=list)
 
 
 @attrs.define(eq=False)
 class Overrides:
-    """Who is asked by `__torch_function__` when a function of torch is called."""
+    """The overrides by `__torch_function__` that are active for functions of torch."""
 
     modes: tuple[Any, ...] = ()  # entered while tracing, the innermost last
     asking: int = 0  # how many of them are under way
     subclasses: bool = False  # one of tensors was met
-    off: bool = attrs.field(factory=lambda: not torch._C._is_torch_function_enabled())  # nobody is
+    off: bool = attrs.field(factory=lambda: not torch._C._is_torch_function_enabled())  # none is
 
 
 @attrs.define(eq=False)
@@ -117,43 +113,33 @@ class Space(Operations):
     journal: Journal = attrs.field(factory=Journal)
     guards: dict[Any, Guard] = attrs.field(factory=dict)
     heap: dict[int, Any] = attrs.field(factory=dict)
-    by_source: dict[Source, Any] = attrs.field(
-        factory=dict
-    )  # the trackers of `heap`, by the first path to each
+    # the trackers of `heap`, by the first path to each
+    by_source: dict[Source, Any] = attrs.field(factory=dict)
     aliases: list[tuple[Any, Source, Source]] = attrs.field(factory=list)
-    handed_on: set[int] = attrs.field(
-        factory=set
-    )  # ids of trackers that nobody looked at, but the entry gives on
+    # ids of unread trackers that the entry passes on
+    escaped: set[int] = attrs.field(factory=set)
     alive: list[Any] = attrs.field(factory=list)  # keeps identities in `heap` valid
-    changed: dict[int, Any] = attrs.field(
-        factory=dict
-    )  # existing trackers with effects, by id, first changed first
-    told_apart: dict[int, Any] = attrs.field(
-        factory=dict
-    )  # existing objects taken for distinct ones, by identity
-    named: list[Any] = attrs.field(
-        factory=list
-    )  # new containers and objects whose `id` was asked for
-    present: list[tuple[Source, Any, Any]] = attrs.field(
-        factory=list
-    )  # found in what exists: source, guard, value
+    # existing trackers with effects, by id, first changed first
+    changed: dict[int, Any] = attrs.field(factory=dict)
+    # existing objects taken for distinct ones, by identity
+    assumed_distinct: dict[int, Any] = attrs.field(factory=dict)
+    # new containers and objects whose `id` was read
+    named: list[Any] = attrs.field(factory=list)
+    # found in what exists: source, guard, value
+    present: list[tuple[Source, Any, Any]] = attrs.field(factory=list)
     representing: list[Any] = attrs.field(factory=list)  # containers whose repr is under way
-    levels: list[str] = attrs.field(
-        factory=list
-    )  # transforms of torch.func that are under way, outermost first
-    modes: dict[Any, Any] = attrs.field(
-        factory=dict
-    )  # settings written while tracing -> their value at the start
+    # transforms of torch.func that are under way, outermost first
+    levels: list[str] = attrs.field(factory=list)
+    # settings written while tracing -> their value at the start
+    modes: dict[Any, Any] = attrs.field(factory=dict)
     scripted: int = 0  # calls of scripted functions that are under way
     makes_leaves: bool = False  # `_tensors/_new_leaves.py`
     is_sealed: bool = False  # a compiler can take no further operator into the graph
     inference: InferenceModes = attrs.field(factory=InferenceModes)
-    generators: list[Any] = attrs.field(
-        factory=list
-    )  # those that were made, or came as frame state
-    cleaning_up: list[Any] = attrs.field(
-        factory=list
-    )  # of these, those whose code may see that they are closed
+    # those that were made, or came as frame state
+    generators: list[Any] = attrs.field(factory=list)
+    # of these, those whose code may see that they are closed
+    cleaning_up: list[Any] = attrs.field(factory=list)
     frame: Frame | None = None
     instruction: Instruction | None = None
     machine: Any = None
@@ -162,42 +148,32 @@ class Space(Operations):
     shared: dict[Any, Any] = attrs.field(factory=dict)  # objects that equal requests are to share
     cached: CachedCalls = attrs.field(factory=CachedCalls)
     # lifetimes: docs/explanation/object-lifetime.md
-    observable: set[int] = attrs.field(
-        factory=set
-    )  # ids: held by the frames alone, and their end is observable
-    local_places: dict[int, int] = attrs.field(
-        factory=dict
-    )  # by id the places of local values at the start
-    ended_locals: set[int] = attrs.field(
-        factory=set
-    )  # of these places, those whose values died, by assumption unobserved
-    released: list[Any] = attrs.field(
-        factory=list
-    )  # what containers released in the step that is being done
-    assumed_unobserved: dict[Source, bool] = attrs.field(
-        factory=dict
-    )  # what they released -> whether others may have
-    stack_only: list[Any] = attrs.field(
-        factory=list
-    )  # of what was released, what the stack alone may hold
-    paths: dict[int, list[Any]] = attrs.field(
-        factory=dict
-    )  # from the stack to that, by its identity
-    touched: list[dict[int, Any]] = attrs.field(
-        factory=list
-    )  # per open body: what was changed in it, and where
+    # ids: held by the frames alone, and their end is observable
+    observable: set[int] = attrs.field(factory=set)
+    # by id the places of local values at the start
+    local_places: dict[int, int] = attrs.field(factory=dict)
+    # of these places, those whose values died, by assumption unobserved
+    ended_locals: set[int] = attrs.field(factory=set)
+    # what containers released in the step that is being done
+    released: list[Any] = attrs.field(factory=list)
+    # what they released -> whether others may have
+    assumed_unobserved: dict[Source, bool] = attrs.field(factory=dict)
+    # of what was released, what the stack alone may hold
+    stack_only: list[Any] = attrs.field(factory=list)
+    # from the stack to that, by its identity
+    paths: dict[int, list[Any]] = attrs.field(factory=dict)
+    # per open body: what was changed in it, and where
+    touched: list[dict[int, Any]] = attrs.field(factory=list)
     hooks: tuple[Any, ...] = ()  # calls that register hooks for gradients, or take them back
     warnings: tuple[Any, ...] = ()  # function, text, category, and where, of each that is given
-    questions: Questions = attrs.field(factory=Questions)
+    questions: UserHashResults = attrs.field(factory=UserHashResults)
     memory: InputMemory = attrs.field(factory=InputMemory)
-    parts: dict[int, Any] = attrs.field(
-        factory=dict
-    )  # of jagged tensors, which share them: by the identity of the fake
+    # of jagged tensors, which share them: by the identity of the fake
+    parts: dict[int, Any] = attrs.field(factory=dict)
     overrides: Overrides = attrs.field(factory=Overrides)
     streams: Streams = attrs.field(factory=Streams)  # steps on streams of random numbers
-    made: dict[int, Any] = attrs.field(
-        factory=dict
-    )  # classes made while tracing, by the identity of what stands there
+    # classes made while tracing, by the identity of what stands there
+    made: dict[int, Any] = attrs.field(factory=dict)
 
     # -- where the program is ----------------------------------------------------------------------
     def where(self) -> SourceSpan:
@@ -263,8 +239,8 @@ class Space(Operations):
             self.guard(source, LongerThan(length - 1))
 
     def is_of_made(self, source: Source) -> bool:
-        """Whether something is read of a class that was made while tracing: each call makes its
-        own."""
+        """Return True if a source reads from a class that was made while tracing: each call makes
+        its own."""
         return any(
             isinstance(step, CapturedSource) and id(step.held.get()) in self.made
             for step in source.steps()
@@ -290,7 +266,7 @@ class Space(Operations):
                     setting.set(now)
 
     # -- the heap ----------------------------------------------------------------------------------
-    def adopt(self, real: Any, source: Source, build: Callable[[], VariableTracker]) -> Any:
+    def track(self, real: Any, source: Source, build: Callable[[], VariableTracker]) -> Any:
         """The one tracker of an existing object, made lazily; a second path to it is kept for an
         aliasing guard. None leads to what stands in for a value, while a class of the program is
         written to."""
@@ -309,7 +285,7 @@ class Space(Operations):
         for name in HOLDING.intersection(fields):
             self._exchange(_parts(getattr(tracker, name)), _parts(fields[name]), tracker)
         self.journal.assign(tracker, **fields)
-        self.change(tracker)
+        self.mark_mutated(tracker)
 
     def _exchange(self, before: Iterable[Any], after: Iterable[Any], holder: Any) -> None:
         if type(before) is type(after) is list and _is_part(before, after):
@@ -352,7 +328,8 @@ class Space(Operations):
         """Return whether a value is still in the existing container that it was read from, and that
         is not `holder`.
 
-        Then it does not die here: if that container is released as well, this is looked at there.
+        Then it does not die here: if that container is released as well, the value is checked
+        there.
         """
         if not isinstance(source, PartSource):
             return False
@@ -389,11 +366,11 @@ class Space(Operations):
         """Record that such an object dies here, or refuse it."""
         if tracker is None or id(real_of(tracker)) in self.observable:
             raise self.unsupported(
-                "object-dropped", "letting go of an object whose end may be noticed"
+                "object-dropped", "the release of an object whose end may be observed"
             )
         self.ended_locals.add(self.local_places[id(real_of(tracker))])
 
-    def change(self, tracker: Any) -> None:
+    def mark_mutated(self, tracker: Any) -> None:
         """Note that an object was changed; one that existed before has effects to be replayed."""
         for touched in self.touched:
             touched.setdefault(id(tracker), (tracker, self.where()))
@@ -402,7 +379,7 @@ class Space(Operations):
         self.journal.put(self.changed, id(tracker), tracker)
 
     def keep_apart(self, source: Source, tensor: Any) -> None:
-        """Note an input, which shares memory with another only where guards can tell."""
+        """Record an input, which may share memory with another only where guards can detect it."""
         if (refused := self.memory.add(source, tensor)) is not None:
             raise self.unsupported(*refused)
 
@@ -410,7 +387,7 @@ class Space(Operations):
         """All guards, with aliasing between paths that were really used and distinctness of what
         was mutated."""
         for tracker, known, other in self.aliases:
-            if not is_pending(tracker) or id(tracker) in self.handed_on:
+            if not is_pending(tracker) or id(tracker) in self.escaped:
                 self.guard(other, SameObject(known))
         for source, kept, tracker in self.present:
             if is_pending(tracker):  # else what was read of the value is guarded through the dict
@@ -425,10 +402,10 @@ class Space(Operations):
         return list(self.guards.values())
 
     def _guard_releases(self) -> None:
-        """Guard that nobody observes the end of what containers release.
+        """Guard that the end of objects which containers release is unobservable.
 
-        Where locals die as well, they may be the only others that refer to it: then all of it is
-        looked at.
+        Where locals die as well, they may hold the only other references to them: then all of it is
+        checked.
         """
         whole = [
             source
@@ -445,17 +422,17 @@ class Space(Operations):
                 self.guard(CallSource(holds, *sources), Truth(True))
 
     def _guard_distinctness(self) -> None:
-        """What was changed, and what was a key, is no other object of its class that this trace
-        looked at."""
+        """Guard that changed objects and keys are no other object of their class that this trace
+        read."""
         owners = [_owner(tracker) for tracker in self.changed.values()]
         classes = {id(owner.cls) for owner in owners}
         looked_at = [_owner(found) for found in self.heap.values() if not is_pending(found)]
         found = {
             id(vt.real): vt
-            for vt in (*self.told_apart.values(), *looked_at)
+            for vt in (*self.assumed_distinct.values(), *looked_at)
             if id(vt.cls) in classes
         }
-        found |= self.told_apart
+        found |= self.assumed_distinct
         groups: dict[int, list[Source]] = {}
         for vt in found.values():
             if vt.source is not None and not (is_drawn(vt.source) or self.is_of_made(vt.source)):
@@ -487,7 +464,7 @@ def _parts(held: Any) -> Iterable[Any]:
 
 
 def _is_part(before: list[Any], after: list[Any]) -> bool:
-    """Whether the one begins or ends the other, as after most changes of long lists."""
+    """Return True if the one begins or ends the other, as after most changes of long lists."""
     same = len(before) <= len(after) and all(map(operator.is_, before, after))
     return same or (
         len(before) <= len(after) and all(map(operator.is_, reversed(before), reversed(after)))
@@ -495,13 +472,13 @@ def _is_part(before: list[Any], after: list[Any]) -> bool:
 
 
 def source_of(tracker: Any) -> Source:
-    """The source of an existing value, looked at or not."""
+    """Return the source of an existing value, realized or not."""
     found: Source = tracker.__dict__["_pending"][0] if is_pending(tracker) else tracker.source
     return found
 
 
 def real_of(tracker: Any) -> Any:
-    """The object behind an existing value, looked at or not; MISSING for a new one.
+    """Return the object behind an existing value, realized or not; MISSING for a new one.
 
     Installs no guard, so rely on nothing but identity.
     """

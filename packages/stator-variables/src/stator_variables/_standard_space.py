@@ -5,7 +5,7 @@ import attrs
 
 from stator_variables import _call_rules, _registry
 from stator_variables._builtin import _strings
-from stator_variables._objects import _dictionary, _functions, _hashing, _stand_ins, _wrapping
+from stator_variables._objects import _dictionary, _functions, _hashing, _stand_ins, _wrap
 from stator_variables._protocols import (
     _attributes,
     _calls,
@@ -29,7 +29,7 @@ from stator_variables._tensors import (
 class StandardSpace(Space):
     """State and operations of one trace."""
 
-    wrap = _wrapping.wrap
+    wrap = _wrap.wrap
     build = _registry.build
     class_of = _attributes.class_of
     truth = _operators.truth

@@ -31,7 +31,7 @@ class TensorTracker(VariableTracker, references=("grad", "node")):
     data: Any = MISSING
     # what the Machine saved ahead of a hook: a compiled graph may not use it from there on
     hooked: Any = None
-    node: Any = None  # a tracker of its autograd node, where the program may look at that
+    node: Any = None  # a tracker of its autograd node, where the program may read that
     is_new: bool = False
     connected: tuple[GraphValue, GraphValue, int] | None = None
 
@@ -77,10 +77,8 @@ class TensorTracker(VariableTracker, references=("grad", "node")):
 
     @property
     def shown(self) -> GraphValue:
-        """What it looks like.
-
-        Of replaced data no node has the history, too, so that autograd must not see this.
-        """
+        """The value for autograd and metadata. Replaced data has no history in the graph, so
+        autograd must not see it."""
         return self.before if self.data is MISSING else self.data
 
     @property
@@ -97,9 +95,8 @@ class TensorTracker(VariableTracker, references=("grad", "node")):
 
     def replay(self, e: Emitter) -> None:
         if self.data is not MISSING:
-            if (
-                self.data.example.requires_grad
-            ):  # written to since, with gradients: an assignment does not bring them
+            # written to since, with gradients: an assignment does not bring them
+            if self.data.example.requires_grad:
                 raise e.refuse(self)
             e.lines.append(f"{e.expr(self)}.data = {e.output(self.data)}")
         if self.grad is not MISSING:
@@ -121,7 +118,7 @@ class UsedBehindHook(Unsupported):
 
 
 class SubclassTracker(VariableTracker, references=("tensor",)):
-    """A tensor of a subclass that Python code has a say in: a plain tensor over its memory, and the
+    """A tensor of a subclass with overrides in Python: a plain tensor over its memory, and the
     class."""
 
     def __init__(self, tensor: TensorTracker, cls: type) -> None:
@@ -168,7 +165,8 @@ class ArrayTracker(VariableTracker, references=("tensor",)):
         """An array over the memory of the tensor; what is no array is its one item."""
         part = "" if self.cls.__name__ == "ndarray" else "[()]"
         if self.flipped:
-            part = f"[{', '.join('::-1' if i in self.flipped else ':' for i in range(self.tensor.example.dim()))}]"
+            dims = range(self.tensor.example.dim())
+            part = f"[{', '.join('::-1' if i in self.flipped else ':' for i in dims)}]"
         if self.needs_own_memory and self.owns_memory:
             part += ".copy()"
         return e.bind(self, f"{e.output(self.tensor.traced)}.numpy(){part}")

@@ -1,10 +1,10 @@
-"""VariableTracker: one Python value while it is being traced; LazyTracker: an existing one nobody
-has looked at yet.
+"""VariableTracker: one Python value while it is being traced; LazyTracker: an existing one that is
+not realized yet.
 
-A tracker gives storage and identity; what operations mean is in the data model (`_attributes`,
+A tracker gives storage and identity; operations are defined in the data model (`_attributes`,
 `_operators`, `_calls`, …). An existing object (one that lived before the traced code ran) has
 `real` and `source`; reading a fact of it installs a guard. A lazy tracker turns into the tracker of
-its object the first time any attribute of it is touched, so an argument that is only handed on is
+its object the first time any attribute of it is read, so an argument that is only passed on is
 never guarded.
 """
 
@@ -49,9 +49,8 @@ class VariableTracker:
     base: type = object
     is_known = False  # the value is known while tracing, in `value`
     is_symbolic = False  # a number that the graph computes
-    has_own_number = (
-        False  # its `id` attribute is a number that stands for it, and `id()` gives another
-    )
+    # its `id` attribute is a number that stands for it, and `id()` gives another
+    has_own_number = False
     is_of_made = False  # an instance of a class that was made while tracing: each call has its own
 
     references: ClassVar[tuple[str, ...]] = ()

@@ -5,7 +5,8 @@ A compiled object has a cache of its own, so its limits, its report and what it 
 concern no other one. Where its cache has no entry for a call, it takes one from the pool whose
 guards hold, before it traces:
 
-    blocks = [stator.compile(block) for block in model.blocks]   # the first call of the first one compiles
+    # the first call of the first one compiles
+    blocks = [stator.compile(block) for block in model.blocks]
 
 Guards cover everything that may differ between two objects, as a function that is no attribute of
 its module is an argument of its entries: closure and code are read from it. What a pool has learned

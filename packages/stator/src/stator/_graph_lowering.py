@@ -1,4 +1,5 @@
-"""Lowering of a captured graph: once for equal graphs, again with other floats where a compiler specializes on them."""
+"""Lowering of a captured graph: once for equal graphs, again with other floats where a compiler
+specializes on them."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def release(tracing: Space, machine: Machine, places: MachineLocations) -> None:
         tracing.paths,
     ):
         table.clear()
-    tracing.told_apart.clear()
+    tracing.assumed_distinct.clear()
     tracing.memory.tensors.clear()
     for record in (
         tracing.named,

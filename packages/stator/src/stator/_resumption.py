@@ -2,9 +2,9 @@
 
 A graph that runs in program order has, when a node raises, done what plain Python would have done
 up to that operator. The target is traced once more, up to the instruction that recorded the node
-(`Stop`). Of that trace the graph is not run: its outputs are the values that the graph which raised
-has computed already. Its effects and its frame state are what the program needs to go on at the
-operator.
+(`RetraceLimit`). Of that trace the graph is not run: its outputs are the values that the graph
+which raised has computed already. Its effects and its frame state are what the program needs to go
+on at the operator.
 
     entry_0(x, log)    g = graph(x)          raises at `getitem`, with `sin` computed
     resume_1(x, log, g)                      g = (sin,)

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 from stator_backends import ordinary_signal_handlers
-from stator_variables import Policy, Stop
+from stator_variables import Policy, RetraceLimit
 
 from stator._compilation_flag import compiling
 from stator._options import Options
@@ -27,7 +27,7 @@ class Retrace:
         """Trace up to the instruction that was the `began`-th to begin. Raises Unsupported when
         that fails."""
         reason = Unsupported("operator-error", "an operator that raised", "")
-        policy = attrs.evolve(self.policy, stop=Stop(began, reason))
+        policy = attrs.evolve(self.policy, stop=RetraceLimit(began, reason))
         with compiling(), ordinary_signal_handlers():
             traced = trace(self.target, state, self.options, policy)
         if traced.point is None or traced.reason is not reason:

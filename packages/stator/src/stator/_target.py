@@ -74,9 +74,8 @@ class Root:
         else:
             function = wrap(tracing, self.fn, CapturedSource(self.fn.__name__, self.fn))
         frame = function_frame(tracing, function, trackers)
-        if (
-            not frame.code.raw.co_flags & inspect.CO_OPTIMIZED
-        ):  # made of a module's code: its names are its globals
+        # made of a module's code: its names are its globals
+        if not frame.code.raw.co_flags & inspect.CO_OPTIMIZED:
             frame.names = frame.globals
         return [frame]
 

@@ -32,18 +32,22 @@ TAKING_EFFECT = {
 
 WITHOUT_EFFECT = frozenset(
     """
-    verbose log_file_name repro_after repro_level repro_forward_only repro_tolerance repro_ignore_non_fp
-    replay_record_enabled report_guard_failures log_compilation_metrics verify_correctness minimum_call_count
-    force_parameter_static_shapes force_nn_module_property_static_shapes guard_nn_modules optimize_ddp
+    verbose log_file_name repro_after repro_level repro_forward_only repro_tolerance
+    repro_ignore_non_fp replay_record_enabled report_guard_failures log_compilation_metrics
+    verify_correctness minimum_call_count force_parameter_static_shapes
+    force_nn_module_property_static_shapes guard_nn_modules optimize_ddp
     only_allow_pt2_compliant_ops rewrite_assert_with_torch_assert reorderable_logging_functions
-    ignore_logging_functions side_effect_replay_policy skip_guards_on_constant_func_defaults skip_nnmodule_hook_guards
-    skip_tensor_guards_with_matching_dict_tags nontraceable_tensor_subclasses traceable_tensor_subclasses
-    use_numpy_random_stream numpy_default_float numpy_default_int numpy_default_complex trace_numpy
+    ignore_logging_functions side_effect_replay_policy skip_guards_on_constant_func_defaults
+    skip_nnmodule_hook_guards skip_tensor_guards_with_matching_dict_tags
+    nontraceable_tensor_subclasses traceable_tensor_subclasses use_numpy_random_stream
+    numpy_default_float numpy_default_int numpy_default_complex trace_numpy
     allow_unspec_int_on_nn_module caching_precompile strict_precompile prepare_freezing
-    compiled_autograd compiled_autograd_kwargs_override nested_graph_breaks wrap_top_frame dead_code_elimination
-    debug_backend_override debug_dynamo_config_override debug_inductor_config_override run_gc_after_compile
-    automatic_dynamic_local_pgo automatic_dynamic_remote_pgo dynamic_shapes enable_compiler_collectives
-    prefer_deferred_runtime_asserts_over_guards do_not_emit_runtime_asserts allow_ignore_mark_dynamic
+    compiled_autograd compiled_autograd_kwargs_override nested_graph_breaks wrap_top_frame
+    dead_code_elimination debug_backend_override debug_dynamo_config_override
+    debug_inductor_config_override run_gc_after_compile automatic_dynamic_local_pgo
+    automatic_dynamic_remote_pgo dynamic_shapes enable_compiler_collectives
+    prefer_deferred_runtime_asserts_over_guards do_not_emit_runtime_asserts
+    allow_ignore_mark_dynamic
     """.split()
 )
 """Names that a warning mentions where the program has changed them.

@@ -72,7 +72,7 @@ def trace(
 class _Again(StatorError):
     """A trace is to be made again, up to where it broke."""
 
-    stop: variables.Stop
+    stop: variables.RetraceLimit
 
 
 def _traced(
@@ -236,7 +236,7 @@ def _broken_at_raise(needed: variables.RaisedBefore, outcome: Outcome, machine: 
     return Broke(snapshot, reason)
 
 
-def _broken_at_answer(given: variables.Answered, machine: Machine) -> Broke:
+def _broken_at_answer(given: variables.UserHashReplay, machine: Machine) -> Broke:
     """Go back to where a key was hashed or compared that gives another result by now, and break
     there.
 

@@ -220,7 +220,8 @@ def unpack(hook: Callable[[Any], Tensor], packed: Any) -> Tensor:
     value = hook(packed)
     if not isinstance(value, Tensor):
         raise TypeError(
-            f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(value).__name__}"
+            "Output of saved tensor unpack_hook expected to be a Tensor "
+            f"but got result of type {type(value).__name__}"
         )
     return value
 

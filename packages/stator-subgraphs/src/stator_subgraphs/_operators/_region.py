@@ -31,14 +31,14 @@ def region(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if operands is not None:
             return _again(t, before, operands)
     permits = Permits(effects=True, writes=not (torch.is_grad_enabled() or t.touched))
-    distinct = len(t.told_apart)
+    distinct = len(t.assumed_distinct)
     with BodyTrace(t, "subgraph", permits) as body:
         result = yield from body.run(args[0], args[1:], kwargs)
         graph: Any = body.wrapping(result)
     _share(t.shared.setdefault(nested_region, []), graph)
     found = record_wrapping(t, nested_region, graph, "subgraph", result, _named)
     call = RegionCall.of(t, args[0], args[1:], kwargs)  # sizes are better known now
-    if call is not None and len(known) < MANY and len(t.told_apart) == distinct:
+    if call is not None and len(known) < MANY and len(t.assumed_distinct) == distinct:
         _remember(
             t,
             known,

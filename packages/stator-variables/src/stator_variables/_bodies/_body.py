@@ -25,7 +25,7 @@ from stator_bytecode import Raised, operation, settle
 from stator_bytecode.errors import SourceSpan, Unsupported
 from torch.utils._device import DeviceContext
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._bodies._pytree import LEAF, Spec, flatten
 from stator_variables._lifetime._reachability import reachable
 from stator_variables._objects._dictionary import forget_undone
@@ -37,12 +37,12 @@ from stator_variables._tracker import VariableTracker, is_a, is_pending
 
 @attrs.frozen
 class Permits:
-    """What a body may do besides computing; anything else is refused, with the line.
+    """The effects that a body may have besides computing; others are rejected, with the line.
 
-    `effects`: change objects that were there before it, and use streams of random numbers, since it
-    runs once, with the graph. `writes`: to tensors from outside, in place. `aliases`: give back
-    what shares memory with a tensor from outside, or with another of its results. `later`: run when
-    a mode that was entered around it has been left.
+    `effects`: change existing objects, and use streams of random numbers, since it runs once, with
+    the graph. `writes`: to tensors from outside, in place. `aliases`: return a value that shares
+    memory with a tensor from outside, or with another of its results. `later`: run when a mode that
+    was entered around it has been left.
     """
 
     effects: bool = False
@@ -64,17 +64,15 @@ class BodyTrace:
     permits: Permits = NOTHING
     recorder: BodyRecorder = attrs.field(init=False)
     roots: list[Any] = attrs.field(factory=list)  # what of the outside the body was handed
-    private: Any = (
-        None  # an object that stands for another one outside: nothing outside may hold it
-    )
+    # an object that stands for another one outside: nothing outside may hold it
+    private: Any = None
     touched: dict[int, tuple[Any, SourceSpan]] = attrs.field(factory=dict)
     _modes: dict[Any, Any] = attrs.field(factory=dict)
     _heard: tuple[Any, ...] = ()
     _resumed: int = 0
     _generators: int = 0
-    _written: set[int] = attrs.field(
-        factory=set
-    )  # dicts that were other than before the trace already
+    # dicts that were other than before the trace already
+    _written: set[int] = attrs.field(factory=set)
 
     def __enter__(self) -> BodyTrace:
         if not all(map(self._can_be_under, self.t.overrides.modes)):
@@ -101,8 +99,8 @@ class BodyTrace:
             error.detail = f"{error.detail or error.reason}, in the body {self.name}"
 
     def _can_be_under(self, mode: Any) -> bool:
-        """Some operators ask modes themselves; that of a device says nothing to them, and the
-        default one stays."""
+        """Return True for the mode of a device: operators that dispatch to modes are not affected,
+        and the default one stays."""
         return mode.cls is DeviceContext and not (self.permits.later and mode.source is None)
 
     def argument(self, value: Any, hint: str = "arg") -> Any:
@@ -159,15 +157,13 @@ class BodyTrace:
         return graph
 
     def refuse_effects(self) -> None:
-        """End a body that nothing is wanted of.
-
-        What it read of the outside stays read: trackers refer to that.
-        """
+        """End a body without outputs. Its reads of outside values stay: trackers refer to them."""
         self._outside()
         self.recorder.close([])
 
     def _refuse_leaks(self, outside: list[Any], graph: BodyGraph) -> None:
-        """What a flat body computes exists only while its operator runs."""
+        """Reject a value of a flat body that outlives it: it exists only while its operator
+        runs."""
         for vt in outside:
             if vt.base is dict:
                 forget_undone(self.t, vt)
@@ -221,8 +217,8 @@ class BodyTrace:
         return not all(map(self._is_undone, self._outside()))
 
     def _is_undone(self, vt: Any) -> bool:
-        """Whether a dict is as it was before body and trace: `functional_call` puts parameters in,
-        and back."""
+        """Return True if a dict is as it was before body and trace: `functional_call` replaces
+        parameters, and restores them."""
         if vt.base is not dict or vt.source is None or id(vt) in self._written:
             return False
         forget_undone(self.t, vt)

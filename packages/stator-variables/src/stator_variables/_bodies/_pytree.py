@@ -52,10 +52,8 @@ LEAF = Spec()
 
 
 def flatten(t: Space, vt: Any) -> tuple[list[Any], Spec]:
-    """The leaves from left to right, and the structure.
-
-    Raises Unsupported for classes that say themselves how.
-    """
+    """Return the leaves from left to right, and the structure. Raises Unsupported for classes with
+    a flattening of their own."""
     if vt.base in (list, tuple) and (
         vt.cls in (list, tuple, torch.Size) or has_member(vt.cls, "_fields")
     ):

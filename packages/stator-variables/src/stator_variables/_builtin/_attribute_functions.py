@@ -6,10 +6,10 @@ from typing import Any
 
 from stator_bytecode import operation, settle
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects._arity import ANY_COUNT
 from stator_variables._objects._method_table import MethodTable, then
-from stator_variables._objects._raising import absent, attempt, complain, throw
+from stator_variables._objects._program_error import absent, attempt, complain, throw
 from stator_variables._protocols import _attribute_writes, _attributes, _calls
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
@@ -73,14 +73,14 @@ def write_to_class(t: Space, vt: Any, name: Any, new: Any = MISSING) -> Any:
     return then(_attribute_writes.generic_set(t, vt, _name(t, name), new))
 
 
-_NO_INSTANCES = (
-    1 << 7
-)  # Py_TPFLAGS_DISALLOW_INSTANTIATION: such a class has no `tp_new`, `object`'s neither
+# Py_TPFLAGS_DISALLOW_INSTANTIATION: such a class has no `tp_new`, `object`'s neither
+_NO_INSTANCES = 1 << 7
 
 
 @methods.handles(object.__new__, takes=(1, ANY_COUNT), named=None)
 def object_new(t: Space, made_of: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """What it takes besides the class, another `__init__` may want (object_new)."""
+    """Make an object. Arguments besides the class may be those of another `__init__`
+    (object_new)."""
     if made_of.base is not type:
         raise t.unsupported("bad-arguments", "object.__new__ of something that is no class")
     cls = made_of.value
@@ -96,7 +96,8 @@ def object_new(t: Space, made_of: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 @methods.handles(object.__init__, takes=(0, ANY_COUNT), named=None)
 def object_init(t: Space, vt: Any, /, *args: Any, **kwargs: Any) -> None:
-    """What it takes besides the instance, another `__new__` may have wanted (object_init)."""
+    """Check the arguments. Those besides the instance may be those of another `__new__`
+    (object_init)."""
     if args or kwargs:
         cls = vt.cls
         if plain_lookup(cls, "__init__") is not object.__init__:

@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from stator_bytecode import after
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._applevel import _methods, _reductions
 from stator_variables._builtin._iterator_functions import has_total_order
 from stator_variables._builtin._strings import convert
 from stator_variables._objects._arity import ANY_COUNT
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._method_table import MethodTable, app_level, as_constant, folded
-from stator_variables._objects._raising import complain
+from stator_variables._objects._program_error import complain
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _containers, _folding
 from stator_variables._space import Space
@@ -162,8 +162,8 @@ def _number(t: Space, cls: type, method: str, args: Sequence[Any], kwargs: dict[
 
 
 def _exactly(t: Space, cls: type, found: Any) -> Any:
-    """What `__int__` or `__float__` gave; of anything but an int or a float C warns, or
-    complains."""
+    """Return the result of `__int__` or `__float__`; C warns or raises for one that is no int or
+    float."""
     if found.cls is not cls:
         raise t.unsupported(
             "bad-arguments", f"{cls.__name__}() of an object that gives a {found.cls.__name__}"

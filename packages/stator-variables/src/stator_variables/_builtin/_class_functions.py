@@ -1,7 +1,7 @@
-"""What stands in and around class bodies: `property` and its kin, library functions that make or
-change classes; and what binds.
+"""Functions in and around class bodies: `property` and its kin, library functions that make or
+change classes; and binding.
 
-Those of DECORATORS look at names and annotations alone: they are run on the stand-in at once, and
+Those of DECORATORS read names and annotations alone: they are run on the stand-in at once, and
 again by the entry.
 """
 
@@ -20,13 +20,13 @@ import torch
 from stator_bytecode import HandlerTable
 from stator_guards import CallSource, CapturedSource, shown_as
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects import _new_values
 from stator_variables._objects._arity import Args, Kwargs
-from stator_variables._objects._classes import adopt, here, make, run, step
+from stator_variables._objects._classes import here, make, run, step, track_class
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._recipe import RecipeTracker
-from stator_variables._objects._wrapping import wrap_present
+from stator_variables._objects._wrap import wrap_present
 from stator_variables._protocols import _attributes, _calls, _operators
 from stator_variables._runtime._support import new_named_tuple
 from stator_variables._space import Space
@@ -71,7 +71,7 @@ def replace(t: Space, args: Args, kwargs: Kwargs, of: str) -> Any:
 @handlers.handles_each(DECORATORS)
 def decorate(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     made, *rest = args
-    if not is_a(made, k.MadeClass) or kwargs:
+    if not is_a(made, k.NewClassTracker) or kwargs:
         raise t.unsupported("class-definition", f"{of.__qualname__}() of a class from outside")
     for value in vars(made.value).values():
         if type(value) is dataclasses.Field:  # what is done to it here, its tracker does not see
@@ -79,7 +79,7 @@ def decorate(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if not isinstance(result := run(t, of, args), type) or result is made.value:
         step(t, made, of, rest)
         return k.NONE if result is None else made
-    return adopt(t, result, of, args)
+    return track_class(t, result, of, args)
 
 
 _GENERIC = {
@@ -93,7 +93,7 @@ _IN_C = {
 
 @handlers.handles_each(_IN_C)
 def call_of_typing(t: Space, args: Args, kwargs: Kwargs, of: str) -> Any:
-    """What `Generic` does in C since 3.12: it calls a function of `typing`."""
+    """Call the function of `typing` that `Generic` calls in C since 3.12."""
     function = getattr(typing, of)
     return t.call(t.wrap(function, CapturedSource(of, function)), args, kwargs)
 
@@ -132,7 +132,7 @@ def bind(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(type.__call__)
 def call_class(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    """What a metaclass reaches with `super().__call__`."""
+    """Implement `super().__call__` of a metaclass."""
     cls, *rest = args
     if cls.base is not type or cls.value is type:
         raise t.unsupported("bad-arguments", "a call of type.__call__ that it does not accept")
@@ -180,7 +180,7 @@ def compare(t: Space, args: Args, kwargs: Kwargs, of: bool) -> Any:
 # -- contexts --------------------------------------------------------------------------------------
 @shown_as("the value of {0}")
 def context_value(variable: Any) -> Any:
-    """What a context variable holds, or `MISSING`."""
+    """Return the value of a context variable, or `MISSING`."""
     return variable.get(MISSING)
 
 

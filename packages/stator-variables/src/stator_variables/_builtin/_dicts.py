@@ -9,16 +9,16 @@ from typing import Any, NoReturn
 
 from stator_bytecode import NULL, Raised, operation, settle
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects import _dictionary
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._hashing import hashing, tell_apart
 from stator_variables._objects._lookup import defines, refuse_asked
 from stator_variables._objects._method_table import MethodTable, then
-from stator_variables._objects._raising import new_exception, throw
+from stator_variables._objects._program_error import new_exception, throw
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._view import VIEW_CLASSES, ViewTracker
-from stator_variables._objects._wrapping import new_namespace
+from stator_variables._objects._wrap import new_namespace
 from stator_variables._protocols import _containers, _iteration
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING
@@ -201,7 +201,7 @@ def _same_entries(t: Space, vt: Any, made: Any) -> Any:
 
 @methods.handles(dict.copy, takes=0)
 def copy(t: Space, vt: Any) -> Any:
-    refuse_asked(t, vt, "__iter__")  # then C asks `keys`, and for each item
+    refuse_asked(t, vt, "__iter__")  # then C calls `keys`, and reads each item
     return _same_entries(t, vt, DictTracker(dict, complete=True))
 
 

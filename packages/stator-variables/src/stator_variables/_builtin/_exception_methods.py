@@ -9,7 +9,7 @@ from typing import Any
 from stator_bytecode import HandlerTable, operation, settle
 from stator_guards import SlotSource
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._builtin._strings import convert
 from stator_variables._objects import _dictionary, _exception, _exceptions, _list
 from stator_variables._objects._arity import Args, Kwargs
@@ -21,9 +21,9 @@ from stator_variables._objects._exception import (
 )
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import overrides
-from stator_variables._objects._raising import complain, name_of, throw
+from stator_variables._objects._program_error import complain, name_of, throw
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._objects._wrapping import new_namespace
+from stator_variables._objects._wrap import new_namespace
 from stator_variables._protocols import _calls
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, is_a
@@ -55,7 +55,7 @@ def init(t: Space, args: Args, kwargs: Kwargs) -> None:
 
 # -- fields ----------------------------------------------------------------------------------------
 def _args(t: Space, vt: Any) -> Any:
-    """One tuple, however often it is asked for."""
+    """Return the tuple of arguments, the same on each read."""
     if vt.args_tuple is None or vt.args_tuple.items is not vt.args:
         vt.args_tuple = TupleTracker([], tuple)
         vt.args_tuple.items = vt.args
@@ -236,7 +236,7 @@ def make_group(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(OSError)
 def make_os_error(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    """With an errno the class of the new object depends on it."""
+    """Make an OSError, whose class depends on its errno."""
     if kwargs or (cls := class_of_error(args)) is None:
         raise t.unsupported("construction", "an OSError with an errno that is not known")
     return _calls.instantiate(t, k.ClassTracker(cls), args, kwargs)

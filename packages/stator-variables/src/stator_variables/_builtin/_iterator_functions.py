@@ -16,7 +16,7 @@ from stator_bytecode import (
     settle,
 )
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects import _exceptions, _symbolic_numbers
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._hashing import observed
@@ -25,7 +25,7 @@ from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines, overrides
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import folded, settle_all
-from stator_variables._objects._raising import attempt, complain, new_exception, throw
+from stator_variables._objects._program_error import attempt, complain, new_exception, throw
 from stator_variables._objects._sorting import sort
 from stator_variables._protocols import _containers, _folding, _iteration
 from stator_variables._space import Space
@@ -150,8 +150,8 @@ def make_reversed(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 @operation
 def _reversed_protocol(t: Space, vt: Any) -> Any:
-    """`reversed` of an object with `__len__` and `__getitem__`: a real one would ask for the length
-    again."""
+    """Return `reversed` of an object with `__len__` and `__getitem__`: a real one would read the
+    length again."""
     length, changed = yield from observed(t, settle(_containers.length(t, vt)), (vt,))
     if changed:
         raise t.unsupported(
@@ -166,9 +166,8 @@ def _reversed_protocol(t: Space, vt: Any) -> Any:
 @handlers.handles(sorted)
 @operation
 def handle_sorted(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    if k.is_none(kwargs.get("key", k.NONE)) and has_total_order(
-        t, args[0]
-    ):  # else equal keys stay in hash order
+    # else equal keys stay in hash order
+    if k.is_none(kwargs.get("key", k.NONE)) and has_total_order(t, args[0]):
         items = list(args[0].entries.values())
     else:
         items = yield from settle(t.drain(args[0], asks_length=True))
@@ -183,7 +182,8 @@ def _sorted_list(t: Space, items: list[Any], key: Any, reverse: Any) -> Any:
 
 
 def has_total_order(t: Space, vt: Any) -> bool:
-    """Whether this is a set of strings, of ints…, that C goes through by itself."""
+    """Return True for a set of only strings, only ints…, that C iterates without methods of the
+    program."""
     if vt.base is not set or any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__")):
         return False
     kinds = {type(item.constant()) for item in vt.entries.values()}

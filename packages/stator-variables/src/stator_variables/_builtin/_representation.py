@@ -10,13 +10,13 @@ from typing import Any
 import torch
 from stator_bytecode import after, operation, settle
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._builtin._strings import convert, text_of
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._hashing import is_known
 from stator_variables._objects._lookup import guarded_lookup, refuse_asked
 from stator_variables._objects._method_table import MethodTable, settle_all
-from stator_variables._objects._raising import complain, name_of, throw
+from stator_variables._objects._program_error import complain, name_of, throw
 from stator_variables._objects._set import in_order
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._view import VIEW_CLASSES
@@ -39,7 +39,7 @@ def object_str(t: Space, vt: Any) -> Any:
     raw = guarded_lookup(t, vt.cls, "__repr__")
     if isinstance(raw, types.WrapperDescriptorType) or _attributes.may_refuse(t, raw):
         return convert(t, vt, "r")
-    return t.call(t.special(vt, "__repr__"), [], {})  # whoever asked looks at what it gives
+    return t.call(t.special(vt, "__repr__"), [], {})  # the caller checks the result
 
 
 @methods.handles(object.__format__)
@@ -185,10 +185,9 @@ def handle_hash(t: Space, obj: Any) -> Any:
 
 
 def _checked_hash(t: Space, vt: Any, value: Any) -> Any:
-    """What a `__hash__` of the program gave."""
-    if isinstance(
-        value, int
-    ):  # one that is too large is hashed itself, and -1 is C's sign of an error
+    """Return the result of a `__hash__` of the program, checked."""
+    # one that is too large is hashed itself, and -1 is C's sign of an error
+    if isinstance(value, int):
         fits = -sys.maxsize - 1 <= value <= sys.maxsize and value != -1
         return k.ConstantTracker(int(value) if fits else hash(value))
     if value is MISSING:

@@ -7,15 +7,15 @@ from typing import Any
 
 from stator_bytecode import NULL, Frame, after, operation, settle
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects import _dictionary, _new_values
 from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._class_dicts import names_in, names_of_class
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import guarded_lookup
 from stator_variables._objects._method_table import MethodTable
-from stator_variables._objects._raising import attempt
-from stator_variables._objects._wrapping import captured_dict, instance_dict
+from stator_variables._objects._program_error import attempt
+from stator_variables._objects._wrap import captured_dict, instance_dict
 from stator_variables._protocols import _attributes
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, is_a

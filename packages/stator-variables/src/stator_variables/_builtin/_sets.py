@@ -7,13 +7,13 @@ from typing import Any
 
 from stator_bytecode import NULL, Raised, operation, settle
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects import _set_members
 from stator_variables._objects._arity import ANY_COUNT
 from stator_variables._objects._hashing import element_of, hashing
 from stator_variables._objects._lookup import overrides
 from stator_variables._objects._method_table import COMPARISONS, MethodTable
-from stator_variables._objects._raising import new_exception, throw
+from stator_variables._objects._program_error import new_exception, throw
 from stator_variables._objects._set import SetTracker, derived, made_again
 from stator_variables._objects._set_members import replace_set, step_with
 from stator_variables._objects._tuple import TupleTracker
@@ -26,8 +26,8 @@ Entries = dict[Any, Any]
 
 # -- what the operators give: entries of the result ------------------------------------------------
 def combine(verb: str, left: Entries, right: Entries) -> Entries:
-    """Which of two equal elements stays is as in C: an intersection goes through the shorter set,
-    or the second one."""
+    """Combine two sets. Of two equal elements the same one stays as in C: an intersection iterates
+    the shorter set, or the second one."""
     if verb == "union":
         return {**left, **{key: item for key, item in right.items() if key not in left}}
     if verb == "intersection":
@@ -43,7 +43,7 @@ def combine(verb: str, left: Entries, right: Entries) -> Entries:
 
 _VERBS = ("union", "intersection", "difference", "symmetric_difference")
 IN_PLACE = {verb: "update" if verb == "union" else f"{verb}_update" for verb in _VERBS}
-"""What the in-place form of an operation is called."""
+"""The names of the in-place forms of operations."""
 
 
 # -- elements --------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def copy(t: Space, vt: Any) -> Any:
 
 @methods.handles(frozenset.__hash__)
 def hash_(t: Space, vt: Any) -> Any:
-    """That of C, whatever the class of the set says."""
+    """Return the hash of the builtin class, without that of a subclass."""
     plain = SetTracker(frozenset)
     plain.entries = vt.entries
     return _calls.call_builtin(t, k.BuiltinTracker(hash), [plain], {})
@@ -150,7 +150,7 @@ def _entries_through(
 
 
 def _all_of(entries: Entries) -> Callable[[Any], bool]:
-    """Tells when the last of them has come. Of none, no element is the last."""
+    """Return a predicate that is true for the last of them to come, and for none of no elements."""
     missing = set(entries)
 
     def is_last(key: Any) -> bool:
@@ -185,7 +185,7 @@ def _fold(t: Space, vt: Any, others: tuple[Any, ...], verb: str, in_place: bool)
 
 
 def _with_itself(vt: Any, verb: str) -> Any:
-    """What C gives for a set and itself, without a look at its table."""
+    """Return the result of C for a set and itself, without reading its table."""
     if verb in ("union", "intersection"):
         return derived(vt.cls, dict(vt.entries), "copy", vt)
     return SetTracker(set, {}, [])
@@ -226,9 +226,8 @@ def update(t: Space, vt: Any, *others: Any) -> Any:
 @methods.handles(set.issubset, frozenset.issubset, takes=1)
 @operation
 def issubset(t: Space, left: Any, right: Any) -> Any:
-    until = (
-        [_all_of(left.entries)] if sys.version_info >= (3, 12) else []
-    )  # before, C made a set of the other first
+    # before, C made a set of the other first
+    until = [_all_of(left.entries)] if sys.version_info >= (3, 12) else []
     theirs = yield from settle(entries_of(t, right, *until))
     return k.ConstantTracker(left.entries.keys() <= theirs.keys())
 
@@ -244,7 +243,7 @@ def issuperset(t: Space, left: Any, right: Any) -> Any:
 @operation
 def isdisjoint(t: Space, left: Any, right: Any) -> Any:
     is_found = left.entries.__contains__
-    if overrides(t, right.cls, "__iter__"):  # this one C asks, whatever it is
+    if overrides(t, right.cls, "__iter__"):  # C calls this one, whatever it is
         theirs = yield from _entries_through(
             t, (yield from settle(t.get_iterator(right))), is_found
         )

@@ -1,9 +1,10 @@
 """f-strings, `format`, `%`, `+` and `join`: on constants at once, else through `__format__`,
 `__str__`, `__repr__`.
 
-What is made of symbolic numbers stays a text to be made (`TextTracker`) until somebody looks at it:
+A text made of symbolic numbers is not made (`TextTracker`) until it is read:
 
-    name = f"layer_{n}"         entry: 'layer_{}'.format(n)         name == "layer_4": n is a constant, which is guarded
+    name = f"layer_{n}"      entry: 'layer_{}'.format(n)
+    name == "layer_4"        n is a constant, which is guarded
 """
 
 import _string  # type: ignore[import-not-found]  # CPython's own parser; typeshed has no stub of it
@@ -16,13 +17,13 @@ from typing import Any
 
 from stator_bytecode import after, operation, settle
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._applevel import _methods
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._arity import ANY_COUNT
 from stator_variables._objects._lookup import guarded_lookup, overrides
 from stator_variables._objects._method_table import MethodTable, app_level
-from stator_variables._objects._raising import complain, throw
+from stator_variables._objects._program_error import complain, throw
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _attributes, _folding
 from stator_variables._space import Space
@@ -118,14 +119,14 @@ def convert(t: Space, value: Any, conversion: str) -> Any:
     name = _CONVERSIONS[conversion]
     if name == "__repr__" and _attributes.may_refuse(t, guarded_lookup(t, value.cls, name)):
         raise t.unsupported(
-            "identity-number", "a `__repr__` that is found by asking a descriptor of the program's"
+            "identity-number", "a `__repr__` that a descriptor of the program's provides"
         )
     result = t.call(t.special(value, name), [], {})
     return after(result, functools.partial(_checked_string, t, name))
 
 
 def _escaped(text: str) -> str:
-    """What `ascii` makes of a `repr`."""
+    """Return a `repr` as `ascii` escapes it."""
     return text.encode("ascii", "backslashreplace").decode("ascii")
 
 
@@ -188,13 +189,14 @@ def add(t: Space, left: Any, right: Any) -> Any:
 
 # -- % ---------------------------------------------------------------------------------------------
 _PERCENT = re.compile(
-    r"%(?:\((?P<key>[^()]*)\))?(?P<flags>[#0\- +]*)(?P<width>\*|\d*)(?:\.(?P<digits>\*|\d*))?[hlL]?(?P<verb>.)",
+    r"%(?:\((?P<key>[^()]*)\))?(?P<flags>[#0\- +]*)(?P<width>\*|\d*)"
+    r"(?:\.(?P<digits>\*|\d*))?[hlL]?(?P<verb>.)",
     re.S,
 )
 
 
 _OF_SEQUENCES = (MISSING, collections.deque.__getitem__)
-"""What is no mapping to C (`PyMapping_Check`)."""
+"""Special methods of objects that are no mappings for C (`PyMapping_Check`)."""
 
 
 @methods.handles(str.__mod__)
@@ -247,9 +249,8 @@ def _percent_value(t: Space, value: Any, match: re.Match[str]) -> Generator[Any,
         if not (flags or width or digits):
             return value
     elif value.is_symbolic:
-        if (
-            verb == "d" and value.cls is int and flags in ("", "0") and digits is None
-        ):  # format() does the same
+        # format() does the same
+        if verb == "d" and value.cls is int and flags in ("", "0") and digits is None:
             return _of_number(t, value, f"{flags}{width}d")
         value = k.ConstantTracker(_symbolic_numbers.specialised(t, value))
     if (constant := value.constant()) is MISSING:
@@ -281,7 +282,7 @@ def format_map(t: Space, template: Any, mapping: Any) -> Any:
 
 
 def _has_no_field(t: Space, template: Any) -> bool:
-    """Of a text without any, C gives that very object."""
+    """Return True for a template without fields, which C returns itself."""
     text = _known(t, template)
     return text != "" and not set(text) & {"{", "}"}
 

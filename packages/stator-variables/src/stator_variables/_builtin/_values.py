@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from stator_bytecode import HandlerTable, after
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._builtin import _dicts
 from stator_variables._objects import _set_members, _symbolic_numbers
 from stator_variables._objects._arity import Args, Kwargs
@@ -21,7 +21,7 @@ from stator_variables._objects._sequence import size_of
 from stator_variables._objects._set import SetTracker
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._objects._view import ProxyTracker
-from stator_variables._objects._wrapping import new_namespace
+from stator_variables._objects._wrap import new_namespace
 from stator_variables._protocols import _attributes, _calls
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, is_a
@@ -89,7 +89,7 @@ def _guard_or_true(fact: bool | torch.SymBool) -> bool:
     return fact if isinstance(fact, bool) else bool(fact.node.guard_or_true("", 0))
 
 
-# mappingproxy: a read-only view, which asks the mapping below for everything
+# mappingproxy: a read-only view, which reads everything from the mapping below
 # (Objects/descrobject.c).
 
 _SLOTS = ("__getitem__", "__len__", "__contains__", "__iter__", "__reversed__")
@@ -198,7 +198,8 @@ def tuple_new(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 def _refuse_more(t: Space, args: Args, kwargs: Kwargs) -> None:
-    """What is no iterable is for C to judge: it depends on the `__init__` of the class."""
+    """Reject arguments besides an iterable: whether C takes them depends on the `__init__` of the
+    class."""
     if kwargs or len(args) > 2:
         raise t.unsupported("bad-arguments", "more than an iterable for a tuple or frozenset")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from stator_bytecode import operation, settle
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._applevel import _methods as app
 from stator_variables._builtin import _dicts, _sets
 from stator_variables._objects import _set_members
@@ -90,7 +90,8 @@ def _operate(t: Space, left: Any, right: Any, verb: str) -> Any:
 
 
 def _of_pairs(t: Space, left: Any, right: Any, verb: str) -> Any:
-    """Of the pairs of a dict C hashes only what it keeps; MISSING for what goes through sets."""
+    """Combine views with the pairs of a dict, of which C hashes only the result; MISSING for
+    operations through sets."""
     view, other = (left, right) if left.base is DICT_VIEW else (right, left)
     views = other.base is DICT_VIEW
     if verb == "symmetric_difference" and views and view.part == other.part == "items":

@@ -8,7 +8,7 @@ import torch
 
 from stator_variables._emitter import Emitter
 from stator_variables._library import _caching, _inference, _modes
-from stator_variables._lifetime._closing import has_clean_up
+from stator_variables._lifetime._generator_close import has_clean_up
 from stator_variables._objects import _iterator
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._tensors import _hooks, _streams
@@ -35,7 +35,8 @@ def emit_effects(e: Emitter) -> None:
     entered = [e.expr(mode) for mode in e.t.overrides.modes]
     e.lines += _modes.effects(e.t, e.capture, are_set)
     push = e.capture(torch._C._push_on_torch_function_stack, "push_mode") if entered else ""
-    e.lines += [f"{push}({mode})" for mode in entered]  # the last of all: from here on they hear
+    # the last of all: from here on they are called
+    e.lines += [f"{push}({mode})" for mode in entered]
 
 
 def _emit_warnings(e: Emitter) -> None:

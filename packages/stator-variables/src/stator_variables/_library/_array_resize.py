@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._lifetime._reachability import reachable, reaches
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._tuple import TupleTracker

@@ -36,7 +36,7 @@ from stator_guards import (
     Truth,
 )
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._bodies._body import BodyTrace
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._cache_contents import (
@@ -50,7 +50,7 @@ from stator_variables._objects._hashing import real_key, tuple_of
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._objects._wrapping import wrap_present
+from stator_variables._objects._wrap import wrap_present
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, is_a
 
@@ -321,7 +321,7 @@ def _may_be_ahead(t: Space, made: CachedCall) -> bool:
         for earlier in before
     ):
         return False
-    return all(is_a(vt, IteratorTracker) for vt in t.changed.values())  # what looks at one moves it
+    return all(is_a(vt, IteratorTracker) for vt in t.changed.values())  # reading one advances it
 
 
 @functools.cache
@@ -350,7 +350,7 @@ def _argument(t: Space, vt: Any) -> tuple[Source, Any]:
         )
     if (value := _constant(t, vt)) is not MISSING:
         return CapturedSource("argument", value), value
-    if real_key(t.key_of(vt)) is MISSING or vt.source is None or is_a(vt, k.MadeClass):
+    if real_key(t.key_of(vt)) is MISSING or vt.source is None or is_a(vt, k.NewClassTracker):
         raise t.unsupported(
             "cached-function", f"a cached function that is given a {vt.cls.__name__}"
         )
@@ -368,7 +368,7 @@ def _constant(t: Space, vt: Any) -> Any:
     if is_a(vt, k.NumberTracker):
         return _symbolic_numbers.specialised(t, vt)
     if is_a(vt, k.ClassTracker):
-        return MISSING if is_a(vt, k.MadeClass) else vt.value
+        return MISSING if is_a(vt, k.NewClassTracker) else vt.value
     if is_a(vt, TupleTracker) and vt.cls in (tuple, torch.Size):
         items = [_constant(t, item) for item in vt.items]
         return MISSING if any(item is MISSING for item in items) else vt.cls(items)

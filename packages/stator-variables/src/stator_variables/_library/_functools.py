@@ -12,7 +12,7 @@ from typing import Any
 from stator_bytecode import HandlerTable, operation, settle
 from stator_guards import CallSource, CapturedSource, Equals, Is, IsNone, Source
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._applevel import _functools as app
 from stator_variables._objects import _exceptions, _new_values
 from stator_variables._objects._arity import GENERIC, Args, Kwargs
@@ -26,10 +26,10 @@ from stator_variables._objects._method_table import (
     then,
 )
 from stator_variables._objects._partial import PartialTracker
-from stator_variables._objects._raising import throw
+from stator_variables._objects._program_error import throw
 from stator_variables._objects._recipe import KEY_WRAPPER, RecipeTracker
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._objects._wrapping import new_namespace
+from stator_variables._objects._wrap import new_namespace
 from stator_variables._protocols import (
     _attributes,
     _consumption,
@@ -146,7 +146,7 @@ def dispatch(t: Space, function: Any, args: Args) -> Any:
     except Exception as error:  # no implementation is closer than another
         raise t.unsupported("builtin", f"a dispatch that raises {error!r}") from None
     source: Source = CallSource(dispatched, function.source, held)
-    if is_a(cls, k.MadeClass):  # each call makes its own, after it has read what it reads
+    if is_a(cls, k.NewClassTracker):  # each call makes its own, after it has read what it reads
         t.guard(source, Is(found))
         source = CapturedSource("implementation", found)
     return t.wrap(found, source)
@@ -215,7 +215,7 @@ def generic_alias(t: Space, args: Args, kwargs: Kwargs) -> Any:
     parts = args[1].items if is_a(args[1], TupleTracker) else [args[1]]
     values = [_in_alias(part) for part in parts]
     if any(value is MISSING for value in values) or any(
-        is_a(vt, k.MadeClass) for vt in (args[0], *parts)
+        is_a(vt, k.NewClassTracker) for vt in (args[0], *parts)
     ):
         raise t.unsupported(
             "builtin", "a generic alias of objects, or of a class that was made here"

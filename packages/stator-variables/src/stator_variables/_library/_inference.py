@@ -22,7 +22,7 @@ import torch
 from stator_bytecode import HandlerTable
 from torch.autograd import grad_mode
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter
 from stator_variables._library._modes import GRAD, Setting, put
 from stator_variables._objects import _dictionary

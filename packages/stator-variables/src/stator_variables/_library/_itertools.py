@@ -14,7 +14,7 @@ from stator_variables._objects._arity import Args, Kwargs, signature_arity
 from stator_variables._objects._iterator import POOLED, IteratorTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._method_table import app_level, settle_all
-from stator_variables._objects._raising import throw
+from stator_variables._objects._program_error import throw
 from stator_variables._objects._sequence import sequence_iterator
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space

@@ -18,13 +18,13 @@ from torch.autograd.profiler import record_function
 from torch.overrides import TorchFunctionMode
 from torch.utils._device import DeviceContext
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._applevel._methods import initialise_range
 from stator_variables._objects import _dictionary, _new_values
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._method_table import app_level, then
-from stator_variables._objects._raising import as_program_error
-from stator_variables._objects._wrapping import equal_to
+from stator_variables._objects._program_error import as_program_error
+from stator_variables._objects._wrap import equal_to
 from stator_variables._protocols import _calls
 from stator_variables._runtime._support import give_warning
 from stator_variables._runtime._warnings import filtered
@@ -265,7 +265,7 @@ def deprecated_is_compiling(t: Space, args: list[Any], kwargs: dict[str, Any]) -
 def warn(t: Space, text: str, category: type[Warning]) -> None:
     """Give a warning in each call, at the line of the program that is traced."""
     told = [k.ConstantTracker(text), k.ConstantTracker(category.__name__)]
-    _torch_calls.record_unheard(t, give_warning, told, {})
+    _torch_calls.record_without_modes(t, give_warning, told, {})
 
 
 @handlers.handles_each(state.FIXED)
@@ -323,7 +323,7 @@ def change_nesting(t: Space, args: list[Any], kwargs: dict[str, Any], of: int) -
 @handlers.handles(torch.clear_autocast_cache)
 def clear_cache(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
     """The cache only spares casts; the casts of the graph are its own."""
-    _torch_calls.record_unheard(t, torch.clear_autocast_cache, [], {})
+    _torch_calls.record_without_modes(t, torch.clear_autocast_cache, [], {})
 
 
 # -- the one function mode that is understood: numbers index as tensors do -------------------------

@@ -7,7 +7,7 @@ from typing import Any
 
 from stator_bytecode import HandlerTable
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects import _dictionary
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._method_table import app_level

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from stator_bytecode import HandlerTable
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._library import _array_resize
 from stator_variables._objects import _scalars, _symbolic_numbers
 from stator_variables._objects._list import ListTracker
@@ -205,7 +205,7 @@ def _of_size(t: Space, make: Any, args: list[Any], kwargs: dict[str, Any]) -> An
     if wanted is None or (usual is int and wanted is not torch.int64):
         return MISSING
     named = {"dtype": k.ConstantTracker(wanted), "device": k.ConstantTracker(torch.device("cpu"))}
-    return k.ArrayTracker(_torch_calls.record_unheard(t, make, args, named), NUMPY.ndarray)
+    return k.ArrayTracker(_torch_calls.record_without_modes(t, make, args, named), NUMPY.ndarray)
 
 
 def _folded(t: Space, real: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:

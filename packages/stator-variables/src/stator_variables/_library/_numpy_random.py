@@ -15,7 +15,7 @@ import torch
 from stator_bytecode import HandlerTable
 from stator_guards import CallSource, CapturedSource
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._pure import DTYPES, NUMPY, is_number_of_numpy
 from stator_variables._runtime._support import number_tensor, tensor_of

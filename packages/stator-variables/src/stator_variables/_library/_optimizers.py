@@ -3,8 +3,9 @@
 torch.optim branches on `torch.compiler.is_compiling()` in many places. Two things it leaves to the
 compiler:
 
-    adam(..., capturable=False)       capturable=True: nothing on the way to the parameters is read from a tensor
-    torch._dynamo.graph_break()       no break: nothing before it belongs to the graph of the step
+    adam(..., capturable=False)    capturable=True: nothing on the way to the parameters is read
+                                   from a tensor
+    torch._dynamo.graph_break()    no break: nothing before it belongs to the graph of the step
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from stator_bytecode import Invoke
 from torch.optim.adam import adam
 from torch.optim.optimizer import Optimizer
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects import _inlining
 from stator_variables._protocols import _calls
 from stator_variables._space import Space

@@ -15,7 +15,7 @@ from stator_bytecode import HandlerTable, after
 
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._list import ListTracker
-from stator_variables._objects._raising import complain
+from stator_variables._objects._program_error import complain
 from stator_variables._protocols import _folding
 from stator_variables._pure import PATHS
 from stator_variables._runtime._contents import plain_lookup

@@ -4,7 +4,7 @@ program."""
 import re
 from typing import Any
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._applevel import _patterns as app
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._lookup import defines

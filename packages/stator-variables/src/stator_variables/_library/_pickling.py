@@ -12,7 +12,7 @@ import attrs
 import torch
 from stator_bytecode import HandlerTable
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker

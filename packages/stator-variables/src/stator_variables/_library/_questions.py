@@ -15,10 +15,10 @@ from stator_guards import AttrSource, CallSource, CapturedSource, Is, Source
 from torch.autograd import forward_ad
 from torch.utils._config_module import ConfigModule
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._library._modes import Setting, put
 from stator_variables._objects import _new_values
-from stator_variables._objects._wrapping import equal_to
+from stator_variables._objects._wrap import equal_to
 from stator_variables._space import Space, source_of
 from stator_variables._tracker import MISSING
 

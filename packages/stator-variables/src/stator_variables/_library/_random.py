@@ -10,7 +10,7 @@ from typing import Any
 
 from stator_bytecode import HandlerTable
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space

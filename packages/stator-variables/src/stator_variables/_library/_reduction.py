@@ -16,7 +16,7 @@ from typing import Any
 from stator_bytecode import HandlerTable, operation, settle
 from stator_guards import CapturedSource
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._applevel import _copying as app
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._exception import ExceptionTracker

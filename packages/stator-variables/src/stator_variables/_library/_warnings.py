@@ -16,7 +16,7 @@ from typing import Any
 from stator_bytecode import Frame, HandlerTable
 from stator_guards import CallSource, CapturedSource, Truth
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._runtime._support import give_warning_at
 from stator_variables._space import Space
@@ -57,7 +57,7 @@ def _category(vt: Any) -> Any:
     """The class; MISSING for what natively may raise, or exists in this call only."""
     if k.is_none(vt):
         return UserWarning
-    is_known = is_a(vt, k.ClassTracker) and not is_a(vt, k.MadeClass)
+    is_known = is_a(vt, k.ClassTracker) and not is_a(vt, k.NewClassTracker)
     return vt.value if is_known and issubclass(vt.value, Warning) else MISSING
 
 
@@ -105,4 +105,4 @@ def _refuse_reading(t: Space) -> None:
     def refuse() -> Any:
         raise t.unsupported("warning", "a list of warnings that gets more of them")
 
-    t.adopt(recorded, CapturedSource("recorded", recorded), refuse)
+    t.track(recorded, CapturedSource("recorded", recorded), refuse)

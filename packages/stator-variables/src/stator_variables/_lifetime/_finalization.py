@@ -13,7 +13,7 @@ from typing import Any
 
 from stator_bytecode import NULL, Frame, GeneratorState, frame_values, is_suspended
 
-from stator_variables._lifetime._closing import has_clean_up
+from stator_variables._lifetime._generator_close import has_clean_up
 from stator_variables._lifetime._reachability import (
     is_near,
     is_new_leaf,
@@ -129,5 +129,5 @@ def abandon(t: Space, ran: list[GeneratorState], lost: list[Any], holders: list[
     ):
         if not (reaches(holders, state) or reaches(t.heap.values(), state, t.changed)):
             raise t.unsupported(
-                "generator-dropped", "letting go of a generator that has yet to clean up"
+                "generator-dropped", "the release of a generator that has yet to clean up"
             )

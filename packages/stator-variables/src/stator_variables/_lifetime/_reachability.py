@@ -1,4 +1,4 @@
-"""What refers to what, as far as trackers know."""
+"""References between trackers, and reachability."""
 
 import itertools
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -7,13 +7,13 @@ from typing import Any
 
 from stator_bytecode import Frame, GeneratorState, frame_values
 
-from stator_variables._kinds import (
+from stator_variables._tracker import VariableTracker
+from stator_variables._trackers import (
     BuiltinTracker,
     ClassTracker,
     ConstantTracker,
     TensorTracker,
 )
-from stator_variables._tracker import VariableTracker
 
 _LEAVES = (ConstantTracker, TensorTracker, ClassTracker, BuiltinTracker)
 _PLAIN = frozenset((*_LEAVES, str, bool, type, NoneType))
@@ -27,10 +27,12 @@ def reaches(
     *,
     otherwise: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Whether `target`, a tracker or the state of a generator, is one of `holders` or held by them;
-    the last is asked first. Existing objects hold something new where they are among `changed`, by
-    identity; else they are not asked. Before what is long is gone through, `otherwise` says whether
-    it need not be."""
+    """Return True if `target`, a tracker or the state of a generator, is one of `holders` or held
+    by them; the last is searched first.
+
+    Existing objects can hold something new only if they are among `changed`, by identity. Before a
+    long container is searched, `otherwise` decides if that can be skipped.
+    """
     for part in walk(holders, lambda part: news(part, changed)):
         if part is target:
             return True
@@ -47,8 +49,11 @@ def reached(holders: Iterable[Any], targets: Iterable[Any], changed: Container[i
 def paths(
     holders: Iterable[Any], targets: Iterable[Any], changed: Container[int]
 ) -> dict[int, list[Any]]:
-    """What leads to each of `targets` that they hold, by its identity: one of `holders` first,
-    itself last. The last of what one holds is gone through first, up to where all are found."""
+    """Return the path to each of `targets` that is reachable, by its identity: one of `holders`
+    first, the target last.
+
+    The last referent of an object is searched first, up to where all are found.
+    """
     waiting, found = [(holder, None) for holder in holders], dict[int, tuple[Any, Any]]()
     sought = {id(target): target for target in targets}
     left = set(sought)
@@ -70,7 +75,8 @@ def _path(target: Any, found: dict[int, tuple[Any, Any]]) -> list[Any]:
 
 
 def leads(path: list[Any], roots: Container[int], changed: Container[int]) -> bool:
-    """Whether each of these still holds the next, and the first, by identity, is one of `roots`."""
+    """Return True if each of these still holds the next, and the first, by identity, is one of
+    `roots`."""
     links = itertools.pairwise(path)
     return id(path[0]) in roots and all(
         any(part is b for part in _held(a, changed)) for a, b in links
@@ -78,8 +84,8 @@ def leads(path: list[Any], roots: Container[int], changed: Container[int]) -> bo
 
 
 def is_near(holders: Iterable[Any], target: Any, apart_from: Any) -> bool:
-    """Whether `target` is held by `holders` without `apart_from` and what is long: False may be
-    wrong."""
+    """Return True if `target` is held by `holders` without `apart_from` and long containers: False
+    may be wrong."""
 
     def near(parts: Iterable[Any]) -> list[Any]:
         return [part for part in parts if part is not apart_from and not is_long(part)]
@@ -100,7 +106,7 @@ def walk(roots: Iterable[Any], held_by: Callable[[Any], Iterable[Any]]) -> Itera
 
 
 def is_long(part: Any) -> bool:
-    """Whether it takes long to go through what it holds."""
+    """Return True for a long container, which is slow to search."""
     return type(part) in (list, tuple, dict) and len(part) > 100
 
 
@@ -132,7 +138,7 @@ def may_hold(value: Any) -> bool:
 
 
 def is_new_leaf(value: Any) -> bool:
-    """Whether nobody can notice its end: it is new, and holds nothing."""
+    """Return True if the end of a value is unobservable: it is new, and holds nothing."""
     return type(value) in _LEAVES and value.source is None
 
 

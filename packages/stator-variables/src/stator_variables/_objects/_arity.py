@@ -1,6 +1,6 @@
-"""How many arguments a C function takes, checked before its handler runs, as C does.
+"""The arguments that a C function accepts, checked before its handler runs, as C does.
 
-A call that C would refuse (too many arguments, an unknown keyword) runs natively, so that the error
+A call that C would reject (too many arguments, an unknown keyword) runs natively, so that the error
 is CPython's own.
 """
 
@@ -27,10 +27,10 @@ ANY_COUNT = 1 << 30
 
 @attrs.frozen
 class Arity:
-    """How many positional arguments (the receiver included) and which keywords C takes; None: any
-    keyword.
+    """The number of positional arguments (the receiver included) and the keywords that C accepts;
+    None: any keyword.
 
-    `required` are the places and names of what may come either way, but has to.
+    `required` are the positions and names of parameters that may be passed either way, but must be.
     """
 
     least: int
@@ -46,10 +46,10 @@ class Arity:
         return all((index < len(args)) is not (name in kwargs) for index, name in self.required)
 
 
-# asked at the first call of `target`: to read hundreds of signatures would slow the import down
+# run at the first call of `target`: reading hundreds of signatures would slow the import down
 @functools.cache
 def signature_arity(target: Any) -> Arity:
-    """What the signature of `target` says. Raises ValueError when it has none."""
+    """Return the arity of the signature of `target`. Raises ValueError when it has none."""
     parameters = inspect.signature(target, follow_wrapped=False).parameters.values()
     kinds = inspect.Parameter
     positional = [
@@ -125,12 +125,15 @@ STATED: dict[Any, Arity] = {
     itertools.chain: _takes(0, ANY_COUNT),
     itertools.islice: _takes(2, 4),
 }
-"""Of what has no signature to ask."""
+"""The arities of functions without a signature."""
 
 
 def checked(table: HandlerTable[Any, Any]) -> HandlerTable[Any, Any]:
-    """The table with a check of the arguments before each handler of a C function whose arity is
-    known; a function of Python's that does not accept them is interpreted, and says so itself."""
+    """Return the table with a check of the arguments before each handler of a C function whose
+    arity is known.
+
+    A function in Python that does not accept them is interpreted, and raises itself.
+    """
     made: HandlerTable[Any, Any] = HandlerTable(table.what)
     for target, handler in table.items():
         made.handles(target)(
@@ -141,7 +144,7 @@ def checked(table: HandlerTable[Any, Any]) -> HandlerTable[Any, Any]:
 
 @functools.cache
 def _arity_of(target: Any) -> Arity | None:
-    """None: nobody says."""
+    """Return the arity of a function; None if it is unknown."""
     if target in STATED:
         return STATED[target]
     try:

@@ -7,9 +7,9 @@ import attrs
 from stator_bytecode import HandlerTable
 from stator_guards import AttrSource, Is, Source
 
-from stator_variables._kinds import BuiltinTracker
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
+from stator_variables._trackers import BuiltinTracker
 
 Builder = Callable[[Space, Any, Source], VariableTracker]
 """Guards what it reads of an existing object, and makes its tracker."""

@@ -136,9 +136,8 @@ class KeptResults(_Guard):
 
     def __init__(self, cached: Any) -> None:
         super().__init__(cached)
-        self.calls: dict[
-            Any, tuple[Any, ...]
-        ] = {}  # by key: the arguments of `peek`, and the result last
+        # by key: the arguments of `peek`, and the result last
+        self.calls: dict[Any, tuple[Any, ...]] = {}
 
     def __reduce__(self) -> Any:
         return _restored, (self.cached(), list(self.calls.values()))

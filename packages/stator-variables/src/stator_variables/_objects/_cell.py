@@ -8,7 +8,7 @@ from stator_bytecode import NULL
 
 from stator_variables._emitter import Emitter
 from stator_variables._objects._builder_table import BuilderTable
-from stator_variables._objects._wrapping import wrap_present
+from stator_variables._objects._wrap import wrap_present
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
 

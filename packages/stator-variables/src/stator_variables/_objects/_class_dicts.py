@@ -8,7 +8,7 @@ from stator_guards import AttrSource, CapturedSource, KeysAre
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._lookup import mro_of, namespace_source
 from stator_variables._objects._view import ProxyTracker
-from stator_variables._objects._wrapping import behind_proxy
+from stator_variables._objects._wrap import behind_proxy
 from stator_variables._runtime._contents import may_answer
 from stator_variables._space import Space
 
@@ -61,7 +61,8 @@ def names_in(t: Space, d: Any) -> list[Any]:
 
 
 def names_of_class(t: Space, cls: type) -> dict[Any, None]:
-    """What a class and the classes above it define (`merge_class_dict` in Objects/typeobject.c)."""
+    """Return the names that a class and its bases define (`merge_class_dict` in
+    Objects/typeobject.c)."""
     mro_of(t, cls)
     names = [*vars(cls)] if _is_fixed(t, cls) else names_in(t, namespace_of(t, cls))
     found = dict.fromkeys(names)

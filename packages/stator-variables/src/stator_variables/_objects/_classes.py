@@ -7,9 +7,11 @@ stand-ins for the functions and objects made here. The data model reads it as it
 and the heap gives the trackers back. Nothing that is read of it needs a guard, and no code of the
 program runs natively: `__set_name__` and `__init_subclass__` are interpreted.
 
-    class Scale(Base):            names: {"factor": 2, "apply": <FunctionTracker>}        r1 = make_function(...)
-        factor = 2                value: class Scale(Base): factor = 2; apply = stand-in  r0 = new_class(type, "Scale",
-        def apply(self, x): ...   heap: the stand-in of `apply` -> its FunctionTracker        (Base,), {...}, {})
+    class Scale(Base):            names: {"factor": 2, "apply": <FunctionTracker>}
+        factor = 2                value: class Scale(Base): factor = 2; apply = stand-in
+        def apply(self, x): ...   heap: the stand-in of `apply` -> its FunctionTracker
+                                  entry: r1 = make_function(...)
+                                         r0 = new_class(type, "Scale", (Base,), {...}, {})
 """
 
 import enum
@@ -21,7 +23,7 @@ from typing import Any
 from stator_bytecode import HandlerTable, Invoke, Raised, decode, new_frame, operation, settle
 from stator_guards import CapturedSource
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects import (
     _class_dicts,
     _dictionary,
@@ -37,7 +39,7 @@ from stator_variables._objects._recipe import RecipeTracker
 from stator_variables._objects._stand_ins import UNKNOWN, stand_in
 from stator_variables._objects._super import SuperTracker
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._objects._wrapping import ATOMS, behind_proxy, builtins_of
+from stator_variables._objects._wrap import ATOMS, behind_proxy, builtins_of
 from stator_variables._runtime._contents import may_answer
 from stator_variables._runtime._support import is_hooked, new_class, new_known_class
 from stator_variables._space import Space
@@ -45,7 +47,7 @@ from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("class")
 KNOWN_METACLASSES = (enum.EnumType, typing.NamedTupleMeta, typing._TypedDictMeta)  # type: ignore[attr-defined]
-"""They make a class of names alone: that is done at once, by themselves."""
+"""Metaclasses that make a class of names alone: they are called at once."""
 
 
 @handlers.handles(__build_class__)
@@ -152,7 +154,7 @@ def _refuse_members(t: Space, names: Any, read: set[str]) -> None:
             _is_known(vt) or (vt.cls is enum.auto and name not in read)
         ):
             raise t.unsupported(
-                "class-definition", f"an Enum with {name}, which has a say in making its members"
+                "class-definition", f"an Enum with {name}, which takes part in making its members"
             )
 
 
@@ -201,8 +203,8 @@ def _names(t: Space, names: Any) -> dict[str, Any]:
 
 
 def _recipe(t: Space, metaclass: type, args: Args, kwargs: Kwargs) -> Args:
-    """The arguments of `new_class`; the namespace is copied, as the class has it, and says where it
-    was made."""
+    """Return the arguments of `new_class`; the namespace is copied, as by a class, and has the
+    module it was made in."""
     name, bases, names = args
     if t.lookup(names, "__module__") is MISSING:
         kept = {**_names(t, names), "__module__": here(t)}
@@ -224,11 +226,11 @@ def here(t: Space) -> Any:
 
 
 def make(t: Space, function: Any, recipe: Args) -> Any:
-    return adopt(t, run(t, function, recipe), function, recipe)
+    return track_class(t, run(t, function, recipe), function, recipe)
 
 
-def adopt(t: Space, value: type, function: Any, recipe: Args) -> Any:
-    made = t.made[id(value)] = k.MadeClass(value, function, recipe)
+def track_class(t: Space, value: type, function: Any, recipe: Args) -> Any:
+    made = t.made[id(value)] = k.NewClassTracker(value, function, recipe)
     t.alive.append(value)
     return made
 
@@ -256,7 +258,7 @@ def _call_hooks(t: Space, made: Any, names: dict[str, Any], kwargs: Kwargs) -> A
 # -- writes ----------------------------------------------------------------------------------------
 def set_attribute(t: Space, made: Any, name: str, value: Any) -> None:
     """`type.__setattr__`; `value` MISSING deletes."""
-    if not is_a(made, k.MadeClass):
+    if not is_a(made, k.NewClassTracker):
         return _set_of_existing(t, made.value, name, value)
     known = vars(made.value).get(name, MISSING)
     if known is not MISSING and type(known) not in ATOMS and id(known) not in t.heap:
@@ -273,9 +275,10 @@ def set_attribute(t: Space, made: Any, name: str, value: Any) -> None:
 
 
 def _set_of_existing(t: Space, cls: type, name: str, value: Any) -> None:
-    """Look-ups meet what was set from here on (`_lookup`), the class itself when the graph has run.
+    """Set an attribute of an existing class: look-ups find it from here on (`_lookup`), the class
+    has it when the graph has run.
 
-    What C or the data model itself asks a class for keeps its value.
+    Attributes that C or the data model itself reads from a class keep their values.
     """
     asked = _lookup.is_data_descriptor(t, guarded_lookup(t, cls, name)) or defines(
         t, type(cls), name
@@ -316,7 +319,7 @@ def step(t: Space, made: Any, function: Any, args: Args) -> None:
     made.steps.append((function, args))
     t.journal.record(made.steps.pop)
     t.heap.pop(id(behind_proxy(vars(made.value))), None)
-    t.change(made)
+    t.mark_mutated(made)
     t.lookups.clear()
 
 
@@ -327,6 +330,7 @@ def run(t: Space, function: Any, args: Args) -> Any:
     except Exception as error:  # natively it raises in its own words
         raise t.unsupported("class-definition", f"{function.__qualname__}(): {error}") from None
     text = vars(result).get("__doc__") if isinstance(result, type) else None
-    if isinstance(text, str) and " object at 0x" in text:  # a dataclass tells its defaults
+    # the text of a dataclass has its defaults
+    if isinstance(text, str) and " object at 0x" in text:
         type.__setattr__(result, "__doc__", UNKNOWN)
     return result

@@ -8,7 +8,7 @@ from typing import Any
 import stator_guards as guards
 import torch
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects._builder_table import (
     BuilderTable,
     build_by_identity,
@@ -16,7 +16,7 @@ from stator_variables._objects._builder_table import (
     field,
 )
 from stator_variables._objects._number_builders import build_atom, build_scalar
-from stator_variables._objects._wrapping import (
+from stator_variables._objects._wrap import (
     ATOMS,
     BY_IDENTITY,
     ENUMS_OF_C,

@@ -5,7 +5,7 @@ from typing import Any
 
 from stator_guards import AttrSource, Equals, Source
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter, filled, made_empty
 from stator_variables._objects import _list, _sequence
 from stator_variables._objects._builder_table import BuilderTable
@@ -14,8 +14,8 @@ from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._list import ListTracker, change_items, replace_items
 from stator_variables._objects._lookup import refuse_asked
 from stator_variables._objects._method_table import MethodTable, then
-from stator_variables._objects._raising import complain, throw
-from stator_variables._objects._wrapping import new_namespace, with_namespace
+from stator_variables._objects._program_error import complain, throw
+from stator_variables._objects._wrap import new_namespace, with_namespace
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a
 

@@ -11,10 +11,10 @@ from typing import Any
 import attrs
 
 from stator_variables._emitter import Emitter, filled, made_empty, namespace_of
-from stator_variables._kinds import NONE, is_self_contained
 from stator_variables._objects._keys import HashedTracker, asks
 from stator_variables._space import Space
 from stator_variables._tracker import DELETED, MISSING
+from stator_variables._trackers import NONE, is_self_contained
 
 
 @attrs.define(eq=False, repr=False, slots=False)
@@ -37,9 +37,8 @@ class DictTracker(HashedTracker, references=("owner", "default_factory"), weak_r
     owner: Any = None
     iterators: list[Any] = attrs.field(factory=list)  # over it, and perhaps under way
     default_factory: Any = MISSING
-    may_ask: bool | None = (
-        None  # whether a key of `real` compares in Python; None: nobody has looked
-    )
+    # whether a key of `real` compares in Python; None: nobody has looked
+    may_ask: bool | None = None
 
     def contents(self, t: Any) -> Sized:
         return t.items(self)  # type: ignore[no-any-return]
@@ -63,9 +62,8 @@ class DictTracker(HashedTracker, references=("owner", "default_factory"), weak_r
         if self.cls is not collections.defaultdict and self.default_factory is not MISSING:
             e.lines.append(f"{name}.default_factory = {e.expr(self.default_factory)}")
         lines = e.asking.lines if asking else e.lines
-        if not (
-            asking or all(it.exhausted for it in self.iterators)
-        ):  # it may hold them, and they stand among its keys
+        # it may hold them, and they stand among its keys
+        if not (asking or all(it.exhausted for it in self.iterators)):
             e.unfilled.append(self)
             lines += [written_item(e, self.cls, name, key, NONE) for key, _ in pairs]
             e.unfilled.pop()
@@ -100,7 +98,8 @@ def written_item(e: Emitter, cls: type, name: str, key: Any, value: Any) -> str:
         return f"del {target}" if value is None else f"{target} = {given[1]}"
     base = collections.OrderedDict if issubclass(cls, collections.OrderedDict) else dict
     verb = "delitem" if value is None else "setitem"
-    return f"{e.capture(getattr(base, f'__{verb}__'), f'{base.__name__}_{verb}')}({', '.join([name, *given])})"
+    function = e.capture(getattr(base, f"__{verb}__"), f"{base.__name__}_{verb}")
+    return f"{function}({', '.join([name, *given])})"
 
 
 def _final_writes(log: list[tuple[str, Any, Any, Any]]) -> list[tuple[Any, Any]]:

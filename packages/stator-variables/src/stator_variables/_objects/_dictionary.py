@@ -1,8 +1,7 @@
-"""The storage of dicts: read, write, delete and complete a DictTracker.
+"""The storage of dicts: read, write, delete and complete a DictTracker. The methods of Python's
+dicts are elsewhere.
 
-What Python methods do with it is elsewhere.
-
-An existing dict is read key by key, each read guarded on its own, until somebody asks for all of it
+An existing dict is read key by key, each read guarded on its own, until all of it is needed
 (iteration, length); only then are its keys and their order relied on.
 """
 
@@ -28,7 +27,6 @@ from stator_guards import (
 )
 from torch.utils.hooks import RemovableHandle
 
-from stator_variables._kinds import ConstantTracker, HandleKeyTracker
 from stator_variables._objects._builder_table import BuilderTable, field
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._hashing import (
@@ -48,11 +46,12 @@ from stator_variables._objects._hashing import (
 )
 from stator_variables._objects._keys import Identity, asks
 from stator_variables._objects._lookup import overrides
-from stator_variables._objects._undecided import is_undecided, put_undecided
-from stator_variables._objects._wrapping import ATOMS, with_namespace, wrap_present
+from stator_variables._objects._undecided_key import is_undecided, put_undecided
+from stator_variables._objects._wrap import ATOMS, with_namespace, wrap_present
 from stator_variables._runtime._contents import item_owner, may_answer, plain_lookup
 from stator_variables._space import Space, real_of, source_of
 from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_pending
+from stator_variables._trackers import ConstantTracker, HandleKeyTracker
 
 builders = BuilderTable()
 
@@ -134,8 +133,8 @@ def _may_ask(d: DictTracker) -> bool:
 
 
 def may_ask(keys: list[Any]) -> bool:
-    """Whether C, looking for a key that is no object, may ask `__eq__` of the program: our guards
-    would ask again."""
+    """Return True if C, in a look-up of a key that is no object, may call `__eq__` of the program:
+    guards would call it again."""
     kinds = {id(cls): cls for cls in map(type, keys)}.values()
     asking = (
         cls for cls in kinds if type(plain_lookup(cls, "__eq__")) is not types.WrapperDescriptorType
@@ -238,13 +237,14 @@ def _log(
             d.entries.update((k, rest[k]) for k in order if k in rest)
 
     t.journal.record(undo)
-    t.change(d)
+    t.mark_mutated(d)
 
 
 def _release_unread(
     t: Space, d: DictTracker, key: Any, origin: Source | None = None, is_asked: bool = False
 ) -> None:
-    """Where the program would be asked which item it is, it may be any."""
+    """Record the release of an unread value; if the look-up would call the program, it may be any
+    of the values."""
     if is_asked or _may_ask(d):
         t.note_release_unread(_values, d, None)
     elif key is not MISSING:
@@ -256,7 +256,8 @@ def _values(d: Any, _: None) -> list[Any]:
 
 
 def deletions(d: DictTracker) -> int:
-    """How many items have been deleted: what an iterator over an OrderedDict objects to."""
+    """Return the number of deleted items, by which an iterator over an OrderedDict detects a
+    change."""
     return sum(write[0] == "delete" for write in d.log)
 
 
@@ -277,7 +278,7 @@ def _is_original(d: DictTracker, hashed: Any, value: Any) -> bool:
 
 
 def complete(t: Space, d: DictTracker) -> None:
-    """Know all keys of an existing dict, in order."""
+    """Read all keys of an existing dict, in order."""
     if d.complete:
         return
     assert d.source is not None
@@ -410,7 +411,7 @@ def _value_of(t: Space, d: DictTracker, key: Any) -> Any:
 
 @shown_as("the values of {0}")
 def values_of(d: Any) -> tuple[Any, ...]:
-    """The values in their order, which asks no key whether it is equal to another."""
+    """Return the values in their order, without comparing keys."""
     return tuple(dict.values(d))
 
 
@@ -420,7 +421,8 @@ def _value_at(t: Space, d: DictTracker, index: int) -> Any:
 
 
 def refuse_asking_order(t: Space, d: Any) -> None:
-    """An OrderedDict asks its keys for their hashes wherever it says its order."""
+    """Reject the order of an OrderedDict with keys of the program, which hashes its keys to
+    iterate."""
     if isinstance(d, collections.OrderedDict) and (
         asking := [key for key in [*dict.keys(d)] if _asks_itself(key)]
     ):
@@ -436,7 +438,10 @@ def _asks_itself(key: Any) -> bool:
 
 
 def _lost_keys(t: Space, error: Exception) -> Exception:
-    """The class of a key says so, or somebody wrote past the order of an OrderedDict."""
+    """Return the refusal of a dict that does not find its own keys.
+
+    The class of a key is inconsistent, or the order of an OrderedDict was bypassed.
+    """
     return t.unsupported("user-hash", f"a dict that does not find its own keys: {error!r}")
 
 

@@ -1,4 +1,4 @@
-"""What new exceptions keep of what they are made with: in `__new__`, or in `__init__`
+"""The state that new exceptions take from their arguments: in `__new__`, or in `__init__`
 (Objects/exceptions.c)."""
 
 import types
@@ -7,21 +7,21 @@ from typing import Any
 import stator_guards as guards
 from stator_bytecode import TracebackEntry, TracebackFactory, exception_field, set_exception_field
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter, RaisedBefore, filled, made_empty
-from stator_variables._kinds import ObjectTracker
 from stator_variables._objects._builder_table import BuilderTable
-from stator_variables._objects._wrapping import with_namespace, wrap_items
+from stator_variables._objects._wrap import with_namespace, wrap_items
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tracker import DELETED, MISSING, VariableTracker
+from stator_variables._trackers import ObjectTracker
 
 builders = BuilderTable()
 
 
 _IN_INIT = (StopIteration, SystemExit, ImportError)
 _NAMES = ("errno", "strerror", "filename", "winerror", "filename2")
-"""What an OSError is made with, from two of them on; the fourth means something on Windows only."""
+"""The arguments of an OSError, from two of them on; the fourth has a meaning on Windows only."""
 _FIELDS = vars(OSError).keys() & {*_NAMES}
 
 
@@ -33,10 +33,9 @@ class ExceptionTracker(
     def __init__(self, cls: type, args: list[Any], real: Any = MISSING) -> None:
         super().__init__(cls, real)
         self.args = args
-        self.made_of: list[Any] | None = (
-            args  # what C's `__init__`, or `__new__`, was given; None: it has yet to be
-        )
-        self.args_tuple: Any = None  # the tuple that stands for `args`, once somebody asked
+        # what C's `__init__`, or `__new__`, was given; None: it has yet to be
+        self.made_of: list[Any] | None = args
+        self.args_tuple: Any = None  # the tuple for `args`, once it was read
         self.cause: Any = None
         self.context: Any = None
         self.suppress_context = False
@@ -54,7 +53,8 @@ class ExceptionTracker(
             e.lines.append(f"{name}.args = ({e.expr(self.args[0])}, {e.expr(self.args[1])})")
         if (base := keeps_in_init(self.cls)) is not None and self.made_of is not None:
             e.lines.append(
-                f"{base.__name__}.__init__({name}{''.join(f', {e.expr(arg)}' for arg in self.made_of)})"
+                f"{base.__name__}.__init__({name}"
+                f"{''.join(f', {e.expr(arg)}' for arg in self.made_of)})"
             )
         for member, value in self.members.items():
             if value is not DELETED and "__slots__" in vars(member.__objclass__):
@@ -72,11 +72,9 @@ class ExceptionTracker(
 
 
 def allocated(t: Space, cls: type, args: list[Any]) -> ExceptionTracker:
-    """What `__new__` makes."""
+    """Return the result of `__new__`."""
     if cls is BlockingIOError and len(args) > 2:
-        raise t.unsupported(
-            "construction", "a BlockingIOError that may be told how much was written"
-        )
+        raise t.unsupported("construction", "a BlockingIOError with a number of written characters")
     made = ExceptionTracker(cls, args)
     if keeps_in_init(cls) is not None:
         made.made_of = None
@@ -87,7 +85,7 @@ def allocated(t: Space, cls: type, args: list[Any]) -> ExceptionTracker:
 
 
 def keep(t: Space, vt: ExceptionTracker, args: list[Any]) -> None:
-    """What `__init__` of C does. An OSError that was given everything in `__new__` does nothing."""
+    """Implement `__init__` of C. An OSError that took its arguments in `__new__` does nothing."""
     if not issubclass(vt.cls, OSError):
         t.journal.assign(vt, args=list(args), made_of=list(args))
     elif keeps_in_init(vt.cls) is not None:
@@ -96,8 +94,11 @@ def keep(t: Space, vt: ExceptionTracker, args: list[Any]) -> None:
 
 
 def keeps_in_init(cls: type) -> type | None:
-    """Whose `__init__` keeps what it is given, besides `args`; an OSError's only where the class
-    has one of the program's, and no such `__new__` (`oserror_use_init`)."""
+    """Return the class whose `__init__` stores its arguments, besides `args`.
+
+    That of an OSError does so only if the class has an `__init__` of the program's, and no such
+    `__new__` (`oserror_use_init`).
+    """
     if issubclass(cls, OSError):
         init, new = plain_lookup(cls, "__init__"), plain_lookup(cls, "__new__")
         own = (
@@ -108,7 +109,7 @@ def keeps_in_init(cls: type) -> type | None:
 
 
 def given_to_new(vt: ExceptionTracker) -> list[Any]:
-    """What C's `__new__` is to be given to make such an exception again."""
+    """Return the arguments for C's `__new__` to make such an exception again."""
     if not issubclass(vt.cls, OSError):
         return vt.args
     return [] if vt.made_of is None or keeps_in_init(vt.cls) is not None else vt.made_of

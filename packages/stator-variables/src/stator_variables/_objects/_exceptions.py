@@ -8,10 +8,10 @@ from typing import Any
 from stator_bytecode import Frame, TracebackEntry, after, decode, exception_field
 from stator_guards import SlotSource
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects._exception import ExceptionTracker, TracebackTracker, made_traceback
 from stator_variables._objects._lookup import is_subtype, overrides
-from stator_variables._objects._raising import complain, throw, type_name
+from stator_variables._objects._program_error import complain, throw, type_name
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, is_a
@@ -38,7 +38,8 @@ def _caused(t: Space, raised: Any, cause: Any) -> Any:
 
 
 def thrown_from(t: Space, kind: Any, value: Any) -> Any:
-    """What `generator.throw(kind, value)` throws (`_gen_throw`, `PyErr_NormalizeException`)."""
+    """Return the exception of `generator.throw(kind, value)` (`_gen_throw`,
+    `PyErr_NormalizeException`)."""
     if is_a(kind, ExceptionTracker):
         return (
             kind
@@ -78,7 +79,7 @@ def _checked(
     if is_cause:  # nobody checks it
         raise t.unsupported("exception-attribute-write", "a cause that is no exception")
     if any(overrides(t, type(each), "__repr__") for each in (cls.value, made.cls)):
-        raise t.unsupported("builtin", "the name of a class that says itself what it is called")
+        raise t.unsupported("builtin", "the name of a class whose metaclass overrides `__repr__`")
     expected = f"calling {cls.value!r} should have returned an instance of BaseException"
     throw(TypeError, f"{expected}, not {name(made.cls)}")
 
@@ -103,7 +104,7 @@ def with_context(t: Space, raised: Any, handled: Any) -> None:
 
 
 def matches(t: Space, exception: Any, pattern: Any) -> bool:
-    """Whether `except pattern` catches `exception`."""
+    """Return True if `except pattern` catches `exception`."""
     patterns = pattern.items if is_a(pattern, TupleTracker) else [pattern]
     if not all(
         is_a(item, k.ClassTracker) and is_subtype(item.value, BaseException) for item in patterns

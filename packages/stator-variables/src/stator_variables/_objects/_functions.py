@@ -8,14 +8,14 @@ import stator_guards as guards
 from stator_bytecode import NULL, HandlerTable
 from stator_guards import SlotSource
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._method import MethodTracker
-from stator_variables._objects._raising import complain, throw
+from stator_variables._objects._program_error import complain, throw
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._objects._wrapping import globals_tracker, with_namespace
+from stator_variables._objects._wrap import globals_tracker, with_namespace
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a
@@ -99,7 +99,8 @@ def method_receiver(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @handlers.handles(_METHOD["__getattribute__"])
 def method_attribute(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """`method.__getattribute__`: what a method has not itself, its function is asked for."""
+    """Implement `method.__getattribute__`: an attribute that a method does not have is read from
+    its function."""
     vt, name = args[0], args[1].constant()
     if not isinstance(name, str):
         raise t.unsupported("bad-arguments", "an attribute with a name that is no known text")
@@ -108,7 +109,7 @@ def method_attribute(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 _OF_C_METHODS = ("__name__", "__qualname__", "__doc__", "__text_signature__")
-"""What a bound method of C has from its descriptor."""
+"""The attributes that a bound method of C takes from its descriptor."""
 
 
 def of_method(t: Space, vt: Any, name: str) -> Any:

@@ -1,10 +1,10 @@
-"""How trackers are hashed: the Python value itself for constants, the identity for the rest.
+"""Hashing of trackers: the Python value itself for constants, the identity for the rest.
 
-Equal constants of different types (1, True, 1.0) are one key, as in Python; which key object stays
-is the dict's business. Objects whose class hashes in Python are keys by what their `__hash__`
-gives, and `dict` itself, which holds the hashed keys, asks for `__eq__` where CPython does. Both
-are interpreted by `hashing`: a step that needs an answer stops, is taken back, and is done again
-with the answer at hand.
+Equal constants of different types (1, True, 1.0) are one key, as in Python; the dict determines
+which key object stays. Objects whose class hashes in Python are keys by the result of their
+`__hash__`, and `dict` itself, which holds the hashed keys, calls `__eq__` where CPython does. Both
+are interpreted by `hashing`: a step that needs a result stops, is rolled back, and is repeated with
+the result available.
 """
 
 import operator
@@ -30,12 +30,12 @@ from stator_guards import (
     shown_as,
 )
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._lifetime._reachability import reachable
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._keys import Identity, ProgramKey, asks
 from stator_variables._objects._lookup import guarded_lookup
-from stator_variables._objects._raising import complain
+from stator_variables._objects._program_error import complain
 from stator_variables._objects._set import SetTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._weakrefs import WeakrefTracker
@@ -72,13 +72,13 @@ def _hashed_value(value: Any) -> Any:
 
 
 _ADDRESSES, _MANY = 1 << 20, 16
-"""Numbers from the first on may be identities; of so many keys in one place nobody wants to know
-that they differ."""
+"""Numbers from the first on may be identities; among so many keys in one position their difference
+is irrelevant."""
 
 
 def _note_numbers(t: Space, hashed: Any, place: tuple[Any, ...]) -> None:
-    """Whether an identity is the number that another key has in its place is told for this call,
-    and guarded."""
+    """Record the numbers in positions of keys, so that an identity is compared with them for this
+    call, and guarded."""
     if type(hashed) is tuple:
         for index, part in enumerate(hashed):
             _note_numbers(t, part, (*place, len(hashed), index))
@@ -124,9 +124,8 @@ def _hashed(t: Space, vt: Any) -> Any:
     if is_a(vt, k.ClassTracker | k.BuiltinTracker):
         return Identity(vt.real)
     if vt.cls is types.MethodWrapperType and is_a(vt.receiver, k.BuiltinTracker):
-        return vt.function.real.__get__(
-            vt.receiver.real
-        )  # `Tensor.shape.__get__`, equal to all that are made like it
+        # `Tensor.shape.__get__`, equal to all that are made like it
+        return vt.function.real.__get__(vt.receiver.real)
     if is_a(vt, k.IdTracker):
         return IdOf(_identity_of(vt.thing))
     if is_a(vt, k.HandleKeyTracker):
@@ -149,10 +148,8 @@ def _rely_on_hash(t: Space, cls: type) -> None:
 
 
 def element_of(t: Space, vt: Any, of: Any) -> Any:
-    """The stand-in for an element of a set.
-
-    An existing set may hold identities, as numbers that nobody can tell.
-    """
+    """Return the stand-in for an element of a set. An existing set may hold identities, as numbers
+    whose objects are unknown."""
     hashed = key_of(t, vt)
     if (
         of.real is not MISSING
@@ -172,8 +169,9 @@ def _rely_on_absence(t: Space, of: Any, key: Any, origin: Source) -> None:
     t.guard(CallSource(has, of.source, origin), Truth(False))
 
 
-class Unanswered(Unsupported):
-    """What a key needs to know of the program: `hash(a)`, or `a == b`. Nobody who asks: a break."""
+class MissingUserHash(Unsupported):
+    """A missing result of the program for a key: `hash(a)`, or `a == b`. Without a caller that
+    provides it, a break."""
 
     question: tuple[Any, ...]
 
@@ -183,11 +181,10 @@ def answer(t: Space, *question: Any) -> Any:
     asked = tuple(map(id, question))
     if t.questions.answers is not None and asked in t.questions.answers:
         return t.questions.answers[asked]
-    if (
-        t.questions.answers is None and asked in t.questions.answered
-    ):  # while something is undone, say
+    # during a rollback, for example
+    if t.questions.answers is None and asked in t.questions.answered:
         return t.questions.answered[asked].answer
-    error = Unanswered(
+    error = MissingUserHash(
         "user-hash",
         f"a key of class {question[0].cls.__name__}, which is hashed here",
         "",
@@ -198,8 +195,8 @@ def answer(t: Space, *question: Any) -> Any:
 
 
 @attrs.frozen(eq=False)
-class Answered:
-    """What was answered to `question`, and the state of the Machine before it was asked."""
+class UserHashReplay:
+    """The result of a `question`, and the state of the Machine before it was evaluated."""
 
     question: tuple[Any, ...]
     answer: Any
@@ -219,7 +216,7 @@ class UserKey(ProgramKey):
         return self.number
 
     def __eq__(self, other: object) -> bool:
-        """As a dict compares: the very object, and else the hash first."""
+        """Compare as a dict does: by identity, then by the hash, then by `__eq__`."""
         if type(other) is not UserKey:
             if self.number == hash(other):
                 raise self.t.unsupported("user-hash", f"an object with the hash of {other!r}")
@@ -230,18 +227,18 @@ class UserKey(ProgramKey):
 
 
 def hashing(t: Space, step: Callable[[], Any]) -> Any:
-    """`step()`, a Result, with what it asks of the program's `__hash__` and `__eq__`
+    """Return `step()`, a Result, with its calls of the program's `__hash__` and `__eq__`
     interpreted."""
     found = _tried(t, step, {})
-    return _answering(t, step, found) if type(found) is Unanswered else found
+    return _answering(t, step, found) if type(found) is MissingUserHash else found
 
 
 def _tried(t: Space, step: Callable[[], Any], answers: dict[tuple[int, ...], Any]) -> Any:
-    """`step()`, or what it needs to know yet: then it is taken back."""
+    """Return `step()`, or the result it is missing, after a rollback."""
     before, outer, t.questions.answers = t.journal.mark(), t.questions.answers, answers
     try:
         return step()
-    except Unanswered as needed:
+    except MissingUserHash as needed:
         t.journal.rollback(before)
         return needed
     finally:
@@ -251,16 +248,17 @@ def _tried(t: Space, step: Callable[[], Any], answers: dict[tuple[int, ...], Any
 @operation
 def _answering(t: Space, step: Callable[[], Any], found: Any) -> Any:
     answers: dict[tuple[int, ...], Any] = {}
-    while type(found) is Unanswered:
+    while type(found) is MissingUserHash:
         begun, where, asked = t.machine.save(), t.where(), tuple(map(id, found.question))
         answers[asked] = yield from _without_effects(t, found.question)
-        _remember(t, Answered(found.question, answers[asked], begun, where))
+        _remember(t, UserHashReplay(found.question, answers[asked], begun, where))
         found = _tried(t, step, answers)
     return (yield from settle(found))
 
 
-def _remember(t: Space, given: Answered) -> None:
-    """What is undone later asks again, and gets the answers that held then."""
+def _remember(t: Space, given: UserHashReplay) -> None:
+    """Store a result. A step that is rolled back later repeats the call, and gets the result that
+    held then."""
     asked = tuple(map(id, given.question))  # `given` keeps the objects, and so their identity
     before = t.questions.answered.get(asked, given)
     t.questions.answered[asked] = given
@@ -271,10 +269,10 @@ def _remember(t: Space, given: Answered) -> None:
 
 
 def _without_effects(t: Space, question: tuple[Any, ...]) -> Any:
-    """The answer.
+    """Return the result of a call that must not change anything, as filling the real container
+    repeats it.
 
-    What fills the real container asks again, so that nothing may be changed by it; a key may note
-    its hash for the next time, when it changes nothing any more.
+    A key may store its hash for the next time: it is called again, and must change nothing then.
     """
     found, changed = yield from observed(t, _asked(t, *question), question)
     if changed and all(getattr(vt, "owner", None) in question for vt in changed):
@@ -294,9 +292,8 @@ def observed(t: Space, asking: Any, about: tuple[Any, ...]) -> Any:
     try:
         found = yield from asking
     finally:
-        t.touched[:] = [
-            other for other in t.touched if other is not touched
-        ]  # equal ones are asked around it
+        # equal ones belong to calls around it
+        t.touched[:] = [other for other in t.touched if other is not touched]
     if not touched:
         return found, []
     known = {id(vt) for vt in reachable([*about, *t.machine.frames])}
@@ -356,7 +353,7 @@ def _identity_of(vt: Any) -> Identity:
 
 
 def is_known(hashed: Any) -> bool:
-    """Whether the number that a hashed key has is that of the object, too."""
+    """Return True if the number of a hashed key is that of the object as well."""
     if type(hashed) in (tuple, frozenset):
         return all(map(is_known, hashed))
     return type(hashed) not in (Identity, *WITH_IDENTITY)
@@ -378,8 +375,8 @@ def rely_on_kept_hashes(t: Space, source: Source, real: Any, of: dict[Any, Any])
 
 @shown_as("the hashes that {0} has stored")
 def kept_hashes(container: Any) -> int:
-    """Of the hashes of all keys, without asking the keys: `set_update_internal` in CPython's
-    Objects/setobject.c."""
+    """Return a hash of the hashes of all keys, without calling the keys: `set_update_internal` in
+    CPython's Objects/setobject.c."""
     return hash(frozenset(container))
 
 
@@ -389,7 +386,7 @@ def tell_apart(t: Space, vt: Any, hashed: Any) -> None:
     if type(hashed) in (tuple, frozenset, *OF_IDENTITY):
         rely_on_objects(t, hashed, in_existing=False)
     if type(hashed) is Identity and vt.source is not None and type(vt.source) is not CapturedSource:
-        t.told_apart.setdefault(id(vt.real), vt)
+        t.assumed_distinct.setdefault(id(vt.real), vt)
 
 
 COMPOSED = (Identity, *OF_IDENTITY, tuple, frozenset)
@@ -411,8 +408,8 @@ def rely_on_objects(t: Space, hashed: Any, in_existing: bool) -> None:
 
 
 def type_hashes_by_identity(cls: type) -> bool:
-    """Whether the hash of instances is that of `object` (or of a C class known to compare by
-    identity): then nothing else is equal to one."""
+    """Return True if instances hash by identity (`object`, or a C class that compares by it): no
+    other value equals one."""
     if issubclass(cls, torch.Tensor):
         return True
     return getattr(cls, "__hash__", None) is object.__hash__
@@ -452,8 +449,8 @@ def is_handed_in(t: Space, hashed: Any) -> bool:
 
 
 def key_with_identities(t: Space, hashed: Any) -> Any:
-    """A tracker of the key; MISSING when it holds a new object, of which no dict from before knows
-    anything."""
+    """Return a tracker of the key; MISSING when it holds a new object, which no existing dict can
+    contain."""
     if type(hashed) is tuple:
         parts = [key_with_identities(t, part) for part in hashed]
         return MISSING if any(part is MISSING for part in parts) else TupleTracker(parts, tuple)

@@ -6,7 +6,7 @@ from typing import Any
 from stator_bytecode import HandlerTable
 from stator_guards import SameObject
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects._keys import HashedTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._space import Space
@@ -29,5 +29,5 @@ def identity(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 def _tell_apart(t: Space, vt: Any) -> None:
     """Numbers, or texts, that were there before: equal ones may be one object, or several."""
-    if (known := t.told_apart.setdefault(id(vt.real), vt)) is not vt:
+    if (known := t.assumed_distinct.setdefault(id(vt.real), vt)) is not vt:
         t.guard(vt.source, SameObject(known.source))

@@ -3,14 +3,14 @@
 import sys
 from typing import Any
 
-from stator_variables import _kinds as k
-from stator_variables._objects._raising import complain, throw
+from stator_variables import _trackers as k
+from stator_variables._objects._program_error import complain, throw
 from stator_variables._space import Space
 from stator_variables._tracker import is_a
 
 
 def is_size(index: int) -> bool:
-    """Whether a C `Py_ssize_t` can be this."""
+    """Return True if the number fits into a C `Py_ssize_t`."""
     return -sys.maxsize - 1 <= index <= sys.maxsize
 
 

@@ -1,4 +1,4 @@
-"""Which Python functions are not traced into: those marked so, and the machinery of torch."""
+"""Python functions that are not traced into: marked ones, and the machinery of torch."""
 
 import sys
 from typing import Any
@@ -16,16 +16,17 @@ def _of_torch(names: str) -> tuple[str, ...]:
 
 
 NATIVE_MODULES = _of_torch(
-    "_compile _dynamo _functorch _inductor _logging _subclasses autograd distributed fx jit multiprocessing onnx "
-    "optim.lr_scheduler optim.swa_utils profiler serialization utils.checkpoint utils.data"
+    "_compile _dynamo _functorch _inductor _logging _subclasses autograd distributed fx jit "
+    "multiprocessing onnx optim.lr_scheduler optim.swa_utils profiler serialization "
+    "utils.checkpoint utils.data"
 )
 NATIVE_MODULES += ("linecache", "tokenize", "traceback")
-"""Not model code: a call of a function defined there runs natively."""
+"""Modules without model code: a call of a function defined there runs natively."""
 
 INLINED_MODULES = _of_torch(
-    "autograd.function autograd.grad_mode _functorch.apis _functorch.eager_transforms _functorch.functional_call "
-    "_functorch.utils fx.graph_module _functorch.vmap distributed._functional_collectives "
-    "distributed.tensor.experimental._func_map fx.traceback"
+    "autograd.function autograd.grad_mode _functorch.apis _functorch.eager_transforms "
+    "_functorch.functional_call _functorch.utils fx.graph_module _functorch.vmap "
+    "distributed._functional_collectives distributed.tensor.experimental._func_map fx.traceback"
 )
 """Exceptions from these."""
 
@@ -40,7 +41,8 @@ NATIVE_TRANSFORMS = (
     "_chunked_vmap",
     "_vjp_with_argnums",
 )
-"""Of torch.func: they enter levels of the interpreter stack that nothing here stands for."""
+"""Functions of torch.func that enter levels of the interpreter stack, which nothing here
+represents."""
 
 _METHODS = (
     "__array__ __deepcopy__ __dlpack__ __reduce_ex__ __repr__ __setstate__ register_hook "
@@ -55,8 +57,8 @@ NATIVE_FUNCTIONS = frozenset(
     | {torch.nn.Module.requires_grad_}
     | {jagged_from_tensor_and_lengths}
 ) | {catch_warnings.__enter__, catch_warnings.__exit__, filterwarnings, simplefilter, resetwarnings}
-"""They look into storages and autograd nodes, filter warnings, take the flags of parameters, or
-look at many values: one break each, not one for each such step."""
+"""Functions that read storages, autograd nodes, flags of parameters or many values, or filter
+warnings: one break each, not one for each such step."""
 
 
 _MARKS = ("_torchdynamo_disable", "_stator_disable", "_dynamo_forbidden")
@@ -87,9 +89,11 @@ def refuse_native(t: Space, function: Any) -> None:
 
 
 def _is_forward(function: Any, module: str) -> bool:
-    """Whether it is the `forward` of an `nn.Module`: part of a model, wherever it is defined
-    (`AveragedModel` is in `optim.swa_utils`). Those of `distributed` find their parameters
-    elsewhere."""
+    """Return True for the `forward` of an `nn.Module`: part of a model, wherever it is defined.
+
+    `AveragedModel` is in `optim.swa_utils`. Those of `distributed` read their parameters from
+    elsewhere.
+    """
     owner, _, name = function.__qualname__.rpartition(".")
     cls = function.__globals__.get(owner) if name == "forward" else None
     return (
@@ -121,7 +125,7 @@ MARKED: dict[str, dict[int, Any]] = {ALLOWED: {}, DISALLOWED: {}, NONSTRICT: {}}
 """Functions that the program has marked through stator, by the registry of torch for the same
 mark."""
 SUBSTITUTES: dict[int, tuple[Any, Any]] = {}
-"""By the identity of a function: it, and the function that is traced in its place."""
+"""The function that is traced in the place of another, with that, by the identity of the latter."""
 
 
 def has_mark(function: Any, *marks: str) -> bool:
@@ -145,7 +149,7 @@ def refuse_disallowed(t: Space, target: Any) -> None:
 
 
 def is_assumed_constant(function: Any) -> bool:
-    """Whether torch's `assume_constant_result` was applied: the result of one call holds for
+    """Return True if torch's `assume_constant_result` was applied: the result of one call holds for
     all."""
     return bool(getattr(function, "_dynamo_marked_constant", False))
 

@@ -1,7 +1,7 @@
-"""Builtin iterators as objects: from outside, made again, moved on at the end.
+"""Builtin iterators as objects: from outside, made again, advanced at the end.
 
-An existing iterator tells by its `__reduce__` what it has still to give; where it moved, the entry
-moves the real one.
+The items left of an existing iterator are those of its `__reduce__`; if it was advanced, the entry
+advances the real one.
 """
 
 import collections
@@ -125,15 +125,15 @@ def referent(of: Any) -> Any:
 
 @shown_as("the parts of {0}")
 def operands(iterator: Any) -> tuple[Any, ...]:
-    """What a builtin iterator was made of, by its `__reduce__`."""
+    """Return the operands of a builtin iterator, by its `__reduce__`."""
     return iterator.__reduce__()[1]  # type: ignore[no-any-return]
 
 
 @shown_as("what is left of {0}")
 def ahead(iterator: Any) -> Any:
-    """What a builtin iterator has still to give, in order, up to `AHEAD` items.
+    """Return the items left of a builtin iterator, in order, up to `AHEAD`.
 
-    Raises ValueError, which a guard bears, where its set or dict has changed.
+    Raises ValueError, which fails a guard, if its set or dict has changed.
     """
     try:
         verb, operands, *rest = iterator.__reduce__()
@@ -160,10 +160,11 @@ _BASES: tuple[Any, ...] = (list, tuple, str, bytes, range)
 
 
 def _positioned(t: Space, real: Any, source: Source) -> Any:
-    """Where it stands is not guarded, but what of its next items is asked for."""
+    """Build the tracker of an existing iterator. Its position is not guarded, but those of its next
+    items that are read."""
     over = referent(real) if type(real) in _OF_TABLES else operands(real)[0]
     if type(real) is reversed:
-        if type(over) not in (list, tuple):  # else its class is asked
+        if type(over) not in (list, tuple):  # else methods of its class are called
             raise t.unsupported(
                 "existing-iterator", f"a reversed {type(over).__name__} from outside"
             )
@@ -241,10 +242,8 @@ iterators."""
 
 
 def _is_intact(e: Any, vt: Any) -> bool:
-    """Whether the next step will find what it expects.
-
-    Raises Unsupported where C would go through other items.
-    """
+    """Return True if the next step will succeed. Raises Unsupported if C would continue with other
+    items."""
     of, size, before = vt.parts
     if vt.kind != "set":
         return bool(len(of.items) == size and of.structure == before)
@@ -262,8 +261,8 @@ def _spoiled(e: Any, vt: Any) -> str:
 
 
 def _is_over_changed(e: Any, vt: Any) -> bool:
-    """Whether effects, which come later, change the existing container below in a way that the
-    iterator notices."""
+    """Return True if effects, which come later, change the existing container below, so that the
+    iterator detects it."""
     if vt.kind == "existing":
         return is_over_changed(e.t, vt)
     if is_a(of := vt.parts[0], DictTracker) and of.source is not None:
@@ -287,8 +286,11 @@ _IN_LISTS = ("sequence", "reversed")
 
 
 def _has_place(vt: Any) -> bool:
-    """Whether steps from the start may not lead to where it stands: a new list may have been
-    longer, and where it holds the iterator it is still empty. A list from outside is as it was."""
+    """Return True if steps from the start may not lead to its position.
+
+    A new list may have been longer, and a list that holds the iterator is still empty. A list from
+    outside is unchanged.
+    """
     return vt.parts[0].source is None and bool(vt.position or vt.kind == "reversed")
 
 
@@ -334,7 +336,7 @@ def _view(e: Any, vt: Any) -> str:
 
 
 def again(e: Any, vts: list[Any]) -> list[str]:
-    """Iterators that C asks for theirs once more."""
+    """Return the texts of iterators whose `__iter__` C calls once more."""
     asks = [type(plain_lookup(vt.cls, "__iter__")) is not types.WrapperDescriptorType for vt in vts]
     return [
         f"{e.capture(unasked, 'unasked')}({e.expr(vt)})" if by else e.expr(vt)
@@ -413,8 +415,8 @@ def _has_ended(vt: Any) -> bool:
 
 
 def _in_step(vt: Any, steps: int, ended: bool, below: set[int]) -> bool:
-    """Whether an iterator is where so many steps of what goes through it bring it; `below` gets
-    those that move."""
+    """Return True if an iterator is at the position to which so many steps of its consumer lead;
+    `below` collects those that advance."""
     if not is_a(vt, IteratorTracker):
         return False
     below.add(id(vt))
@@ -444,10 +446,10 @@ def _parts_in_step(
 
 
 AHEAD = 256
-"""How far an existing iterator is looked into."""
+"""The limit of items that are read of an existing iterator."""
 
 
 def is_over_changed(t: Space, it: Any) -> bool:
-    """Whether what an existing iterator goes through was changed while tracing."""
+    """Return True if the container of an existing iterator was changed while tracing."""
     over = t.heap.get(it.parts[0])
     return over is not None and id(over) in t.changed

@@ -1,9 +1,9 @@
-"""Iterators of itertools as real ones: what each was up to is in the fields of the app-level object
-behind it (`_applevel._itertools`), and a new one is made of what is left. What C cannot be told, it
-reads once more.
+"""Iterators of itertools as real ones: their state is in the fields of the app-level object
+(`_applevel._itertools`), and a new iterator is made of the rest. State that C does not accept is
+reached by stepping once more.
 
-A function for each class takes the fields that it needs. An entry calls it, and so does what
-carried an iterator over a break in parts, where that has to be a real one at once.
+A function for each class takes the fields that it needs. An entry calls it, and so does the rebuild
+of an iterator that was virtualized over a break, if it has to be real at once.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _said(e: Emitter, name: str, vt: Any) -> str:
 
 
 def _shared(e: Emitter, worker: Any, make: Callable[..., Any]) -> str:
-    """What several go on with, made once."""
+    """Return the part that several iterators share, made once."""
     if is_pending(worker) or worker.source is not None:
         raise e.refuse(worker)
     return (
@@ -172,7 +172,7 @@ def zip_longest(iterators: list[Any], fillvalue: Any, active: int) -> Iterator[A
 def batched(it: Any, n: int, strict: Any) -> Iterator[Any]:
     if it is None:
         return finished(itertools.batched((), 1))  # type: ignore[attr-defined]
-    named = {} if strict is False else {"strict": strict}  # which 3.12 does not know
+    named = {} if strict is False else {"strict": strict}  # which 3.12 does not have
     return itertools.batched(unasked(it), n, **named)  # type: ignore[attr-defined,no-any-return]
 
 

@@ -43,8 +43,8 @@ def asks(hashed: Any) -> bool:
 class HashedTracker(VariableTracker, references=("known", "undecided")):
     """A dict or a set.
 
-    What was written to an existing one under keys that nobody has looked at yet is `undecided`; who
-    asks for the entries makes `decide` put it there, which relies on the keys.
+    Writes to an existing one under keys that are not realized are `undecided`; reading the entries
+    calls `decide`, which moves them there and relies on the keys.
     """
 
     cls: type

@@ -12,7 +12,7 @@ from typing import Any
 from stator_bytecode import Raised, after, operation, settle
 from stator_guards import CallSource, ItemSource, Length, Source, TypeIs
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter, filled, made_empty
 from stator_variables._objects import _sequence, _sorting
 from stator_variables._objects._builder_table import BuilderTable
@@ -21,9 +21,9 @@ from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._method_table import MethodTable, then
 from stator_variables._objects._number_builders import symbolic_number
-from stator_variables._objects._raising import complain, throw
+from stator_variables._objects._program_error import complain, throw
 from stator_variables._objects._tuple import SequenceTracker
-from stator_variables._objects._wrapping import read_items, with_namespace
+from stator_variables._objects._wrap import read_items, with_namespace
 from stator_variables._space import Space, source_of
 from stator_variables._tracker import MISSING, VariableTracker, is_a
 
@@ -184,7 +184,7 @@ def _note(t: Space, vt: ListTracker, item: Any, taken: tuple[int, int]) -> None:
             vt.added.insert(0 if taken[0] > before[0] else len(vt.added), item)
 
     t.journal.record(undo)
-    t.change(vt)
+    t.mark_mutated(vt)
 
 
 # -- changes ---------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def _append_unread(t: Space, vt: ListTracker, item: Any) -> None:
         vt.structure -= 1
 
     t.journal.record(undo)
-    t.change(vt)
+    t.mark_mutated(vt)
 
 
 def extend(t: Space, vt: ListTracker, iterable: Any) -> Any:

@@ -49,7 +49,7 @@ def guarded_lookup(t: Space, cls: type, name: str) -> Any:
 
 
 def rely_on_method(t: Space, cls: type, name: str) -> None:
-    """That C finds the very method that it found, which nothing here reads."""
+    """Guard that C finds the very method that it found, which nothing here reads."""
     raw, source = type_lookup(t, cls, name)
     if type(source) is DictItemSource:
         t.guard(source, Is(raw))
@@ -91,21 +91,21 @@ def _search(t: Space, mro: tuple[type, ...], name: str) -> tuple[Any, Source | N
 
 
 def stands_for_c(cls: type) -> bool:
-    """Whether a class is app-level code."""
+    """Return True if a class is app-level code."""
     module = _get_dict(cls).get("__module__")
     return type(module) is str and module.startswith("stator_variables._applevel.")
 
 
 def rely_on_presence(t: Space, cls: type, name: str) -> bool:
-    """Whether the dictionary of the class itself had the name at the start."""
+    """Return True if the dictionary of the class itself had the name at the start, with a guard."""
     found = name in _get_dict(cls)
     t.guard(namespace_source(t, cls), KeyPresent(name) if found else KeyAbsent(name))
     return found
 
 
 def _rely_on_binding(t: Space, raw: Any, source: Source) -> None:
-    """What is bound is read out of these and guarded there; that it is bound so has to stay true as
-    well."""
+    """Guard the kind of a descriptor. The function that it binds is read out of it and guarded
+    there."""
     if type(raw) in (staticmethod, classmethod, property):
         t.guard(source, TypeIs(type(raw)))
     elif raw is None or type(raw) in _OF_C:
@@ -128,7 +128,7 @@ def namespace_source(t: Space, cls: type) -> Source:
 
 
 def defines(t: Space, cls: type, *names: str) -> bool:
-    """Whether `cls` has one of these attributes, relied on."""
+    """Return True if `cls` has one of these attributes, with a guard."""
     for name in names:
         _, source = type_lookup(t, cls, name)
         if type(source) is DictItemSource:
@@ -139,21 +139,21 @@ def defines(t: Space, cls: type, *names: str) -> bool:
 
 
 def overrides(t: Space, cls: type, name: str) -> bool:
-    """Whether the class answers otherwise than C does, relied on."""
+    """Return True if the class overrides a method of C, with a guard."""
     return defines(t, cls, name) and type(guarded_lookup(t, cls, name)) not in _OF_C
 
 
 def refuse_asked(t: Space, vt: Any, *names: str) -> None:
-    """Of some containers C itself asks for these."""
+    """Reject containers that override these methods, where C itself calls them."""
     for name in names:
         if overrides(t, vt.cls, name):
             raise t.unsupported(
-                "container-subclass", f"a {vt.cls.__name__}, of which C asks {name}"
+                "container-subclass", f"a {vt.cls.__name__}, of which C calls {name}"
             )
 
 
 def is_subtype(cls: type, base: type) -> bool:
-    """`PyType_IsSubtype`: no metaclass is asked."""
+    """Implement `PyType_IsSubtype`, without methods of the metaclass."""
     return type.__subclasscheck__(base, cls)
 
 

@@ -7,12 +7,13 @@ from typing import Any
 import stator_guards as guards
 from stator_guards import TypeIs
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter
 from stator_variables._objects._builder_table import BuilderTable, build_by_identity, field
 from stator_variables._objects._lookup import defines
 from stator_variables._space import Space, real_of, source_of
 from stator_variables._tracker import VariableTracker
+from stator_variables._trackers import is_none
 
 builders = BuilderTable()
 

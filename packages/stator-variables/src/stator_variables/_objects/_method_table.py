@@ -15,7 +15,7 @@ import attrs
 from stator_bytecode import HandlerTable, after, settle
 from stator_guards import CapturedSource
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._arity import Args, Arity, Kwargs, signature_arity
 from stator_variables._objects._tuple import TupleTracker
@@ -46,7 +46,7 @@ class MethodTable:
         def register(handler: Method) -> Method:
             for target in targets:
                 if takes is None and not getattr(target, "__text_signature__", None):
-                    raise ValueError(f"{target!r} has no signature to ask: state what it takes")
+                    raise ValueError(f"{target!r} has no signature: state what it takes")
                 stated = None if takes is None else _stated(target, takes, named)
                 self.handlers.handles(target)(_checked(target, stated, handler))
             return handler
@@ -80,7 +80,7 @@ def _checked(
             return handler(t, *args, **kwargs)
         if owner is dict and unordered and issubclass(args[0].cls, collections.OrderedDict):
             raise t.unsupported(
-                "bad-arguments", f"a call of {target.__qualname__}, which knows nothing of an order"
+                "bad-arguments", f"a call of {target.__qualname__}, which ignores the order"
             )
         if type(args[0]) is k.ObjectTracker:
             raise t.unsupported(
@@ -126,7 +126,7 @@ def then(result: Any, value: Any = k.NONE) -> Any:
 
 
 def settle_all(results: Iterable[Any]) -> Generator[Any, Any, list[Any]]:
-    """The values of several Results, each asked for when those before it are there."""
+    """Return the values of several Results, each evaluated after those before it."""
     found = []
     for result in results:
         found.append((yield from settle(result)))

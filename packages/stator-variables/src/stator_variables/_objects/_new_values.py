@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from stator_variables import _kinds as k
 from stator_variables import _pure
+from stator_variables import _trackers as k
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._set import SetTracker
@@ -25,9 +25,8 @@ def fresh(t: Space, value: Any) -> Any:
         return SetTracker(type(value), items, [("update", k.ConstantTracker(value))])
     if isinstance(value, type):
         return k.ClassTracker(value)
-    if _pure.NUMPY is not None and isinstance(
-        value, _pure.NUMPY.ndarray
-    ):  # each call has to make one of its own
+    # each call has to make one of its own
+    if _pure.NUMPY is not None and isinstance(value, _pure.NUMPY.ndarray):
         raise t.unsupported("numpy", "an operation on a number of NumPy that gives an array")
     return k.ConstantTracker(value)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import stator_guards as guards
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._pure import TRUTHS
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker

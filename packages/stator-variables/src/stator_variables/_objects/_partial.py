@@ -8,7 +8,7 @@ import stator_guards as guards
 
 from stator_variables._emitter import Emitter, filled
 from stator_variables._objects._builder_table import BuilderTable, field
-from stator_variables._objects._wrapping import with_namespace, wrap_items
+from stator_variables._objects._wrap import with_namespace, wrap_items
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
 
@@ -22,7 +22,7 @@ class PartialTracker(VariableTracker, references=("function", "args", "args_tupl
         self.cls = cls
         self.function = function
         self.args = args
-        self.args_tuple: Any = None  # the tuple that stands for them, once somebody asked
+        self.args_tuple: Any = None  # the tuple for them, once it was read
         self.kwargs = kwargs
 
     def call(self, t: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -6,10 +6,10 @@ from typing import Any
 
 import stator_guards as guards
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter
 from stator_variables._objects._builder_table import BuilderTable
-from stator_variables._objects._wrapping import ATOMS, build_object
+from stator_variables._objects._wrap import ATOMS, build_object
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
 
@@ -21,7 +21,7 @@ KEY_WRAPPER: Any = type(functools.cmp_to_key(lambda a, b: 0))
 
 
 class RecipeTracker(VariableTracker, references=("args", "kwargs")):
-    """An immutable object of a C class that says all by the arguments it was made with:
+    """An immutable object of a C class that is determined by the arguments it was made with:
     `operator.itemgetter("x")`."""
 
     def __init__(self, cls: type, args: list[Any], kwargs: dict[str, Any]) -> None:

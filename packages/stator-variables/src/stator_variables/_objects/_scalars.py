@@ -17,7 +17,7 @@ from typing import Any
 
 from stator_guards import CallSource, CapturedSource, Custom, LiteralSource, Source
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects._number_builders import (
     build_atom,
     build_number,
@@ -68,9 +68,8 @@ def computed(t: Space, function: Callable[..., Any], args: Sequence[Any]) -> Any
     exact = function if function in SILENT else _refusing(function)
     try:
         result = exact(*(value for _, value in operands))
-    except (
-        Exception
-    ):  # of the program, on values of this call: it is raised by the operation itself
+    # of the program, on values of this call: it is raised by the operation itself
+    except Exception:
         return MISSING
     source = CallSource(exact, *(source for source, _ in operands))
     return _read(t, result, source, steps)

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from stator_bytecode import operation, settle
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects._indexing import is_size, slice_of
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._lookup import defines, overrides, refuse_asked
 from stator_variables._objects._method_table import COMPARISONS, MethodTable, opened
-from stator_variables._objects._raising import complain, throw
+from stator_variables._objects._program_error import complain, throw
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._pure import NUMPY
 from stator_variables._space import Space
@@ -131,7 +131,7 @@ def count(t: Space, vt: SequenceTracker, item: Any) -> Any:
 def add(t: Space, left: Any, right: Any) -> Any:
     right = opened(right)
     if not is_a(right, SequenceTracker) or right.base is not left.base:
-        if left.cls is torch.Size:  # which says it in its own words
+        if left.cls is torch.Size:  # which raises an error of its own
             raise t.unsupported("bad-arguments", f"torch.Size + {right.cls.__name__}")
         name = left.base.__name__
         complain(t, TypeError, f'can only concatenate {name} (not "', right.cls, f'") to {name}')
@@ -146,7 +146,7 @@ _INTEGERS = int if NUMPY is None else int | NUMPY.integer
 
 
 def size_of(t: Space, items: list[Any]) -> Any:
-    """What `torch.Size` makes: ints as they are, the int of what has an `__index__`."""
+    """Return a `torch.Size`: ints as they are, and the `__index__` of other items."""
     return TupleTracker([_dimension(t, index, vt) for index, vt in enumerate(items)], torch.Size)
 
 
@@ -199,8 +199,8 @@ def compare(t: Space, left: Any, right: Any, symbol: str) -> Any:
 
 
 def _are_silent(items: list[Any]) -> bool:
-    """Whether nobody notices that these are compared: C compares tuples of different lengths item
-    by item as well."""
+    """Return True if comparisons of these are unobservable: C also compares tuples of different
+    lengths item by item."""
     return all(
         is_a(vt, k.NumberTracker | k.ConstantTracker) and not issubclass(vt.cls, enum.Enum)
         for vt in items
@@ -214,9 +214,8 @@ def _compare(t: Space, left: Any, right: Any, symbol: str) -> Any:
     at, is_deque = 0, left.base is deque
     while at < len(left.items) and at < len(right.items):
         equal = yield from settle(t.equal(left.items[at], right.items[at]))
-        if not equal and at < min(
-            len(left.items), len(right.items)
-        ):  # the comparison may have emptied them
+        # the comparison may have emptied them
+        if not equal and at < min(len(left.items), len(right.items)):
             if symbol in ("==", "!=") and not is_deque:
                 return k.ConstantTracker(symbol == "!=")
             found = yield from settle(t.compare(symbol, left.items[at], right.items[at]))
@@ -251,7 +250,7 @@ def length(t: Space, vt: SequenceTracker) -> Any:
 
 @methods.handles(tuple.__hash__)
 def hash_(t: Space, vt: SequenceTracker) -> Any:
-    """That of C, whatever the class of the tuple says."""
+    """Return the hash of the builtin class, without that of a subclass."""
     return t.call(k.BuiltinTracker(hash), [TupleTracker(vt.items, tuple)], {})
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 from stator_guards import CallSource, CapturedSource, Custom, Source
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter, filled, made_empty
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._keys import HashedTracker, Identity, asks
@@ -31,13 +31,12 @@ _ATOMS = (int, bool, float, str, bytes)
 
 @attrs.define(eq=False, repr=False, slots=False)
 class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
-    """A set or frozenset: hashed key to item tracker.
+    """A set or frozenset: hashed key to item tracker. The order is that of insertion; reading it is
+    a break.
 
-    The order is that of insertion; who asks for it gets a break.
-
-    One from outside is not read before somebody asks for all of it: until then `known` is what was
-    added to it. `steps` are the calls that made or changed it, (method, argument): C's order
-    follows from them. None: not all are known.
+    One from outside is not read until all of it is needed: until then `known` has its additions.
+    `steps` are the calls that made or changed it, (method, argument): C's order follows from them.
+    None: not all are known.
     """
 
     base = set
@@ -60,9 +59,8 @@ class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
         self.steps_taken = steps
 
     def constant(self) -> Any:
-        if (
-            self.cls is not frozenset or self.unread is not None or len(self.entries) > 1
-        ):  # of unknown order
+        # of unknown order
+        if self.cls is not frozenset or self.unread is not None or len(self.entries) > 1:
             return MISSING
         values = [item.constant() for item in self.entries.values()]
         return MISSING if any(v is MISSING for v in values) else frozenset(values)
@@ -124,7 +122,7 @@ def derived(cls: type, entries: dict[Any, Any], method: str, *operands: Any) -> 
 
 
 def as_operand(vt: Any) -> Any:
-    """What stands for a set or a sequence as it is now in the steps of another set; None where its
+    """Return a copy of a set or a sequence as an operand in the steps of another set; None if its
     order is unknown."""
     if is_a(vt, TupleTracker | DictTracker):
         return vt
@@ -137,15 +135,15 @@ def as_operand(vt: Any) -> Any:
 
 
 def dict_of(entries: dict[Any, Any]) -> Any:
-    """The operand for a dict: C knows the length, and makes room at once."""
+    """Return the operand for a dict: C reads its length, and allocates at once."""
     return DictTracker(
         dict, {hashed: (key, k.NONE) for hashed, key in entries.items()}, complete=True
     )
 
 
 def original_of(operand: Any) -> Any:
-    """The existing set that an operand is a copy of, or the operand itself, which may be what
-    nobody looked at."""
+    """Return the existing set that an operand is a copy of, or the operand itself, which may be
+    pending."""
     is_made = not is_pending(operand) and is_a(operand, SetTracker) and operand.source is None
     steps = operand.steps if is_made else None
     if steps and len(steps) == 1 and steps[0][0] == "copy" and steps[0][1][0].source is not None:
@@ -182,7 +180,7 @@ class Recipe:
         return made
 
     def _content(self, existing: Sequence[Any]) -> Any:
-        """What a frozenset is made of: one iterable, or single elements."""
+        """Return the contents of a frozenset: one iterable, or single elements."""
         if [method for method, _ in self.steps] == ["update"]:
             return _real(self.steps[0][1][0], existing)
         return [operands[0] for _, operands in self.steps]

@@ -14,7 +14,7 @@ import stator_guards as guards
 import torch
 from stator_guards import CallSource, CapturedSource, Custom, ItemSource, Source, Truth
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects import _dictionary
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._hashing import (
@@ -29,8 +29,8 @@ from stator_variables._objects._hashing import (
 )
 from stator_variables._objects._keys import Identity, asks
 from stator_variables._objects._set import SetTracker, as_operand, dict_of
-from stator_variables._objects._undecided import is_undecided, put_undecided
-from stator_variables._objects._wrapping import (
+from stator_variables._objects._undecided_key import is_undecided, put_undecided
+from stator_variables._objects._wrap import (
     ATOMS,
     SINGLETONS,
     VALUES,
@@ -85,10 +85,8 @@ def _is_value(member: Any) -> bool:
 
 
 def _lazily(t: Space, members: list[Any], source: Source) -> dict[Any, Any]:
-    """The members by their keys.
-
-    The guard on the set covers the keys: no member is looked at here.
-    """
+    """Return the members by their keys. The guard on the set covers the keys: no member is realized
+    here."""
     return {
         key_of_value(t, member): t.wrap(member, ItemSource(source, index))
         for index, member in enumerate(members)
@@ -99,7 +97,7 @@ def _one_by_one(t: Space, members: list[Any], source: Source) -> dict[Any, Any]:
     found = wrap_items(t, members, CallSource(members_of, source))
     keys = [t.key_of(member) for member in found]
     if any(map(asks, keys)) and len({*map(hash, keys)}) < len(keys):
-        # The program would be asked whether they are equal, which the set was once and is no more.
+        # The program would compare them, which the set did once and does no more.
         raise t.unsupported("set-of-objects", "an existing set with members of one hash")
     return dict(zip(keys, found, strict=True))
 
@@ -177,16 +175,14 @@ def _add_known(t: Space, vt: Any, item: Any) -> None:
         vt.known[hashed] = item
         vt.steps.append(("add", item))
         t.journal.record(lambda: vt.known.pop(hashed) and vt.steps.pop())
-        t.change(vt)
+        t.mark_mutated(vt)
     else:
         _change_set(t, vt, {**vt.known, hashed: item}, ("add", item))
 
 
 def has_member(t: Space, vt: Any, hashed: Any) -> bool:
-    """Of a set from outside that nobody has read the answer alone is guarded.
-
-    No new object is a member of it.
-    """
+    """Return True for a member of a set. Of an unread set from outside only the result is guarded:
+    no new object is a member."""
     if vt.undecided:
         vt.decide()  # without reading the rest
     if vt.unread is not None and has_identity(hashed):  # it was not there before: `element_of`

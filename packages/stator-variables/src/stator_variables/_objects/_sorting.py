@@ -1,9 +1,9 @@
 """`sorted` and `list.sort`: natively where the keys are constants, else by the comparisons that
 CPython makes.
 
-Which those are differs from version to version, and a `__lt__` that is inconsistent or has effects
-can tell. So CPython itself sorts, with the answers of the program so far, and begins anew each time
-that it has asked for one more.
+Those differ from version to version, which a `__lt__` that is inconsistent or has effects can
+observe. So CPython itself sorts, with the results of the program so far, and begins anew each time
+that it needs one more.
 """
 
 import functools
@@ -12,8 +12,8 @@ from typing import Any
 
 from stator_bytecode import settle
 
-from stator_variables import _kinds as k
-from stator_variables._objects._raising import as_program_error
+from stator_variables import _trackers as k
+from stator_variables._objects._program_error import as_program_error
 from stator_variables._pure import answers_in_python
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, is_a
@@ -56,8 +56,8 @@ def _by_comparisons(t: Space, keys: list[Any], backwards: bool, order: list[int]
         order[:] = first
 
 
-class _Asked(Exception):
-    """CPython asks for a comparison that the program has not made yet."""
+class _MissingComparison(Exception):
+    """The need of CPython for a comparison that the program has not made yet."""
 
 
 def _sort(order: list[int], answers: list[int], backwards: bool) -> tuple[int, int] | None:
@@ -66,12 +66,12 @@ def _sort(order: list[int], answers: list[int], backwards: bool) -> tuple[int, i
 
     def compare(left: int, right: int) -> int:
         if (answer := next(known, None)) is None:
-            raise _Asked(left, right)
+            raise _MissingComparison(left, right)
         return answer
 
     try:
         order.sort(key=functools.cmp_to_key(compare), reverse=backwards)
-    except _Asked as asked:
+    except _MissingComparison as asked:
         left, right = asked.args
         return left, right
     return None

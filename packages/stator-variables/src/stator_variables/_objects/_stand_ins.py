@@ -1,8 +1,7 @@
 """Stand-ins: real objects in the place of values that exist only while tracing, for code in C that
 makes classes; and the real objects behind trackers.
 
-The heap knows the tracker of each, so that what the data model reads of a stand-in class are the
-trackers again.
+The heap has the tracker of each, so that the data model reads trackers from a stand-in class.
 """
 
 import types
@@ -10,33 +9,32 @@ from typing import Any
 
 from stator_guards import CapturedSource, Is
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._partial import PartialTracker
 from stator_variables._objects._recipe import KEY_WRAPPER, RecipeTracker
 from stator_variables._objects._set import SetTracker, made_again
 from stator_variables._objects._tuple import SequenceTracker
-from stator_variables._objects._wrapping import ATOMS, attributes_of
+from stator_variables._objects._wrap import ATOMS, attributes_of
 from stator_variables._runtime._contents import has_member, plain_lookup
 from stator_variables._runtime._support import base_of_c
 from stator_variables._space import Space, real_of, source_of
 from stator_variables._tracker import DELETED, MISSING, is_a
 
 
-class Standing:
-    """Stands for a value of which code in C needs to know nothing."""
+class StandIn:
+    """A stand-in for a value that code in C does not read."""
 
 
-UNKNOWN = Standing()
-"""In the place of a value that nobody can tell while tracing."""
+UNKNOWN = StandIn()
+"""The stand-in for a value that is unknown while tracing."""
 
 
 def stand_in(t: Space, vt: Any) -> Any:
     """A real object in the place of a value; `wrap` gives the tracker for it."""
     if (real := real_of(vt)) is not MISSING and type(real) not in ATOMS:
-        return (
-            real if id(real) in t.heap or vt.cls else None
-        )  # what has many trackers is known from this look on
+        # what has many trackers is known from this look on
+        return real if id(real) in t.heap or vt.cls else None
     if (known := t.shared.get(("stand-in", id(vt)))) is None:
         known = (vt, _made_stand_in(t, vt))  # the tracker is kept: its identity is the key
         t.shared["stand-in", id(vt)] = known
@@ -73,11 +71,11 @@ def _made_stand_in(t: Space, vt: Any) -> Any:
         if has_member(cls, "n_sequence_fields"):  # made by C code that takes the items
             return make(cls, range(cls.n_sequence_fields))
         return make(cls)
-    if plain_lookup(vt.cls, "__hash__") is None:  # dataclasses ask
+    if plain_lookup(vt.cls, "__hash__") is None:  # dataclasses read it
         raise t.unsupported(
             "class-definition", f"a {vt.cls.__qualname__}, which cannot be hashed, in a class"
         )
-    return Standing()
+    return StandIn()
 
 
 def _function(t: Space, vt: Any) -> Any:
@@ -87,7 +85,7 @@ def _function(t: Space, vt: Any) -> Any:
     for name, value in (*vt.fields.items(), *attributes_of(vt).items()):
         if is_a(value, k.ConstantTracker):  # `__isabstractmethod__`
             setattr(made, name, value.value)
-        elif name == "__isabstractmethod__":  # C asks for its truth
+        elif name == "__isabstractmethod__":  # C evaluates its truth
             raise t.unsupported(
                 "class-definition", "a function that is abstract if an object is true"
             )
@@ -106,8 +104,8 @@ def _object(t: Space, vt: Any) -> Any:
 
 
 def field_of(t: Space, vt: Any, name: str) -> Any:
-    """What a property, `classmethod` or `staticmethod` was made with, by name; the object of a key;
-    else MISSING."""
+    """Return an argument of a property, `classmethod` or `staticmethod`, by name; the object of a
+    key; else MISSING."""
     if vt.cls is KEY_WRAPPER and name == "obj":
         return vt.args[1] if len(vt.args) > 1 else k.NONE
     if vt.cls not in (property, classmethod, staticmethod):

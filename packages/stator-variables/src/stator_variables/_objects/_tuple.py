@@ -10,12 +10,12 @@ import torch
 from stator_guards import Source, TypeIs
 
 from stator_variables._emitter import Emitter, filled
-from stator_variables._kinds import ConstantTracker
 from stator_variables._objects._builder_table import BuilderTable
-from stator_variables._objects._wrapping import read_items, with_namespace
+from stator_variables._objects._wrap import read_items, with_namespace
 from stator_variables._runtime._contents import has_member
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a, is_pending
+from stator_variables._trackers import ConstantTracker
 
 builders = BuilderTable()
 

@@ -12,7 +12,7 @@ import torch
 from stator_bytecode import HandlerTable
 from stator_guards import CallSource, DictItemSource, ParameterSource, Source, TypeIs
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._cell import CellTracker

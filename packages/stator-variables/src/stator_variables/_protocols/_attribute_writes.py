@@ -12,9 +12,9 @@ import torch
 from stator_bytecode import NULL, Raised
 from stator_guards import AttrSource, Source
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects import _classes, _dictionary, _exceptions, _lookup
-from stator_variables._objects._raising import complain, throw
+from stator_variables._objects._program_error import complain, throw
 from stator_variables._protocols import _attributes
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
@@ -113,9 +113,8 @@ def _set_through(t: Space, raw: Any, source: Source, vt: Any, name: str, value: 
         if (function := getattr(raw, field)) is None:
             _attributes.refuse_access(t, raw, source, getattr(property, method), vt, *args[1:])
         return t.call(t.wrap(function, AttrSource(source, field)), args, {})
-    is_slot = kind is types.MemberDescriptorType and "__slots__" in vars(
-        raw.__objclass__
-    )  # C's may be read-only
+    # C's may be read-only
+    is_slot = kind is types.MemberDescriptorType and "__slots__" in vars(raw.__objclass__)
     if is_slot and getattr(vt, "members", None) is not None:
         return _set_member(t, raw, vt, name, value)
     if kind is types.GetSetDescriptorType and name in ("__cause__", "__context__", "__traceback__"):
@@ -161,7 +160,7 @@ def _in_slot(real: Any, slot: Any) -> Any:
 
 
 def _has_member(t: Space, raw: Any, vt: Any, name: str) -> bool:
-    """Whether a slot of an existing object, not touched yet, is filled."""
+    """Return True if a slot of an existing object, not accessed yet, is filled."""
     if vt.real is MISSING:
         return False
     try:

@@ -26,7 +26,7 @@ from stator_guards import (
     TypeSource,
 )
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._applevel import _methods as app
 from stator_variables._objects import (
     _class_dicts,
@@ -39,8 +39,8 @@ from stator_variables._objects import (
 )
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._method import MethodTracker
-from stator_variables._objects._raising import absent, attempt, complain, name_in_slots, throw
-from stator_variables._objects._wrapping import captured_dict, instance_dict, wrap_present
+from stator_variables._objects._program_error import absent, attempt, complain, name_in_slots, throw
+from stator_variables._objects._wrap import captured_dict, instance_dict, wrap_present
 from stator_variables._pure import CYTHON_FUNCTION
 from stator_variables._runtime._contents import has_member, may_answer, plain_lookup
 from stator_variables._space import Space
@@ -58,7 +58,7 @@ def is_proxy(vt: Any) -> bool:
 
 
 def refuse_proxy(t: Space, vt: Any, name: str) -> None:
-    """Of a weak proxy nothing is known: each look at it may find its object gone."""
+    """Reject a weak proxy, as each access to it may find its object dead."""
     if is_proxy(vt):
         raise t.unsupported("c-attribute", f"attribute {name} of a weak proxy")
 
@@ -97,14 +97,14 @@ def has_hook(t: Space, vt: Any) -> bool:
 
 
 def is_hook(raw: Any, name: str) -> bool:
-    """Whether a class has a way of its own to read, set or delete attributes, or another slot of
-    C."""
+    """Return True if a class overrides reading, setting or deleting of attributes, or has another
+    slot of C."""
     return not isinstance(raw, types.WrapperDescriptorType) or raw.__name__ != name
 
 
 def _or_fall_back(t: Space, vt: Any, name: str) -> Any:
-    """`slot_tp_getattr_hook`: an AttributeError of what is asked first, also of a getter, is for
-    `__getattr__`."""
+    """Implement `slot_tp_getattr_hook`: `__getattr__` is called for an AttributeError, also of a
+    getter."""
     try:
         found = own_attribute(t, vt, name)
     except Raised as raised:
@@ -135,7 +135,7 @@ def _read_by_hooks(t: Space, vt: Any, name: str) -> Any:
 
 
 def own_attribute(t: Space, vt: Any, name: str) -> Any:
-    """What `__getattribute__` of C gives: a Result, or MISSING."""
+    """Return the result of `__getattribute__` of C: a Result, or MISSING."""
     if vt.base is type:
         return _class_attribute(t, vt, name)
     if issubclass(vt.cls, types.ModuleType):
@@ -146,11 +146,11 @@ def own_attribute(t: Space, vt: Any, name: str) -> Any:
 
 
 _OF_ALIASES = frozenset(
-    "__class__ __origin__ __args__ __unpacked__ __parameters__ __typing_unpacked_tuple_args__ __mro_entries__ "
-    "__reduce_ex__ __reduce__ __copy__ __deepcopy__".split()
+    "__class__ __origin__ __args__ __unpacked__ __parameters__ __typing_unpacked_tuple_args__ "
+    "__mro_entries__ __reduce_ex__ __reduce__ __copy__ __deepcopy__".split()
 )
-"""What `list[int]` answers itself (`ga_getattro` in Objects/genericaliasobject.c); for all else its
-class is asked."""
+"""The attributes of `list[int]` itself (`ga_getattro` in Objects/genericaliasobject.c); all others
+are its class's."""
 
 
 def _fall_back(t: Space, vt: Any, name: str) -> Any:
@@ -172,7 +172,7 @@ def _fall_back(t: Space, vt: Any, name: str) -> Any:
 def generic_get(t: Space, vt: Any, name: str) -> Any:
     """A Result, or MISSING. No `__getattr__`."""
     if name == "__dict__" and issubclass(vt.cls, threading.local) and vt.namespace is not None:
-        return vt.namespace  # `local_getattro`, which looks at no class for it
+        return vt.namespace  # `local_getattro`, which reads no class for it
     raw, source = _lookup.type_lookup(t, vt.cls, name)
     if source is not None and _comes_first(t, raw):
         return bind(t, raw, source, vt, name)
@@ -187,8 +187,8 @@ def generic_get(t: Space, vt: Any, name: str) -> Any:
 
 
 def _comes_first(t: Space, raw: Any) -> bool:
-    """Whether a class attribute is asked before the instance: a data descriptor that has a say in
-    reading."""
+    """Return True if a class attribute precedes those of the instance: a data descriptor with
+    `__get__`."""
     return _lookup.is_data_descriptor(t, raw) and _lookup.defines(t, type(raw), "__get__")
 
 
@@ -258,10 +258,8 @@ _INSTANCE_METHOD = type(vars(torch._C.ScriptFunction)["__call__"])
 
 
 def may_refuse(t: Space, raw: Any) -> bool:
-    """Whether `bind` may raise.
-
-    Comparisons, `iter` and `repr` pass over that (`PyErr_Clear` in typeobject.c).
-    """
+    """Return True if `bind` may raise. Comparisons, `iter` and `repr` ignore that (`PyErr_Clear` in
+    typeobject.c)."""
     kind = descriptor_kind(t, raw)
     if kind in (property, types.GetSetDescriptorType, types.MemberDescriptorType):
         return True
@@ -269,12 +267,12 @@ def may_refuse(t: Space, raw: Any) -> bool:
 
 
 def bound_or_none(t: Space, raw: Any, source: Source, vt: Any, name: str) -> Any:
-    """What is bound, where `may_refuse`; None if it did."""
+    """Return the bound attribute, where `may_refuse`; None if binding raised."""
     return attempt(t, BaseException, None, bind, t, raw, source, vt, name)
 
 
 def fits(raw: Any, vt: Any) -> bool:
-    """Whether a descriptor belongs to a class above that of `vt`; a Python function fits
+    """Return True if a descriptor belongs to a base class of that of `vt`; a Python function fits
     everything."""
     return not isinstance(raw, _OF_C) or _lookup.is_subtype(vt.cls, raw.__objclass__)
 
@@ -283,7 +281,7 @@ _OF_C = (types.MethodDescriptorType, types.WrapperDescriptorType)
 
 
 def _of_class(t: Space, raw: Any, source: Source, cls_vt: Any, name: str) -> Any:
-    """`classmethod.__get__`: before 3.13 a descriptor that it wraps is asked."""
+    """Implement `classmethod.__get__`: before 3.13 it calls that of a descriptor that it wraps."""
     inner, src = raw.__func__, AttrSource(source, "__func__")
     getter = plain_lookup(type(inner), "__get__")
     if sys.version_info >= (3, 13) or getter is MISSING:
@@ -302,7 +300,7 @@ def _get_property(t: Space, raw: property, source: Source, vt: Any, name: str) -
 
 
 def refuse_access(t: Space, raw: property, source: Source, ask: Any, vt: Any, *value: Any) -> None:
-    """In the words of the property: it knows its name only if a class statement told it."""
+    """Raise the error of the property, which contains its name only if a class statement set it."""
     t.guard(source, Is(raw))
     try:
         ask(raw, 0, *value)
@@ -343,8 +341,7 @@ def _get_c_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
             )
         return k.ConstantTracker(raw.__get__(_symbolic_numbers.specialised(t, vt)))
     if vt.base is tuple and has_member(vt.cls, "n_sequence_fields"):
-        # A named tuple made in C (Objects/structseq.c), whose members do not say which item they
-        # are
+        # A named tuple made in C (Objects/structseq.c), whose members do not expose their index
         index = _place_in(vt.cls, raw)
         if index < len(vt.items):
             return vt.items[index]
@@ -378,7 +375,7 @@ def read_existing_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
         value = raw.__get__(vt.real)
     except AttributeError as error:
         t.guard(whole, AttrAbsent(name, raw))
-        name_in_slots(t, vt.cls)  # the text may say it
+        name_in_slots(t, vt.cls)  # the text may contain it
         throw(AttributeError, *error.args)
     except Exception as error:  # C's own check; natively it raises the same
         raise t.unsupported(
@@ -451,11 +448,11 @@ def _get_meta(t: Space, raw: Any, source: Source, vt: Any, name: str) -> Any:
 
 
 def _new_annotations(t: Space, vt: Any) -> Any:
-    """A class without annotations gets a dict for them when it is asked
+    """Make the dict of annotations of a class without any, on first use
     (`type_get_annotations`)."""
     if id(vt.value) not in t.made:
         raise t.unsupported(
-            "class-dict", f"the annotations of class {vt.value.__qualname__}, made when asked for"
+            "class-dict", f"the annotations of class {vt.value.__qualname__}, made on first use"
         )
     made = DictTracker(dict, complete=True)
     _classes.set_attribute(t, vt, "__annotations__", made)
@@ -488,7 +485,7 @@ def _item(t: Space, raw: Any, source: Source) -> Any:
 
 
 def _after(mro: tuple[type, ...], start: type) -> tuple[type, ...] | None:
-    """By identity: a metaclass may define how classes compare."""
+    """Return the classes after one, by identity: a metaclass may define how classes compare."""
     return next((mro[at + 1 :] for at, cls in enumerate(mro) if cls is start), None)
 
 

@@ -11,16 +11,16 @@ import stator_bytecode as bytecode
 import stator_guards as guards
 import torch
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects import _exception, _inlining, _new_values
 from stator_variables._objects._deque import DequeTracker
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import guarded_lookup, is_subtype, type_lookup
-from stator_variables._objects._raising import complain, name_of, throw
+from stator_variables._objects._program_error import complain, name_of, throw
 from stator_variables._objects._set import SetTracker
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._objects._wrapping import builtins_of, new_namespace, wrap_items
+from stator_variables._objects._wrap import builtins_of, new_namespace, wrap_items
 from stator_variables._protocols import _folding
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
@@ -118,8 +118,8 @@ def function_frame(t: Space, function: Any, slots: list[Any]) -> bytecode.Frame:
 
 
 def is_app_level(globals_vt: Any) -> bool:
-    """Whether a function is of a module, or of a package, that is called `_applevel`: then it
-    stands for one in C."""
+    """Return True if a function is of a module or package named `_applevel`: it represents one in
+    C."""
     return "._applevel" in str(globals_vt.real.get("__name__", ""))
 
 
@@ -172,8 +172,8 @@ def call_builtin(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str,
 
 
 def _as_known(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """By its handler, as a graph operation, or as a pure function of constants; MISSING where it is
-    none of these."""
+    """Call a function by its handler, as a graph operation, or as a pure function of constants;
+    MISSING if none applies."""
     _inlining.refuse_disallowed(t, target)
     if (found := call_substitute(t, target, args, kwargs)) is not MISSING:
         return found
@@ -211,9 +211,8 @@ def _handler(t: Space, target: Any) -> Any:
 def construct(t: Space, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`cls(*args, **kwargs)`: the metaclass's `__call__`, else `type.__call__`."""
     cls = cls_vt.value
-    hashes = (
-        plain_lookup(type(cls), "__hash__") is object.__hash__
-    )  # those of C do: others may tell if they are looked up
+    # those of C do: others may observe a look-up
+    hashes = plain_lookup(type(cls), "__hash__") is object.__hash__
     if hashes and (found := _as_known(t, cls, args, kwargs)) is not MISSING:
         return found
     meta_call = guarded_lookup(t, type(cls), "__call__")
@@ -281,7 +280,7 @@ def _initialise_exception(t: Space, obj: Any, args: list[Any], kwargs: dict[str,
 
 
 def allocate(t: Space, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """What the C `__new__` that `cls` inherits makes: storage by its builtin base."""
+    """Return the result of the C `__new__` that `cls` inherits: storage by its builtin base."""
     cls = cls_vt.value
     if cls.__flags__ & _IS_ABSTRACT:
         before, quote = (
@@ -291,12 +290,11 @@ def allocate(t: Space, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[str,
         plural = "s" if len(cls.__abstractmethods__) > 1 else ""
         throw(
             TypeError,
-            f"Can't instantiate abstract class {name_of(t, cls)} {before} abstract method{plural} {names}",
+            f"Can't instantiate abstract class {name_of(t, cls)} {before} "
+            f"abstract method{plural} {names}",
         )
     if guarded_lookup(t, cls, "__del__") is not MISSING:
-        raise t.unsupported(
-            "construction", f"making a {cls.__qualname__}, which is told when it dies"
-        )
+        raise t.unsupported("construction", f"making a {cls.__qualname__}, which has a finalizer")
     if (
         cls is not object
         and cls.__flags__ & (_HEAP_TYPE | _NO_INSTANCES) != _HEAP_TYPE
@@ -326,7 +324,7 @@ def _storage(t: Space, cls: type, new: Any, args: list[Any], kwargs: dict[str, A
         object.__new__,
         property.__new__,
         types.SimpleNamespace.__new__,
-    ):  # properties can only be looked at
+    ):  # properties can only be read
         return k.ObjectTracker(cls)
     if (
         new in (dict.__new__, collections.OrderedDict.__new__)

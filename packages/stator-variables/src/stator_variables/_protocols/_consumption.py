@@ -11,14 +11,14 @@ from stator_bytecode import (
     settle,
 )
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import (
     defines,
     overrides,
 )
-from stator_variables._objects._raising import attempt, complain, throw
+from stator_variables._objects._program_error import attempt, complain, throw
 from stator_variables._objects._sequence import is_plain_sequence
 from stator_variables._protocols._iteration import ROOM, get_iterator, next_value
 from stator_variables._space import Space
@@ -29,7 +29,7 @@ from stator_variables._tracker import MISSING, is_a
 def drain(
     t: Space, vt: Any, asks_length: bool = False, most: int = sys.maxsize, saying: str = ""
 ) -> Any:
-    """All items of an iterable, as a Python list of trackers; no more than `most` are asked for."""
+    """Return all items of an iterable, as a Python list of trackers, but no more than `most`."""
     if is_plain_sequence(t, vt):
         return list(vt.items)
     if saying:  # `PySequence_Fast` makes a list of the iterator
@@ -55,8 +55,8 @@ def for_each(t: Space, iterable: Any, do: Callable[[Any], Any], asks_length: boo
 
 
 def _ask_length(t: Space, vt: Any) -> Any:
-    """`PyObject_LengthHint`: a class of the program's may say how long it is, and sees that it is
-    asked."""
+    """Call `PyObject_LengthHint`: a class of the program's may define the length, and observes the
+    call."""
     if is_a(vt, IteratorTracker) and vt.kind == "reversed getitem":
         vt = vt.parts[0]
     if not any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__")):
@@ -78,7 +78,7 @@ def _ask_length(t: Space, vt: Any) -> Any:
 
 
 def iterator_saying(t: Space, vt: Any, *text: str | type) -> Generator[Any, Any, Any]:
-    """`iter(vt)`, whose TypeError C says in words of its own (`PySequence_Fast`,
+    """Return `iter(vt)`, with a TypeError of C's own text (`PySequence_Fast`,
     `_PySequence_IterSearch`)."""
     if (found := (yield from attempt(t, TypeError, None, get_iterator, t, vt))) is None:
         complain(t, TypeError, *text)

@@ -1,5 +1,5 @@
-"""What instructions and other parts of the data model do with containers: `len`, item assignment,
-updates of dicts.
+"""Operations of instructions and other protocols on containers: `len`, item assignment, updates of
+dicts.
 
 The methods that C defines on each builtin container are in `_objects/_list.py` and its like, and in
 `_dicts`, `_views` and `_sets` of `_builtin`.
@@ -15,11 +15,11 @@ from typing import Any
 import torch
 from stator_bytecode import NULL, Raised, after, operation, settle
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects import _dictionary, _symbolic_numbers
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._lookup import defines, overrides
-from stator_variables._objects._raising import attempt, complain, function_text, throw
+from stator_variables._objects._program_error import attempt, complain, function_text, throw
 from stator_variables._protocols import _consumption, _folding
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
@@ -62,10 +62,10 @@ def add_mapping(
 
 
 def _is_plain_dict(t: Space, vt: Any, mapping: Any) -> bool:
-    """Whether C reads it, instead of asking for its keys and items.
+    """Return True if C reads it, instead of calling its `keys` and `__getitem__`.
 
-    With an ordered dict on either side it always asks; of what the builtin classes answer that
-    makes no difference.
+    With an ordered dict on either side C always calls them; for the builtin classes that makes no
+    difference.
     """
     if mapping.base is not dict or overrides(t, mapping.cls, "__iter__"):
         return False
@@ -90,13 +90,14 @@ def _update_from_pairs(t: Space, vt: Any, pairs: Any) -> Any:
 
 
 def putter(t: Space, vt: Any) -> Any:
-    """How C puts an item into a dict: past its class, but for classes of ordered ones."""
+    """Return the function by which C puts an item into a dict: without overrides, but for classes
+    of ordered ones."""
     is_asked = issubclass(vt.cls, collections.OrderedDict) and overrides(t, vt.cls, "__setitem__")
     return set_item if is_asked else _dictionary.put
 
 
 def _update_from_keys(t: Space, vt: Any, mapping: Any) -> Any:
-    """An ordered dict asks for each value when it has the key; others list the keys first
+    """Update from keys. An ordered dict reads each value with its key; others list the keys first
     (`PyMapping_Keys`)."""
     ask = yield from settle(t.get_attribute(mapping, "keys"))
     keys = yield from settle(t.call(ask, [], {}))
@@ -132,7 +133,7 @@ def _pair(t: Space, vt: Any, pair: Any, index: int) -> Any:
 
 
 def _ordered_pair(t: Space, pair: Any) -> Any:
-    """As `mutablemapping_add_pairs` in Objects/odictobject.c unpacks it."""
+    """Unpack a pair like `mutablemapping_add_pairs` in Objects/odictobject.c."""
     parts = yield from settle(t.drain(pair))
     if len(parts) > 2:
         throw(ValueError, "too many values to unpack (expected 2)")
@@ -185,7 +186,7 @@ def _is_user_class(cls: type) -> bool:
 
 
 def checked_length(t: Space, found: Any) -> Any:
-    """What a `__len__` in Python gave, as C checks it: a Result."""
+    """Return the result of a `__len__` in Python, checked as by C: a Result."""
     return after(as_index(t, found), _checked_size)
 
 
@@ -226,7 +227,7 @@ def as_index(t: Space, vt: Any) -> Any:
         return vt
     if (found := _folding.fold_numbers(t, operator.index, [vt], {})) is not MISSING:
         return found
-    if issubclass(vt.cls, int):  # its own `__index__` is not asked
+    if issubclass(vt.cls, int):  # its own `__index__` is not called
         return t.call(k.BuiltinTracker(int.__index__), [vt], {})
     found = t.call_slot(vt, "__index__", [], "'{}' object cannot be interpreted as an integer")
     return after(found, functools.partial(_checked_index, t))
@@ -243,7 +244,7 @@ def _checked_index(t: Space, found: Any) -> Any:
 
 
 def index_of(t: Space, key: Any) -> int | None:
-    """What `operator.index` gives for a tracker: an int; None when it is no integer."""
+    """Return `operator.index` of a tracker: an int; None when it is no integer."""
     if key.is_symbolic:
         return int(_symbolic_numbers.specialised(t, key)) if key.cls is not float else None
     if key.base is torch.Tensor and not (

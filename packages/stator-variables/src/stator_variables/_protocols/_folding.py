@@ -9,7 +9,7 @@ import stator_bytecode as bytecode
 from stator_variables import _pure
 from stator_variables._objects import _new_values, _scalars, _symbolic_numbers
 from stator_variables._objects._lookup import rely_on_method
-from stator_variables._objects._raising import as_program_error
+from stator_variables._objects._program_error import as_program_error
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._tensors import _symbolic
@@ -75,7 +75,8 @@ def folding(table: bytecode.HandlerTable[Any, Any]) -> bytecode.HandlerTable[Any
 def folded(t: Space, function: Any, /, *values: Any, **named: Any) -> Any:
     """The tracker of what a pure function gives for constants; what it raises is the program's."""
     try:
-        with filtered("error", ""):  # `~True`, a division by zero of NumPy: to be said on each call
+        # `~True`, a division by zero of NumPy: to be issued on each call
+        with filtered("error", ""):
             found = function(*values, **named)
     except Warning as warning:
         raise t.unsupported("warning", f"a computation of which Python warns: {warning}") from None

@@ -1,4 +1,4 @@
-"""Handlers of what asks for classes: `type`, `isinstance`, `issubclass`, `callable`, `super`."""
+"""Handlers of functions about classes: `type`, `isinstance`, `issubclass`, `callable`, `super`."""
 
 import abc
 import functools
@@ -11,12 +11,12 @@ import torch
 from stator_bytecode import NULL, HandlerTable, after, operation, settle
 from stator_guards import CallSource, CapturedSource, Custom, Truth
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines, guarded_lookup, is_subtype, mro_of, overrides
 from stator_variables._objects._method_table import as_constant
-from stator_variables._objects._raising import attempt, throw
+from stator_variables._objects._program_error import attempt, throw
 from stator_variables._objects._super import SuperTracker
 from stator_variables._protocols import _attributes, _calls
 from stator_variables._space import Space
@@ -53,7 +53,7 @@ def is_instance(t: Space, vt: Any, classes: Any) -> Any:
 
 
 def _claims_a_class(t: Space, vt: Any) -> bool:
-    """Whether `vt.__class__` may be another than `type(vt)`."""
+    """Return True if `vt.__class__` may be another than `type(vt)`."""
     if vt.base in (torch.Tensor, type):
         return False
     own = overrides(t, vt.cls, "__getattribute__") or _attributes.is_proxy(vt)
@@ -68,7 +68,7 @@ def _claimed(t: Space, vt: Any) -> Any:
 
 
 def _is_asked(t: Space, vt: Any, name: str) -> bool:
-    """An object that is no class, and says of itself what its instances are (an alias of
+    """Return True for an object that is no class, and overrides checks of instances (an alias of
     `typing`)."""
     return vt.base is not type and overrides(t, vt.cls, name)
 
@@ -106,7 +106,8 @@ def _ask_hook(t: Space, vt: Any, cls: type, name: str) -> Any:
 
 
 def _abc_answer(t: Space, cls: type, base: type) -> bool:
-    """Of an abstract base class, with which other classes can be registered at any time."""
+    """Return the check of an abstract base class, with which other classes can be registered at any
+    time."""
     try:
         found = issubclass(cls, base)
     except Exception as error:  # raised by a `__subclasshook__` of the program
@@ -132,7 +133,7 @@ def _abc_answer(t: Space, cls: type, base: type) -> bool:
 @handlers.handles(abc._abc_instancecheck)  # type: ignore[attr-defined]
 @operation
 def abc_instance_check(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    """What a metaclass of abstract classes reaches with `super().__instancecheck__`."""
+    """Implement `super().__instancecheck__` of a metaclass of abstract classes."""
     cls, vt = args
     claimed = yield from _claimed(t, vt)
     return k.ConstantTracker(
@@ -141,8 +142,8 @@ def abc_instance_check(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 def _is_tensor_of(cls: Any) -> Callable[[Space, Any], bool]:
-    """Asks for dtype, layout and device, which inputs are guarded on; the fake tensor itself is of
-    no such type."""
+    """Return a check of dtype, layout and device, which inputs are guarded on; the fake tensor
+    itself is of no such type."""
     wanted = (cls.dtype, cls.layout, "cuda" if cls.is_cuda else "cpu")
 
     def check(t: Space, vt: Any) -> bool:
@@ -153,7 +154,8 @@ def _is_tensor_of(cls: Any) -> Callable[[Space, Any], bool]:
 
 
 def _is_marked(cls: type, mark: str) -> Callable[[Space, Any], bool]:
-    """Also of another class, with an attribute that says so."""
+    """Return a check that accepts a tensor of another class with a mark, an attribute that is
+    set."""
 
     def check(t: Space, vt: Any) -> bool:
         if issubclass(vt.cls, cls) or not issubclass(vt.cls, torch.Tensor):
@@ -167,14 +169,15 @@ def _is_marked(cls: type, mark: str) -> Callable[[Space, Any], bool]:
 _TENSOR_TYPES = [
     found for found in [*vars(torch).values()] if type(found) is type(torch.FloatTensor)
 ]
-"""`torch.FloatTensor` and its kin, whose metaclass looks at dtype and device."""
+"""`torch.FloatTensor` and its kin, whose metaclass checks dtype and device."""
 
 _KNOWN_CHECKS: dict[int, Callable[[Space, Any], bool]] = {
     id(torch.nn.Parameter): _is_marked(torch.nn.Parameter, "_is_param"),
     id(torch.nn.Buffer): _is_marked(torch.nn.Buffer, "_is_buffer"),
     **{id(cls): _is_tensor_of(cls) for cls in _TENSOR_TYPES},
 }
-"""By identity: a metaclass may say how its classes compare, and whether they hash."""
+"""The builders by identity: a metaclass may define how its classes compare and hash. The checks by
+identity: a metaclass may define how its classes compare and hash."""
 
 
 def class_list(t: Space, classes: Any) -> list[type]:
@@ -185,9 +188,8 @@ def class_list(t: Space, classes: Any) -> list[type]:
     if classes.base is tuple:
         return [cls for item in classes.items for cls in class_list(t, item)]
     parts = classes.real.__args__ if isinstance(classes.real, types.UnionType) else ()
-    if parts and all(
-        issubclass(type(part), type) for part in parts
-    ):  # an alias says of itself that it is a class
+    # the `__class__` of an alias is `type`
+    if parts and all(issubclass(type(part), type) for part in parts):
         return list(parts)
     raise t.unsupported("bad-arguments", f"isinstance() with a {classes.cls.__name__}")
 
@@ -258,7 +260,7 @@ def make_super(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 def _super(t: Space, start: Any, receiver: Any) -> Any:
-    """As `supercheck` allows it; its errors are C's own."""
+    """Make a `super`, where `supercheck` allows it; its errors are C's own."""
     below = (receiver.cls, *([receiver.value] if receiver.base is type else []))
     if start.base is not type or not any(is_subtype(cls, start.value) for cls in below):
         raise t.unsupported(

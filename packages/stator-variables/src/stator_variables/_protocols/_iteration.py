@@ -18,7 +18,7 @@ from stator_bytecode import (
 )
 from stator_guards import CallSource, ItemSource, Length, Source, Truth
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects import _new_values
 from stator_variables._objects._iterator import AHEAD, IteratorTracker, is_over_changed
 from stator_variables._objects._lookup import (
@@ -27,7 +27,7 @@ from stator_variables._objects._lookup import (
     stands_for_c,
     type_lookup,
 )
-from stator_variables._objects._raising import attempt, complain, throw
+from stator_variables._objects._program_error import attempt, complain, throw
 from stator_variables._objects._set import in_order
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _attributes
@@ -73,8 +73,8 @@ def _iterator_by_items(t: Space, vt: Any, raw: Any) -> Any:
 
 
 def is_sequence(t: Space, vt: Any) -> bool:
-    """`PySequence_Check`: of a class of C, `__getitem__` may be that of a mapping, and nothing
-    tells."""
+    """Implement `PySequence_Check`: `__getitem__` of a class of C may be that of a mapping, which
+    is unknown."""
     if vt.base in _SEQUENCES:
         return True
     if isinstance(guarded_lookup(t, vt.cls, "__getitem__"), types.WrapperDescriptorType):
@@ -183,7 +183,7 @@ def _placed(item_at: Callable[[Space, Any], Any]) -> Callable[[Space, Any], Any]
             advance(t, it)
             return item
 
-        if it.exhausted and it.kind != "deque":  # which still looks at what it went through
+        if it.exhausted and it.kind != "deque":  # which still reads its container
             return NULL
         return after(item_at(t, it), given)
 
@@ -237,8 +237,8 @@ def _next_of_existing(t: Space, it: Any) -> Any:
 
 
 def _too_far(t: Space, it: Any) -> Exception:
-    """Many rounds more, without an operation of the graph in those that were looked at, are a long
-    loop."""
+    """Return the refusal of many more rounds, without an operation of the graph in those before: a
+    long loop."""
     length = operator.length_hint(it.real)
     if length > 8 * AHEAD and it.since == t.graph.mark():
         t.progress.looping = len(t.machine.frames) - 1
@@ -334,7 +334,7 @@ def _next_filter(t: Space, it: Any) -> Any:
 
 
 def _is_replayed(it: Any) -> bool:
-    """Whether the steps of an existing iterator can be done again, without running code of the
+    """Return True if the steps of an existing iterator can be repeated without running code of the
     program twice."""
     if not is_a(it, IteratorTracker) or it.kind in ("map", "filter"):
         return False
@@ -382,7 +382,7 @@ def _next_callable(t: Space, it: Any) -> Any:
     return value
 
 
-"""What these call may raise StopIteration, which ends them as it ends an iterator of the
+"""Iterators whose callees may raise StopIteration, which ends them as it ends an iterator of the
 program's."""
 
 _STEPS = {
@@ -397,7 +397,7 @@ _STEPS = {
     "enumerate": _next_enumerate,
     **dict.fromkeys(
         ("application", "pooled"), lambda t, it: next_value(t, it.parts[0])
-    ),  # which says when it ends
+    ),  # which determines its end
     "set": _next_in_set,
     **dict.fromkeys(("deque", "deque reversed"), _next_in_deque),
     **dict.fromkeys(("getitem", "reversed getitem"), _next_getitem),

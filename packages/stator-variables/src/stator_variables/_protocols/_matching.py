@@ -4,9 +4,9 @@ from typing import Any
 
 from stator_bytecode import operation, settle
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects._lookup import overrides
-from stator_variables._objects._raising import attempt, throw
+from stator_variables._objects._program_error import attempt, throw
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _instances
 from stator_variables._space import Space
@@ -18,7 +18,7 @@ _SELF_MATCHING = (bool, bytearray, bytes, dict, float, frozenset, int, list, set
 _SEQUENCE, _MAPPING = (
     1 << 5,
     1 << 6,
-)  # Py_TPFLAGS_SEQUENCE, Py_TPFLAGS_MAPPING: what the interpreter looks at
+)  # Py_TPFLAGS_SEQUENCE, Py_TPFLAGS_MAPPING: the flags that the interpreter tests
 
 
 def match_sequence(subject: Any) -> Any:
@@ -34,7 +34,7 @@ def match_keys(t: Space, subject: Any, keys: Any) -> Any:
         raise t.unsupported("match-mapping", f"a mapping pattern over a {subject.cls.__name__}")
     hashed = [t.key_of(key) for key in keys.items]
     if len(set(hashed)) < len(hashed):
-        raise t.unsupported("match-mapping", "a mapping pattern that asks for a key twice")
+        raise t.unsupported("match-mapping", "a mapping pattern with a repeated key")
     found = [t.lookup(subject, key) for key in hashed]
     return k.NONE if any(value is MISSING for value in found) else TupleTracker(found, tuple)
 
@@ -53,7 +53,7 @@ def match_class(t: Space, subject: Any, cls: Any, count: int, names: Any) -> Any
     wanted = [*positional, *(n.value for n in names.items)]
     if len(set(wanted)) < len(wanted):
         raise t.unsupported(
-            "bad-arguments", f"a pattern of {cls.value.__name__} that asks for an attribute twice"
+            "bad-arguments", f"a pattern of {cls.value.__name__} with a repeated attribute"
         )
     for name in wanted:
         value = yield from attempt(t, AttributeError, MISSING, t.get_attribute, subject, name)

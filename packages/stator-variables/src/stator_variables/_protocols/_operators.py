@@ -33,7 +33,7 @@ from stator_guards import (
     Source,
 )
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects import _list, _scalars, _symbolic_numbers
 from stator_variables._objects._lookup import (
     defines,
@@ -43,7 +43,7 @@ from stator_variables._objects._lookup import (
     type_lookup,
 )
 from stator_variables._objects._method_table import COMPARISONS
-from stator_variables._objects._raising import attempt, complain
+from stator_variables._objects._program_error import attempt, complain
 from stator_variables._objects._weakrefs import WeakrefTracker
 from stator_variables._protocols import _attributes, _consumption, _containers, _folding
 from stator_variables._pure import NUMBERS, PATHS, is_number_of_numpy
@@ -143,9 +143,12 @@ _REMAINDERS = frozenset({"%", "%="})
 
 
 def _computable(t: Space, symbol: str, left: Any, right: Any) -> tuple[Any, Any]:
-    """Symbolic numbers know no complex ones and none of NumPy's, and of 1 the remainders of ints
-    alone; symbolic bools know two operators, and bools alone: then they are made constants. A bool
-    beside a symbolic number is the int that it is."""
+    """Return operands that symbolic operators support, with constants for others.
+
+    Symbolic numbers do not combine with complex ones or those of NumPy, and of remainders by 1 only
+    with ints; symbolic bools have two operators, with bools alone. A bool beside a symbolic number
+    is the int that it is.
+    """
     for number, other in ((left, right), (right, left)):
         if not number.is_symbolic or other.base is torch.Tensor:
             continue
@@ -213,8 +216,8 @@ def _compared_if_bound(
 
 
 def _is_foreign_to_tensors(t: Space, receiver: Any, argument: Any) -> bool:
-    """Objects that are no numbers, and that do not ask to hear of functions of torch, speak for
-    themselves."""
+    """Return True for an object that is no number and has no `__torch_function__`: its own operator
+    is called."""
     if (
         receiver.base is not torch.Tensor
         or type(argument) is not k.ObjectTracker
@@ -223,15 +226,15 @@ def _is_foreign_to_tensors(t: Space, receiver: Any, argument: Any) -> bool:
         return False
     return (
         not issubclass(argument.cls, numbers.Number)
-        and guarded_lookup(t, argument.cls, _HEARS) is MISSING
+        and guarded_lookup(t, argument.cls, _TORCH_FUNCTION) is MISSING
     )
 
 
-_HEARS = "__torch_function__"
+_TORCH_FUNCTION = "__torch_function__"
 
 
 def _inverted_eq(t: Space, receiver: Any, argument: Any) -> Any:
-    """`object.__ne__`: the opposite of what the own `__eq__` says."""
+    """Implement `object.__ne__`: the opposite of the result of the own `__eq__`."""
     answer = _slot_call(t, receiver, "__eq__", argument)
     return after(answer, lambda equal: equal if _may_decline(equal) else negated(t, equal))
 
@@ -274,8 +277,8 @@ def slots(
 
 
 def _repeated(t: Space, left: Any, attempts: list[Any], fail: Callable[[], Any]) -> Any:
-    """`sequence_repeat` in Objects/abstract.c: of two sequences, the left one says that the other
-    is no number."""
+    """Implement `sequence_repeat` in Objects/abstract.c: of two sequences, the left one raises that
+    the other is no number."""
     count = min(attempts, key=lambda attempt: attempt[0] is not left)[2]
     if not defines(t, count.cls, "__index__"):
         complain(t, TypeError, "can't multiply sequence by non-int of type '", count.cls, "'")
@@ -283,9 +286,12 @@ def _repeated(t: Space, left: Any, attempts: list[Any], fail: Callable[[], Any])
 
 
 def _waits(cls: type, name: str, reflected: str) -> bool:
-    """Whether this is `sq_concat` or `sq_repeat`, which wait for what both operands say as numbers,
-    in place as well. A class statement makes a number slot of an inherited `__iadd__`, and of all
-    where it defines the reflected method."""
+    """Return True for `sq_concat` or `sq_repeat`, which are tried after the number slots of both
+    operands, in place as well.
+
+    A class statement makes a number slot of an inherited `__iadd__`, and of all where it defines
+    the reflected method.
+    """
     if not any(
         plain_lookup(cls, name) is vars(base).get(name)
         for base in _SEQUENCES
@@ -367,17 +373,16 @@ def identical(t: Space, left: Any, right: Any, invert: bool) -> Any:
 
 
 def same_object(t: Space, left: Any, right: Any) -> bool:
-    """`left is right`, guarded where two paths from outside are told apart."""
+    """Return `left is right`, guarded if two paths from outside are compared."""
     if left is right:
-        t.handed_on.add(id(left))  # that two paths lead to it is now relied on
+        t.escaped.add(id(left))  # that two paths lead to it is now relied on
         return True
     if _are_given_numbers(left, right):
         held = left.real is right.real
         t.guard(left.source, (SameObject if held else DistinctObject)(right.source))
         return held
-    if (
-        left.cls is tuple and right.cls is tuple and not (left.items or right.items)
-    ):  # of these there is one
+    # of these there is one
+    if left.cls is tuple and right.cls is tuple and not (left.items or right.items):
         return True
     if left.is_symbolic or right.is_symbolic:
         if left.cls is not right.cls or left.cls is float:
@@ -412,7 +417,7 @@ _NUMBERS = (int, float, complex, str, bytes, *NUMBERS, *PATHS)
 
 
 def _is_only_reference(t: Space, vt: Any) -> bool:
-    """An object that is alive has one weak reference without a callback, whoever asks for it."""
+    """Return True for the weak reference without a callback, of which a live object has one."""
     if not is_a(vt, WeakrefTracker) or vt.source is None:
         return is_a(vt, WeakrefTracker)
     alone = vt.real.__callback__ is None
@@ -457,12 +462,12 @@ _CONTAINERS = (list, tuple, collections.deque, set, dict)
 
 
 def _says_itself(t: Space, cls: type) -> bool:
-    """Of a class of containers: in Python."""
+    """Return True if a class of containers defines its truth in Python."""
     return defines(t, cls, "__bool__") or overrides(t, cls, "__len__")
 
 
 def _truth_of_number(t: Space, vt: Any) -> bool:
-    """`ShapeEnv` guards the answer, or cannot tell before run time."""
+    """Return the truth, which `ShapeEnv` guards, or which is expected and checked at run time."""
     try:
         return _symbolic_numbers.decide(t, vt)
     except Unsupported:

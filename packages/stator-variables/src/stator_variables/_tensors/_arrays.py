@@ -17,10 +17,10 @@ from stator_bytecode import HandlerTable, Unsupported
 from stator_guards import CallSource, Is
 from torch.overrides import TorchFunctionMode
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects import _scalars, _symbolic_numbers
 from stator_variables._objects._list import ListTracker
-from stator_variables._objects._raising import throw
+from stator_variables._objects._program_error import throw
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._pure import DTYPES, NUMPY, is_number_of_numpy
 from stator_variables._runtime._warnings import filtered
@@ -88,9 +88,8 @@ def compute(
     except Unsupported:
         raise
     except IndexError as error:
-        if function is operator.getitem and is_a(
-            args[1], k.ConstantTracker
-        ):  # so loops over arrays end
+        # so loops over arrays end
+        if function is operator.getitem and is_a(args[1], k.ConstantTracker):
             for size in args[0].tensor.example.shape:
                 operator.index(size)  # NumPy judged by what it is now: `ShapeEnv` guards it
             throw(IndexError, *error.args)
@@ -213,9 +212,8 @@ class _Step(TorchFunctionMode):
             operands, ufunc.resolve_dtypes((*given, *[None] * ufunc.nout)), strict=False
         ):
             if is_a(vt, k.ConstantTracker):
-                dtype.type(
-                    vt.value
-                )  # raises for an int that such a dtype has not, which some functions know better
+                # raises for an int out of the dtype's range, which some functions accept
+                dtype.type(vt.value)
             self.loops[id(vt)] = DTYPES[dtype]
 
     def _operand(self, vt: Any) -> Any:

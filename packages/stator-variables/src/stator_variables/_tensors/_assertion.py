@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from stator_bytecode import Frame, HandlerTable
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
@@ -71,9 +71,8 @@ def check(t: Space, vt: Any, expected: bool) -> bool:
     False when the graph cannot check it.
     """
     if is_a(vt, k.TensorTracker):
-        if (
-            vt.example.device.type != "cpu"
-        ):  # a check that fails on a device takes the whole process with it
+        # a check that fails on a device takes the whole process with it
+        if vt.example.device.type != "cpu":
             if not t.policy.capture_data:
                 return False
             return check(t, _torch_calls.record(t, "item", [vt], {}), expected)

@@ -15,11 +15,11 @@ import torch
 from stator_bytecode import HandlerTable
 from stator_guards import Custom
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._applevel import _copying as app
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._method_table import app_level
-from stator_variables._objects._wrapping import new_namespace, with_namespace
+from stator_variables._objects._wrap import new_namespace, with_namespace
 from stator_variables._space import Space
 from stator_variables._tensors import _storages, _torch_calls
 from stator_variables._tracker import MISSING, is_a

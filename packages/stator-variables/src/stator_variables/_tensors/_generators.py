@@ -19,7 +19,7 @@ import torch
 from stator_bytecode import HandlerTable
 from stator_guards import AttrSource, CapturedSource, Custom, Is
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._runtime._support import filled
 from stator_variables._space import Space
 from stator_variables._tensors import _streams, _torch_calls

@@ -7,13 +7,13 @@ import torch
 from torch.nested._internal.nested_tensor import NestedTensor
 from torch.nn.parameter import is_lazy
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects._builder_table import BuilderTable
-from stator_variables._objects._wrapping import build_object, with_namespace
+from stator_variables._objects._wrap import build_object, with_namespace
 from stator_variables._pure import NUMPY
 from stator_variables._runtime._support import plain_tensor, tensor_of
 from stator_variables._space import Space
-from stator_variables._tensors import _jagged, _wrappers
+from stator_variables._tensors import _jagged_tensor, _wrappers
 from stator_variables._tensors._history import history_of, is_behind
 from stator_variables._tracker import VariableTracker
 
@@ -37,8 +37,7 @@ def build_tensor(t: Space, real: Any, source: guards.Source) -> Any:
     t.keep_apart(source, real)
     dims = t.policy.dims(source, real)
     traced = t.graph.tensor_input(source, real, dims, source.name)
-    # What was asked for may not be: the base of a view that was read first has the sizes it had
-    # then.
+    # The request may not be met: the base of a view that was read first has the sizes it had then.
     sizes = frozenset(i for i, size in enumerate(traced.example.shape) if _is_symbolic(size))
     strides = frozenset(
         i for i, dim in enumerate(dims) if dim.stride and _is_symbolic(traced.example.stride(i))
@@ -55,9 +54,10 @@ def build_tensor(t: Space, real: Any, source: guards.Source) -> Any:
 
 
 def build_subclass(t: Space, real: Any, source: guards.Source) -> VariableTracker:
-    """A tensor of a class that only Python knows as a plain one over its memory."""
+    """Build the tracker of a tensor whose class differs from a plain one over its memory only in
+    Python."""
     if type(real) is NestedTensor:
-        jagged: VariableTracker = _jagged.build(t, real, source)
+        jagged: VariableTracker = _jagged_tensor.build(t, real, source)
         return jagged
     if _wrappers.is_wrapper(type(real)):
         wrapper: VariableTracker = _wrappers.build(t, real, source)

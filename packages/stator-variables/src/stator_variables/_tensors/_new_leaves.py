@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from stator_guards import CallSource
 
-from stator_variables import _kinds as k
-from stator_variables._objects._wrapping import with_namespace
+from stator_variables import _trackers as k
+from stator_variables._objects._wrap import with_namespace
 from stator_variables._runtime._support import NewLeaf
 from stator_variables._space import Space
 from stator_variables._trace._graph import Dim, GraphValue

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from stator_bytecode import HandlerTable
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._applevel import _statistics as app
 from stator_variables._objects._method_table import app_level
 from stator_variables._space import Space

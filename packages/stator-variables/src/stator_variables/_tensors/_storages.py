@@ -14,7 +14,7 @@ import torch
 from stator_bytecode import HandlerTable
 from stator_guards import CallSource, DistinctStorages, Truth
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tracker import MISSING, is_a

@@ -24,10 +24,10 @@ import torch
 from stator_bytecode import Unsupported
 from stator_guards import InstanceDictSource, ItemSource, Source
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._objects._wrapping import new_namespace
+from stator_variables._objects._wrap import new_namespace
 from stator_variables._runtime._literals import has_no_literal
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space

@@ -25,12 +25,12 @@ from stator_bytecode import HandlerTable, operation, settle
 from stator_guards import CapturedSource, Is, TypeIs
 from torch.overrides import TorchFunctionMode
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects import _new_values, _symbolic_numbers
 from stator_variables._objects._lookup import is_subtype, type_lookup
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
-from stator_variables._objects._wrapping import new_namespace
+from stator_variables._objects._wrap import new_namespace
 from stator_variables._space import Space
 from stator_variables._tensors import _new_leaves, _tensor_attributes, _torch_calls
 from stator_variables._tracker import MISSING, is_a
@@ -427,7 +427,7 @@ def as_class(t: Space, vt: Any, cls: Any) -> Any:
     """`tensor.as_subclass(cls)`: another tensor over the memory."""
     if _dispatches(cls) or _dispatches(vt.cls) or issubclass(cls, torch.nn.Parameter):
         raise t.unsupported("tensor-subclass", f"a tensor made to be of class {cls.__qualname__}")
-    plain = _torch_calls.record_unheard(t, torch.ops.aten.alias.default, [_plain(vt)], {})
+    plain = _torch_calls.record_without_modes(t, torch.ops.aten.alias.default, [_plain(vt)], {})
     return plain if cls is torch.Tensor else around(t, plain, cls)
 
 
@@ -450,7 +450,12 @@ def around(t: Space, plain: Any, cls: type) -> Any:
 
 @handlers.handles(_BASE.as_subclass)
 def as_subclass(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if kwargs or len(args) != 2 or not is_a(args[1], k.ClassTracker) or is_a(args[1], k.MadeClass):
+    if (
+        kwargs
+        or len(args) != 2
+        or not is_a(args[1], k.ClassTracker)
+        or is_a(args[1], k.NewClassTracker)
+    ):
         raise t.unsupported(
             "bad-arguments", "as_subclass() of no class, or of one that is made here"
         )
@@ -467,13 +472,13 @@ def make_subclass(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
         kwargs
         or len(args) > 3
         or (requires_grad is not False and not is_parameter)
-        or is_a(args[0], k.MadeClass)
+        or is_a(args[0], k.NewClassTracker)
         or (issubclass(cls, torch.nn.Parameter) and not is_parameter)
     ):
         raise t.unsupported(
             "builtin", f"a call of torch.Tensor._make_subclass for a {cls.__qualname__}"
         )
-    data = _torch_calls.record_unheard(t, "detach", [_plain(args[1])], {})
+    data = _torch_calls.record_without_modes(t, "detach", [_plain(args[1])], {})
     if is_parameter:
         shape = tuple(_fixed_size(t, data, dim) for dim in range(data.example.dim()))
         return _new_leaves.make(t, cls, data.traced, shape, bool(requires_grad))

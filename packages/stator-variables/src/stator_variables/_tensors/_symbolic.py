@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls

@@ -8,12 +8,12 @@ import torch
 from stator_guards import AttrSource, Custom, Equals
 from torch.nested._internal.nested_tensor import NestedTensor
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects import _dictionary
-from stator_variables._objects._raising import complain
-from stator_variables._objects._wrapping import new_namespace, with_namespace
+from stator_variables._objects._program_error import complain
+from stator_variables._objects._wrap import new_namespace, with_namespace
 from stator_variables._space import Space
-from stator_variables._tensors import _jagged, _torch_calls, _wrappers
+from stator_variables._tensors import _jagged_tensor, _torch_calls, _wrappers
 from stator_variables._tensors._history import LEAF, NO_LEAF, is_behind, keeps_flag
 from stator_variables._tracker import MISSING, is_a
 
@@ -121,7 +121,7 @@ def _nbytes(t: Space, vt: Any) -> Any:
 def own(t: Space, vt: Any, name: str) -> Any:
     """An attribute that the user has set on the tensor object."""
     if vt.cls is NestedTensor:
-        return _jagged.own(t, vt, name)
+        return _jagged_tensor.own(t, vt, name)
     if _wrappers.is_wrapper(vt.cls):
         _wrappers.refuse_attribute(t, vt, name)
     if vt.namespace is None and vt.real is not MISSING and vt.source is not None:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from stator_bytecode import OPERATOR_NAMES
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._space import Space
 from stator_variables._tensors._torch_calls import is_in_graph, is_operator_operand, record
 from stator_variables._tracker import MISSING, is_a

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from stator_bytecode import Unsupported
 from stator_guards import Equals, SizeSource
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects import _scalars, _symbolic_numbers
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
@@ -148,7 +148,7 @@ def record(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
     # which was not called
     if t.overrides.modes and not (is_in_graph(t, *args) and all(map(is_operator_operand, args))):
         raise t.unsupported("mode-value", "an operation under a mode for every function of torch")
-    return record_unheard(t, target, args, kwargs)
+    return record_without_modes(t, target, args, kwargs)
 
 
 _SETTING = (operator.setitem, "__setitem__")
@@ -176,7 +176,7 @@ def is_in_graph(t: Space, *vts: Any) -> bool:
     return not heard and any(is_a(vt, k.TensorTracker | k.NumberTracker) for vt in vts)
 
 
-def record_unheard(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def record_without_modes(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Record a call that torch does not dispatch to modes."""
     if t.is_sealed:
         raise t.unsupported(
@@ -195,7 +195,7 @@ def record_unheard(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str,
     except Unsupported:
         if not any(map(_is_undecided, (*args, *kwargs.values()))):
             raise
-        return record_unheard(
+        return record_without_modes(
             t, target, decided(t, args), dict(zip(kwargs, decided(t, kwargs.values()), strict=True))
         )
     if t.streams.has_late and t.graph.may_draw(traced):

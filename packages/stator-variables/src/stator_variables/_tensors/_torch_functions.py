@@ -10,7 +10,7 @@ import torch
 import torch.compiler
 from stator_bytecode import HandlerTable
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects import _dictionary
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
@@ -41,7 +41,7 @@ def construct(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any
             "construction", "a constructor of tensors with options, or not on the CPU"
         )
     if len(args) == 1 and of is None and is_a(first, k.TensorTracker):
-        return _torch_calls.record_unheard(t, torch.ops.aten.alias.default, [first], {})
+        return _torch_calls.record_without_modes(t, torch.ops.aten.alias.default, [first], {})
     if len(args) == 1 and is_a(first, SequenceTracker) and first.cls in (list, tuple):
         return _torch_calls.record(t, torch.tensor, [first], named)
     if len(args) == 1 and is_a(first, k.ArrayTracker) and first.tensor.example.dim():

@@ -25,7 +25,7 @@ from torch.utils._python_dispatch import (
     is_traceable_wrapper_subclass_type,
 )
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects._lookup import guarded_lookup
 from stator_variables._space import Space
 from stator_variables._trace._graph import Dim

@@ -1,7 +1,7 @@
-"""What the symbolic domain needs from the graph layer: the one border upwards, as Protocols.
+"""The requirements of the symbolic domain on the graph layer: the one border upwards, as Protocols.
 
-`stator_subgraphs` implements them; a fork may hand in its own. Nodes are fx Nodes to the
-implementation and opaque here: trackers carry them, never look into them.
+`stator_subgraphs` implements them; a fork may provide its own. Nodes are fx Nodes to the
+implementation and opaque here: trackers carry them without reading them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,8 @@ Node = Any
 
 @attrs.frozen
 class Dim:
-    """How one dimension of an input is treated: "static", "dynamic" (backed symbol) or "unbacked".
+    """The treatment of one dimension of an input: "static", "dynamic" (backed symbol) or
+    "unbacked".
 
     `low` and `high` are the bounds it was marked with.
     """
@@ -31,27 +32,24 @@ class Dim:
 
 @attrs.frozen
 class TraceLocation:
-    """Where the program is, for node metadata: user frames outermost first, and the module calls
-    around them."""
+    """A location of the program, for node metadata: user frames outermost first, and the module
+    calls around them."""
 
     frames: tuple[SourceSpan, ...]
-    modules: tuple[
-        tuple[str, str, type], ...
-    ]  # (unique key, qualified path such as "layers.0.fc", class)
-    original: Mapping[str, Any] = attrs.field(
-        factory=dict
-    )  # metadata of a node that is traced again
+    # (unique key, qualified path such as "layers.0.fc", class)
+    modules: tuple[tuple[str, str, type], ...]
+    # metadata of a node that is traced again
+    original: Mapping[str, Any] = attrs.field(factory=dict)
     caught: bool = False  # the program may catch what an operator raises here
     catches_operators: bool = False  # and it may be what an operator of torch raises
-    handled: bool = (
-        False  # code of the program runs when an operator raises here: `except`, `finally`, `with`
-    )
-    began: int = 0  # how many instructions of the trace had begun, this one included: see `Stop`
+    # code of the program runs when an operator raises here: `except`, `finally`, `with`
+    handled: bool = False
+    # how many instructions of the trace had begun, this one included: see `RetraceLimit`
+    began: int = 0
 
 
 class TraceLocations(Protocol):
-    """Told by the domain on demand, so that building a stack trace costs nothing where nobody
-    asks."""
+    """The location of the trace on demand, so that a stack trace is built only where it is used."""
 
     def current(self) -> TraceLocation: ...
 
@@ -85,7 +83,7 @@ class BodyGraph(Protocol):
     overlapping: tuple[tuple[int, int], ...]
 
     def computes(self, traced: GraphValue) -> bool:
-        """Whether the graph around has this value only if the body gives it."""
+        """Return True if the outer graph can have this value only as an output of the body."""
 
 
 class BodyRecorder(Protocol):
@@ -105,7 +103,7 @@ class BodyRecorder(Protocol):
 
     @property
     def sees_tensors(self) -> bool:
-        """Whether anything that was recorded so far takes or gives one."""
+        """True if anything that was recorded so far takes or returns a tensor."""
 
     def close(self, outputs: Sequence[Any]) -> BodyGraph:
         """The body gives exactly these."""
@@ -126,20 +124,20 @@ class GraphRecorder(Protocol):
 
     @property
     def learned(self) -> int:
-        """How many guards on sizes there are. A rollback leaves them."""
+        """The number of guards on sizes. A rollback leaves them."""
 
     @property
     def is_pure(self) -> bool:
-        """Whether nothing that was recorded so far writes to a tensor or may draw random
+        """Return True if nothing that was recorded so far writes to a tensor or may draw random
         numbers."""
 
     def may_be_kept(self, traced: GraphValue) -> bool:
-        """Whether autograd may have kept this tensor for later: something that has gradients was
-        computed of it."""
+        """Return True if autograd may have saved this tensor: a value with gradients was computed
+        from it."""
 
     def keep_history(self) -> None:
-        """Autograd will be asked about values inside this graph: it has to run operator by
-        operator."""
+        """Require that the graph runs operator by operator: the history of values inside it will be
+        read."""
 
     def tensor_input(
         self,
@@ -201,13 +199,15 @@ class GraphRecorder(Protocol):
         """Record `getattr(owner, name)`."""
 
     def project(self, result: GraphValue, index: Any) -> GraphValue:
-        """Part of a result that is a tuple, list or dict. Asked twice, it is the same value."""
+        """Return a part of a result that is a tuple, list or dict: the same value for the same
+        index."""
 
     def install(self, hint: str, module: Any) -> GraphValue:
         """A get_attr node for a (Graph)Module or constant tensor held by the graph."""
 
     def constant_of(self, traced: GraphValue) -> Any:
-        """A symbolic number as a constant, which is guarded; raises where only data can tell."""
+        """Return a symbolic number as a constant, which is guarded; raises where only data
+        determines it."""
 
     def truth_of(self, traced: GraphValue) -> bool:
         """The truth of a symbolic number, likewise."""
@@ -220,9 +220,10 @@ class GraphRecorder(Protocol):
         has."""
 
     def source_of(self, traced: GraphValue, computed: bool = False) -> Source | None:
-        """Where a number can be read when the entry starts; None for one that the graph computes.
+        """Return the source of a number that can be read when the entry starts; None for one that
+        the graph computes.
 
-        With `computed` also what the entry can compute from such numbers.
+        With `computed`, also that of an expression of such numbers.
         """
 
     def text_of(self, traced: GraphValue, read: Callable[[Source], str]) -> str | None:

@@ -1,4 +1,4 @@
-"""How changes of tracked state are taken back."""
+"""The journal: undo records of changes of tracked state."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

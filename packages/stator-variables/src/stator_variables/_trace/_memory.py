@@ -1,4 +1,4 @@
-"""The memory of the tensors that are inputs: what shares some is told by their storages, with the
+"""The memory of the tensors that are inputs: sharing follows from their storages, with the
 exceptions here."""
 
 import itertools
@@ -13,12 +13,12 @@ from stator_guards import CallSource, Source, shown_as
 @attrs.define(eq=False)
 class InputMemory:
     tensors: dict[Source, Any] = attrs.field(factory=dict)
-    has_arrays: bool = False  # some of them are over memory of NumPy's, whose storages do not tell
+    has_arrays: bool = False  # some of them are over memory of NumPy's, whose storages differ
     has_wrappers: bool = False  # some of them are inside others
     copied: dict[int, list[Source]] = attrs.field(factory=dict)  # deeply, by the memo
     jagged: set[int] = attrs.field(factory=set)
-    """What writes to a jagged tensor, or to its values, writes to: the count of its versions is in
-    the object."""
+    """The storages that a write to a jagged tensor, or to its values, writes to: the count of its
+    versions is in the object."""
 
     def add(self, source: Source, tensor: Any) -> tuple[str, ...] | None:
         """Note an input: None, or why it cannot be one beside the others, and is none."""
@@ -34,14 +34,14 @@ class InputMemory:
         return None
 
     def facts(self) -> Iterator[Source]:
-        """What has to be true of the inputs, where a graph writes."""
+        """Yield the conditions on the inputs of a graph that writes."""
         if self.has_arrays:
             yield CallSource(are_apart, *self.tensors)
         if self.has_wrappers:
             yield CallSource(share_nothing, *self.tensors)
 
     def facts_of_copies(self) -> Iterator[Source]:
-        """What has to be true of inputs that were copied deeply: those of one memo share no
+        """Yield the conditions on inputs that were copied deeply: those of one memo share no
         storage."""
         for sources in self.copied.values():
             if len(sources) > 1:
@@ -50,10 +50,9 @@ class InputMemory:
 
 @shown_as("whether {all} have memory of their own")
 def are_apart(*tensors: Any) -> bool:
-    """Whether tensors that have no storage in common are over different memory."""
-    spans: dict[
-        int, tuple[int, int]
-    ] = {}  # of each storage, for one view of it may lie within another
+    """Return True if tensors that have no storage in common are over different memory."""
+    # of each storage, for one view of it may lie within another
+    spans: dict[int, tuple[int, int]] = {}
     for tensor in tensors:
         if tensor.layout is torch.strided and tensor.numel():
             start, stop = _span(tensor)
@@ -66,7 +65,7 @@ def are_apart(*tensors: Any) -> bool:
 
 @shown_as("whether {all} have memory of their own")
 def share_nothing(*tensors: Any) -> bool:
-    """Whether each has memory of its own."""
+    """Return True if each has memory of its own."""
     storages = [
         tensor.untyped_storage()._cdata for tensor in tensors if tensor.layout is torch.strided
     ]

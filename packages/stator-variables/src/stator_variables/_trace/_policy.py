@@ -1,4 +1,4 @@
-"""What is decided of a trace before it begins."""
+"""Decisions about a trace before it begins."""
 
 import math
 from collections.abc import Callable, Set
@@ -13,7 +13,7 @@ from stator_variables._trace._graph import Dim
 
 
 @attrs.frozen(eq=False)
-class Stop:
+class RetraceLimit:
     """The instruction that a trace is to break at: the number of instructions that began up to it.
 
     `place` is its code and index where these are known; another instruction is none to stop at.
@@ -29,8 +29,8 @@ class Stop:
 
 @attrs.define(eq=False)
 class Policy:
-    """What the facade decides per compilation: which inputs are symbolic, and what is captured at
-    all."""
+    """The decisions of the facade per compilation: the symbolic inputs, and the operations to
+    capture."""
 
     dims: Callable[[Source, Any], list[Dim]] = lambda source, tensor: [Dim()] * tensor.dim()
     number_is_symbolic: Callable[[Source, Any, bool], bool] = lambda source, value, at_once: False
@@ -38,11 +38,10 @@ class Policy:
     capture_data: bool = False  # results that depend on data become unbacked symbols
     # a break is an error, so what a break would have run is run while tracing where possible
     is_whole: bool = False
-    patience: float = (
-        math.inf
-    )  # so many instructions without an operation of the graph are a long loop
+    # so many instructions without an operation of the graph are a long loop
+    patience: float = math.inf
     native_calls: Set[CallSite] = frozenset()  # calls that run natively as a whole
-    stop: Stop | None = None  # where an earlier trace of the same broke
+    stop: RetraceLimit | None = None  # where an earlier trace of the same broke
     runs_in_order: bool = True  # the graph runs node by node, setters of state included
     repeats_effects: bool = True  # of a checkpointed function, when it is computed again
     draws_numbers: bool = True  # numbers drawn at random, or read from tensors, are symbols

@@ -72,9 +72,8 @@ class ConstantTracker(VariableTracker):
         if type(value) in PATHS:
             return e.bind(self, f"{e.capture(type(value))}({str(value)!r})")
         if is_nan(value):
-            return e.bind(
-                self, f"-(-{e.capture(value, 'nan')})"
-            )  # another object on each run: containers keep each of them
+            # another object on each run: containers keep each of them
+            return e.bind(self, f"-(-{e.capture(value, 'nan')})")
         return e.capture(value, type(value).__name__)
 
 
@@ -109,9 +108,11 @@ class NumberTracker(VariableTracker):
 
 
 class TextTracker(ConstantTracker, references=("parts",)):
-    """A string made of symbolic numbers, which nobody has looked at yet: `parts` are strings, and
-    numbers with the specification they are formatted by. Reading `value` makes constants of the
-    numbers, by `constant_of`."""
+    """A string made of symbolic numbers, not read yet.
+
+    `parts` are strings, and numbers with the specification they are formatted by. Reading `value`
+    makes constants of the numbers, by `constant_of`.
+    """
 
     def __init__(self, parts: list[Any], constant_of: Callable[[Any], Any]) -> None:
         self.parts = parts
@@ -216,7 +217,10 @@ class FunctionTracker(
         cells = "".join(f"{e.expr(cell_vt)}, " for cell_vt in self.closure)
         code = e.capture(self.code, self.code.co_name)
         globals_ = e.capture(self.globals.real, "globals")
-        text = f"{e.capture(make_function)}({code}, {globals_}, {self.name!r}, {self.qualname!r}, ({cells}))"
+        text = (
+            f"{e.capture(make_function)}({code}, {globals_}, "
+            f"{self.name!r}, {self.qualname!r}, ({cells}))"
+        )
         name = e.bind(self, text)
         if self.defaults:
             e.lines.append(
@@ -297,7 +301,7 @@ class ClassTracker(VariableTracker):
         return e.capture(self.value)
 
 
-class MadeClass(ClassTracker, references=("args", "steps")):
+class NewClassTracker(ClassTracker, references=("args", "steps")):
     """A class made while tracing: `value` stands for it, the entry makes it by `function(*args)`,
     and then makes the calls of `steps` with it."""
 
@@ -310,8 +314,8 @@ class MadeClass(ClassTracker, references=("args", "steps")):
         self.steps: list[tuple[Callable[..., Any], list[Any]]] = []
 
     def rebuild(self, e: Emitter) -> str:
-        """What its namespace holds may refer to it, a cell say: such lines wait until it is
-        there."""
+        """Write a new class. Lines for values of its namespace that refer to it (a cell) are
+        deferred until it exists."""
         name, start = e.reserve(self), len(e.lines)
         args = [e.expr(arg) for arg in self.args]
         text = f"{e.capture(self.function)}({', '.join(args)})"
@@ -323,8 +327,8 @@ class MadeClass(ClassTracker, references=("args", "steps")):
 
 
 class WrittenClass(VariableTracker, references=("names",)):
-    """What was set on an existing class while tracing: by name a tracker and the real object that
-    stands for it, None for what was deleted."""
+    """The attributes set on an existing class while tracing: by name a tracker and the real object
+    in its place, None for deleted ones."""
 
     def __init__(self, value: type) -> None:
         self.real = value
@@ -381,7 +385,9 @@ class GeneratorTracker(VariableTracker, references=("state",)):
         state = self.state
         # In the place of C, which may be entered again.
         if state.frame.hidden and state.status is GeneratorStatus.RUNNING:
-            raise t.unsupported("running-generator", "an iterator of C that is asked while it asks")
+            raise t.unsupported(
+                "running-generator", "an iterator of C that is advanced while it runs"
+            )
         return Resume(state, then=Then("next"))
 
     def rebuild(self, e: Emitter) -> str:
@@ -401,8 +407,7 @@ class GeneratorTracker(VariableTracker, references=("state",)):
 
 
 class IdTracker(VariableTracker, references=("thing",)):
-    """`id(thing)`: known to be the same for the same thing, and not otherwise known while
-    tracing."""
+    """The number `id(thing)`: equal for the same thing, and otherwise unknown while tracing."""
 
     cls = int
 
@@ -462,13 +467,13 @@ def is_none(vt: Any) -> bool:
 
 
 def is_nan(value: Any) -> bool:
-    """Whether this is a number that only the same object is equal to, in a container."""
+    """Return True for a number that, in a container, only the same object is equal to."""
     return type(value) in (float, complex) and cmath.isnan(value)
 
 
 def generator_state(vt: Any) -> GeneratorState | None:
-    """The state of a generator that was made while tracing, and is known by its frame alone; asking
-    makes nobody look at an unread value."""
+    """Return the state of a generator that was made while tracing, and consists of its frame alone,
+    without realizing a value."""
     return vt.state if type(vt) is GeneratorTracker and names_of(vt.state) is None else None
 
 

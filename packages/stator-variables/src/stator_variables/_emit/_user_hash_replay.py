@@ -1,7 +1,7 @@
-"""What an entry asks again: a set or a dict that it fills hashes and compares the keys, as the
-region has done.
+"""Repetition of hashes and comparisons: an entry that fills a set or a dict hashes and compares the
+keys, as the region has done.
 
-Those are the program's own methods, and may say something else by then: they read what the region
+These are methods of the program, whose results may differ by then: they read state that the region
 has changed since.
 """
 
@@ -14,15 +14,15 @@ from stator_guards import CapturedSource
 
 from stator_variables._applevel._methods import equal, hashed
 from stator_variables._emitter import Emitter
-from stator_variables._objects._hashing import Answered
+from stator_variables._objects._hashing import UserHashReplay
 from stator_variables._protocols._calls import frame_for
 from stator_variables._space import Space
 
 
-def before_other_answers(e: Emitter) -> Answered | None:
+def before_other_answers(e: Emitter) -> UserHashReplay | None:
     """The first answer that is another one at the end of the region."""
     now: dict[tuple[int, ...], Any] = {}
-    given: Answered
+    given: UserHashReplay
     for given in e.t.questions.given:
         if all(thing.source is not None or e.has_made(thing) for thing in given.question):
             asked = tuple(map(id, given.question))

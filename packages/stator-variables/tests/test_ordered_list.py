@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from stator_variables._applevel import _ordered as app
+from stator_variables._applevel import _ordered_list as app
 
 HEAPS = (
     "heappush heappop heapreplace heappushpop heapify _heappop_max _heapreplace_max _heapify_max"

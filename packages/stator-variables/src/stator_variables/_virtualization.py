@@ -4,7 +4,7 @@ A generator that only the frames can see goes on as frame state. One that an obj
 only the frames can see, has to go on the same way, or the break would leave a generator object that
 is stepped natively from then on:
 
-    with managed(x):      # a bound `__exit__` on the stack: its object, its attribute `gen`, the generator
+    with managed(x):      # a bound `__exit__` on the stack: its object, its `gen`, the generator
         graph_break()
     for i, batch in enumerate(batches()): ...
 
@@ -20,7 +20,7 @@ from typing import Any
 import attrs
 from stator_bytecode import Virtualized
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects._deque import DequeTracker
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._itertools import made_real
@@ -28,7 +28,7 @@ from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import stands_for_c
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._objects._wrapping import attributes_of, new_object
+from stator_variables._objects._wrap import attributes_of, new_object
 from stator_variables._runtime._contents import has_member
 from stator_variables._runtime._support import advanced, base_of_c, pooled, unasked
 from stator_variables._tracker import DELETED, VariableTracker, is_a
@@ -36,7 +36,8 @@ from stator_variables._tracker import DELETED, VariableTracker, is_a
 
 @attrs.frozen
 class ObjectRecipe:
-    """How an object of `cls` is made of its parts; `detail` is what else its family has to know."""
+    """The construction of an object of `cls` from its parts; `detail` is further data of its
+    family."""
 
     family: type[VariableTracker]
     cls: type
@@ -63,10 +64,7 @@ class Family:
 
 
 def parts_of(vt: Any) -> Virtualized | None:
-    """A new object taken apart; None for what is no such object.
-
-    Makes nobody look at an unread value.
-    """
+    """Return a new object as parts; None for any other. Realizes no value."""
     if (family := _FAMILIES.get(type(vt))) is None or vt.source is not None:
         return None
     split = family.split(vt)
@@ -78,8 +76,8 @@ def parts_of(vt: Any) -> Virtualized | None:
 
 
 def is_opaque(vt: Any) -> bool:
-    """Whether a real one would tell nobody what it is up to: an iterator of itertools, and the
-    object behind it."""
+    """Return True for an object whose state a real one does not expose: an iterator of itertools,
+    and the object behind it."""
     if is_a(vt, IteratorTracker):
         return vt.kind in ("application", "pooled")
     return is_a(vt, k.ObjectTracker) and vt.source is None and stands_for_c(vt.cls)

@@ -1,9 +1,8 @@
-"""Keys that nobody has looked at yet, put into dicts and sets from outside: a container that a loop
-fills, round by round with a break in it, is no reason to compile each round again for another key.
+"""Keys that are not realized, put into dicts and sets from outside: a loop that fills a container,
+with a break in each round, must not be compiled again for each key.
 
-The write needs no more of such a key than its class, as any value of it can be hashed. It waits in
-`undecided` for the replay, and becomes a write under a known key as soon as somebody asks for the
-entries.
+The write relies only on the class of such a key, whose values all can be hashed. It waits in
+`undecided` for the replay, and becomes a write under a known key as soon as the entries are read.
 """
 
 from collections.abc import Callable
@@ -11,15 +10,16 @@ from typing import Any
 
 from stator_guards import TypeIs
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects._keys import HashedTracker
-from stator_variables._objects._wrapping import ATOMS
+from stator_variables._objects._wrap import ATOMS
 from stator_variables._space import Space, real_of, source_of
 from stator_variables._tracker import is_a, is_pending
 
 
 def is_undecided(t: Space, key: Any) -> bool:
-    """Whether the value of the key is not known yet, and need not be. Guards its class if so."""
+    """Return True if the value of the key is not known yet, and need not be. Guards its class if
+    so."""
     if not is_pending(key):
         return is_a(key, k.NumberTracker | k.TextTracker)
     if (kind := type(real_of(key))) not in ATOMS:

@@ -6,8 +6,8 @@ from typing import Any
 
 from stator_bytecode import HandlerTable
 
-from stator_variables import _kinds as k
-from stator_variables._applevel import _ordered as app
+from stator_variables import _trackers as k
+from stator_variables._applevel import _ordered_list as app
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._method_table import app_level

@@ -17,7 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensor, fake_tensor_tls
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from stator_variables._applevel import _marked
+from stator_variables._applevel import _marked_function
 from stator_variables._objects import _new_values
 from stator_variables._objects._inlining import NONSTRICT, has_mark
 from stator_variables._objects._method_table import app_level
@@ -32,10 +32,10 @@ handlers: HandlerTable[Any, Any] = HandlerTable("marked function")
 @operation
 def call_marked(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     given = [function, TupleTracker(list(args), tuple), _new_values.new_dict(kwargs)]
-    return (yield from settle(app_level(t, _marked.call_marked, given, {})))
+    return (yield from settle(app_level(t, _marked_function.call_marked, given, {})))
 
 
-@handlers.handles(_marked.record)
+@handlers.handles(_marked_function.record)
 def record(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     function, leaves, outline, states = args[0].real, args[1].items, args[2], args[3].items
     held = {index: known_value(t, leaf) for index, leaf in enumerate(leaves) if _is_held(leaf)}

@@ -16,7 +16,7 @@ from typing import Any
 import stator_guards as guards
 import torch
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects._dict import DictTracker
 from stator_variables._pure import CYTHON_FUNCTION, DTYPES, NUMBERS, PATHS, TRUTHS
 from stator_variables._runtime._contents import item_owner, stored
@@ -63,11 +63,10 @@ def wrap(t: Space, real: Any, source: guards.Source) -> Any:
         and (type(source) is guards.CapturedSource or (t.made and t.is_of_made(source)))
     ):
         return k.ConstantTracker(real)  # of a class, whose attribute may be written later
-    if plain or issubclass(
-        kind, type | enum.Enum
-    ):  # `isinstance` would read `__class__` of the object
+    # `isinstance` would read `__class__` of the object
+    if plain or issubclass(kind, type | enum.Enum):
         return LazyTracker(source, real, lambda: t.build(real, source))
-    return t.adopt(real, source, lambda: t.build(real, source))
+    return t.track(real, source, lambda: t.build(real, source))
 
 
 def equal_to(expected: Any) -> guards.Custom:
@@ -103,7 +102,7 @@ def behind_proxy(proxy: Any) -> Any:
 
 
 _IS_THERE = guards.Custom("{fn}({value})", lambda value: value is not MISSING, "there")
-"""Asks for nothing else: what cannot be read fails every guard."""
+"""A guard that a source can be read: without, every guard fails."""
 
 
 def wrap_present(t: Space, real: Any, source: guards.Source) -> VariableTracker:
@@ -142,9 +141,8 @@ def instance_dict(real: Any) -> dict[str, Any] | None:
         and functools.partial.__reduce__(real)[2][3] is None
     ):
         return {}  # it gets its own when that is read, and C distinguishes the two
-    of_thread = issubclass(
-        type(real), threading.local
-    )  # which finds that of this thread by a way of its own
+    # which finds that of this thread by a way of its own
+    of_thread = issubclass(type(real), threading.local)
     try:
         found = vars(real) if of_thread else object.__getattribute__(real, "__dict__")
     except AttributeError:
@@ -166,7 +164,7 @@ def builtins_of(t: Space, globals_vt: Any) -> Any:
 def captured_dict(t: Space, namespace: dict[str, Any], name: str, *, is_scope: bool = False) -> Any:
     """The tracker of a dict that the entry refers to itself."""
     found = t.heap.get(id(namespace))
-    # When it is captured there is no second path to tell apart.
+    # A captured one has no second path to compare.
     if found is not None and type(source_of(found)) is guards.CapturedSource:
         return found
     return wrap(t, namespace, guards.CapturedSource(name, namespace, is_scope=is_scope))

@@ -9,10 +9,10 @@ from typing import Any, NoReturn, cast
 from stator_bytecode import Raised, settle
 from stator_guards import CapturedSource, Equals, Is, SlotSource
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._objects._exception import ExceptionTracker
 from stator_variables._objects._method import MethodTracker
-from stator_variables._objects._wrapping import new_namespace
+from stator_variables._objects._wrap import new_namespace
 from stator_variables._runtime._contents import may_answer
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker, is_a
@@ -36,8 +36,8 @@ def new_exception(kind: type[BaseException], args: list[Any]) -> ExceptionTracke
 def complain(
     t: Space, kind: type[BaseException], *pieces: str | type, naming: Naming | None = None
 ) -> NoReturn:
-    """Raise what C says about classes, which it names; what the program makes of the text is relied
-    on."""
+    """Raise an error of C that names classes; guards on the names are relied on if the program
+    reads the text."""
     known = len(t.guards)
     naming = naming or type_name
     made = error(
@@ -65,9 +65,8 @@ def attempt(
     except Raised as raised:
         if not issubclass(raised.value.cls, expected):
             raise
-        for guard in (
-            raised.value.relied if type(raised) is Raised else ()
-        ):  # by C: nobody has seen the text
+        # by C: nobody has seen the text
+        for guard in raised.value.relied if type(raised) is Raised else ():
             t.guards.pop(guard)
         return otherwise
 
@@ -87,7 +86,7 @@ def absent(t: Space, vt: Any, name: str) -> NoReturn:
 
 
 def function_text(vt: Any) -> str:
-    """How errors of calls name a function (`_PyObject_FunctionStr`)."""
+    """Return the name of a function in errors of calls (`_PyObject_FunctionStr`)."""
     while is_a(vt, MethodTracker):
         vt = vt.function
     if is_a(vt, k.FunctionTracker):
@@ -113,7 +112,7 @@ def name_of(t: Space, cls: Any, field: str = "__name__") -> Any:
 
 
 def full_name(t: Space, cls: type) -> str:
-    """With module and outer classes (`%T` of C)."""
+    """Return the name with module and outer classes (`%T` of C)."""
     module, name = (name_of(t, cls, field) for field in ("__module__", "__qualname__"))
     return (
         str(name)
@@ -126,9 +125,10 @@ name_in_slots = full_name if sys.version_info >= (3, 13) else name_of
 
 
 def as_program_error(t: Space, caught: Exception) -> Raised:
-    """What a pure function raised on constants: to be made again of its class and arguments alone.
+    """Return the exception that a pure function raised on constants, to be made again of its class
+    and arguments alone.
 
-    Unsupported where there is more to it, such as what an `__init__` written in Python notes.
+    Raises Unsupported for one with more state, such as that of an `__init__` written in Python.
     """
     cls, of_c = type(caught), isinstance(type(caught).__init__, types.WrapperDescriptorType)
     if (

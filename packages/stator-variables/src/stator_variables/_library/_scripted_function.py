@@ -13,7 +13,7 @@ import torch
 from stator_bytecode import Frame, HandlerTable, Invoke, operation
 from stator_guards import AttrSource, Is
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._protocols import _calls
 from stator_variables._space import Space, source_of
 from stator_variables._tracker import is_a

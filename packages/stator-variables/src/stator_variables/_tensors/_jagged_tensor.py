@@ -19,7 +19,7 @@ from stator_guards import AttrSource, CallSource, Equals, Source, TensorMatch, T
 from torch.nested._internal import nested_tensor
 from torch.nested._internal.nested_tensor import NestedTensor
 
-from stator_variables import _kinds as k
+from stator_variables import _trackers as k
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._history import history_of
@@ -97,7 +97,7 @@ def build(t: Space, real: Any, source: Source) -> Any:
     for part in parts:
         if part is not k.NONE:
             t.journal.put(t.parts, id(part.example), part)
-    made = _torch_calls.record_unheard(t, nested_view, [values, *parts, ragged, *bounds], {})
+    made = _torch_calls.record_without_modes(t, nested_view, [values, *parts, ragged, *bounds], {})
     t.memory.jagged |= {id(made.example), values.example.untyped_storage()._cdata}
     vt = k.TensorTracker(made.traced, NestedTensor)
     if real.requires_grad:
@@ -134,7 +134,7 @@ def make(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     for part in (*args, *kwargs.values()):
         if is_a(part, k.TensorTracker):
             t.journal.put(t.parts, id(part.example), part)
-    return _torch_calls.record_unheard(t, of, args, kwargs)
+    return _torch_calls.record_without_modes(t, of, args, kwargs)
 
 
 _PARTS = frozenset({"_offsets", "_lengths", "_min_seqlen_tensor", "_max_seqlen_tensor"})

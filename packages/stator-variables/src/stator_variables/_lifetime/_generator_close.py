@@ -1,9 +1,8 @@
-"""Which suspended generators run code of the program when they are closed: see
+"""Suspended generators that run code of the program when they are closed: see
 `stator_bytecode.observes_close`.
 
 The names that their `except` clauses test are read when a generator is made, and guarded there: an
-entry that leaves out the end of a generator relies on `except IndexError` not catching
-GeneratorExit.
+entry that omits the end of a generator relies on `except IndexError` not catching GeneratorExit.
 """
 
 from typing import Any
