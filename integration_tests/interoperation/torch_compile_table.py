@@ -1,6 +1,8 @@
-"""Every public name of torch.compile, and how stator treats it: the rows of docs/reference/torch-compile.md.
+"""Every public name of torch.compile, and how stator treats it: the rows of
+docs/reference/torch-compile.md.
 
-`python -m integration_tests.interoperation.torch_compile_table` writes the page; each row is a test.
+`python -m integration_tests.interoperation.torch_compile_table` writes the page; each row is a
+test.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ def holds(condition: bool) -> None:
 
 
 def same(fn: Any = plus, x: torch.Tensor = X, **settings: Any) -> Any:
-    """Compile and call a function, whose result is to be that of the original; return what was compiled."""
+    """Compile and call a function, whose result is to be that of the original; return what was
+    compiled."""
     compiled = stator.compile(fn, **{"backend": "eager", **settings})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

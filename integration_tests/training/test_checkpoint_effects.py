@@ -1,4 +1,5 @@
-"""Effects of a checkpointed function: captured in one graph, and repeated when it is computed again."""
+"""Effects of a checkpointed function: captured in one graph, and repeated when it is computed
+again."""
 
 # mypy: disable-error-code="no-untyped-call"
 

@@ -1,4 +1,5 @@
-"""A learning rate that a scheduler writes as a float is an input of the graph from its second value on."""
+"""A learning rate that a scheduler writes as a float is an input of the graph from its second value
+on."""
 
 from __future__ import annotations
 

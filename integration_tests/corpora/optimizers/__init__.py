@@ -1,1 +1,2 @@
-"""The optimizers of torch's own tests (``optim_db``) with their samples of options, compiled beside plain."""
+"""The optimizers of torch's own tests (``optim_db``) with their samples of options, compiled beside
+plain."""

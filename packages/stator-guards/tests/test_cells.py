@@ -1,4 +1,5 @@
-"""Dicts whose keys are hashed by their address are watched; those with hashes of user code are not."""
+"""Dicts whose keys are hashed by their address are watched; those with hashes of user code are
+not."""
 
 from __future__ import annotations
 

@@ -77,7 +77,8 @@ def test_values_are_handed_over_once_watched() -> None:
 
 @needs_words
 def test_parts_of_watched_values_are_read() -> None:
-    """A list is watched, its items are read: `args[0].table["3"][0]`, for a root that is a part itself."""
+    """A list is watched, its items are read: `args[0].table["3"][0]`, for a root that is a part
+    itself."""
     root = ItemSource(ParameterSource("args"), 0)
     table = DictItemSource(InstanceDictSource(root), "table")
     lists = [DictItemSource(table, str(i)) for i in range(140)]

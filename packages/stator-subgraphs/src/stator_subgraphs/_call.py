@@ -134,7 +134,8 @@ def record_call(
 
 
 def _float_now(item: Any) -> Any:
-    """The value of a symbolic float, which no guard is about: nothing that a fake has depends on it."""
+    """The value of a symbolic float, which no guard is about: nothing that a fake has depends on
+    it."""
     has_value = isinstance(item, torch.SymFloat) and item.node.has_hint()
     return item.node.hint if has_value else item
 

@@ -53,7 +53,8 @@ def is_pointwise(name: str) -> bool:
 
 @cache
 def computes_by_elements(name: str) -> bool:
-    """Return True for an operator whose results look the same whatever the floats are that it gets."""
+    """Return True for an operator whose results look the same whatever the floats are that it
+    gets."""
     return is_pointwise(name) or name.startswith(("_foreach_", "_fused_"))
 
 

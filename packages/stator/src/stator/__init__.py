@@ -4,8 +4,8 @@ you can read."""
 from stator_backends import list_backends, list_modes, list_options, register_backend
 
 from stator._api import compile, compile_in_place
-from stator._compiled_autograd import compiled_autograd
 from stator._break_policy import error_on_graph_break
+from stator._compiled_autograd import compiled_autograd
 from stator._control import (
     allow_in_graph,
     assume_constant_result,

@@ -150,7 +150,8 @@ class Options:
     break_everywhere: bool | str | int = False  # stress: see `_stress.py`
     # run the plain function too, and compare; also STATOR_ORACLE=1 in the environment
     oracle: bool = False
-    # repeat the effects of a checkpointed function when it is computed again, as eager autograd does
+    # repeat the effects of a checkpointed function when it is computed again, as eager autograd
+    # does
     repeat_effects: bool = True
     # capture the backward passes that the function starts, for the same backend
     compiled_autograd: bool = False

@@ -81,8 +81,7 @@ def _traced(
     started = time.perf_counter()
     places = MachineLocations()
     graph = options.stack.graph(places, capture_data=options.captures_data)
-    in_order, repeats = not spec_of(options.backend).compiles, options.repeat_effects
-    policy = attrs.evolve(policy, runs_in_order=in_order, repeats_effects=repeats)
+    policy = _policy_of_backend(policy, options)
     tracing = variables.StandardSpace(
         graph, options.stack.all_handlers(), policy, variables.Journal()
     )
@@ -116,6 +115,11 @@ def _traced(
     finally:
         variables.restore_modes(tracing)
         release(tracing, machine, places)
+
+
+def _policy_of_backend(policy: variables.Policy, options: Options) -> variables.Policy:
+    in_order = not spec_of(options.backend).compiles
+    return attrs.evolve(policy, runs_in_order=in_order, repeats_effects=options.repeat_effects)
 
 
 def _evidence(

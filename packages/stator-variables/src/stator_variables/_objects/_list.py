@@ -105,11 +105,12 @@ def unread_list(t: Space, tracker: ListTracker, real: Any, source: Source) -> Li
     return tracker
 
 
-# -- the ends of one of which nobody has asked for all items ----------------------------------------------------------
+# -- the ends of one of which nobody has asked for all items ---------------------------------------
 # A loop that takes items off, round by round with a break in it, is no reason to compile each
 # round again for another length. A guard only requires as many items as were looked at.
 def is_open(vt: Any) -> bool:
-    """Return True for an existing list or deque, of no subclass and without a limit, that is unread."""
+    """Return True for an existing list or deque, of no subclass and without a limit, that is
+    unread."""
     is_unread = is_a(vt, ListTracker) and vt.unread is not None
     return is_unread and vt.cls is vt.base and vt.maxlen is None
 
@@ -189,7 +190,8 @@ def _note(t: Space, vt: ListTracker, item: Any, taken: tuple[int, int]) -> None:
 
 # -- changes ---------------------------------------------------------------------------------------
 def replace_items(t: Space, vt: ListTracker, items: list[Any], *, structural: bool = True) -> None:
-    """Write the new items at once, which are undone at once: every mutation but those at the ends."""
+    """Write the new items at once, which are undone at once: every mutation but those at the
+    ends."""
     t.write(vt, items=items, structure=vt.structure + structural)
 
 

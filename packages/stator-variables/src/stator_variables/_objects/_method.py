@@ -13,7 +13,6 @@ from stator_variables._objects._builder_table import BuilderTable, build_by_iden
 from stator_variables._objects._lookup import defines
 from stator_variables._space import Space, real_of, source_of
 from stator_variables._tracker import VariableTracker
-from stator_variables._trackers import is_none
 
 builders = BuilderTable()
 

@@ -230,7 +230,7 @@ def call_after_graph(t: Space, function: Callable[..., object], args: Args, kwar
     _recorded(t, function, args, None, None, **kwargs)
 
 
-# -- handles ----------------------------------------------------------------------------------------------------------
+# -- handles ---------------------------------------------------------------------------------------
 def _new_handle(references: Any = None, more: Any = None) -> HandleTracker:
     """`references`: to the dictionary that it is for, and `more` of these; None where that is a
     tensor's own."""

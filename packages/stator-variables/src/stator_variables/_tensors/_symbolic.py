@@ -67,7 +67,7 @@ def apply(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
 
 def _power(t: Space, base: Any, by: Any) -> Any:
     """The power of a positive number by a constant, which `**` computes in the same way."""
-    if not isinstance(by, k.ConstantTracker) or by.cls not in (int, float):
+    if not is_a(by, k.ConstantTracker) or by.cls not in (int, float):
         return MISSING
     exponent = float(by.value)
     if not math.isfinite(exponent):
