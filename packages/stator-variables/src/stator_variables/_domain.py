@@ -17,7 +17,7 @@ from stator_guards import CapturedSource, DictItemSource
 from stator_variables import _kinds as k
 from stator_variables._builtin._strings import format_value, text_of
 from stator_variables._lifetime import _closing, _finalization
-from stator_variables._objects import _dictionary, _exceptions, _list, _new_values
+from stator_variables._objects import _dictionary, _exceptions, _list, _new_values, _set_members
 from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._hashing import hashing
 from stator_variables._objects._list import ListTracker
@@ -437,7 +437,7 @@ class SymbolicDomain:
     def build_list(self, items: list[Any]) -> Any:
         return ListTracker(items, list)
 
-    build_set = _asked_with_hashes(_containers.new_set)
+    build_set = _asked_with_hashes(_set_members.new_set)
     build_map = _asked_with_hashes(_dictionary.new_map)
 
     @_with_hashes
@@ -456,8 +456,8 @@ class SymbolicDomain:
     def list_to_tuple(self, target: Any) -> Any:
         return TupleTracker(target.items, tuple)
 
-    set_add = _asked_with_hashes(_containers.set_add)
-    set_update = _asked_with_hashes(_containers.set_update)
+    set_add = _asked_with_hashes(_set_members.set_add)
+    set_update = _asked_with_hashes(_set_members.set_update)
     map_add = _asked_with_hashes(_dictionary.store)
     dict_update = _asked_with_hashes(_containers.add_mapping)
     dict_merge = _asked(_containers.dict_merge)

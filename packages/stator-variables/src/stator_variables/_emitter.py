@@ -163,19 +163,27 @@ class Emitter:
         name = self._made[id(vt)] = f"r{len(self._made)}_{len(self.lines)}"
         return name
 
-    def take_lines(self, start: int, name: str) -> list[str]:
-        """Remove the lines from `start` on that need `name`, or what one of them gives a name."""
+    def bind_ahead(self, vt: Any, text: str, start: int, parts: tuple[str, ...] = ()) -> None:
+        """Make `vt`, whose name is reserved, ahead of the lines since `start` that need it.
+
+        Refused where it needs what one of these makes, or where one writes to its `parts`, given as targets begin.
+        """
+        name = self._made[id(vt)]
         needed = [name]
         kept: list[str] = []
-        taken: list[str] = []
+        waiting: list[str] = []
         for line in self.lines[start:]:
+            if not any(refers_to(line, other) for other in needed):
+                kept.append(line)
+                continue
+
+            waiting.append(line)
             target = line.partition(" = ")[0]
-            waits = any(refers_to(line, other) for other in needed)
-            (taken if waits else kept).append(line)
-            if waits and target.isidentifier():
+            if target.isidentifier():
                 needed.append(target)
-        self.lines[start:] = kept
-        return taken
+            if target.startswith(parts) or any(refers_to(text, other) for other in needed[1:]):
+                raise self.refuse(vt)
+        self.lines[start:] = [*kept, f"{name} = {text}", *waiting]
 
     def bind_later(self, later: Later, vt: Any, text: str) -> str:
         """A new object that can be made only then, so that no other object may need it before."""

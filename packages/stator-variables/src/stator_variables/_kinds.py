@@ -25,7 +25,6 @@ from stator_variables._emitter import (
     StillRunning,
     filled,
     made_empty,
-    refers_to,
 )
 from stator_variables._pure import PATHS
 from stator_variables._runtime._literals import has_no_literal
@@ -307,14 +306,8 @@ class MadeClass(ClassTracker, references=("args", "steps")):
         """What its namespace holds may refer to it, a cell say: such lines wait until it is there."""
         name, start = e.reserve(self), len(e.lines)
         args = [e.expr(arg) for arg in self.args]
-        text = f"{name} = {e.capture(self.function)}({', '.join(args)})"
-        waiting = e.take_lines(start, name)
-        for target in (line.partition(" = ")[0] for line in waiting):
-            if target.startswith(tuple(f"{arg}[" for arg in args)) or (
-                target.isidentifier() and refers_to(text, target)
-            ):
-                raise e.refuse(self)
-        e.lines += [text, *waiting]
+        text = f"{e.capture(self.function)}({', '.join(args)})"
+        e.bind_ahead(self, text, start, tuple(f"{arg}[" for arg in args))
         for function, rest in self.steps:
             given = "".join(f", {e.expr(arg)}" for arg in rest)
             e.lines.append(f"{e.capture(function)}({name}{given})")

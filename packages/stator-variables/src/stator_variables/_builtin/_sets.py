@@ -1,7 +1,6 @@
 """The methods of set and frozenset (Objects/setobject.c)."""
 
 import functools
-import operator
 import sys
 from collections.abc import Callable, Generator
 from typing import Any
@@ -9,15 +8,16 @@ from typing import Any
 from stator_bytecode import NULL, Raised, operation, settle
 
 from stator_variables import _kinds as k
+from stator_variables._objects import _set_members
 from stator_variables._objects._arity import ANY_COUNT
 from stator_variables._objects._hashing import element_of, hashing
 from stator_variables._objects._lookup import overrides
-from stator_variables._objects._method_table import MethodTable
+from stator_variables._objects._method_table import COMPARISONS, MethodTable
 from stator_variables._objects._raising import new_exception, throw
 from stator_variables._objects._set import SetTracker, derived, made_again
+from stator_variables._objects._set_members import replace_set, step_with
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._protocols import _calls, _containers, _iteration
-from stator_variables._protocols._containers import replace_set, step_with
+from stator_variables._protocols import _calls, _iteration
 from stator_variables._space import Space
 
 methods = MethodTable("set method")
@@ -40,11 +40,6 @@ def combine(verb: str, left: Entries, right: Entries) -> Entries:
     }
 
 
-COMPARISONS = {
-    f"__{name}__": getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
-}
-
-
 _VERBS = ("union", "intersection", "difference", "symmetric_difference")
 IN_PLACE = {verb: "update" if verb == "union" else f"{verb}_update" for verb in _VERBS}
 """What the in-place form of an operation is called."""
@@ -55,16 +50,16 @@ IN_PLACE = {verb: "update" if verb == "union" else f"{verb}_update" for verb in 
 def init(t: Space, vt: Any, *iterable: Any) -> Any:
     if vt.entries:
         replace_set(t, vt, {})
-    return _containers.set_update(t, vt, *iterable) if iterable else k.NONE
+    return _set_members.set_update(t, vt, *iterable) if iterable else k.NONE
 
 
-methods.handles(set.add, takes=1)(_containers.set_add)
+methods.handles(set.add, takes=1)(_set_members.set_add)
 methods.handles(set.__iter__, frozenset.__iter__)(_iteration.set_iterator)
 
 
 @methods.handles(set.__contains__, frozenset.__contains__, takes=1)
 def contains(t: Space, vt: Any, element: Any) -> Any:
-    return k.ConstantTracker(_containers.has_member(t, vt, _element(t, vt, element)))
+    return k.ConstantTracker(_set_members.has_member(t, vt, _element(t, vt, element)))
 
 
 def _element(t: Space, of: Any, vt: Any) -> Any:
@@ -144,7 +139,7 @@ def _entries_through(
     made = SetTracker(set)
     while (item := (yield from settle(t.next_value(iterator)))) is not NULL:
         size = len(made.entries)
-        yield from settle(hashing(t, functools.partial(_containers.set_add, t, made, item)))
+        yield from settle(hashing(t, functools.partial(_set_members.set_add, t, made, item)))
         if len(made.entries) > size and is_enough(next(reversed(made.entries))):
             break
     return made.entries
@@ -218,7 +213,7 @@ for _verb in _VERBS:
 @operation
 def update(t: Space, vt: Any, *others: Any) -> Any:
     for other in others:
-        yield from settle(_containers.set_update(t, vt, other))
+        yield from settle(_set_members.set_update(t, vt, other))
     return k.NONE
 
 
@@ -299,5 +294,5 @@ def _register_comparison(compare: Callable[[Any, Any], bool], *targets: Any) -> 
         return k.ConstantTracker(compare(left.entries.keys(), right.entries.keys()))
 
 
-for _name, _compare in COMPARISONS.items():
+for _name, _, _compare in COMPARISONS.values():
     _register_comparison(_compare, getattr(set, _name), getattr(frozenset, _name))

@@ -10,7 +10,7 @@ from stator_bytecode import HandlerTable, after
 
 from stator_variables import _kinds as k
 from stator_variables._builtin import _dicts
-from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects import _set_members, _symbolic_numbers
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
@@ -21,7 +21,7 @@ from stator_variables._objects._set import SetTracker
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._objects._view import ProxyTracker
 from stator_variables._objects._wrapping import new_namespace
-from stator_variables._protocols import _attributes, _calls, _containers
+from stator_variables._protocols import _attributes, _calls
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, is_a
 
@@ -154,7 +154,7 @@ def make_set(t: Space, args: Args, kwargs: Kwargs, of: type) -> Any:
 
 def _set_of(t: Space, cls: type, args: Args) -> Any:
     made = SetTracker(cls)
-    return then(_containers.set_update(t, made, args[0]), made) if args else made
+    return then(_set_members.set_update(t, made, args[0]), made) if args else made
 
 
 def _collected(t: Space, make: Any, args: Args) -> Any:

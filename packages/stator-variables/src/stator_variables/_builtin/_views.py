@@ -8,13 +8,14 @@ from stator_bytecode import operation, settle
 from stator_variables import _kinds as k
 from stator_variables._applevel import _methods as app
 from stator_variables._builtin import _dicts, _sets
+from stator_variables._objects import _set_members
 from stator_variables._objects._lookup import refuse_asked
-from stator_variables._objects._method_table import MethodTable, app_level, then
+from stator_variables._objects._method_table import COMPARISONS, MethodTable, app_level, then
 from stator_variables._objects._set import SetTracker, derived, in_order
+from stator_variables._objects._set_members import replace_set, step_with
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._view import DICT_VIEW, VIEW_CLASSES, ViewTracker
-from stator_variables._protocols import _containers, _iteration
-from stator_variables._protocols._containers import replace_set, step_with
+from stator_variables._protocols import _iteration
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, is_a
 
@@ -120,14 +121,14 @@ def _intersection(t: Space, made: Any, other: Any, left: Any, right: Any) -> Any
         )
     elif right.base is set:
         through = {t.key_of(item): item for item in in_order(t, right)}
-    return _containers.new_set(t, [item for key, item in through.items() if key in among])
+    return _set_members.new_set(t, [item for key, item in through.items() if key in among])
 
 
 def _as_set(t: Space, vt: Any) -> Any:
     if vt.base is DICT_VIEW and vt.part != "values":
-        return _containers.new_set(t, elements(t, vt))
+        return _set_members.new_set(t, elements(t, vt))
     made = SetTracker(set)
-    return then(_containers.set_update(t, made, vt), made)
+    return then(_set_members.set_update(t, made, vt), made)
 
 
 def _register(name: str, verb: str) -> None:
@@ -172,5 +173,5 @@ def _comparison(name: str, compare: Callable[[Any, Any], bool]) -> None:
         return k.ConstantTracker(compare(ours.entries.keys(), theirs.entries.keys()))
 
 
-for _name, _compare in _sets.COMPARISONS.items():
+for _name, _, _compare in COMPARISONS.values():
     _comparison(_name, _compare)

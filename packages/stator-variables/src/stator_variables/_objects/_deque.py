@@ -33,11 +33,10 @@ class DequeTracker(ListTracker):
         name, base = e.bind(self, made_empty(e, self.cls)), e.capture(deque)
         if self.maxlen is not None:
             e.lines.append(f"{base}.__init__({name}, (), {self.maxlen})")
-        if not self.items:
-            return filled(e, self, name)
         late = {i: item for i, item in enumerate(self.items) if not k.is_self_contained(item)}
         items = ["None" if i in late else e.expr(item) for i, item in enumerate(self.items)]
-        e.lines.append(f"{base}.extend({name}, [{', '.join(items)}])")
+        if items:
+            e.lines.append(f"{base}.extend({name}, [{', '.join(items)}])")
         for i, item in late.items():  # an iterator over it that is in it stands among as many items
             text = f"{base}.__setitem__({name}, {i}, {e.expr(item)})"
             e.lines.append(text)

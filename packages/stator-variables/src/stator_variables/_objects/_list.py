@@ -1,8 +1,8 @@
 """Lists: all that is particular to them.
 
-In this order: what is known of a list; how a new one is made, and how changes of an existing one are replayed; how an
-existing one is read; its ends, its changes and how each is undone; its methods. `_sequence` has what tuples and deques
-have as well, `_deque` what differs there.
+In this order: storage; how a new list is made, and how changes of an existing one are replayed; the
+builder of an existing one; its ends, changes and how each is undone; methods. `_sequence` has what
+tuples and deques have as well, `_deque` what differs there.
 """
 
 import functools
@@ -34,8 +34,8 @@ methods = MethodTable("list method")
 class ListTracker(SequenceTracker, references=("added",)):
     """A list.
 
-    An existing one is `unread` until somebody asks for its items: `added` has those that were put at its end, `taken`
-    says how many were taken off the front and the back of what there was.
+    An existing one is `unread` until its items are needed: `added` has those that were put at its
+    end, and `taken` the numbers of those that were taken off the front and the back.
     """
 
     base: type = list
@@ -106,10 +106,10 @@ def unread_list(t: Space, tracker: ListTracker, real: Any, source: Source) -> Li
 
 
 # -- the ends of one of which nobody has asked for all items ----------------------------------------------------------
-# A loop that works it off, round by round with a break in it, is no reason to compile each round again for another
-# length. What is relied on is that there are as many items as were looked at.
+# A loop that takes items off, round by round with a break in it, is no reason to compile each
+# round again for another length. A guard only requires as many items as were looked at.
 def is_open(vt: Any) -> bool:
-    """Return True if its items are those of C, none of them read, and no number of them falls out."""
+    """Return True for an existing list or deque, of no subclass and without a limit, that is unread."""
     is_unread = is_a(vt, ListTracker) and vt.unread is not None
     return is_unread and vt.cls is vt.base and vt.maxlen is None
 
@@ -127,7 +127,10 @@ def _relies(t: Space, vt: ListTracker, length: int) -> bool:
 
 
 def at_end(t: Space, vt: ListTracker, key: Any) -> Any:
-    """The item at a negative constant index, or at the front of a deque; MISSING where more has to be read."""
+    """Return the item at a negative constant index, or at the front of a deque.
+
+    MISSING where more has to be read.
+    """
     if key.cls is not int or not is_a(key, k.ConstantTracker) or not is_open(vt):
         return MISSING
     if key.value >= (vt.base is not list):
@@ -148,7 +151,10 @@ def _existing(t: Space, vt: ListTracker, index: int) -> Any:
 
 
 def take(t: Space, vt: ListTracker, index: int) -> Any:
-    """`vt.pop(index)` of an unread list, for its first item or its last, or MISSING where more has to be read."""
+    """`vt.pop(index)` of an unread list, for its first item or its last.
+
+    MISSING where more has to be read.
+    """
     if index not in (0, -1) or not is_open(vt):
         return MISSING
     front, back = vt.taken
@@ -173,9 +179,8 @@ def _note(t: Space, vt: ListTracker, item: Any, taken: tuple[int, int]) -> None:
     def undo() -> None:
         vt.taken = before
         vt.structure -= 1
-        if (
-            vt.unread is None or taken == before
-        ):  # read since, without this one; or it had been put there
+        # It was read since, without this one, or the item had been put there.
+        if vt.unread is None or taken == before:
             vt.added.insert(0 if taken[0] > before[0] else len(vt.added), item)
 
     t.journal.record(undo)
@@ -184,14 +189,14 @@ def _note(t: Space, vt: ListTracker, item: Any, taken: tuple[int, int]) -> None:
 
 # -- changes ----------------------------------------------------------------------------------------------------------
 def replace_items(t: Space, vt: ListTracker, items: list[Any], *, structural: bool = True) -> None:
-    """Every other mutation: the new items, undone together."""
+    """Write the new items at once, which are undone at once: every mutation but those at the ends."""
     t.write(vt, items=items, structure=vt.structure + structural)
 
 
 def change_items(
     t: Space, vt: ListTracker, change: Callable[[list[Any]], Any], *, structural: bool = True
 ) -> Any:
-    """What `change` gives for a copy of the items, which become the list's."""
+    """Apply `change` to a copy of the items, which the list gets, and return its result."""
     items = list(vt.items)
     found = change(items)
     replace_items(t, vt, items, structural=structural)
@@ -209,7 +214,10 @@ def append(t: Space, vt: ListTracker, item: Any) -> None:
 
 
 def _append_unread(t: Space, vt: ListTracker, item: Any) -> None:
-    """Nobody needs to know what is there already: a list that grows from call to call is no reason to compile again."""
+    """Append without reading what is there already, and undo that by taking the item off again.
+
+    A list that grows from call to call is no reason to compile again.
+    """
     vt.added.append(item)
     vt.structure += 1
 
@@ -222,7 +230,10 @@ def _append_unread(t: Space, vt: ListTracker, item: Any) -> None:
 
 
 def extend(t: Space, vt: ListTracker, iterable: Any) -> Any:
-    """Item by item, as C does it for all but lists and tuples: the iterable may look at the list, or raise half way."""
+    """Append item by item, as C does for all but lists and tuples.
+
+    The iterable may look at the list, or raise half way.
+    """
     if _sequence.is_plain_sequence(t, iterable):
         return _extend_at_once(t, vt, iterable.items)
     if iterable is vt:
@@ -251,7 +262,7 @@ methods.handles(list.extend)(extend)
 # -- methods ----------------------------------------------------------------------------------------------------------
 @methods.handles(list.__len__)
 def length(t: Space, vt: ListTracker) -> Any:
-    """The length of an unread list is a number that is read: an input of the graph once it has changed."""
+    """Return a constant, or for an unread list a number that is an input once it has changed."""
     if not is_open(vt) or vt.source is None:
         return k.ConstantTracker(len(vt.items))
     count, source = len(vt.real), CallSource(len, vt.source)
@@ -348,9 +359,8 @@ def remove(
     t: Space, vt: ListTracker, item: Any, complaint: str = "list.remove(x): x not in list"
 ) -> Any:
     at = yield from _sequence.place_of(t, vt, item, 0, None, complaint)
-    change_items(
-        t, vt, lambda items: items.__delitem__(slice(at, at + 1))
-    )  # the comparison may have emptied the list
+    # The comparison may have emptied the list.
+    change_items(t, vt, lambda items: items.__delitem__(slice(at, at + 1)))
     return k.NONE
 
 

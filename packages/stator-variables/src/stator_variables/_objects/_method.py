@@ -9,7 +9,6 @@ from stator_guards import TypeIs
 
 from stator_variables import _kinds as k
 from stator_variables._emitter import Emitter
-from stator_variables._kinds import is_none
 from stator_variables._objects._builder_table import BuilderTable, build_by_identity, field
 from stator_variables._objects._lookup import defines
 from stator_variables._space import Space, real_of, source_of
@@ -34,26 +33,21 @@ class MethodTracker(VariableTracker, references=("function", "receiver")):
 
     def rebuild(self, e: Emitter) -> str:
         if self.cls is not types.MethodType:
-            if is_none(self.receiver):  # which `__get__` takes for nothing
+            if k.is_none(self.receiver):  # which `__get__` takes for nothing
                 return e.bind(self, f"None.{self.function.value.__name__}")
             is_of_class = isinstance(self.function.value, types.ClassMethodDescriptorType)
             receiver = e.expr(self.receiver)
-            args = (
-                f"None, {receiver}" if is_of_class else f"{receiver}, type({receiver})"
-            )  # 3.11 may crash without it
+            # CPython 3.11 may crash without the second argument.
+            args = f"None, {receiver}" if is_of_class else f"{receiver}, type({receiver})"
             return e.bind(self, f"{e.expr(self.function)}.__get__({args})")
-        if (
-            type(real_of(self.function)) is types.FunctionType
-        ):  # anything else would not have been bound
+
+        # Anything but a function would not have been bound.
+        if type(real_of(self.function)) is types.FunctionType:
             e.t.guard(source_of(self.function), TypeIs(types.FunctionType))
         function, receiver = e.expr(self.function), e.expr(self.receiver)
-        if not defines(
-            e.t, self.function.cls, "__call__"
-        ):  # a classmethod has bound it, since 3.13
-            return e.bind(
-                self,
-                f"{e.capture(classmethod, 'Classmethod')}({function}).__get__(None, {receiver})",
-            )
+        if not defines(e.t, self.function.cls, "__call__"):  # bound by a classmethod, since 3.13
+            bind = f"{e.capture(classmethod, 'Classmethod')}({function})"
+            return e.bind(self, f"{bind}.__get__(None, {receiver})")
         return e.bind(self, f"{e.capture(types.MethodType, 'Method')}({function}, {receiver})")
 
 

@@ -1,21 +1,34 @@
-"""The members of an existing set, read at once when the program needs more than one look-up.
+"""The members of sets: those of an existing one, read at once when the program needs more than one look-up; additions.
 
 One guard covers members that are compared by value and never change. The members of a set that the program compares
 are read one by one, as the keys of a dict are.
 """
 
 import enum
+import functools
 from functools import partial
 from typing import Any
 
 import stator_guards as guards
 import torch
-from stator_guards import CallSource, CapturedSource, Custom, ItemSource, Source
+from stator_guards import CallSource, CapturedSource, Custom, ItemSource, Source, Truth
 
+from stator_variables import _kinds as k
+from stator_variables._objects import _dictionary
 from stator_variables._objects._builder_table import BuilderTable
-from stator_variables._objects._hashing import key_of_value, rely_on_kept_hashes, tell_apart
-from stator_variables._objects._keys import asks
-from stator_variables._objects._set import SetTracker
+from stator_variables._objects._hashing import (
+    element_of,
+    has_identity,
+    hashing,
+    key_of_value,
+    real_key,
+    rely_on_kept_hashes,
+    rely_on_objects,
+    tell_apart,
+)
+from stator_variables._objects._keys import Identity, asks
+from stator_variables._objects._set import SetTracker, as_operand, dict_of
+from stator_variables._objects._undecided import is_undecided, put_undecided
 from stator_variables._objects._wrapping import (
     ATOMS,
     SINGLETONS,
@@ -25,8 +38,8 @@ from stator_variables._objects._wrapping import (
 )
 from stator_variables._pure import PATHS
 from stator_variables._runtime._contents import members_of, set_base, stored
-from stator_variables._space import Space
-from stator_variables._tracker import VariableTracker
+from stator_variables._space import Space, source_of
+from stator_variables._tracker import MISSING, VariableTracker
 
 builders = BuilderTable()
 
@@ -114,3 +127,99 @@ def build_set(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     tracker = SetTracker(type(real))
     tracker.unread = lambda vt: read(t, vt, real, source)
     return with_namespace(t, tracker, real, source)
+
+
+def new_set(t: Space, items: list[Any]) -> SetTracker:
+    made = SetTracker(set)
+    for item in items:
+        hashed = t.key_of(item)
+        tell_apart(t, item, hashed)
+        if hashed not in made.entries:
+            made.entries[hashed] = item
+            made.steps.append(("add", item))  # type: ignore[union-attr]  # it is new
+    return made
+
+
+def replace_set(t: Space, vt: Any, entries: dict[Any, Any], *steps: tuple[str, Any]) -> None:
+    """`steps` are what the program did; without any the order of the real set gets unknown."""
+    if vt.unread is not None:
+        vt.unread(vt)
+    _change_set(t, vt, entries, *steps)
+
+
+def _change_set(t: Space, vt: Any, entries: dict[Any, Any], *steps: tuple[str, Any]) -> None:
+    t.write(
+        vt, known=entries, steps=[*vt.steps, *steps] if steps and vt.steps is not None else None
+    )
+
+
+def step_with(method: str, other: Any) -> list[tuple[str, Any]]:
+    """The step that takes `other`, as it is now; none where its order is unknown."""
+    return [] if (operand := as_operand(other)) is None else [(method, operand)]
+
+
+def set_add(t: Space, vt: Any, item: Any) -> None:
+    if vt.unread is not None and is_undecided(t, item):
+        put_undecided(t, vt, (item,), _add_known)
+    else:
+        _add_known(t, vt, item)
+
+
+def _add_known(t: Space, vt: Any, item: Any) -> None:
+    hashed = element_of(t, item, vt)
+    if has_member(t, vt, hashed):
+        return
+    if vt.source is None and vt.steps is not None:
+        vt.known[hashed] = item
+        vt.steps.append(("add", item))
+        t.journal.record(lambda: vt.known.pop(hashed) and vt.steps.pop())
+        t.change(vt)
+    else:
+        _change_set(t, vt, {**vt.known, hashed: item}, ("add", item))
+
+
+def has_member(t: Space, vt: Any, hashed: Any) -> bool:
+    """Of a set from outside that nobody has read the answer alone is guarded. No new object is a member of it."""
+    if vt.undecided:
+        vt.decide()  # without reading the rest
+    if vt.unread is not None and has_identity(hashed):  # it was not there before: `element_of`
+        return hashed in vt.known
+    if vt.unread is None or hashed in vt.known or asks(hashed):
+        return hashed in vt.entries
+    if (thing := real_key(hashed)) is MISSING:
+        return False
+    if type(hashed) is not Identity and _dictionary.may_ask(members_of(vt.real)):
+        return hashed in vt.entries  # the program compares, which the Machine interprets
+    if type(hashed) is not Identity:  # the entry reads an object itself, and looks it up
+        rely_on_objects(t, hashed, in_existing=True)
+    return _is_in_existing(t, vt, hashed, thing)
+
+
+def _is_in_existing(t: Space, vt: Any, hashed: Any, thing: Any) -> bool:
+    known = t.heap.get(id(thing)) if type(hashed) is Identity else None
+    origin = CapturedSource("constant", thing) if known is None else source_of(known)
+    has = set_base(vt.real).__contains__
+    found = has(vt.real, thing)
+    t.guard(CallSource(has, vt.source, origin), Truth(found))
+    return bool(found)
+
+
+def set_update(t: Space, vt: Any, iterable: Any) -> Any:
+    if iterable is vt:
+        return k.NONE
+    if iterable.base is set:
+        _merge(t, vt, iterable.entries, iterable)
+        return k.NONE
+    if iterable.cls is dict:
+        keys = {t.key_of(key): key for key, _ in t.items(iterable)}
+        _merge(t, vt, keys, dict_of(keys))
+        return k.NONE
+    return t.for_each(iterable, lambda item: hashing(t, functools.partial(set_add, t, vt, item)))
+
+
+def _merge(t: Space, vt: Any, entries: dict[Any, Any], operand: Any) -> None:
+    more = {hashed: item for hashed, item in entries.items() if hashed not in vt.entries}
+    for hashed, item in more.items():
+        tell_apart(t, item, hashed)
+    if more or (vt.source is None and entries):  # C makes room even when there is nothing new
+        replace_set(t, vt, {**vt.entries, **more}, *step_with("update", operand))

@@ -55,9 +55,8 @@ class TupleTracker(SequenceTracker):
             text = f"tuple([{items}])"  # the compiler would make one object of all that are equal
         if self.cls is not tuple:
             text = f"{e.capture(tuple.__new__, 'tuple_new')}({e.capture(self.cls)}, {text})"
-            if self.cls is torch.Size or has_member(
-                self.cls, "n_sequence_fields"
-            ):  # made by C code that `tuple.__new__` refuses
+            # C's own tuples are refused by `tuple.__new__`.
+            if self.cls is torch.Size or has_member(self.cls, "n_sequence_fields"):
                 text = f"{e.capture(self.cls)}(({items}{',' if self.items else ''}))"
         return filled(e, self, e.bind(self, text))
 

@@ -23,7 +23,7 @@ from torch.nn.modules._functions import BackwardHookFunction
 from torch.utils.hooks import BackwardHook, RemovableHandle
 
 from stator_variables import _kinds as k
-from stator_variables._emitter import Emitter, StaysInGraph, filled, refers_to
+from stator_variables._emitter import Emitter, StaysInGraph, filled
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
@@ -330,15 +330,11 @@ def _write(e: Emitter, call: Any) -> None:
         detail = "a tensor with a hook that gets another history behind"
         raise StaysInGraph(call.begun, e.t.unsupported("tensor-hook", detail))
     start = len(e.lines)
-    name = "" if call.result is None else e.reserve(call.result)
+    if call.result is not None:
+        e.reserve(call.result)
     args = ", ".join([*(e.expr(arg) for arg in call.args), *e.keywords(call.kwargs)])
     text = f"{e.capture(call.function)}({args})"
-    if not name:
+    if call.result is None:
         e.lines.append(text)
-        return
-
-    waiting = e.take_lines(start, name)
-    targets = [line.partition(" = ")[0] for line in waiting]
-    if any(target.isidentifier() and refers_to(text, target) for target in targets):
-        raise e.refuse(call.result)
-    e.lines += [f"{name} = {text}", *waiting]
+    else:
+        e.bind_ahead(call.result, text, start)
