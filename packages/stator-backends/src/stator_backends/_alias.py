@@ -64,7 +64,7 @@ class AliasLayout:
     layout: StorageLayout
 
     @classmethod
-    def of(cls, inputs: Sequence[Any]) -> AliasLayout:
+    def of(cls, inputs: Sequence[object]) -> AliasLayout:
         positions = tuple(position for position, value in enumerate(inputs) if has_storage(value))
         return cls(positions, layout_of(inputs, positions))
 
@@ -108,7 +108,7 @@ def _base(inputs: Sequence[Any], position: int, members: list[int]) -> tuple[Any
     return relatives, tuple(base.shape), base.stride(), base.storage_offset()
 
 
-def has_storage(value: Any) -> bool:
+def has_storage(value: object) -> bool:
     if (
         not isinstance(value, Tensor)
         or value.layout is not torch.strided
@@ -128,7 +128,7 @@ def is_leaf(tensor: Tensor) -> bool:
         return False
 
 
-def writes_to_inputs(examples: Iterable[Any]) -> bool:
+def writes_to_inputs(examples: Iterable[object]) -> bool:
     """Return True if the trace wrote to one of its placeholders.
 
     A fresh fake tensor has version 0, and each write adds one.

@@ -52,7 +52,7 @@ class FunctionBackend:
     function: Backend
     spec: BackendSpec
 
-    def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
+    def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[object]) -> Compiled:
         return self.function(gm, example_inputs)
 
     def configured(

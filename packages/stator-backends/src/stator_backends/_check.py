@@ -25,13 +25,13 @@ def check_graph(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> list
     ]
 
 
-def _count_faults(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Iterator[str]:
+def _count_faults(gm: torch.fx.GraphModule, example_inputs: Sequence[object]) -> Iterator[str]:
     wanted = len(placeholders(gm))
     if wanted != len(example_inputs):
         yield f"{wanted} placeholders, but {len(example_inputs)} example inputs"
 
 
-def _duplicate_faults(example_inputs: Sequence[Any]) -> Iterator[str]:
+def _duplicate_faults(example_inputs: Sequence[object]) -> Iterator[str]:
     seen: dict[int, int] = {}
     for position, value in enumerate(example_inputs):
         first = seen.setdefault(id(value), position) if isinstance(value, Tensor) else position

@@ -48,7 +48,7 @@ class Tolerance:
     rtol: float | None = None
     atol: float | None = None
 
-    def difference(self, actual: Any, expected: Any) -> str | None:
+    def difference(self, actual: object, expected: object) -> str | None:
         if type(actual) is not type(expected) and not isinstance(actual, Tensor):
             return f"{actual!r} instead of {expected!r}"
         if not isinstance(expected, Tensor | int | float | bool):

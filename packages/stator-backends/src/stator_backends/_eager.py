@@ -12,7 +12,7 @@ from torch.fx.graph import _BoxedCodeGen
 from ._backend import BackendSpec, Compiled, FunctionBackend
 
 
-def graph_function(gm: torch.fx.GraphModule, example_inputs: Sequence[Any] = ()) -> Compiled:
+def graph_function(gm: torch.fx.GraphModule, example_inputs: Sequence[object] = ()) -> Compiled:
     """The bound `forward`, which skips the hooks machinery of `Module.__call__`: about 2 us less a
     call."""
     real_recompile = getattr(gm, "real_recompile", None)
@@ -33,7 +33,7 @@ eager = FunctionBackend(graph_function, BackendSpec("eager", compiles=False))
 # compiler's.
 
 
-def run_boxed(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
+def run_boxed(gm: torch.fx.GraphModule, example_inputs: Sequence[object]) -> Compiled:
     """The graph as a function of one list, which it empties: inputs of a backward die as soon as
     they were used."""
     gm.graph.set_codegen(_BoxedCodeGen())
@@ -76,7 +76,7 @@ class AotEager:
     partition: Callable[[], Callable[..., Any]] = _default_partition
     decompositions: Callable[[], dict[Any, Any] | None] = lambda: None
 
-    def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
+    def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[object]) -> Compiled:
         from torch._functorch.aot_autograd import aot_module_simplified
         from torch._inductor import config
 

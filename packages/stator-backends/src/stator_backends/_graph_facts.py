@@ -16,7 +16,7 @@ def all_nodes(gm: fx.GraphModule) -> list[fx.Node]:
     return [node for module in modules for node in module.graph.nodes]
 
 
-def example_of(node: Any) -> Any:
+def example_of(node: object) -> Any:
     """Return the fake value of a node; None for a constant among the results."""
     return node.meta.get("example_value") if isinstance(node, fx.Node) else None
 

@@ -49,7 +49,7 @@ def _mode_options(mode: str | None, dynamic: bool | None) -> dict[str, Any]:
     return dict(modes[mode])
 
 
-def _checked(option: str, value: Any) -> tuple[str, Any]:
+def _checked(option: str, value: object) -> tuple[str, Any]:
     """The option under the name the configuration has for it: `max-autotune` may be written for
     `max_autotune`."""
     from torch._inductor import config

@@ -85,7 +85,7 @@ class _Job:
 
 def lower(
     gm: torch.fx.GraphModule,
-    example_inputs: Sequence[Any],
+    example_inputs: Sequence[object],
     backend: Backend,
     *,
     fake_mode: FakeTensorMode,
@@ -248,7 +248,7 @@ def _call_backend(job: _Job) -> Compiled:
 
 
 def _unboxed(compiled: Callable[[list[Any]], Sequence[Any]]) -> Compiled:
-    def call(*args: Any) -> Sequence[Any]:
+    def call(*args: object) -> Sequence[Any]:
         return compiled(list(args))
 
     return call

@@ -31,7 +31,7 @@ def _gives_repeats(graph: fx.Graph) -> bool:
     given = {storage for node in graph.output_node().all_input_nodes for storage in _storages(node)}
     met = set()
 
-    def written(leaf: Any) -> Any:
+    def written(leaf: object) -> Any:
         return (
             numbers[leaf]
             if isinstance(leaf, fx.Node)

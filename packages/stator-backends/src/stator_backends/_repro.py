@@ -118,7 +118,7 @@ class _Printer:
         self.modules.add("torch" if name.startswith("torch.") else name.rpartition(".")[0])
         return name
 
-    def value(self, value: Any) -> str:
+    def value(self, value: object) -> str:
         for kinds, text in _TEXTS:
             if isinstance(value, kinds):
                 return text(self, value)
@@ -154,7 +154,7 @@ def _dict(printer: _Printer, value: dict[Any, Any]) -> str:
     )
 
 
-def _plain(printer: _Printer, value: Any) -> str:
+def _plain(printer: _Printer, value: object) -> str:
     return repr(value)
 
 

@@ -143,7 +143,7 @@ def generated_texts() -> set[str]:
     return set(_loader.eval_cache)
 
 
-def forget_texts_with(compiled: Any, names: Iterable[str]) -> None:
+def forget_texts_with(compiled: object, names: Iterable[str]) -> None:
     """Drop these texts when `compiled` dies: until then a traceback can show their lines."""
     owner = getattr(compiled, "__self__", compiled)  # a bound method is made anew each time
     try:

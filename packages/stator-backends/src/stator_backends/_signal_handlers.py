@@ -143,7 +143,7 @@ def handlers_of_program() -> dict[int, SignalHandler]:
     }
 
 
-def _is_ours(handler: Any) -> bool:
+def _is_ours(handler: object) -> bool:
     return isinstance(handler, partial) and getattr(handler.func, "__func__", None) is Wrapping.run
 
 

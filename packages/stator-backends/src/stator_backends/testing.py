@@ -91,7 +91,7 @@ class GraphBuilder:
         return self._placeholder(f"t{number}", tensor, fake, number)
 
     def _placeholder(
-        self, name: str, value: Any, example: Any, item: int | Lifted
+        self, name: str, value: object, example: object, item: int | Lifted
     ) -> torch.fx.Node:
         node = self.graph.placeholder(name)
         node.meta["example_value"] = example

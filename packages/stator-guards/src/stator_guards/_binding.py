@@ -82,7 +82,7 @@ class Watch:
     def key(self, root: object) -> int:
         return 0 if self.group.root is None else id(root)
 
-    def renew(self, root: Any, values: Sequence[object]) -> Binding | None:
+    def renew(self, root: object, values: Sequence[object]) -> Binding | None:
         """A binding for `root` as it is now; None when a guard of the group does not hold."""
         state = dict(zip(self.parameters, values, strict=True))
         key = self.key(root)
@@ -136,7 +136,7 @@ class Watch:
         return pinned if self.group.root is None else {**pinned, self.group.root: root}
 
     # -- all facts of the group --------------------------------------------------------------------
-    def bind(self, root: Any, state: State) -> Binding | None:
+    def bind(self, root: object, state: State) -> Binding | None:
         """Check all facts, record their words and keep the binding. Raises Unwatched."""
         values = self.group.values(state, root)
         if values is None:
@@ -153,7 +153,7 @@ class Watch:
             raise Unwatched
         return self.keep(root, cells, values)
 
-    def keep(self, root: Any, cells: Cells, values: dict[Source, Any]) -> Binding:
+    def keep(self, root: object, cells: Cells, values: dict[Source, Any]) -> Binding:
         """Keep a binding of facts that were checked while `cells` recorded their words. Raises
         Unwatched."""
         places = self.reader.places_of([*cells.words])
@@ -166,7 +166,7 @@ class Watch:
         return binding
 
     def _binding(
-        self, words: Words, places: Any, expected: bytes, values: dict[Source, Any]
+        self, words: Words, places: object, expected: bytes, values: dict[Source, Any]
     ) -> Binding:
         return Binding(
             words,
@@ -179,7 +179,7 @@ class Watch:
             values,
         )
 
-    def _transient(self, root: Any, state: State) -> Binding | None:
+    def _transient(self, root: object, state: State) -> Binding | None:
         """The values of a root object for this call only."""
         values = self.group.values(state, root)
         if values is None:
@@ -187,7 +187,7 @@ class Watch:
         values.pop(self.group.root, None)  # type: ignore[arg-type]
         return self._binding(Words({}, [], {}, {}), None, b"", values)
 
-    def _store(self, root: Any, binding: Binding) -> None:
+    def _store(self, root: object, binding: Binding) -> None:
         key, bindings = self.key(root), self.bindings
         if key:
             binding.root = weakref.ref(root, self._forgetter(key))
@@ -225,7 +225,7 @@ class Watch:
 
     # -- what stands on changed words --------------------------------------------------------------
     def _patched(
-        self, old: Binding, now: bytes, differing: Sequence[int], root: Any, state: State
+        self, old: Binding, now: bytes, differing: Sequence[int], root: object, state: State
     ) -> Binding | None:
         """Check what stands on changed words and keep the rest, which `now` proves; otherwise check
         everything.

@@ -65,7 +65,7 @@ def _firsts(reasons: Sequence[RecompileReason]) -> tuple[Failure, ...]:
     return tuple(reason.failures[0] for reason in reasons)
 
 
-def _decision(entries: tuple[Entry, ...]) -> Any:
+def _decision(entries: tuple[Entry, ...]) -> object:
     """Decide how entries are found for a state; another guard compiler need not give
     discriminants."""
     sets: list[Any] = [entry.guards for entry in entries]

@@ -11,7 +11,6 @@ import gc
 from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
 from types import FunctionType, MappingProxyType, ModuleType, NoneType
-from typing import Any
 
 import attrs
 
@@ -136,7 +135,7 @@ class Cells:
         new version."""
         return self.mapping(mapping) and (type(mapping) is not OrderedDict or len(mapping) <= 1)
 
-    def instance_dict(self, obj: Any, attributes: object) -> bool:
+    def instance_dict(self, obj: object, attributes: object) -> bool:
         """Watch which dict holds the attributes of `obj`."""
         if isinstance(obj, type):
             return True
@@ -156,7 +155,7 @@ class Cells:
             return False
         return self.instance_dict(obj, attributes) and self.mapping(attributes)
 
-    def attribute(self, obj: Any, name: str, value: object) -> bool:
+    def attribute(self, obj: object, name: str, value: object) -> bool:
         """Watch that plain lookup of `name` gives `value`, which is no fresh object made by a
         descriptor."""
         if isinstance(obj, type):
@@ -170,14 +169,14 @@ class Cells:
             return attributes[name] is value
         return found is value and not hasattr(type(found), "__get__")
 
-    def no_attribute(self, obj: Any, name: str) -> bool:
+    def no_attribute(self, obj: object, name: str) -> bool:
         """Watch that plain lookup of `name` finds nothing, nor a `__getattr__`."""
         if isinstance(obj, type | ModuleType) or not self._plain(obj):
             return False
         cls = type(obj)
         return _lookup(cls, "__getattr__") is _MISSING and _lookup(cls, name) is _MISSING
 
-    def _plain(self, obj: Any) -> bool:
+    def _plain(self, obj: object) -> bool:
         """Watch class, class attributes and instance attributes of an object with the standard
         lookup."""
         if not self.type_of(obj):
@@ -280,7 +279,7 @@ def _classes_of(keys: Sequence[object]) -> tuple[type, ...] | None:
     return tuple(classes)
 
 
-def _lookup(cls: type, name: str) -> Any:
+def _lookup(cls: type, name: str) -> object:
     """Return what the classes of the MRO hold under `name`, past descriptors."""
     return next((base.__dict__[name] for base in cls.__mro__ if name in base.__dict__), _MISSING)
 

@@ -31,7 +31,7 @@ class Length(Kind):
     def holds(self, value: Any, state: State) -> bool:
         return len(value) == self.length
 
-    def watch(self, value: Any, cells: Cells) -> bool:
+    def watch(self, value: object, cells: Cells) -> bool:
         return type(value) is tuple or cells.mapping(value)
 
     def found(self, value: Any, state: State) -> str:
@@ -92,7 +92,7 @@ class KeysAre(Kind):
     def _are_plain(self) -> bool:
         return _PLAIN_KEYS.issuperset(map(type, self.keys))
 
-    def watch(self, value: Any, cells: Cells) -> bool:
+    def watch(self, value: object, cells: Cells) -> bool:
         return cells.order(value)
 
     @property
@@ -129,7 +129,7 @@ class KeyPresent(Kind):
         found = key in value if self.owner is None else dict.__contains__(value, key)
         return found is (self.operator == "in")
 
-    def watch(self, value: Any, cells: Cells) -> bool:
+    def watch(self, value: object, cells: Cells) -> bool:
         return cells.lookup(value, real(self.key))
 
     @property
@@ -166,14 +166,14 @@ class AttrAbsent(Kind):
             return f"{render.capture(is_empty, 'is_empty')}({member}, {value})"
         return f"not {render.capture(hasattr, 'hasattr')}({value}, {self.attribute!r})"
 
-    def holds(self, value: Any, state: State) -> bool:
+    def holds(self, value: object, state: State) -> bool:
         return (
             not hasattr(value, self.attribute)
             if self.member is None
             else is_empty(self.member, value)
         )
 
-    def watch(self, value: Any, cells: Cells) -> bool:
+    def watch(self, value: object, cells: Cells) -> bool:
         return self.member is None and cells.no_attribute(value, self.attribute)
 
 

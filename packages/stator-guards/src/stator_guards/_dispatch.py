@@ -67,7 +67,7 @@ def _reader(source: Source, parameters: Sequence[str]) -> Callable[[Sequence[Any
 
 
 def _item_reader(place: int, parts: Sequence[PartSource]) -> Callable[[Sequence[Any]], Any]:
-    def read(state: Sequence[Any]) -> Any:
+    def read(state: Sequence[object]) -> object:
         value = state[place]
         for part in parts:
             if type(value) not in _CONTAINERS[type(part)]:
@@ -99,7 +99,7 @@ class Decision:
         return outcome if type(outcome) is tuple else outcome.candidates(state)
 
 
-def decide(entries: Sequence[tuple[Any, Discriminants]], parameters: Sequence[str]) -> Any:
+def decide(entries: Sequence[tuple[Any, Discriminants]], parameters: Sequence[str]) -> object:
     """A decision among entries; the entries themselves, where no feature excludes any."""
     everything = tuple(entry for entry, _ in entries)
     feature = _best(entries) if len(entries) > 1 else None

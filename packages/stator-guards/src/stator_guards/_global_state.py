@@ -111,10 +111,10 @@ class GlobalState(Kind):
         no_hooks = f"({hooks}(True) is None or {inlined}() is None)"
         return [*depths, no_hooks, f"{level}['_current_level'] == -1"]
 
-    def holds(self, value: Any, state: State) -> bool:
+    def holds(self, value: object, state: State) -> bool:
         return bool(self.native.check()) and ambient() == self.rest
 
-    def found(self, value: Any, state: State) -> str:
+    def found(self, value: object, state: State) -> str:
         now = ambient()
         changed = [
             f"{name} {now[name]} (was {old})" for name, old in self.rest.items() if now[name] != old

@@ -101,10 +101,10 @@ class Kind:
         prove either."""
         return ()
 
-    def holds(self, value: Any, state: State) -> bool:
+    def holds(self, value: object, state: State) -> bool:
         raise NotImplementedError
 
-    def watch(self, value: Any, cells: Cells) -> bool:
+    def watch(self, value: object, cells: Cells) -> bool:
         """Watch the fact, which holds of `value` now; False when it must be tested on every
         call."""
         return False
@@ -134,7 +134,7 @@ class Kind:
     def needed(self) -> str:
         return self.needs.format(self)
 
-    def found(self, value: Any, state: State) -> str:
+    def found(self, value: object, state: State) -> str:
         return self.finds.format(self, short(value))
 
     @property
@@ -208,5 +208,5 @@ class Guard:
             found = f"unreadable ({type(error).__name__}: {error})"
         return Failure(self, self.kind.needed, found, self.kind.fix.format(self.kind))
 
-    def _value(self, state: State) -> Any:
+    def _value(self, state: State) -> object:
         return None if self.source is None else self.source.evaluate(state)

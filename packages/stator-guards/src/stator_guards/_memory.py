@@ -160,7 +160,7 @@ class WordReader:
     read: Callable[[Any], bytes]
 
 
-def _buffers(addresses: Sequence[int]) -> Any:
+def _buffers(addresses: Sequence[int]) -> object:
     return [(ctypes.c_char * WORD).from_address(address) for address in addresses]
 
 

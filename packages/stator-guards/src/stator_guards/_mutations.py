@@ -52,7 +52,7 @@ def mutations() -> dict[str, Mutation]:
 
 # -- dicts -----------------------------------------------------------------------------------------
 def _of_dicts() -> dict[str, Mutation]:
-    def guards(source: Source, subject: Any) -> list[Guard]:
+    def guards(source: Source, subject: object) -> list[Guard]:
         return [Guard(DictItemSource(source, "x"), Equals(1)), Guard(source, KeysAre(("x", "y")))]
 
     changes: dict[str, Change] = {
@@ -105,7 +105,7 @@ def store(subject: Any, value: object) -> None:
 
 
 def _specialized(make: Callable[[], Any]) -> Change:
-    def change(subject: Any) -> None:
+    def change(subject: object) -> None:
         for _ in range(40):
             store(make(), 2)
         store(subject, 2)
@@ -114,7 +114,7 @@ def _specialized(make: Callable[[], Any]) -> Change:
 
 
 def _of_instances() -> dict[str, Mutation]:
-    def guards(source: Source, subject: Any) -> list[Guard]:
+    def guards(source: Source, subject: object) -> list[Guard]:
         attributes = InstanceDictSource(source)
         fixed = [Guard(source, TypeIs(type(subject))), Guard(source, AttrAbsent("extra"))]
         return [
@@ -136,7 +136,7 @@ def _of_instances() -> dict[str, Mutation]:
         "class assigned": lambda o: setattr(o, "__class__", Other),
     }
 
-    def undo(subject: Any) -> None:
+    def undo(subject: object) -> None:
         object.__setattr__(
             subject, "__class__", Refusing if isinstance(subject, Refusing) else PlainObject
         )
@@ -183,10 +183,10 @@ def _of_classes() -> dict[str, Mutation]:
             method,
         ]
 
-    def shadowed(subject: Any) -> None:
+    def shadowed(subject: object) -> None:
         setattr(type(subject), "kind", property(lambda self: "property"))
 
-    def rebased(subject: Any) -> None:
+    def rebased(subject: object) -> None:
         class Another:
             kind = "another"
 
@@ -235,7 +235,7 @@ def _module() -> ModuleType:
 
 
 def _of_modules() -> dict[str, Mutation]:
-    def guards(source: Source, subject: Any) -> list[Guard]:
+    def guards(source: Source, subject: object) -> list[Guard]:
         attributes = InstanceDictSource(source)
         return [
             Guard(DictItemSource(attributes, "x"), Equals(1)),
@@ -316,7 +316,7 @@ def _closure() -> Any:
 
 
 def _of_cells() -> dict[str, Mutation]:
-    def guards(source: Source, subject: Any) -> list[Guard]:
+    def guards(source: Source, subject: object) -> list[Guard]:
         return [Guard(CellSource(ItemSource(FunctionPartSource(source, "closure"), 0)), Equals(1))]
 
     def stored(subject: Any) -> None:

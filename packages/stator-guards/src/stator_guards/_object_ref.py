@@ -33,7 +33,7 @@ def _unshared(_: object) -> None:
     program's."""
 
 
-def _strong(obj: object) -> Any:
+def _strong(obj: object) -> object:
     return lambda: obj
 
 
@@ -188,7 +188,7 @@ def kept(key: Hashable) -> Hashable:
     return ObjectRef.of(key, weak=type(key) is not frozenset)
 
 
-def real(key: Hashable) -> Any:
+def real(key: Hashable) -> object:
     """The key that is kept."""
     return key.get() if type(key) is ObjectRef else key
 

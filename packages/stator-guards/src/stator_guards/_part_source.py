@@ -109,7 +109,7 @@ class PartSource(Source):
         """Return the text in generated code: by default the name for people."""
         return self.named(whole)
 
-    def read(self, whole: Any) -> Any:
+    def read(self, whole: object) -> Any:
         raise NotImplementedError
 
 
@@ -127,10 +127,10 @@ class AttrSource(PartSource):
             return f"{whole}.{self.attribute}"
         return f"{render.capture(getattr, 'getattr')}({whole}, {self.attribute!r})"
 
-    def read(self, whole: Any) -> Any:
+    def read(self, whole: object) -> Any:
         return getattr(whole, self.attribute)
 
-    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+    def watch(self, whole: object, value: object, cells: Cells) -> bool:
         return cells.attribute(whole, self.attribute, value)
 
 
@@ -144,10 +144,10 @@ class InstanceDictSource(PartSource):
     def write(self, whole: str, render: Renderer) -> str:
         return f"{render.capture(read_plainly, 'read_plainly')}({whole}, '__dict__')"
 
-    def read(self, whole: Any) -> Any:
+    def read(self, whole: object) -> Any:
         return read_plainly(whole, "__dict__")
 
-    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+    def watch(self, whole: object, value: object, cells: Cells) -> bool:
         return cells.instance_dict(whole, value)
 
 
@@ -194,7 +194,7 @@ class DictItemSource(PartSource):
         key = real(self.key)
         return whole[key] if self.owner is None else stored(whole, key)
 
-    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+    def watch(self, whole: object, value: object, cells: Cells) -> bool:
         return cells.lookup(whole, real(self.key))
 
 
@@ -234,7 +234,7 @@ class ItemSource(PartSource):
             whole[self.index] if self.owner is None else self.owner.__getitem__(whole, self.index)
         )
 
-    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+    def watch(self, whole: object, value: object, cells: Cells) -> bool:
         return type(whole) is tuple
 
 
@@ -251,7 +251,7 @@ class TypeSource(PartSource):
     def read(self, whole: Any) -> Any:
         return type(whole)
 
-    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+    def watch(self, whole: object, value: object, cells: Cells) -> bool:
         return cells.type_of(whole)
 
 
@@ -265,7 +265,7 @@ class CellSource(PartSource):
     def read(self, whole: Any) -> Any:
         return whole.cell_contents
 
-    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+    def watch(self, whole: object, value: object, cells: Cells) -> bool:
         return type(whole) is CellType and cells.pointer(whole, cells.layout.cell_contents, value)
 
 
@@ -285,7 +285,7 @@ class FunctionPartSource(PartSource):
     def read(self, whole: Any) -> Any:
         return getattr(whole, f"__{self.part}__")
 
-    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+    def watch(self, whole: Any, value: object, cells: Cells) -> bool:
         return cells.function_part(whole, self.part, value)
 
 
@@ -307,7 +307,7 @@ class SlotSource(PartSource):
     def read(self, whole: Any) -> Any:
         return self.owner.__dict__[self.slot].__get__(whole)
 
-    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+    def watch(self, whole: Any, value: object, cells: Cells) -> bool:
         return self.owner is type and self.slot == "__mro__" and cells.type_version(whole)
 
 
@@ -335,7 +335,7 @@ class KeySource(PartSource):
     def read(self, whole: Any) -> Any:
         return nth(whole, self.index)
 
-    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+    def watch(self, whole: Any, value: object, cells: Cells) -> bool:
         return cells.order(whole)
 
 
@@ -353,7 +353,7 @@ class SizeSource(PartSource):
     def argument(self) -> str:
         return "" if self.kind == "storage_offset" else str(self.dim)
 
-    def read(self, whole: Any) -> Any:
+    def read(self, whole: Any) -> object:
         return (
             whole.storage_offset()
             if self.kind == "storage_offset"

@@ -32,10 +32,10 @@ class SameObject(Kind):
     def test(self, value: str, render: Renderer) -> str:
         return f"{value} {self.operator} {render.value(self.other)}"
 
-    def holds(self, value: Any, state: State) -> bool:
+    def holds(self, value: object, state: State) -> bool:
         return (value is self.other.evaluate(state)) is (self.operator == "is")
 
-    def watch(self, value: Any, cells: Cells) -> bool:
+    def watch(self, value: object, cells: Cells) -> bool:
         return True
 
 
@@ -80,7 +80,7 @@ class ShapeExpression(Kind):
             return render.value(self.sources[name])
         return render.capture(self.scope[name], name) if name in self.scope else name
 
-    def holds(self, value: Any, state: State) -> bool:
+    def holds(self, value: object, state: State) -> bool:
         """Raises ArithmeticError or ValueError where it cannot be computed (10 // n == 2 where n is
         0)."""
         return bool(eval(self.text.strip(), dict(self.scope), self._sizes(state)))
@@ -93,7 +93,7 @@ class ShapeExpression(Kind):
         described = ", ".join(f"{name} = {source}" for name, source in self.sources.items())
         return f"{self.text} ({described})"
 
-    def found(self, value: Any, state: State) -> str:
+    def found(self, value: object, state: State) -> str:
         return ", ".join(f"{name} = {size!r}" for name, size in self._sizes(state).items())
 
 
@@ -128,10 +128,10 @@ class Custom(Kind):
         )
         return f"({self.template.format(fn=fn, value=value)})"
 
-    def holds(self, value: Any, state: State) -> bool:
+    def holds(self, value: object, state: State) -> bool:
         return bool(self.fn(value))
 
-    def watch(self, value: Any, cells: Cells) -> bool:
+    def watch(self, value: object, cells: Cells) -> bool:
         return self.words(value, cells)
 
     @property

@@ -156,7 +156,7 @@ class Source:
     def evaluate(self, state: State) -> Any:
         raise NotImplementedError
 
-    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+    def watch(self, whole: object, value: object, cells: Cells) -> bool:
         """Watch that reading from `whole` keeps giving `value`; False when it must be read on every
         call."""
         return False
@@ -216,7 +216,7 @@ class CapturedSource(Source):
     def evaluate(self, state: State) -> Any:
         return self.held.get()
 
-    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+    def watch(self, whole: object, value: object, cells: Cells) -> bool:
         return not self.held.weak
 
 

@@ -101,7 +101,7 @@ class TensorMatch(Kind):
         facts = (type(tensor), tensor.dtype, tensor.device, tensor.layout, tensor.requires_grad)
         self.__attrs_init__(*facts, effective_keys(tensor), sizes, strides, weakref.ref(tensor))
 
-    def matches(self, value: Any) -> bool:
+    def matches(self, value: object) -> bool:
         """The same facts as the native check, one by one."""
         return type(value) is self.cls and not self._differences(value)
 
@@ -154,7 +154,7 @@ class TensorMatch(Kind):
         sources = [guard.source for guard in _firsts([*covered, *rest]) if guard.source is not None]
         return (covered[0], *_distinct(sources))
 
-    def holds(self, value: Any, state: State) -> bool:
+    def holds(self, value: object, state: State) -> bool:
         return self.matches(value)
 
     def watch(self, value: Any, cells: Cells) -> bool:
@@ -178,7 +178,7 @@ class TensorMatch(Kind):
         grad = ", requires_grad" if self.requires_grad else ""
         return f"a {self.cls.__qualname__} of {self.dtype} on {self.device}, sizes ({sizes}){grad}"
 
-    def found(self, value: Any, state: State) -> str:
+    def found(self, value: object, state: State) -> str:
         if type(value) is not self.cls:
             return f"a {type(value).__qualname__}"
         return "one with " + ", ".join(self._differences(value))
@@ -206,11 +206,11 @@ def _firsts(guards: Sequence[Guard]) -> list[Guard]:
     return [guards[i] for i in sorted(first.values())]
 
 
-def _native_once(first: list[Guard], once: Once) -> Any:
+def _native_once(first: list[Guard], once: Once) -> object:
     return once(("TensorMatch", *map(id, first)), lambda: _native(first))
 
 
-def _native(guards: Sequence[Guard]) -> Any:
+def _native(guards: Sequence[Guard]) -> object:
     """Return the native check of several tensors; its slow equal where they have no strides, or are
     subclasses."""
     kinds: list[Any] = [guard.kind for guard in guards]
@@ -292,7 +292,7 @@ class DistinctTensors(Kind):
         parts = render.kept(identities, [self.first, *self.others])
         return f"{render.capture(are_disjoint, 'are_disjoint')}({', '.join(parts)})"
 
-    def holds(self, value: Any, state: State) -> bool:
+    def holds(self, value: object, state: State) -> bool:
         return all_distinct(value, *(source.evaluate(state) for source in self.others))
 
     @property

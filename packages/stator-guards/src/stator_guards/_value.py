@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
 
@@ -22,11 +22,11 @@ from stator_guards._source import Renderer, State
 from stator_guards.errors import InvalidUse
 
 
-def type_case(value: Any) -> Hashable:
+def type_case(value: object) -> Hashable:
     return id(type(value))
 
 
-def constant_case(value: Any) -> Hashable:
+def constant_case(value: object) -> Hashable:
     """The key of a number or text, None for other values: their parts may be objects of user
     classes."""
     return constant_key(value) if type(value) in _SCALARS else None
@@ -51,16 +51,16 @@ class TypeIs(Kind):
         cls = render.capture(self.cls, self.cls.__name__)
         return f"{render.capture(type, 'type')}({value}) is {cls}"
 
-    def holds(self, value: Any, state: State) -> bool:
+    def holds(self, value: object, state: State) -> bool:
         return type(value) is self.cls
 
-    def watch(self, value: Any, cells: Cells) -> bool:
+    def watch(self, value: object, cells: Cells) -> bool:
         return cells.type_of(value)
 
     def discriminants(self) -> Sequence[tuple[CaseFunction, Hashable]]:
         return ((type_case, id(self.cls)),)
 
-    def found(self, value: Any, state: State) -> str:
+    def found(self, value: object, state: State) -> str:
         return f"a {type(value).__qualname__}"
 
 
@@ -94,10 +94,10 @@ class Is(Kind):
         reference = render.capture(self.held.reference, f"{name}_ref")
         return f"{value} is not None and {reference}() is {value}"
 
-    def holds(self, value: Any, state: State) -> bool:
+    def holds(self, value: object, state: State) -> bool:
         return self.held.is_(value)
 
-    def watch(self, value: Any, cells: Cells) -> bool:
+    def watch(self, value: object, cells: Cells) -> bool:
         return True
 
     def discriminants(self) -> Sequence[tuple[CaseFunction, Hashable]]:
@@ -118,10 +118,10 @@ class IsNone(Kind):
     def test(self, value: str, render: Renderer) -> str:
         return f"{value} {self.operator} None"
 
-    def holds(self, value: Any, state: State) -> bool:
+    def holds(self, value: object, state: State) -> bool:
         return (value is None) is (self.operator == "is")
 
-    def watch(self, value: Any, cells: Cells) -> bool:
+    def watch(self, value: object, cells: Cells) -> bool:
         return True
 
     def discriminants(self) -> Sequence[tuple[CaseFunction, Hashable]]:
@@ -150,10 +150,10 @@ class Truth(Kind):
     def test(self, value: str, render: Renderer) -> str:
         return value if self.expected else f"not {value}"
 
-    def holds(self, value: Any, state: State) -> bool:
+    def holds(self, value: object, state: State) -> bool:
         return bool(value) is self.expected
 
-    def watch(self, value: Any, cells: Cells) -> bool:
+    def watch(self, value: object, cells: Cells) -> bool:
         return is_constant(value) or cells.mapping(value)
 
     @property
@@ -183,10 +183,10 @@ class Equals(Kind):
     def test(self, value: str, render: Renderer) -> str:
         return " and ".join(_same(value, self.value, render))
 
-    def holds(self, value: Any, state: State) -> bool:
+    def holds(self, value: object, state: State) -> bool:
         return same_constant(value, constant_key(self.value))
 
-    def watch(self, value: Any, cells: Cells) -> bool:
+    def watch(self, value: object, cells: Cells) -> bool:
         return True
 
     def discriminants(self) -> Sequence[tuple[CaseFunction, Hashable]]:
@@ -198,7 +198,7 @@ class Equals(Kind):
     def needed(self) -> str:
         return short(self.value)
 
-    def found(self, value: Any, state: State) -> str:
+    def found(self, value: object, state: State) -> str:
         same_text = short(value) == short(self.value)
         return f"{short(value)} of type {type(value).__qualname__}" if same_text else short(value)
 

@@ -51,7 +51,7 @@ class Steps:
         steps += reading_steps(also, places)
         return cls(places, steps)
 
-    def read(self, state: State, *known: Any) -> list[Any] | None:
+    def read(self, state: State, *known: object) -> list[Any] | None:
         """The values by place, if all guards hold."""
         values: list[Any] = [state, *known]
         append = values.append

@@ -190,7 +190,7 @@ class Names:
         made._made, made._numbers = self._made, Counter(self._numbers)
         return made
 
-    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+    def once(self, key: Hashable, make: Callable[[], Any]) -> object:
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]

@@ -127,7 +127,7 @@ def _on(index: int, change: Callable[[Any], object]) -> Callable[[list[Any]], ob
     return lambda state: change(state[index])
 
 
-def _case(source: Source, kind: Any, a: Any, broken: Any, other: Any = None) -> Case:
+def _case(source: Source, kind: Any, a: Any, broken: object, other: object = None) -> Case:
     """A guard whose fact is broken by `broken`: a change of `a`, or `a`'s new value. `other` must
     not matter."""
     break_fact = _on(0, broken) if callable(broken) else _set(0, broken)

@@ -103,7 +103,7 @@ class Foreign:
             raise broken(limit_of(error) or _OPERATOR_ERROR, error, name_of(self.what)) from error
 
 
-def name_of(what: Any) -> str:
+def name_of(what: object) -> str:
     """An operator, method or input, for people."""
     return what if isinstance(what, str) else str(getattr(what, "__qualname__", what))
 

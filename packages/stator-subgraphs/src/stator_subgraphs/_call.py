@@ -148,7 +148,7 @@ def _given_by_program(state: GraphState, text: str, category: str) -> CapturedWa
     )
 
 
-def _writable(target: NodeTarget, args: Sequence[Any]) -> NodeTarget:
+def _writable(target: NodeTarget, args: Sequence[object]) -> NodeTarget:
     """fx would write the power of a constant as `-2 ** n`, which Python reads as `-(2 ** n)`; and a
     function in C by its name in `torch`, where `cdist` and `einsum` are others, in Python."""
     if target is operator.pow and isinstance(args[0], int | float):
@@ -175,11 +175,11 @@ def _by_path(function: Any) -> Any:
     return call
 
 
-def _examples(structure: Any, tensors: list[torch.Tensor]) -> Any:
+def _examples(structure: object, tensors: list[torch.Tensor]) -> Any:
     """Return the structure with examples for the fake run; its tensors are appended to
     `tensors`."""
 
-    def leaf(item: Any) -> Any:
+    def leaf(item: object) -> Any:
         if type(item) is not GraphValue:
             return constant_argument(item)
         if isinstance(example := item.example, torch.Tensor):
@@ -235,7 +235,7 @@ def propagated(
     return example
 
 
-def _is_refused_view(args: Any) -> bool:
+def _is_refused_view(args: object) -> bool:
     """Autograd refuses a write to some views: those made without gradients, or several at once.
     What comes out of a compiled graph is none of these, so that the write, which runs natively,
     would be done."""
@@ -250,7 +250,7 @@ def _write_down(
     bindings = _bindings(state, target, example)
     tracer = state.current
 
-    def leaf(item: Any) -> Any:
+    def leaf(item: object) -> Any:
         return tracer.local(item).node if type(item) is GraphValue else constant_argument(item)
 
     op = "call_method" if isinstance(target, str) else "call_function"
@@ -269,7 +269,7 @@ def _write_down(
     return traced
 
 
-def _bindings(state: GraphState, target: NodeTarget, example: Any) -> Any:
+def _bindings(state: GraphState, target: NodeTarget, example: object) -> Any:
     """Return the positions, in the result, of the symbols that this operator made.
 
     They are computed now, as later it could not be determined which operator made them.
@@ -312,7 +312,7 @@ def _note_mode(state: GraphState, node: fx.Node, undo: Any) -> None:
     state.journal.record(state.leave_last_mode)
 
 
-def project(state: GraphState, traced: GraphValue, index: Any) -> GraphValue:
+def project(state: GraphState, traced: GraphValue, index: object) -> GraphValue:
     """Return a part of a result. Its node has the line that uses the part first."""
     tracer = state.current
     known = (tracer.local(traced).node, index) in tracer.parts

@@ -70,7 +70,7 @@ class CapturedModule(GraphModule):
     """A graph, or the body of an operator: no module of the program, so hooks for all modules do
     not run."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         if (
             self._forward_hooks
             or self._forward_pre_hooks

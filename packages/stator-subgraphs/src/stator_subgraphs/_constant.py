@@ -19,7 +19,7 @@ from stator_subgraphs._structure import rebuild
 from stator_subgraphs._symbol import SymbolicTypes, expression_of, symbols_of
 
 
-def constant_of(state: GraphState, traced: GraphValue) -> Any:
+def constant_of(state: GraphState, traced: GraphValue) -> object:
     """The number, guarded to stay what it is. Raises what `ShapeEnv` raises for one that data
     decides."""
     example, expression = traced.example, expression_of(traced.example)
@@ -64,7 +64,7 @@ def has_floats(expression: Any) -> bool:
     return any(symbol_is_type(symbol, SymT.FLOAT) for symbol in expression.free_symbols)
 
 
-def _overflows(example: Any, expression: Any) -> bool:
+def _overflows(example: Any, expression: object) -> bool:
     """Return True if a product of several symbolic factors may exceed `sys.maxsize`.
 
     Bounds of such numbers are infinite, and so equal. Products with constants are bounded exactly.
@@ -85,7 +85,7 @@ def _is_nonlinear(part: Any) -> bool:
     return part.is_Pow or isinstance(part, PowByNatural)
 
 
-def _bits(part: Any, hints: Any, known: dict[Any, int]) -> int:
+def _bits(part: object, hints: object, known: dict[Any, int]) -> int:
     """Return an upper bound of the bits of the number, and of all its parts."""
     if part not in known:
         known[part] = _counted(part, hints, known)
@@ -109,7 +109,7 @@ def _counted(part: Any, hints: Any, known: dict[Any, int]) -> int:
     return max(bits) + bool(part.is_Add)
 
 
-def _value(node: fx.Node, known: dict[fx.Node, Any]) -> Any:
+def _value(node: fx.Node, known: dict[fx.Node, Any]) -> object:
     if node not in known:
         known[node] = _computed(node, known)
     return known[node]

@@ -133,7 +133,7 @@ def refuse_subclass(tensor: torch.Tensor, name: str) -> None:
         raise Unsupported("tensor-subclass", f"{name} is a {type(tensor).__qualname__}")
 
 
-def refuse_wrappers(inputs: Sequence[Any]) -> None:
+def refuse_wrappers(inputs: Sequence[object]) -> None:
     """Reject wrapper tensors in a graph with bodies: their parts do not show writes and shared
     memory."""
     if any(map(is_traceable_wrapper_subclass, inputs)):
@@ -180,7 +180,7 @@ def _gives_back(
         return target(*(other if value is given else value for value in args), **named) is other
 
 
-def _count_writes(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+def _count_writes(name: str, args: Sequence[object], kwargs: dict[str, Any]) -> None:
     """Fakes count no writes of operators over lists of tensors; the fused ones write to almost all
     that they get."""
     if name.startswith(("_foreach_", "_fused_")) and name.endswith("_"):
@@ -199,7 +199,7 @@ def _itself(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
-def _scalars(mode: FakeTensorMode, args: Sequence[Any]) -> AbstractContextManager[Any]:
+def _scalars(mode: FakeTensorMode, args: Sequence[object]) -> AbstractContextManager[Any]:
     """Whatever a body reads from a tensor was allowed when it was traced."""
     return (
         reading_scalars(mode) if has_body(args) and not mode.allow_scalar_outputs else nullcontext()
@@ -247,7 +247,7 @@ class ModeCall:
 def _setter(write: Callable[..., Any], row: Setter) -> ModeCall:
     """The row of a setter of torch's state."""
 
-    def undo(before: Any, args: Any, result: Any) -> None:
+    def undo(before: object, args: Any, result: object) -> None:
         values = before if isinstance(before, tuple) else (before,)
         count = len(values) - len(row.named)
         write(

@@ -40,7 +40,7 @@ def _dispatch(
     types: Sequence[type],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-) -> Any:
+) -> object:
     mode = of()
     assert mode is not None
     kernel = KERNELS.get(func)
@@ -53,8 +53,13 @@ def _dispatch(
 
 
 def _ctc_loss(
-    env: ShapeEnv, log_probs: Tensor, targets: Tensor, inputs: Any, lengths: Any, *options: object
-) -> Any:
+    env: ShapeEnv,
+    log_probs: Tensor,
+    targets: Tensor,
+    inputs: object,
+    lengths: Any,
+    *options: object,
+) -> object:
     """The losses, and the table that the gradient is computed from (LossCTC.cpp)."""
     if isinstance(lengths, torch.Tensor):
         width: Any = env.create_unbacked_symint()
@@ -77,7 +82,7 @@ def _lstsq(
     rcond: float | None = None,
     *,
     driver: str | None = None,
-) -> Any:
+) -> object:
     """The solution with residuals, ranks and singular values; None where the residuals depend on
     the rank."""
     driver = driver or ("gelsy" if matrix.device.type == "cpu" else "gels")

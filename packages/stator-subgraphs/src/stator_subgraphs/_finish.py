@@ -176,7 +176,7 @@ def _slices(node: fx.Node) -> bool:
     return all(end is None or abs(end) <= sys.maxsize for end in ends)  # else it is warned of
 
 
-def _is_container(node: Any) -> bool:
+def _is_container(node: object) -> bool:
     return isinstance(node, fx.Node) and isinstance(
         node.meta.get("example_value"), tuple | list | dict
     )

@@ -212,7 +212,7 @@ class Inputs:
         return described.source if described is not None and described.kind == "number" else None
 
     # -- both --------------------------------------------------------------------------------------
-    def _placeholder(self, hint: str, example: Any, origin: TorchSource) -> GraphValue:
+    def _placeholder(self, hint: str, example: object, origin: TorchSource) -> GraphValue:
         traced = self.state.root.placeholder(hint, example)
         if isinstance(example, torch.Tensor) and not example.is_inference() and example._version:
             # what does not begin with its memory was set to it
@@ -322,7 +322,7 @@ def symbolic_context(
     )
 
 
-def _inner(source: Any, wrapper: Any) -> dict[str, Any]:
+def _inner(source: object, wrapper: Any) -> dict[str, Any]:
     """Return the contexts of the parts of a wrapper, which have no symbols."""
     parts = {name: getattr(wrapper, name) for name in wrapper.__tensor_flatten__()[0]}
     named = {name: TorchSource(AttrSource(ours(source), name)) for name in parts}

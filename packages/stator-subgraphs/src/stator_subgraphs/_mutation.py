@@ -106,7 +106,7 @@ class Watched:
             if one.requires_grad and type(before) is tuple and not before[1]
         ]
 
-    def refuse_resizing(self, name: str, inputs: Iterable[Any]) -> None:
+    def refuse_resizing(self, name: str, inputs: Iterable[object]) -> None:
         """Raises Unsupported where `out=` had elements and got another shape: a real kernel warns
         of it. An input has the symbols that it came with."""
         for tensor, before in zip(self.tensors, self.before, strict=True):
@@ -129,7 +129,7 @@ class Watched:
                 )
 
 
-def state_of(tensor: torch.Tensor, thorough: bool) -> Any:
+def state_of(tensor: torch.Tensor, thorough: bool) -> object:
     if tensor.is_inference():
         # No version counter: what is called in-place is taken to be.
         return object() if thorough else None
@@ -161,7 +161,7 @@ def _same(before: Any, after: Any) -> bool:
     )
 
 
-def _same_shape(before: Any, after: Any) -> bool:
+def _same_shape(before: object, after: object) -> bool:
     """Compares expressions as written: comparing the numbers would put guards into the
     `ShapeEnv`."""
     return repr(before) == repr(after)

@@ -158,7 +158,7 @@ class OutputGraph:
         """Return True if the node of this value may draw random numbers."""
         return node_may_draw(traced.node)
 
-    def install(self, hint: str, module: Any) -> GraphValue:
+    def install(self, hint: str, module: object) -> GraphValue:
         """A value that the graph itself holds: a module (the body of an operator) or a constant
         tensor."""
         return hold(self._state, hint, module)
@@ -186,11 +186,11 @@ class OutputGraph:
     def call(
         self,
         target: NodeTarget,
-        args: Sequence[Any],
+        args: Sequence[object],
         kwargs: dict[str, Any],
         *,
         body: Body | None = None,
-        example: Any = None,
+        example: object = None,
         reads_numbers: bool = False,
     ) -> GraphValue:
         """Record `target(*args, **kwargs)`; a str names a tensor method.
@@ -208,12 +208,12 @@ class OutputGraph:
         """Record `getattr(owner, name)`."""
         return self.call(getattr, (owner, name), {})
 
-    def project(self, traced: GraphValue, index: Any) -> GraphValue:
+    def project(self, traced: GraphValue, index: object) -> GraphValue:
         """Return a part of a result that is a tuple, list or dict: the same value for the same
         index."""
         return project(self._state, traced, index)
 
-    def constant_of(self, traced: GraphValue) -> Any:
+    def constant_of(self, traced: GraphValue) -> object:
         """A symbolic number as a constant, guarded."""
         return constant_of(self._state, traced)
 

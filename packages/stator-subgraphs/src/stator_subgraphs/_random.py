@@ -8,7 +8,6 @@ and cannot be a node (`_refusal.py`).
 import random
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
 
 import torch
 from torch.fx import Node
@@ -19,7 +18,7 @@ from stator_subgraphs._value_check import name_of
 OWN = frozenset({"aten", "prims", "higher_order", "inductor", "_c10d_functional"})
 
 
-def undisturbed(target: Any) -> AbstractContextManager[None]:
+def undisturbed(target: object) -> AbstractContextManager[None]:
     """Around a run of `target` on fakes."""
     return nullcontext() if is_of_torch(target) else _streams_kept()
 
@@ -81,18 +80,18 @@ def node_may_draw(node: Node) -> bool:
     return draws(node.target)
 
 
-def draws(target: Any) -> bool:
+def draws(target: object) -> bool:
     """Return True if calling `target` may draw random numbers; an operator that is not torch's own
     may."""
     return not is_of_torch(target) or any(part in str(target) for part in DRAWING)
 
 
-def is_of_torch(target: Any) -> bool:
+def is_of_torch(target: object) -> bool:
     """Return True if `target` is a function or an operator of torch, not of another library."""
     return _namespace(target) in OWN
 
 
-def _namespace(target: Any) -> str:
+def _namespace(target: object) -> str:
     """Return the namespace of a registered operator; `aten` for every other function."""
     return (
         getattr(target, "namespace", None)

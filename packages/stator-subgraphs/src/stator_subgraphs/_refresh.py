@@ -66,7 +66,7 @@ class Renewal:
             id(tensor) in self.tensors or storage_of(tensor) in self.storages for tensor in tensors
         )
 
-    def _renew(self, traced: GraphValue, example: Any) -> None:
+    def _renew(self, traced: GraphValue, example: object) -> None:
         object.__setattr__(traced, "example", example)  # trackers hold this very object
         traced.node.meta["example_value"] = example
         self.renewed.add(traced.node)
@@ -113,14 +113,14 @@ class Renewal:
         assert record.context is not None
         return self.inputs.fake(record.origin, record.real, record.context, record.static)
 
-    def _arguments(self, tracer: SubgraphTracer, structure: Any) -> Any:
-        def leaf(item: Any) -> Any:
+    def _arguments(self, tracer: SubgraphTracer, structure: object) -> Any:
+        def leaf(item: object) -> Any:
             return tracer.values[item].example if isinstance(item, fx.Node) else item
 
         return rebuild(structure if not isinstance(structure, dict) else dict(structure), leaf)
 
 
-def blank_like(example: Any, shape: tuple[Any, Any] | None) -> Any:
+def blank_like(example: object, shape: tuple[Any, Any] | None) -> Any:
     """A new fake with the shape `example` was born with, for one that cannot be computed again
     without new symbols."""
     if not isinstance(example, torch.Tensor) or shape is None:

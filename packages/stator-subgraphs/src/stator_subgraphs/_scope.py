@@ -47,7 +47,7 @@ class BodyScope:
         if not self._closed and self.state.journal.mark() > self._start:
             self.rollback(self._start)
 
-    def argument(self, value: Any, hint: str = "arg") -> GraphValue:
+    def argument(self, value: object, hint: str = "arg") -> GraphValue:
         """The next explicit argument: a value of the graph around, or an example that the operator
         makes up."""
         if self.state.current is not self.tracer:
@@ -112,7 +112,7 @@ class BodyScope:
             for symbol in symbols_of(node.meta["example_value"]):
                 self.tracer.symbol(symbol)
 
-    def _leave(self, results: Sequence[Any]) -> None:
+    def _leave(self, results: Sequence[object]) -> None:
         parent = self.tracer.parent
         assert parent is not None
         self._closed = True
@@ -130,7 +130,7 @@ class BodyScope:
             del self.tracer.outer[position - self.tracer.explicit]
             self.tracer.graph.erase_node(node)
 
-    def _memory(self, outputs: tuple[Any, ...]) -> tuple[tuple[int, ...], Pairs, Pairs]:
+    def _memory(self, outputs: tuple[object, ...]) -> tuple[tuple[int, ...], Pairs, Pairs]:
         """Return the inputs that the body writes to, and the (output, input) and (output, output)
         pairs that share storage."""
         inputs = [node.meta["example_value"] for node in self.tracer.placeholders]
@@ -146,7 +146,7 @@ class BodyScope:
         )
 
 
-def _storages(examples: Sequence[Any]) -> list[tuple[int, int]]:
+def _storages(examples: Sequence[object]) -> list[tuple[int, int]]:
     """(position, storage) of every tensor."""
     return [
         (position, storage_of(tensor))

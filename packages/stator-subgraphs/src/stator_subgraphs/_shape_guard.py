@@ -110,7 +110,7 @@ class ShapeGuards:
             if (kind, dim) in record.constant
         }
 
-    def _token(self, torch_source: Any) -> str:
+    def _token(self, torch_source: object) -> str:
         return self._token_of(ours(torch_source))
 
     def _token_of(self, source: Source) -> str:

@@ -66,7 +66,7 @@ class GraphState:
             tracer = tracer.parent
         return reversed(chain)
 
-    def annotate(self, node: fx.Node, example: Any) -> None:
+    def annotate(self, node: fx.Node, example: object) -> None:
         node.meta["example_value"] = example
         self.location.annotate(node.meta)
 
@@ -89,7 +89,7 @@ class GraphState:
     def leave_last_mode(self) -> None:
         self.mode_undo.pop()()
 
-    def issue(self, node: fx.Node, example: Any) -> GraphValue:
+    def issue(self, node: fx.Node, example: object) -> GraphValue:
         """The one traced value of a new node of the current graph."""
         return self.current.remember(GraphValue(node, example))
 
@@ -97,7 +97,7 @@ class GraphState:
 # Values that a graph holds itself, under a name of its own.
 
 
-def hold(state: GraphState, hint: str, value: Any) -> GraphValue:
+def hold(state: GraphState, hint: str, value: object) -> GraphValue:
     """A `get_attr` node of the current graph; one object keeps one name."""
     if not isinstance(value, torch.nn.Module | torch.Tensor):
         raise InvalidUse(f"a graph holds modules and tensors, not a {type(value).__name__}")

@@ -57,7 +57,7 @@ def rebuild(value: Any, leaf: Callable[[Any], Any]) -> Any:
     return leaf(value)
 
 
-def constant_argument(value: Any) -> Any:
+def constant_argument(value: object) -> Any:
     """A leaf that is no traced value, if a graph can write it down."""
     if isinstance(value, SymbolicTypes):
         return _constant_number(value)
@@ -79,7 +79,7 @@ def _constant_number(value: Any) -> Any:
     return value.node.pytype(value)
 
 
-def tensors_in(example: Any) -> list[torch.Tensor]:
+def tensors_in(example: object) -> list[torch.Tensor]:
     """The tensors of an example, which may be a nested result."""
     if isinstance(example, torch.Tensor):
         return [example]

@@ -27,7 +27,9 @@ def sums_looked_at() -> Iterator[None]:
         _torch._optimized_add = before
 
 
-def _looked_at(left: Any, right: Any, left_is_sum: bool = False, right_is_sum: bool = False) -> Any:
+def _looked_at(
+    left: object, right: object, left_is_sum: bool = False, right_is_sum: bool = False
+) -> object:
     return _add(left, right, left_is_sum and _is_sum(left), right_is_sum and _is_sum(right))
 
 

@@ -15,7 +15,7 @@ Symbol: TypeAlias = sympy.Symbol
 SymbolicTypes = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
-def expression_of(value: Any) -> sympy.Expr | None:
+def expression_of(value: object) -> sympy.Expr | None:
     """The expression of a symbolic number that really has symbols. The ragged size of a jagged
     tensor has none: it stands for the offsets, and is read from a tensor of the graph wherever it
     is needed."""
@@ -39,7 +39,7 @@ def sizes_of(tensor: torch.Tensor | FakeTensorMeta) -> Iterator[tuple[Any, Any, 
         yield tensor.storage_offset(), "storage_offset", 0
 
 
-def symbols_of(value: Any) -> list[Symbol]:
+def symbols_of(value: object) -> list[Symbol]:
     """Every free symbol of a value, in order of appearance, each once."""
     if isinstance(value, torch.Tensor):
         if not value._has_symbolic_sizes_strides:
@@ -50,7 +50,7 @@ def symbols_of(value: Any) -> list[Symbol]:
     return [] if expression is None else sorted(expression.free_symbols, key=str)
 
 
-def symbols_of_any(example: Any) -> list[Symbol]:
+def symbols_of_any(example: object) -> list[Symbol]:
     """The same of a result that may be nested."""
     if isinstance(example, tuple | list):
         return [symbol for item in example for symbol in symbols_of_any(item)]
@@ -81,7 +81,7 @@ def formula(expression: sympy.Expr, symbols: tuple[Symbol, ...]) -> Callable[...
     return made
 
 
-def number_for(env: ShapeEnv, symbol: Symbol) -> Any:
+def number_for(env: ShapeEnv, symbol: Symbol) -> object:
     """The symbol as a number, with the hint that the `ShapeEnv` has for it."""
     hint: Any = env.backed_var_to_val.get(symbol)
     return env.create_symintnode(symbol, hint=None if hint is None else int(hint))

@@ -42,7 +42,7 @@ class TorchSource(AnyTorchSource):
     source: Source
 
     # the decorator sets `__reduce__`
-    def __reduce_ex__(self, protocol: Any) -> tuple[type[NamedSource], tuple[str]]:
+    def __reduce_ex__(self, protocol: object) -> tuple[type[NamedSource], tuple[str]]:
         return NamedSource, (self._name_template,)
 
     @property

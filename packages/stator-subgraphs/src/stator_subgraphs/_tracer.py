@@ -94,7 +94,7 @@ class SubgraphTracer:
         if not self.closed:
             self.graph.erase_node(node)
 
-    def placeholder(self, hint: str, example: Any, *, explicit: bool = False) -> GraphValue:
+    def placeholder(self, hint: str, example: object, *, explicit: bool = False) -> GraphValue:
         """A new placeholder, after those of its kind and before every other node."""
         position = self.explicit if explicit else len(self.placeholders)
         node = self.graph.create_node(
@@ -174,7 +174,9 @@ class SubgraphTracer:
         function, rest = _read_by(key)
         return self._known("call_function", function, (traced.node, *rest), value)
 
-    def _known(self, op: str, target: Any, args: tuple[Any, ...], example: Any) -> GraphValue:
+    def _known(
+        self, op: str, target: object, args: tuple[object, ...], example: object
+    ) -> GraphValue:
         """A node of which it is known what it gives."""
         node = self.node(op, target, args, {})
         node.meta["example_value"] = example
@@ -194,7 +196,7 @@ class SubgraphTracer:
         found = self.lifted.get(outer.node) or self._bound(outer.example)
         return found if found is not None else self._lift(outer)
 
-    def _bound(self, example: Any) -> GraphValue | None:
+    def _bound(self, example: object) -> GraphValue | None:
         return None if (symbol := _plain_symbol(example)) is None else self.symbols.get(symbol)
 
     def _lift(self, outer: GraphValue) -> GraphValue:
@@ -255,7 +257,7 @@ class SubgraphTracer:
         self.journal.put(self.boxes, number.node, tensor)
 
     def _derived(
-        self, source: GraphValue, op: str, target: Any, args: tuple[Any, ...], example: Any
+        self, source: GraphValue, op: str, target: object, args: tuple[object, ...], example: object
     ) -> GraphValue:
         """Add a node that the program does not have, on the line of another."""
         traced = self._known(op, target, args, example)
@@ -274,7 +276,7 @@ class SubgraphTracer:
         return traced
 
     # -- a body that was left ----------------------------------------------------------------------
-    def leave(self, given: Sequence[Any]) -> None:
+    def leave(self, given: Sequence[object]) -> None:
         """The graph around goes on; `given` are the results of the body, traced or constant."""
         assert self.parent is not None
         self.closed = True
@@ -322,7 +324,7 @@ class SubgraphTracer:
             )
         return self.parent.part(self.call, index)
 
-    def part(self, traced: GraphValue, index: Any) -> GraphValue:
+    def part(self, traced: GraphValue, index: object) -> GraphValue:
         """A `getitem` node for part of a result; the example is at hand, so nothing runs."""
         local = self.local(traced)
         key = (local.node, index)
@@ -355,14 +357,14 @@ def _identifier(hint: str) -> str:
     return f"_{text}" if text[0].isdigit() else text
 
 
-def _plain_symbol(example: Any) -> Symbol | None:
+def _plain_symbol(example: object) -> Symbol | None:
     """The symbol that a number is, as such; None for a number computed from symbols, and for
     everything else."""
     expression = expression_of(example)
     return expression if is_symbol(expression) else None
 
 
-def _read_by(key: Any) -> tuple[Any, tuple[Any, ...]]:
+def _read_by(key: object) -> tuple[Any, tuple[Any, ...]]:
     """The function, and its arguments after the value, that reads what `key` names."""
     if isinstance(key, pytree.SequenceKey):
         return operator.getitem, (key.idx,)
@@ -375,7 +377,7 @@ def _read_by(key: Any) -> tuple[Any, tuple[Any, ...]]:
     raise InternalError(f"an unbacked symbol behind an unknown key, {key!r}")
 
 
-def _annotation(example: Any) -> Any:
+def _annotation(example: object) -> object:
     if isinstance(example, torch.Tensor):
         return torch.nn.Parameter if isinstance(example, torch.nn.Parameter) else torch.Tensor
     return type(example) if isinstance(example, SymbolicTypes) else None

@@ -41,7 +41,7 @@ class Driver:
     recorder: Any
     values: dict[str, Any] = attrs.field(factory=dict)
 
-    def input(self, name: str, value: Any, *kinds: str) -> GraphValue:
+    def input(self, name: str, value: object, *kinds: str) -> GraphValue:
         """Add a parameter of the program. `kinds` of its dimensions default to static."""
         self.values[name] = value
         if not isinstance(value, torch.Tensor):
@@ -49,10 +49,10 @@ class Driver:
         dims = [Dim(kind) for kind in kinds] + [Dim()] * (value.dim() - len(kinds))
         return self.traced(self.recorder.tensor_input(ParameterSource(name), value, dims, name))
 
-    def call(self, target: Any, *args: Any, **kwargs: Any) -> GraphValue:
+    def call(self, target: object, *args: object, **kwargs: object) -> GraphValue:
         return self.traced(self.recorder.call(target, args, kwargs))
 
-    def traced(self, value: Any) -> GraphValue:
+    def traced(self, value: object) -> GraphValue:
         assert isinstance(value, GraphValue)
         return value
 
@@ -63,7 +63,7 @@ class Driver:
         assert not faults, faults
         return captured
 
-    def arguments(self, captured: Any, **values: Any) -> list[Any]:
+    def arguments(self, captured: Any, **values: object) -> list[Any]:
         """Read the inputs of the graph from their sources, with `values` replacing recorded
         ones."""
         state = {**self.values, **values}
@@ -74,5 +74,5 @@ class Driver:
         return captured.module(*self.arguments(captured, **values))  # type: ignore[no-any-return]
 
 
-def _loaded(item: Any, value: Any) -> Any:
+def _loaded(item: Any, value: Any) -> object:
     return torch.tensor(value, dtype=torch.float64) if item.kind == "float" else value

@@ -36,11 +36,11 @@ def compile(model: None = None, **settings: Unpack[Settings]) -> Callable[[T], T
 
 
 @overload
-def compile(model: Any, **settings: Unpack[Settings]) -> Any: ...
+def compile(model: object, **settings: Unpack[Settings]) -> Any: ...
 
 
 def compile(
-    model: Any = None,
+    model: object = None,
     *,
     backend: str | Callable[..., Any] | None = None,
     fullgraph: bool = False,
@@ -76,7 +76,7 @@ def compile(
     return _compiled(model, made)
 
 
-def _compiled(subject: Any, options: Options) -> Any:
+def _compiled(subject: object, options: Options) -> object:
     follow_resets_of_torch()
     refuse(subject)
     if options.disabled or is_disabled(subject):

@@ -38,7 +38,7 @@ class error_on_graph_break:
         error = self.error
 
         @functools.wraps(fn)
-        def with_policy(*args: Any, **kwargs: Any) -> Any:
+        def with_policy(*args: object, **kwargs: object) -> Any:
             with error_on_graph_break(error):
                 return fn(*args, **kwargs)
 

@@ -111,7 +111,7 @@ class CallHistory:
         self.native |= {site}
         return True
 
-    def first_native(self, point: Point, state: Sequence[Any]) -> int | None:
+    def first_native(self, point: Point, state: Sequence[object]) -> int | None:
         """Return the number of the outermost frame that is to be finished natively."""
         for depth, site in visible_calls(point.frames):
             if site not in self.native and self._breaks_at_once(point, depth, site, state):
@@ -121,7 +121,7 @@ class CallHistory:
         return None
 
     def _breaks_at_once(
-        self, point: Point, depth: int, site: CallSite, state: Sequence[Any]
+        self, point: Point, depth: int, site: CallSite, state: Sequence[object]
     ) -> bool:
         if not self._is_suspected(site) or self.breaks[site] < BREAKS_AT_ONCE:
             return False
@@ -129,7 +129,7 @@ class CallHistory:
         return not any(_is_of_torch(state[place]) for place in places)
 
 
-def _is_of_torch(value: Any) -> bool:
+def _is_of_torch(value: object) -> bool:
     return isinstance(value, torch.Tensor | torch.nn.Module)
 
 
@@ -144,7 +144,7 @@ class FirstRuns:
     count: Callable[[CallSite], None]
     left: int = ENDS
 
-    def __call__(self, *state: Any) -> Any:
+    def __call__(self, *state: object) -> Any:
         self.left -= 1
         if not self.left:
             self.entry.run = self.run

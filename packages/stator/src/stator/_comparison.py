@@ -36,7 +36,7 @@ class Comparison:
     _ours: dict[int, tuple[Any, Any]] = attrs.field(factory=dict)
     _theirs: dict[int, tuple[Any, Any]] = attrs.field(factory=dict)
 
-    def differences(self, a: Any, b: Any, where: str) -> Iterator[tuple[str, str, str]]:
+    def differences(self, a: object, b: object, where: str) -> Iterator[tuple[str, str, str]]:
         """The place, what is there in `a`, what is there in `b`."""
         if a is b:
             return
@@ -120,7 +120,7 @@ def _items(base: Any, value: Any) -> dict[str, Any]:
     return {".len": len(items), **{f" with {text}": True for text in texts}}
 
 
-def _attributes(value: Any) -> dict[str, Any]:
+def _attributes(value: object) -> dict[str, Any]:
     """Return the attributes in the dictionary of an object, and those in its slots."""
     found: dict[str, Any] = {}
     with contextlib.suppress(AttributeError):

@@ -149,7 +149,7 @@ class _Runner:
     captured: CapturedBackward
 
     def __call__(
-        self, function: Any, saved: list[Any], *inputs: Sequence[Any]
+        self, function: object, saved: list[Any], *inputs: Sequence[Any]
     ) -> Sequence[Tensor | None]:
         settings = _entered.settings[-1] if _entered.settings else None
         before = _native.set_autograd_compiler(None, False)  # a hook may start a backward itself

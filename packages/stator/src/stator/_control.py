@@ -48,7 +48,7 @@ def disable(
 def disable(subject: T, recursive: bool = True, *, reason: str | None = None) -> T: ...
 
 
-def disable(subject: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+def disable(subject: object = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Let a function run without being compiled; compiled code that calls it breaks there. Usable
     as a decorator. Reports have the reason.
 
@@ -77,7 +77,7 @@ def disable(subject: Any = None, recursive: bool = True, *, reason: str | None =
 
 def _eagerly(fn: Callable[..., Any], reason: str | None) -> Any:
     @functools.wraps(fn, updated=())
-    def eagerly(*args: Any, **kwargs: Any) -> Any:
+    def eagerly(*args: object, **kwargs: object) -> Any:
         return fn(*args, **kwargs)
 
     eagerly.__dict__.update(getattr(fn, "__dict__", {}))
@@ -114,7 +114,7 @@ def call_name(cls: type) -> str | None:
     )
 
 
-def is_disabled(fn: Any) -> bool:
+def is_disabled(fn: object) -> bool:
     """Return True if `fn` is marked as not to be compiled, by stator or by torch.
 
     Runs no code of the program: a `__getattr__` may do anything.
@@ -136,7 +136,7 @@ def is_exporting() -> bool:
     return bool(torch.compiler.is_exporting())
 
 
-def allow_in_graph(fn: Any) -> Any:
+def allow_in_graph(fn: object) -> Any:
     """Let calls of a function, or of each in a list, be one node of the graph, which is never
     looked into."""
     if isinstance(fn, list | tuple):
@@ -146,7 +146,7 @@ def allow_in_graph(fn: Any) -> Any:
     return fn
 
 
-def disallow_in_graph(fn: Any) -> Any:
+def disallow_in_graph(fn: object) -> Any:
     """Let calls of an operator, or of each in a list, break the graph."""
     if isinstance(fn, list | tuple):
         return [disallow_in_graph(each) for each in fn]
@@ -165,7 +165,7 @@ def nonstrict_trace(fn: Callable[..., Any]) -> Any:
     """
 
     @functools.wraps(fn)
-    def opaque(*args: Any, **kwargs: Any) -> Any:
+    def opaque(*args: object, **kwargs: object) -> Any:
         return fn(*args, **kwargs)
 
     MARKED[NONSTRICT][id(opaque)] = opaque
@@ -178,7 +178,7 @@ def assume_constant_result(fn: T) -> T:
     return fn
 
 
-def substitute_in_graph(original: Any, **settings: bool) -> Callable[[T], T]:
+def substitute_in_graph(original: object, **settings: bool) -> Callable[[T], T]:
     """Let the decorated Python function be traced where `original`, a function in C say, is called.
 
     The keywords of torch are accepted: nothing is checked, and constants are folded anyway.

@@ -92,7 +92,7 @@ class OwnedNames:
             if name not in now or now[name] is not value:
                 self._bind(name, value)
 
-    def _bind(self, name: str, value: Any) -> None:
+    def _bind(self, name: str, value: object) -> None:
         if isinstance(self.owner, dict):
             self.owner[name] = value
         else:  # without `__setattr__` of a metaclass
@@ -111,7 +111,7 @@ def _is_of_the_class(name: str) -> bool:
     return name.startswith("_") and (name.endswith("_") or name == "_abc_impl")
 
 
-def _is_bound(owner: Any, name: str) -> bool:
+def _is_bound(owner: object, name: str) -> bool:
     try:
         getattr(owner, name)
     except ValueError:  # an empty cell
@@ -173,7 +173,7 @@ class CopiedWorld:
                 label = place.label if name == "cell_contents" else f"{place.label} {name}"
                 yield label, left.get(name, UNBOUND), now.get(name, UNBOUND)
 
-    def _copied(self, value: Any) -> Any:
+    def _copied(self, value: object) -> Any:
         if isinstance(value, (*_SHARED, *_HOLDERS_OF_FUNCTIONS[:3])):
             return value
         with _copying(value):
@@ -184,7 +184,7 @@ class CopiedWorld:
             raise CannotCopy(f"in a copy, {where} is {right} for {left}")
         return made
 
-    def _follow(self, value: Any) -> None:
+    def _follow(self, value: object) -> None:
         """Find the places that code can get at from here."""
         waiting = [value]
         while waiting:
@@ -248,7 +248,7 @@ class CopiedWorld:
 
 
 @contextmanager
-def _copying(value: Any) -> Iterator[None]:
+def _copying(value: object) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # runs code of the program's classes, which may raise anything

@@ -54,7 +54,7 @@ class Portable:
     graph_attributes: dict[str, Any]
 
 
-def dump(compiled: Any, folder: str | Path) -> Path:
+def dump(compiled: object, folder: str | Path) -> Path:
     """Write everything that was generated for `compiled` into `folder`, and return its path.
 
     Raises InvalidUse when something that the entries refer to can be written neither as source nor

@@ -37,8 +37,8 @@ class Shapes:
     # CHANGED once two values were seen
     numbers: dict[guards.Source, Any] = attrs.field(factory=dict)
 
-    def policy(self, state: Mapping[str, Any]) -> Policy:
-        def number_is_symbolic(source: guards.Source, value: Any, at_once: bool) -> bool:
+    def policy(self, state: Mapping[str, object]) -> Policy:
+        def number_is_symbolic(source: guards.Source, value: object, at_once: bool) -> bool:
             varies = self._has_changed(source, value)
             static = self.dynamic is False or type(value) in self.static_types
             if static or not self._can_be_symbol(value):
@@ -68,7 +68,7 @@ class Shapes:
 
     # -- tensors -----------------------------------------------------------------------------------
     def dims(
-        self, source: guards.Source, tensor: torch.Tensor, state: Mapping[str, Any]
+        self, source: guards.Source, tensor: torch.Tensor, state: Mapping[str, object]
     ) -> list[Dim]:
         marks = marks_of(tensor)
         if isinstance(tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
@@ -107,7 +107,7 @@ class Shapes:
         self.static_floats = self.hides_floats
         self.hides_floats = True
 
-    def _has_changed(self, source: guards.Source, value: Any) -> bool:
+    def _has_changed(self, source: guards.Source, value: object) -> bool:
         """Return whether two values of this number were seen, this one included."""
         before = self.numbers.setdefault(source, value)
         if before is not CHANGED and (type(before) is not type(value) or before != value):
@@ -132,14 +132,14 @@ def recorded(policy: Policy) -> tuple[Policy, Policy]:
         dims[source] = policy.dims(source, tensor)
         return dims[source]
 
-    def decide_number(source: guards.Source, value: Any, at_once: bool) -> bool:
+    def decide_number(source: guards.Source, value: object, at_once: bool) -> bool:
         numbers[source] = policy.number_is_symbolic(source, value, at_once)
         return numbers[source]
 
     def repeat_dims(source: guards.Source, tensor: torch.Tensor) -> list[Dim]:
         return dims.get(source) or [Dim()] * tensor.dim()
 
-    def repeat_number(source: guards.Source, value: Any, at_once: bool) -> bool:
+    def repeat_number(source: guards.Source, value: object, at_once: bool) -> bool:
         return numbers.get(source, False)
 
     first = attrs.evolve(policy, dims=decide_dims, number_is_symbolic=decide_number)
@@ -161,7 +161,7 @@ def _seen(
 CHANGED = object()
 
 
-def _is_passed_in(source: guards.Source, state: Mapping[str, Any]) -> bool:
+def _is_passed_in(source: guards.Source, state: Mapping[str, object]) -> bool:
     """Return whether a number was passed in, bare, inside of something that is no module, or
     computed from such.
 
@@ -180,14 +180,14 @@ def _is_passed_in(source: guards.Source, state: Mapping[str, Any]) -> bool:
     return not any(isinstance(step.evaluate(state), torch.nn.Module) for step in steps)
 
 
-def _follows(source: guards.Source, value: int, state: Mapping[str, Any]) -> bool:
+def _follows(source: guards.Source, value: int, state: Mapping[str, object]) -> bool:
     """An int or a size in what a call gives for symbolic numbers, and a multiple of one of them: it
     will change with it."""
     calls = [step for step in source.steps() if isinstance(step, guards.CallSource)]
     return value > 1 and any(value % n == 0 for call in calls for n in _numbers(call, state))
 
 
-def _numbers(call: guards.CallSource, state: Mapping[str, Any]) -> Iterator[int]:
+def _numbers(call: guards.CallSource, state: Mapping[str, object]) -> Iterator[int]:
     """The ints above one among its arguments that are no constants."""
     for argument in call.arguments:
         if isinstance(argument, guards.CallSource):
@@ -269,7 +269,7 @@ def _indices(tensor: torch.Tensor, index: Index) -> list[int]:
     return [dim % tensor.dim() for dim in found]
 
 
-def _attribute(tensor: torch.Tensor, name: str, empty: Any) -> Any:
+def _attribute(tensor: torch.Tensor, name: str, empty: object) -> Any:
     if not hasattr(tensor, name):
         setattr(tensor, name, empty)
     return getattr(tensor, name)

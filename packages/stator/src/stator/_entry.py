@@ -122,7 +122,7 @@ def _all_guards(traced: TraceResult, target: Target, lowered: Lowered | None) ->
     return guards
 
 
-def _serve_loads(checked: Any, data: EntryData) -> None:
+def _serve_loads(checked: object, data: EntryData) -> None:
     """Let the guards provide values that they read anyway; a guard compiler need not support
     that."""
     serve = getattr(checked, "serve", None)
@@ -272,7 +272,7 @@ def _recovery(
     retrace: Retrace,
     ambient: AmbientState,
     data: EntryData,
-    ran: Any,
+    ran: object,
 ) -> Recovery:
     from stator._random_steps import RandomSteps
     from stator._recovery import Recovery, RollbackPlan
@@ -295,7 +295,7 @@ def _giving_outputs(lowered: Lowered) -> Callable[..., Any]:
     if not lowered.spec.compiles or not count:
         return run
 
-    def graph(*inputs: Any) -> Any:
+    def graph(*inputs: object) -> Any:
         outputs = run(*inputs)
         if isinstance(outputs, _SEQUENCES) and len(outputs) == count:
             return outputs

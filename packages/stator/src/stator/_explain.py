@@ -10,7 +10,7 @@ from stator._report import Report
 from stator._subject import compiled, region_in
 
 
-def explain(fn: Any) -> Callable[..., Report]:
+def explain(fn: object) -> Callable[..., Report]:
     """Return a function that calls `fn`, compiled for this call alone, and returns the report.
 
     It has the attributes that the result of `torch._dynamo.explain` has, and those of any report.

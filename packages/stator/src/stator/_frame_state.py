@@ -17,6 +17,7 @@ import attrs
 from stator_bytecode import NULL, GeneratorState, Snapshot, Virtualized, operands
 from stator_variables import (
     Emitter,
+    VariableTracker,
     generator_state,
     is_identity,
     is_opaque,
@@ -61,7 +62,7 @@ class Carried:
     # by the identity of a tracker, kept alive
     _parts: dict[int, tuple[Any, Virtualized | None]] = attrs.field(factory=dict)
 
-    def __call__(self, value: Any) -> GeneratorState | Virtualized | None:
+    def __call__(self, value: VariableTracker) -> GeneratorState | Virtualized | None:
         if self.nothing:
             return None
         if (state := generator_state(value)) is None:
@@ -83,7 +84,7 @@ class Carried:
             if parts is not None and not is_identity(value) and emitter.has_made(value)
         ]
 
-    def _in_parts(self, value: Any) -> Virtualized | None:
+    def _in_parts(self, value: VariableTracker) -> Virtualized | None:
         if id(value) not in self._parts:
             if (parts := parts_of(value)) is None:
                 return None
@@ -91,7 +92,7 @@ class Carried:
             self._parts[id(value)] = (value, self._taken_apart(value, parts))
         return self._parts[id(value)][1]
 
-    def _taken_apart(self, value: Any, parts: Virtualized) -> Virtualized | None:
+    def _taken_apart(self, value: VariableTracker, parts: Virtualized) -> Virtualized | None:
         if any(value is known for known in self.objects):
             return None
         if is_identity(value):
@@ -112,13 +113,13 @@ class Carried:
         return False
 
 
-def _holds_itself(value: Any, parts: Virtualized) -> bool:
+def _holds_itself(value: VariableTracker, parts: Virtualized) -> bool:
     """Return True if an object can be reached from itself, through the values that would be
     carried."""
     return any(part is value for part in walk(parts.values, _held))
 
 
-def _held(part: Any) -> Iterator[Any]:
+def _held(part: object) -> Iterator[Any]:
     if (state := generator_state(part)) is not None:
         yield from (*state.frame.slots, *state.frame.stack)
         return

@@ -172,7 +172,7 @@ def _is_number_read(node: torch.fx.Node) -> bool:
     return isinstance(example, torch.SymFloat | torch.SymInt) and not example.node.has_hint()
 
 
-def _are_floats(symbols: Iterable[Any]) -> bool:
+def _are_floats(symbols: Iterable[object]) -> bool:
     """Return True if one of the symbols is that of a float."""
     from torch.utils._sympy.symbol import SymT, symbol_is_type
 

@@ -39,7 +39,7 @@ class StateCalls:
         module.recompile()
 
     def around(self, graph: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*inputs: Any) -> Sequence[Any]:
+        def call(*inputs: object) -> Sequence[Any]:
             run(self.prologue)
             outputs: Sequence[Any] = graph(*inputs)
             run(self.epilogue)

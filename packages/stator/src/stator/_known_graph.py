@@ -58,7 +58,7 @@ def _key_of_node(node: fx.Node, numbers: dict[fx.Node, int]) -> Hashable:
     return node.op, node.name, node.target, bool(node.meta.get("handled")), given
 
 
-def _key_of(value: Any, numbers: dict[fx.Node, int]) -> Hashable:
+def _key_of(value: object, numbers: dict[fx.Node, int]) -> Hashable:
     if isinstance(value, fx.Node):
         return fx.Node, numbers[value]
     if isinstance(value, tuple | list):

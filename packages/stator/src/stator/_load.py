@@ -32,7 +32,7 @@ class Loaded:
     def run(self, state: tuple[Any, ...]) -> Any:
         return self.finish(self._enter(None, self.root, state))
 
-    def finish(self, result: Any) -> Any:
+    def finish(self, result: object) -> Any:
         if type(result) is Goto:
             return drive(result.site, result.take(), self._dispatch)
         return result.run() if type(result) is EagerFallback else result
@@ -42,8 +42,8 @@ class Loaded:
         return result.run() if type(result) is EagerFallback else result
 
     def _enter(
-        self, point: Point | None, target: Root | Continuation, state: tuple[Any, ...]
-    ) -> Any:
+        self, point: Point | None, target: Root | Continuation, state: tuple[object, ...]
+    ) -> object:
         """Run the first dumped entry whose guards hold; without one, run eagerly, as nothing is
         compiled here."""
         for check, run in self.entries.get(point, ()):
@@ -83,7 +83,7 @@ def _entry(path: Path, number: int, portable: Portable) -> Callable[..., Any]:
     return run
 
 
-def _graph(path: Path, portable: Portable) -> Any:
+def _graph(path: Path, portable: Portable) -> object:
     graph: Any = _executed(path, dict(portable.graph_globals))["GraphModule"]()
     for name, value in portable.graph_attributes.items():
         owner, _, last = name.rpartition(".")

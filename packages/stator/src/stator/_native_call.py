@@ -109,7 +109,7 @@ def before_library(outcome: Broke, machine: Machine, domain: Any) -> Broke | Non
     return None
 
 
-def _is_library(code: Any) -> bool:
+def _is_library(code: object) -> bool:
     """Return True for a frame or a function of the standard library."""
     return _package(code) in sys.stdlib_module_names
 
@@ -151,7 +151,7 @@ def _calls_back(stack: list[Any], call: Instruction) -> bool:
     return any(_is_of_program(vt) for vt in stack[-operands(call) :])
 
 
-def _is_of_program(vt: Any) -> bool:
+def _is_of_program(vt: object) -> bool:
     if variables.is_a(vt, variables.MethodTracker):
         vt = vt.function
     return variables.is_a(vt, variables.FunctionTracker) and not _is_library(vt)

@@ -23,7 +23,7 @@ from stator._torch_settings import dynamic_by_settings, setting, warn_of_setting
 from stator.errors import InvalidOption, InvalidUse, backend_boundary
 
 
-def output_graph(places: Any, capture_data: bool = False) -> Any:
+def output_graph(places: Any, capture_data: bool = False) -> object:
     """The default graph layer, imported by the first trace: it brings sympy, half the time of
     importing everything."""
     from stator_subgraphs import OutputGraph
@@ -260,7 +260,7 @@ def _from_surroundings() -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _identity(backend: Any) -> Hashable:
+def _identity(backend: object) -> Hashable:
     """Return a key of a backend, which the options keep alive; a bound method is a new object each
     time."""
     if isinstance(backend, types.MethodType):
@@ -288,7 +288,7 @@ def _check_unknown(given: Mapping[str, Any]) -> None:
             raise InvalidOption(f"unknown option {name!r}", f"did you mean {close[0]!r}?", name)
 
 
-def _check_types(fullgraph: Any, dynamic: Any, ours: Mapping[str, Any]) -> None:
+def _check_types(fullgraph: object, dynamic: object, ours: Mapping[str, object]) -> None:
     """A wrong type must not wait until something reads it."""
     flags = {
         "recompile_limit": 1,

@@ -123,7 +123,7 @@ class Oracle:
         self._compare(expected, RunOutcome(result), world)
         return result
 
-    def _beside(self, state: tuple[Any, ...]) -> tuple[CopiedWorld, RunOutcome] | None:
+    def _beside(self, state: tuple[object, ...]) -> tuple[CopiedWorld, RunOutcome] | None:
         """Run the original function in a copied world; return None, with a warning, without a
         faithful copy.
 

@@ -24,7 +24,7 @@ from stator_bytecode import Code, InnermostFrames, Point, Site, decode
 from stator.errors import InvalidUse
 
 
-def dumps(value: Any) -> bytes:
+def dumps(value: object) -> bytes:
     """Raises InvalidUse, naming the object, for what can go neither by reference nor by value."""
     stream = io.BytesIO()
     try:
@@ -45,11 +45,11 @@ class PortablePickler(pickle.Pickler):
             id(vars(module)): module for module in list(sys.modules.values()) if _has_name(module)
         }
 
-    def persistent_id(self, value: Any) -> Any:
+    def persistent_id(self, value: object) -> Any:
         module = self._namespaces.get(id(value)) if type(value) is dict else None
         return None if module is None else _reference(module)
 
-    def reducer_override(self, value: Any) -> Any:
+    def reducer_override(self, value: object) -> Any:
         if (reduce := _REDUCERS.get(type(value))) is not None:
             return reduce(value)
         return _reduced_class(value) if isinstance(value, type) else NotImplemented
@@ -64,7 +64,7 @@ def loads(data: bytes) -> Any:
     return PortableUnpickler(io.BytesIO(data)).load()
 
 
-def _has_name(module: Any) -> bool:
+def _has_name(module: object) -> bool:
     return isinstance(module, types.ModuleType) and isinstance(
         getattr(module, "__name__", None), str
     )
@@ -98,7 +98,7 @@ def _from_file(path: str) -> types.ModuleType:
     return module
 
 
-def attribute_at(name: str, path: str, qualname: str) -> Any:
+def attribute_at(name: str, path: str, qualname: str) -> object:
     return functools.reduce(getattr, qualname.split("."), module_at(name, path))
 
 
@@ -115,7 +115,7 @@ def _path_to(value: Any) -> tuple[str, str, str] | None:
     )
 
 
-def _part(module: Any, qualname: str) -> Any:
+def _part(module: object, qualname: str) -> Any:
     """None where the module has none."""
     return functools.reduce(
         lambda whole, name: getattr(whole, name, None), qualname.split("."), module
@@ -125,7 +125,7 @@ def _part(module: Any, qualname: str) -> Any:
 _NAMED_IN_TYPES = {value: name for name, value in vars(types).items() if isinstance(value, type)}
 
 
-def _reduced_class(value: type) -> Any:
+def _reduced_class(value: type) -> object:
     # the `__module__` of `function`, `cell` and the like is `builtins`, which does not have them
     if value in _NAMED_IN_TYPES:
         return getattr, (types, _NAMED_IN_TYPES[value])
@@ -133,7 +133,7 @@ def _reduced_class(value: type) -> Any:
     return NotImplemented if path is None or path[0] == "builtins" else (attribute_at, path)
 
 
-def _reduced_function(value: types.FunctionType) -> Any:
+def _reduced_function(value: types.FunctionType) -> object:
     if value.__module__ == __name__:
         return NotImplemented  # what the references themselves are read with
     if (path := _path_to(value)) is not None:
@@ -148,7 +148,7 @@ def fill_function(made: types.FunctionType, facts: Any) -> None:
     made.__dict__.update(attributes)
 
 
-def _reduced_code(code: types.CodeType) -> Any:
+def _reduced_code(code: types.CodeType) -> object:
     """Reduce code to the path of its function, so that a guard on its identity holds; otherwise by
     value."""
     for module in list(sys.modules.values()):
@@ -159,7 +159,7 @@ def _reduced_code(code: types.CodeType) -> Any:
     return marshal.loads, (marshal.dumps(code),)
 
 
-def _reduced_cell(cell: types.CellType) -> Any:
+def _reduced_cell(cell: types.CellType) -> object:
     try:
         content = cell.cell_contents
     except ValueError:  # an empty cell
@@ -182,7 +182,7 @@ class Strong:
     """Stands for a weak reference; the object lives as long as what was loaded. One to a tensor is
     to none."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = None if isinstance(value, torch.Tensor) else value
 
     def __call__(self) -> Any:

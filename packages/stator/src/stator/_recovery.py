@@ -137,7 +137,7 @@ class Recovery:
     def after(
         self,
         error: BaseException,
-        state: tuple[Any, ...],
+        state: tuple[object, ...],
         before: Before | None = None,
         drawn: Sequence[Any] = (),
     ) -> EagerFallback:
@@ -175,7 +175,7 @@ class Recovery:
             return False
         return not _is_raised_by_program(error)
 
-    def _run_natively(self, error: BaseException, state: tuple[Any, ...]) -> EagerFallback:
+    def _run_natively(self, error: BaseException, state: tuple[object, ...]) -> EagerFallback:
         # its frames hold modes that the graph entered
         set_exception_field(error, "__traceback__", None)
         return EagerFallback(self.target, state)
@@ -192,7 +192,7 @@ class Recovery:
         self,
         error: BaseException,
         failure: NodeFailure,
-        state: tuple[Any, ...],
+        state: tuple[object, ...],
         made: Made,
         is_of_operator: bool,
     ) -> EagerFallback | None:
@@ -232,7 +232,7 @@ class Recovery:
                 restore()
         return True
 
-    def _resumption(self, failure: NodeFailure, state: tuple[Any, ...]) -> Resumption | None:
+    def _resumption(self, failure: NodeFailure, state: tuple[object, ...]) -> Resumption | None:
         name = failure.node.name
         if self.retrace is None or "began" not in failure.node.meta:
             return None
@@ -255,7 +255,7 @@ class Resumed:
     def plain(self) -> Resumed:
         return self
 
-    def consume(self, state: list[Any]) -> Any:
+    def consume(self, state: list[Any]) -> object:
         """Run the target, and keep nothing of the state."""
         point, after = self.site.step(*state)
         state.clear()

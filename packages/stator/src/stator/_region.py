@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import torch
 from stator_backends import AmbientState, ordinary_signal_handlers
-from stator_bytecode import CallSite, Goto, InnermostFrames, Point, drive, passed_over
+from stator_bytecode import CallSite, Goto, InnermostFrames, Point, Site, drive, passed_over
 from stator_guards import Cache, Entry
 from stator_variables import REPLACEABLE, can_be_taken, give_back, taken
 from torch.autograd import forward_ad
@@ -39,7 +39,7 @@ from stator._retrace import Retrace
 from stator._stance import DEFAULT_STANCE, stance
 from stator._target import Root, Target
 from stator._torch_settings import setting
-from stator._trace import trace
+from stator._trace import TraceResult, trace
 from stator._traceback import OWN_CODES
 from stator.errors import BackendFailed, InvalidUse, SourceSpan, Unsupported
 
@@ -117,7 +117,7 @@ class Region:
         """Let each call come here until an entry is remembered again."""
         self.newest[0] = NOTHING
 
-    def finish(self, result: Any) -> Any:
+    def finish(self, result: object) -> Any:
         """Drive what an entry gave to the end."""
         if type(result) is Goto:
             result = drive(result.site, result.take(), self.dispatch)
@@ -127,7 +127,7 @@ class Region:
             show_deferred_warnings()
         return result
 
-    def dispatch(self, point: Point, state: list[Any]) -> Any:
+    def dispatch(self, point: Point, state: list[Any]) -> object:
         """The continuation at `point`: a value, or the next Goto. Tries the entry used there last
         before all else, as the wrapper does for the root: its guards do not hold under modes and in
         other tracers."""
@@ -150,15 +150,15 @@ class Region:
     def enter(
         self,
         place: CompiledTarget,
-        state: tuple[Any, ...],
+        state: tuple[object, ...],
         failed: Entry = NOTHING,
-    ) -> Any:
+    ) -> object:
         """Run the entry for a state: not `failed`, which does not serve it."""
         if _len_function_stack() and can_be_taken() and not is_foreign_below():
             return self._enter_under_modes(place, state)
         return self._entered(place, state, failed)
 
-    def _enter_under_modes(self, place: CompiledTarget, state: tuple[Any, ...]) -> Any:
+    def _enter_under_modes(self, place: CompiledTarget, state: tuple[object, ...]) -> Any:
         """An entry puts modes back itself, those that are then entered; what runs plainly finds
         them as they were."""
         with taken() as modes:
@@ -178,9 +178,9 @@ class Region:
     def _entered(
         self,
         place: CompiledTarget,
-        state: tuple[Any, ...],
+        state: tuple[object, ...],
         failed: Entry = NOTHING,
-    ) -> Any:
+    ) -> object:
         key = self._key(place, state)
         entry = place.cache.lookup(key, state, failed)
         if entry is None and not place.cache.is_full(key) and self._may_compile(place, state, key):
@@ -207,7 +207,7 @@ class Region:
         place.newest[key] = entry
         return _first_run(entry, state) if entry.data.made_calls else entry.run(*state)
 
-    def _may_compile(self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable) -> bool:
+    def _may_compile(self, place: CompiledTarget, state: tuple[object, ...], key: Hashable) -> bool:
         """Return whether a call that no entry accepts is compiled. Raises InvalidUse where that is
         an error."""
         if _must_not_compile(place, state):
@@ -243,12 +243,14 @@ class Region:
         if place is not self.root:  # reset meanwhile by another thread
             self.newest[0] = NOTHING
 
-    def _key(self, place: CompiledTarget, state: tuple[Any, ...]) -> Hashable:
+    def _key(self, place: CompiledTarget, state: tuple[object, ...]) -> Hashable:
         ending = observed_ends(state, place.shared.ending) if place.shared.ending else ()
         return (self.options.key, ending) if ending else self.options.key
 
     # -- making ------------------------------------------------------------------------------------
-    def _pooled(self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable) -> Entry | None:
+    def _pooled(
+        self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
+    ) -> Entry | None:
         """Take the entry of another compiled object, or make one that others may take."""
         shared = place.shared
         with self.pool.lock:
@@ -258,7 +260,9 @@ class Region:
                 shared.add(made)
             return made
 
-    def _make(self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable) -> Entry | None:
+    def _make(
+        self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
+    ) -> Entry | None:
         with compiling(), ordinary_signal_handlers():
             if (entry := self._finishing(place, state, key)) is not None:
                 return entry
@@ -268,7 +272,9 @@ class Region:
                 except FloatsNeeded:
                     place.shared.shapes.need_floats()
 
-    def _made(self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable) -> Entry | None:
+    def _made(
+        self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
+    ) -> Entry | None:
         ambient = AmbientState.capture()
         named = dict(zip(place.target.parameters, state, strict=True))
         shapes = place.shared.shapes.policy(named)
@@ -282,12 +288,10 @@ class Region:
                 refuses = refuses or traced.is_error
                 if traced.reason is not None and (refuses or _ends_all(traced.reason)):
                     raise traced.reason
-                expected = traced.raises if traced.leaves else ""
-                site = None if traced.point is None else self.pool.site_of(traced.point, expected)
                 ended = {*place.shared.ending, *traced.emitter.t.ended_locals}
                 place.shared.ending = tuple(sorted(ended))
                 retrace = Retrace(place.target, self.options, again)
-                entry = make_entry(traced, retrace, site, ambient, key, self.graphs)
+                entry = make_entry(traced, retrace, self._site(traced), ambient, key, self.graphs)
                 self._count_calls(traced.calls, entry)
                 return entry
             finally:
@@ -309,6 +313,12 @@ class Region:
             named.clear()
         return None
 
+    def _site(self, traced: TraceResult) -> Site | None:
+        """Return the site where a trace broke; None if it reached the end."""
+        if traced.point is None:
+            return None
+        return self.pool.site_of(traced.point, traced.raises if traced.leaves else "")
+
     def _count_calls(self, calls: CallEvidence, entry: Entry) -> None:
         self.pool.history.record(calls)
         if suspected := self.pool.history.suspected(calls.finished):
@@ -322,7 +332,7 @@ class Region:
                     self.places.pop(point, None)
 
     def _finishing(
-        self, place: CompiledTarget, state: tuple[Any, ...], key: Hashable
+        self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
     ) -> Entry | None:
         """The entry that leaves a native call to Python; None outside of such calls."""
         target, known = place.target, self.pool.history.native
@@ -374,7 +384,7 @@ class Region:
         self.forced.clear()
 
 
-def _first_run(entry: Entry, state: tuple[Any, ...]) -> Any:
+def _first_run(entry: Entry, state: tuple[object, ...]) -> object:
     """Run an entry whose trace made calls of cached functions. Its guards hold only then; to check
     them once plans how they are watched, which the second call would have to do."""
     entry.data.made_calls = False
@@ -406,7 +416,7 @@ def _initializes(reason: Unsupported | None, place: CompiledTarget) -> bool:
     return True
 
 
-def _must_not_compile(place: CompiledTarget, state: tuple[Any, ...]) -> bool:
+def _must_not_compile(place: CompiledTarget, state: tuple[object, ...]) -> bool:
     """Return whether a call that no entry accepts runs eagerly."""
     return bool(
         place.shared.refused
@@ -423,7 +433,7 @@ passed_over(Region._enter_under_modes, _first_run)
 RUNNERS.add(Region.finish.__code__)
 
 
-def _recompiled(cache: Cache, key: Hashable, state: tuple[Any, ...]) -> InvalidUse:
+def _recompiled(cache: Cache, key: Hashable, state: tuple[object, ...]) -> InvalidUse:
     """The error of a call that is to be compiled while the stance or a setting of torch forbids
     it."""
     reasons = [str(reason) for reason in cache.reasons(state, key)]
@@ -432,7 +442,7 @@ def _recompiled(cache: Cache, key: Hashable, state: tuple[Any, ...]) -> InvalidU
     return InvalidUse("\n".join([text, *reasons]), hint)
 
 
-def _past_limit(cache: Cache, key: Hashable, state: tuple[Any, ...]) -> Unsupported:
+def _past_limit(cache: Cache, key: Hashable, state: tuple[object, ...]) -> Unsupported:
     """`fullgraph` promises one graph or an error, so nothing may run plainly past the limit."""
     failure = next(
         (failure for reason in cache.reasons(state, key) for failure in reason.failures), None

@@ -170,7 +170,7 @@ class LiveReport:
     def __init__(self, region: Region) -> None:
         self._region = region
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(Report.of(self._region), name)
 
     def __dir__(self) -> list[str]:

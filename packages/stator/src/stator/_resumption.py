@@ -115,7 +115,7 @@ class Resumption:
 
     @classmethod
     def of(
-        cls, retrace: Retrace, state: tuple[Any, ...], failure: NodeFailure, steps: RandomSteps
+        cls, retrace: Retrace, state: tuple[object, ...], failure: NodeFailure, steps: RandomSteps
     ) -> Resumption:
         """Raises Unsupported when the trace takes another way than the first, or cannot be
         continued there."""
@@ -137,7 +137,7 @@ class Resumption:
             traced.captured.release()
 
     def resume(
-        self, target: Target, state: tuple[Any, ...], failure: NodeFailure, drawn: Sequence[Any]
+        self, target: Target, state: tuple[object, ...], failure: NodeFailure, drawn: Sequence[Any]
     ) -> Goto:
         """Raises Unavailable when a value is missing; then nothing has changed.
 
@@ -223,7 +223,7 @@ class _NodeValues:
         self._inputs = dict(zip(placeholders, self.captured.inputs, strict=True))
         self._is_repeatable = Repeatable.of(self.captured.graph)
 
-    def of(self, node: Any) -> Any:
+    def of(self, node: object) -> Any:
         if not isinstance(node, fx.Node):
             return node
         if node not in self.found:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 from stator_backends import ordinary_signal_handlers
 from stator_variables import Policy, RetraceLimit
@@ -23,7 +21,7 @@ class Retrace:
     options: Options
     policy: Policy
 
-    def to(self, state: tuple[Any, ...], began: int) -> TraceResult:
+    def to(self, state: tuple[object, ...], began: int) -> TraceResult:
         """Trace up to the instruction that was the `began`-th to begin. Raises Unsupported when
         that fails."""
         reason = Unsupported("operator-error", "an operator that raised", "")

@@ -91,7 +91,7 @@ class set_stance:  # named like torch's
         chosen = self.stance
 
         @functools.wraps(fn)
-        def under_stance(*args: Any, **kwargs: Any) -> Any:
+        def under_stance(*args: object, **kwargs: object) -> Any:
             with set_stance(chosen.name, force_backend=chosen.backend):
                 return fn(*args, **kwargs)
 

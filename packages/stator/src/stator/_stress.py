@@ -6,7 +6,6 @@ instruction of each function).
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from stator_bytecode import (
     DEFAULT,
@@ -28,7 +27,7 @@ MODES: Mapping[str, Picks] = {
 }
 
 
-def is_mode(value: Any) -> bool:
+def is_mode(value: object) -> bool:
     """Return True if `value` is valid for `break_everywhere`."""
     return value in MODES if isinstance(value, str) else isinstance(value, int) and value >= 0
 

@@ -18,6 +18,7 @@ from stator_guards import CapturedSource, ParameterSource
 from stator_variables import (
     Space,
     SymbolicDomain,
+    VariableTracker,
     function_frame,
     globals_tracker,
     may_have_observable_end,
@@ -64,7 +65,9 @@ class Root:
         code = (self.fn or state[0]).__code__
         return code is not self.code and _signature(code) != _signature(self.code)
 
-    def frames(self, tracing: Space, domain: SymbolicDomain, state: tuple[Any, ...]) -> list[Frame]:
+    def frames(
+        self, tracing: Space, domain: SymbolicDomain, state: tuple[object, ...]
+    ) -> list[Frame]:
         names = parameters_of(self.code)
         if self.fn is None:
             names = (FUNCTION, *names)
@@ -133,10 +136,12 @@ class Continuation:
         line = frame.instruction.positions[0]
         return f"{frame.code.raw.co_qualname} from line {line}"
 
-    def is_stale(self, state: tuple[Any, ...]) -> bool:
+    def is_stale(self, state: tuple[object, ...]) -> bool:
         return False
 
-    def frames(self, tracing: Space, domain: SymbolicDomain, state: tuple[Any, ...]) -> list[Frame]:
+    def frames(
+        self, tracing: Space, domain: SymbolicDomain, state: tuple[object, ...]
+    ) -> list[Frame]:
         ending = observed_ends(state, range(len(state)), WHILE_TRACED)
         tracing.observable = {id(state[place]) for place in ending}
         tracing.local_places = {id(value): place for place, value in enumerate(state)}
@@ -195,9 +200,9 @@ def entry_names(names: Iterable[str]) -> tuple[str, ...]:
 def wrap_state(
     tracing: Space,
     parameters: tuple[str, ...],
-    state: tuple[Any, ...],
+    state: tuple[object, ...],
     descriptions: Callable[[], tuple[str, ...]],
-) -> list[Any]:
+) -> list[VariableTracker]:
     """Return trackers of the flat state; messages have the descriptions, which are made on
     demand."""
     trackers = []

@@ -56,7 +56,7 @@ class TraceResult:
 
 
 def trace(
-    target: Target, state: tuple[Any, ...], options: Options, policy: variables.Policy
+    target: Target, state: tuple[object, ...], options: Options, policy: variables.Policy
 ) -> TraceResult:
     """Trace `target` on `state`. Raises Unsupported when not even the start can be written down."""
     # torch's tracing state is global, and so is the interpreter's lock: nothing is lost
@@ -76,7 +76,7 @@ class _Again(StatorError):
 
 
 def _traced(
-    target: Target, state: tuple[Any, ...], options: Options, policy: variables.Policy
+    target: Target, state: tuple[object, ...], options: Options, policy: variables.Policy
 ) -> TraceResult:
     started = time.perf_counter()
     places = MachineLocations()

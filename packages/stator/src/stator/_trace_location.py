@@ -9,7 +9,7 @@ import attrs
 import torch
 from stator_bytecode import CallSite, Frame, Instruction, Machine
 from stator_guards import Source
-from stator_variables import Space, TraceLocation, real_of, source_of
+from stator_variables import Space, TraceLocation, VariableTracker, real_of, source_of
 
 from stator._call_history import visible_calls
 
@@ -133,7 +133,7 @@ def _is_with(frame: Frame, start: int) -> bool:
     return any(instr.op == "WITH_EXCEPT_START" for instr in head)
 
 
-def _is_of_torch(leave: Any) -> bool:
+def _is_of_torch(leave: VariableTracker) -> bool:
     """Return True if `leave`, the `__exit__` of an open `with`, is that of a manager of torch."""
     manager = getattr(leave, "receiver", None)
     return manager is not None and str(manager.cls.__module__).startswith("torch")
@@ -177,13 +177,13 @@ _HEAD = 12
 """Instructions in which the class of an `except` is named."""
 
 
-def _global_of(frame: Frame, name: str) -> Any:
+def _global_of(frame: Frame, name: str) -> object:
     namespace = real_of(frame.globals)
     found = namespace.get(name) if isinstance(namespace, dict) else None
     return getattr(builtins, name, None) if found is None else found
 
 
-def _may_be_raised_by_torch(cls: Any) -> bool:
+def _may_be_raised_by_torch(cls: object) -> bool:
     """Return False for the exceptions of other libraries and of the program."""
     return not isinstance(cls, type) or cls.__module__.startswith(("builtins", "torch"))
 

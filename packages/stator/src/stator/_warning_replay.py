@@ -34,7 +34,7 @@ class WarningReplay:
     # by file: the name, and what Python has shown of it
     modules: dict[str, dict[str, Any]] = attrs.field(factory=dict)
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: object) -> Any:
         with silent(self.warned):
             outputs = self.graph(*inputs)
         for one in self.warned:

@@ -141,7 +141,7 @@ class SignatureOf(inspect.Signature):
         return inspect.signature, (self._fn,)
 
 
-def original_of(fn: Any) -> Any:
+def original_of(fn: object) -> Any:
     """The function that a wrapper was made for; None for anything that is not a wrapper."""
     return fn.__globals__.get(ORIGINAL) if isinstance(fn, FunctionType) else None
 
@@ -175,7 +175,7 @@ def _load(fn: FunctionType, runner: Runner, root: Root, region: Region | None) -
     return FunctionType(code, namespace)
 
 
-def _code(fn: FunctionType, names: dict[str, str], root: Root, owner: Any) -> CodeType:
+def _code(fn: FunctionType, names: dict[str, str], root: Root, owner: object) -> CodeType:
     """Return the code of a wrapper; its text is shown as long as `owner` lives, which keeps it."""
     known: dict[Hashable, CodeType] = getattr(owner, "wrappers", {})
     key = fn.__name__, tuple(_with_default(fn))
@@ -228,7 +228,7 @@ def _default_lines(fn: FunctionType, names: dict[str, str]) -> list[str]:
     ]
 
 
-def default_of(fn: FunctionType, name: str) -> Any:
+def default_of(fn: FunctionType, name: str) -> object:
     """The default that `fn` has for a parameter now. Raises TypeError, as a call would, when it has
     none any more."""
     code = fn.__code__

@@ -46,7 +46,7 @@ def _keeping(
 ) -> Compiled:
     """Wrap ``compiled``: cut the history of some results, and set the creation mode of others."""
 
-    def call(*inputs: Any) -> Sequence[Any]:
+    def call(*inputs: object) -> Sequence[Any]:
         results = list(compiled(*inputs))
         with torch.no_grad():
             for i in without_history:
@@ -84,7 +84,7 @@ def with_gradients_on(compiled: Compiled) -> Compiled:
     """Wrap ``compiled`` so that gradients are on when it begins: the graph turns them off
     itself."""
 
-    def call(*inputs: Any) -> Sequence[Any]:
+    def call(*inputs: object) -> Sequence[Any]:
         with torch.enable_grad():
             return compiled(*inputs)
 

@@ -111,7 +111,7 @@ def _roots(results: list[Any], group: Mapping[int, Tensor]) -> list[ViewBase]:
 def _sharing(groups: Sequence[Sequence[ViewBase]], count: int, compiled: Compiled) -> Compiled:
     """Wrap ``compiled``: rebuild the groups, and return the first ``count`` results."""
 
-    def call(*inputs: Any) -> Sequence[Any]:
+    def call(*inputs: object) -> Sequence[Any]:
         results = list(compiled(*inputs))
         with torch.no_grad():
             for group in groups:

@@ -93,7 +93,7 @@ def _keeping(
         return compiled
     counts = tuple(writes.values())
 
-    def call(*inputs: Any) -> Sequence[Any]:
+    def call(*inputs: object) -> Sequence[Any]:
         tensors = tuple(map(inputs.__getitem__, writes))
         after = tuple(map(add, map(_version_of, tensors), counts))
         results = compiled(*inputs)

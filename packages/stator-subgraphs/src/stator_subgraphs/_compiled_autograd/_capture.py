@@ -50,7 +50,7 @@ class _Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.record = record
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        self, func: object, types: object, args: object = (), kwargs: object = None
     ) -> Tensor:
         return self.record(func, args, kwargs or {})
 
@@ -77,7 +77,7 @@ class BackwardCapture:
         inputs: Sequence[Tensor],
         sizes: Sequence[int],
         scalars: Sequence[int | float],
-        origins: Any,
+        origins: object,
         accumulates: bool,
         checks_nan: bool,
     ) -> tuple[str, list[Tensor], list[Any], list[Any]]:
@@ -103,7 +103,7 @@ class BackwardCapture:
     def log_compile_reasons(self, reasons: list[str]) -> None:
         """Do nothing: C++ gives reasons where torch's own compiled autograd has asked for them."""
 
-    def set_node_origin(self, name: str, visit: int, context: Any) -> None:
+    def set_node_origin(self, name: str, visit: int, context: object) -> None:
         """Begin the node of autograd that is visited next."""
         self._visit = visit
         if self._ranks and self._ranks[visit][0] != name:
@@ -138,7 +138,7 @@ class BackwardCapture:
     def _bind_all(self, node: Node, count: int) -> list[Tensor]:
         return [self._bind(_operator.part_of(self._graph, node, i)) for i in range(count)]
 
-    def _argument(self, value: Any) -> Any:
+    def _argument(self, value: object) -> Any:
         """Return what stands for a value of C++ in the arguments of a node."""
         if isinstance(value, Tensor):
             return self._node_of(self._values[id(value)])
@@ -169,12 +169,12 @@ class BackwardCapture:
     def _add(self, target: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> Node:
         return self._graph.create_node("call_function", target, arguments, name=name)
 
-    def _call(self, target: Callable[..., Any], *values: Any, name: str | None = None) -> Node:
+    def _call(self, target: Callable[..., Any], *values: object, name: str | None = None) -> Node:
         arguments = tuple(map(self._argument, values))
         return self._graph.create_node("call_function", target, arguments, name=name)
 
     def record(
-        self, function: Callable[..., Any], args: Any, keywords: Mapping[str, Any]
+        self, function: Callable[..., Any], args: object, keywords: Mapping[str, Any]
     ) -> Tensor:
         """Add a call that C++ makes itself: zeros in place of gradients that a function does not
         get."""
@@ -206,7 +206,7 @@ class BackwardCapture:
         return self._last
 
     def validate_outputs(
-        self, name: str, results: Sequence[Any], args: Any, metadata: Sequence[Any]
+        self, name: str, results: Sequence[Any], args: object, metadata: Sequence[Any]
     ) -> Sequence[Any]:
         """Let the function that gave these results check them, or one that gives them again."""
         if not results or self._visit == 0:  # the engine has checked the gradients it was given
@@ -243,7 +243,7 @@ class BackwardCapture:
         metadata: Sequence[Any],
         saved: Sequence[Tensor],
         backward_index: int,
-        context: Any,
+        context: object,
         state_index: int | None,
         opaque_indices: Sequence[int],
     ) -> tuple[Tensor | None, ...]:
@@ -265,7 +265,7 @@ class BackwardCapture:
         return tuple(next(parts) if variable else None for variable in variables)
 
     def call_copy_slices_prologue(
-        self, gradients: Sequence[Tensor], *geometry: Any
+        self, gradients: Sequence[Tensor], *geometry: object
     ) -> Sequence[Tensor]:
         base, view = geometry[:3], geometry[3:]
         return self._bind_all(
@@ -288,7 +288,7 @@ class BackwardCapture:
     def _replaced(self, values: Sequence[Any], i: int, node: Node) -> list[Any]:
         return [*values[:i], self._bind(node), *values[i + 1 :]]
 
-    def _call_hook(self, target: Callable[..., Any], index: int, *values: Any) -> Node:
+    def _call_hook(self, target: Callable[..., Any], index: int, *values: object) -> Node:
         arguments = map(self._argument, values)
         return self._add(target, (self._placeholder("hook", index), *arguments), "hooked")
 

@@ -81,7 +81,7 @@ class NodeFunction:
     def expecting(self, metadata: tuple[Metadata | None, ...]) -> "NodeFunction":
         return NodeFunction(self.__name__, self.function, metadata, self.runs_user_code)
 
-    def __call__(self, *args: Any, expected: Sequence[Any] = ()) -> Sequence[Gradient]:
+    def __call__(self, *args: object, expected: Sequence[Any] = ()) -> Sequence[Gradient]:
         results = self.function(*args)
         for result, accepted, size in zip(results, self._accepted, expected, strict=False):
             if result is None or size is None:
@@ -181,7 +181,7 @@ def post_accumulate_grad_hook(hook: Callable[..., Any], variable: Tensor, happen
 
 
 def _all_checked(
-    values: Sequence[Gradient], results: Any, hook: Callable[..., Any]
+    values: Sequence[Gradient], results: object, hook: Callable[..., Any]
 ) -> Sequence[Gradient]:
     if results is None:
         return values
@@ -196,7 +196,7 @@ def _all_checked(
     return [_checked(value, result, hook) for value, result in pairs]
 
 
-def _checked(value: Gradient, result: Any, hook: Callable[..., Any]) -> Gradient:
+def _checked(value: Gradient, result: object, hook: Callable[..., Any]) -> Gradient:
     if result is None:
         return None
     if value is None:
@@ -215,7 +215,7 @@ def _name(hook: Callable[..., Any]) -> str:
     return getattr(hook, "__name__", "<unknown>")
 
 
-def unpack(hook: Callable[[Any], Tensor], packed: Any) -> Tensor:
+def unpack(hook: Callable[[Any], Tensor], packed: object) -> Tensor:
     """Return a saved tensor from what a hook has made of it."""
     value = hook(packed)
     if not isinstance(value, Tensor):
@@ -233,14 +233,14 @@ class FunctionContext:
     """The context of a `torch.autograd.Function`, with the saved tensors that the graph was
     given."""
 
-    def __init__(self, context: Any, saved: Sequence[Gradient]) -> None:
+    def __init__(self, context: object, saved: Sequence[Gradient]) -> None:
         object.__setattr__(self, "_context", context)
         object.__setattr__(self, "saved_tensors", tuple(saved))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         setattr(self._context, name, value)
 
     def maybe_clear_saved_tensors(self) -> None:
@@ -290,7 +290,7 @@ def _check_gradients(name: str, results: Iterable[Any], variables: Iterable[bool
             raise RuntimeError(f"expected Variable or None (got {type(result).__name__})")
 
 
-def given_list(*values: Any) -> list[Any]:
+def given_list(*values: object) -> list[Any]:
     """Return a list that alone refers to what the graph's function does not use any more."""
     return [*values]
 

@@ -43,11 +43,11 @@ def mapped(
 
 
 def value_and_grads(
-    body: Callable[..., Any], argnums: tuple[int, ...], count: int, *inputs: Any
+    body: Callable[..., Any], argnums: tuple[int, ...], count: int, *inputs: object
 ) -> Any:
     """`_transform_targets.value_and_grads`, by the public function."""
 
-    def function(*primals: Any) -> Any:
+    def function(*primals: object) -> Any:
         value, *aux = body(*primals, *inputs[count:])
         return value, tuple(aux)
 
@@ -57,11 +57,11 @@ def value_and_grads(
 
 
 def pulled_back(
-    body: Callable[..., Any], argnums: tuple[int, ...], count: int, results: int, *inputs: Any
+    body: Callable[..., Any], argnums: tuple[int, ...], count: int, results: int, *inputs: object
 ) -> Any:
     """`_transform_targets.pulled_back`, by the function that `torch.func.vjp` calls."""
 
-    def function(*primals: Any) -> Any:
+    def function(*primals: object) -> Any:
         found = body(*primals, *inputs[count:])
         return found[:results], found[results:]
 
@@ -72,7 +72,7 @@ def pulled_back(
     return out, aux, pull
 
 
-def unknown(context: Any, name: str) -> Any:
+def unknown(context: object, name: str) -> Any:
     """Raise AttributeError for an attribute that was not stored; the interpreter's handler rejects
     those that the real context has."""
     raise AttributeError(f"'{type(context).__name__}' object has no attribute '{name}'")

@@ -276,7 +276,7 @@ class Applying:
         self.extra.append(vt)
         return "extra", len(self.extra) - 1
 
-    def _stored(self, name: str, vt: Any) -> targets.SavedAttribute:
+    def _stored(self, name: str, vt: object) -> targets.SavedAttribute:
         """A value on the context: constants, tensors, and containers of these."""
         leaves, spec = variables.flatten(self.t, vt)
         return targets.SavedAttribute(name, spec, tuple(map(self._stored_leaf, leaves)))
@@ -363,7 +363,7 @@ class Applying:
             found[stored_as.name] = variables.unflatten(self.t, again, spec)
         return {**found, "saved": variables.TupleTracker(given, tuple)}
 
-    def _taken_back(self, result: Any) -> list[Any]:
+    def _taken_back(self, result: object) -> list[Any]:
         items = (
             result.items
             if variables.is_a(result, variables.TupleTracker) and result.cls is tuple

@@ -32,7 +32,11 @@ OPTIONS = ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", 
 
 @handlers.handles(checkpointing.checkpoint)
 @operation
-def checkpoint(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def checkpoint(
+    t: variables.Space,
+    args: list[variables.VariableTracker],
+    kwargs: dict[str, variables.VariableTracker],
+) -> Any:
     options = {name: kwargs.pop(name).constant() for name in OPTIONS if name in kwargs}
     if (
         not args
@@ -91,7 +95,7 @@ class RepeatingCheckpoint:
         self.__module__ = __name__
         self._calls = threading.local()
 
-    def __call__(self, body: torch.fx.GraphModule, *inputs: Any, **options: Any) -> Any:
+    def __call__(self, body: torch.fx.GraphModule, *inputs: object, **options: object) -> Any:
         functions: list[Callable[..., Any]] = [lambda: None, body]
         self._calls.last = functions
         policy = body.meta.get("_checkpoint_context_fn")
@@ -102,11 +106,11 @@ class RepeatingCheckpoint:
 
         return real_checkpoint(run, *inputs, **options, **more)
 
-    def recompute_with(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    def recompute_with(self, function: Callable[..., Any], *args: object, **kwargs: object) -> None:
         self._calls.last[0] = partial(function, *args, **kwargs)
 
 
-def checkpointed(body: torch.fx.GraphModule, *inputs: Any, **options: Any) -> Any:
+def checkpointed(body: torch.fx.GraphModule, *inputs: object, **options: object) -> object:
     """`torch.utils.checkpoint.checkpoint` over a body."""
     if TracingContext.try_get() is not None:
         return tag_activation_checkpoint(_letting_operators_pass(body), *inputs, **options)
@@ -150,7 +154,7 @@ def checkpoint_again(t: variables.Space, args: list[Any], kwargs: dict[str, Any]
 # -- reentrant -------------------------------------------------------------------------------------
 def _reentrant(
     t: variables.Space,
-    function: Any,
+    function: object,
     args: list[Any],
     options: dict[str, Any],
     rest: Sequence[Any] = (),
@@ -225,7 +229,7 @@ def _blind(t: variables.Space) -> Iterator[None]:
 
 
 def checkpointed_reentrantly(
-    body: torch.fx.GraphModule, count: int, *inputs: Any, **options: Any
+    body: torch.fx.GraphModule, count: int, *inputs: object, **options: object
 ) -> Any:
     """The same over a body; `count` of the inputs are arguments, the others what the function uses
     besides."""

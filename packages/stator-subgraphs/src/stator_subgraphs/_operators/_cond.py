@@ -40,7 +40,7 @@ def cond(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def _chosen(
-    t: Space, pred: Any, true_fn: Any, false_fn: Any, operands: list[Any]
+    t: Space, pred: Any, true_fn: object, false_fn: object, operands: list[Any]
 ) -> Generator[Any, Any, Any]:
     true, spec = yield from _branch(t, "cond_true", true_fn, operands)
     false, other = yield from _branch(t, "cond_false", false_fn, operands)
@@ -61,7 +61,7 @@ def _chosen(
 
 
 def _bound(
-    t: Space, pred: Any, true_fn: Any, false_fn: Any, operands: Any = None
+    t: Space, pred: object, true_fn: object, false_fn: object, operands: Any = None
 ) -> tuple[Any, Any, Any, list[Any]]:
     items = [] if operands is None else getattr(operands, "items", None)
     if not isinstance(items, list):
@@ -71,7 +71,7 @@ def _bound(
     return pred, true_fn, false_fn, items
 
 
-def _check(t: Space, pred: Any, operands: list[Any]) -> None:
+def _check(t: Space, pred: object, operands: list[Any]) -> None:
     if is_a(pred, TensorTracker):
         fits = pred.example.numel() == 1 and pred.example.dtype is torch.bool
     else:
@@ -101,7 +101,7 @@ def refuse_overlap(t: Space, bodies: Sequence[BodyGraph], operands: Sequence[Gra
 
 
 def _branch(
-    t: Space, name: str, function: Any, operands: list[Any]
+    t: Space, name: str, function: object, operands: list[Any]
 ) -> Generator[Any, Any, tuple[BodyGraph, Spec]]:
     with BodyTrace(t, name, Permits(writes=not (torch.is_grad_enabled() or t.touched))) as body:
         result = yield from body.run(function, operands, {})

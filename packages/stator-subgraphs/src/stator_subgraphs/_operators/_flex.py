@@ -52,7 +52,7 @@ def record(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def _body(
-    t: Space, name: str, function: Any, query: Any, *, scored: bool
+    t: Space, name: str, function: object, query: Any, *, scored: bool
 ) -> Generator[Any, Any, BodyGraph]:
     """Trace a function whose inputs are a score and its position: batch, head, query, key."""
     example = query.example

@@ -147,14 +147,14 @@ def applied(
 
 
 # -- forward ---------------------------------------------------------------------------------------
-def _whole(ctx: Any, *inputs: Any) -> tuple[Any, ...]:
+def _whole(ctx: object, *inputs: object) -> tuple[Any, ...]:
     call = CALLS.call
     outputs = _run(call, inputs)
     _set_up(call, ctx, inputs, outputs)
     return outputs
 
 
-def _forward(*inputs: Any) -> tuple[Any, ...]:
+def _forward(*inputs: object) -> tuple[Any, ...]:
     return _run(CALLS.call, inputs)
 
 
@@ -181,7 +181,7 @@ def _set_up(call: ActiveCall, ctx: Any, inputs: Sequence[Any], outputs: Sequence
         ctx.save_for_backward(*saved)
     kept: list[Any] = []
 
-    def read(leaf: Any) -> Any:
+    def read(leaf: object) -> Any:
         if type(leaf) is not SavedTensorSlot:
             return leaf
         kept.append(call.value(leaf.origin, inputs, outputs))

@@ -114,9 +114,9 @@ def record_associative_scan(t: Space, args: list[Any], kwargs: dict[str, Any]) -
 @operation
 def _repeated(
     t: Space,
-    target: Any,
+    target: object,
     name: str,
-    function: Any,
+    function: object,
     examples: list[Any],
     lists: list[Any],
     rest: list[Any],
@@ -137,7 +137,7 @@ def _additional(args: Sequence[Any]) -> list[Any]:
 def _body(
     t: Space,
     name: str,
-    function: Any,
+    function: object,
     examples: Sequence[Any],
     permits: Permits = NOTHING,
     rest: Sequence[Any] = (),
@@ -149,8 +149,8 @@ def _body(
 
 def _record(
     t: Space,
-    target: Any,
-    args: tuple[Any, ...],
+    target: object,
+    args: tuple[object, ...],
     spec: Spec,
     options: dict[str, Any] | None = None,
 ) -> Any:
@@ -160,12 +160,12 @@ def _record(
     )
 
 
-def _apart(t: Space, args: tuple[Any, ...]) -> tuple[Any, ...]:
+def _apart(t: Space, args: tuple[object, ...]) -> tuple[Any, ...]:
     """Return the operands without shared memory, as compilers require: nothing is written to, so a
     copy is equivalent."""
     seen: set[int] = set()
 
-    def operand(value: Any) -> Any:
+    def operand(value: object) -> Any:
         if not isinstance(value, GraphValue) or not isinstance(value.example, torch.Tensor):
             return value
         storage = storage_of(value.example)

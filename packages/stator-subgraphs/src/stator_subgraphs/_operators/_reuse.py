@@ -39,7 +39,7 @@ class RegionCall:
 
     @classmethod
     def of(
-        cls, t: variables.Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
+        cls, t: variables.Space, function: object, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> RegionCall | None:
         """None for one whose body cannot serve another call, nor the other way round."""
         if variables.real_of(function) is variables.MISSING or t.changed:
@@ -78,7 +78,7 @@ def _is_object(vt: Any) -> bool:
     return not variables.is_a(vt, variables.TensorTracker) and vt.constant() is variables.MISSING
 
 
-def _is_known(vt: Any) -> bool:
+def _is_known(vt: object) -> bool:
     if variables.is_a(vt, variables.TensorTracker):
         return vt.namespace is None and vt.grad is variables.MISSING
     return not _is_object(vt) or (
@@ -87,7 +87,7 @@ def _is_known(vt: Any) -> bool:
     )
 
 
-def _identity(vt: Any) -> Any:
+def _identity(vt: object) -> Any:
     return vt.traced.node if variables.is_a(vt, variables.TensorTracker) else vt
 
 
@@ -110,7 +110,7 @@ def _is_leaf(tensor: torch.Tensor) -> bool | None:
     return None if history is variables.UNTOLD else history is None
 
 
-def _constant(value: Any) -> Any:
+def _constant(value: object) -> Any:
     """Return a key by which a constant differs from others in a graph: the texts of enumeration
     members are the program's."""
     return ("member", id(value)) if isinstance(value, Enum) else (type(value), value)
@@ -131,7 +131,7 @@ class ReusableRegion:
 
     @classmethod
     def of(
-        cls, call: RegionCall, body: Body, result: Any, changed: Sequence[Any]
+        cls, call: RegionCall, body: Body, result: object, changed: Sequence[Any]
     ) -> ReusableRegion | None:
         """`changed` are the objects that the body changed."""
         t = call.t
@@ -197,7 +197,7 @@ def _is_like(value: Any, again: Any) -> bool:
     )
 
 
-def _result(body: Body, leaf: Any) -> ValueOrigin | None:
+def _result(body: Body, leaf: object) -> ValueOrigin | None:
     if variables.is_a(leaf, variables.ConstantTracker) and leaf.source is None:
         return "constant", leaf
     if not variables.is_a(leaf, variables.TensorTracker):
@@ -208,7 +208,7 @@ def _result(body: Body, leaf: Any) -> ValueOrigin | None:
     return ("input", lifted.index(node)) if node in lifted else None
 
 
-def _outside(body: Body, leaf: Any) -> Any:
+def _outside(body: Body, leaf: object) -> Any:
     """The node of a tensor in the graph around the body."""
     assert body.tracer.parent is not None
     return (
@@ -324,7 +324,7 @@ def _written_down(module: fx.GraphModule) -> list[Any]:
     nodes = list(module.graph.nodes)
     number = {node: index for index, node in enumerate(nodes)}
 
-    def leaf(item: Any) -> Any:
+    def leaf(item: object) -> Any:
         return ("node", number[item]) if isinstance(item, fx.Node) else _constant(item)
 
     def parts(node: fx.Node) -> Any:
@@ -342,7 +342,7 @@ def _target(module: fx.GraphModule, node: fx.Node) -> Any:
     return None if node.op in ("placeholder", "output") else node.target
 
 
-def kind_of(example: Any) -> Any:
+def kind_of(example: object) -> Any:
     """Return the properties of an example that operators may depend on; numbers by their symbolic
     expression."""
     if isinstance(example, torch.Tensor):

@@ -56,7 +56,7 @@ def _batched(value: Any, dim: int | None, level: int) -> Any:
 
 @doesnt_support_saved_tensors_hooks
 def value_and_grads(
-    body: FlatFunction, argnums: tuple[int, ...], count: int, *inputs: Any
+    body: FlatFunction, argnums: tuple[int, ...], count: int, *inputs: object
 ) -> tuple[Flat, Any, Flat]:
     """`torch.func.grad_and_value` with the first result of the body for the value: gradients,
     value, other results."""
@@ -73,7 +73,7 @@ def value_and_grads(
 
 @doesnt_support_saved_tensors_hooks
 def pulled_back(
-    body: FlatFunction, argnums: tuple[int, ...], count: int, results: int, *inputs: Any
+    body: FlatFunction, argnums: tuple[int, ...], count: int, results: int, *inputs: object
 ) -> tuple[Flat, Flat, Any]:
     """`torch.func.vjp`: results, other results, and the function from cotangents to gradients."""
     level = functorch._grad_increment_nesting()
@@ -119,7 +119,7 @@ def _unwrapped(values: Flat, level: int) -> Flat:
 
 
 def cotangents_pulled(
-    pull: Callable[..., Flat], retain_graph: bool, create_graph: bool | None, *cotangents: Any
+    pull: Callable[..., Flat], retain_graph: bool, create_graph: bool | None, *cotangents: object
 ) -> Flat:
     """The function that `torch.func.vjp` gave."""
     return pull(cotangents, retain_graph, create_graph)
@@ -131,7 +131,7 @@ def pushed_forward(
     count: int,
     results: int,
     strict: bool,
-    *inputs: Any,
+    *inputs: object,
 ) -> tuple[Flat, Flat, Flat]:
     """`torch.func.jvp` along tangents, which follow the primals: results, their tangents, other
     results."""
@@ -144,7 +144,7 @@ def pushed_forward(
     return out, pushed, aux
 
 
-def linearized(body: FlatFunction, count: int, *inputs: Any) -> tuple[Flat, Callable[..., Flat]]:
+def linearized(body: FlatFunction, count: int, *inputs: object) -> tuple[Flat, Callable[..., Flat]]:
     """`torch.func.linearize`: results, and the function from tangents to theirs. It traces and
     folds on its own, which nobody else can trace: a compiler that looks finds what the function
     does."""
@@ -155,7 +155,7 @@ def linearized(body: FlatFunction, count: int, *inputs: Any) -> tuple[Flat, Call
     return closed(*primals), lambda *tangents: torch.func.jvp(closed, primals, tangents)[1]
 
 
-def tangents_pushed(push: Callable[..., Flat], *tangents: Any) -> Flat:
+def tangents_pushed(push: Callable[..., Flat], *tangents: object) -> Flat:
     """The function that `torch.func.linearize` gave."""
     return push(*tangents)
 
@@ -167,7 +167,7 @@ def _closed(body: FlatFunction, captured: Flat) -> FlatFunction:
 
 
 def _first_apart(body: FlatFunction, count: int) -> Callable[..., tuple[Flat, Flat]]:
-    def function(*inputs: Any) -> tuple[Flat, Flat]:
+    def function(*inputs: object) -> tuple[Flat, Flat]:
         results = body(*inputs)
         return results[:count], results[count:]
 

@@ -45,7 +45,9 @@ def hinted(
     )
 
 
-def _passed(value: Any, sizes: set[Any]) -> tuple[tuple[Any, ...], Callable[[Iterator[Any]], Any]]:
+def _passed(
+    value: object, sizes: set[Any]
+) -> tuple[tuple[Any, ...], Callable[[Iterator[Any]], Any]]:
     """Return the arguments that pass a value, and a function that reads it inside.
 
     The sizes of the tensors among the arguments are available inside without passing them.
@@ -129,7 +131,7 @@ def base(t: variables.Space, args: list[Any], kwargs: dict[str, Any], of: BaseHO
     return result
 
 
-def _has_gradients(t: variables.Space, result: Any) -> bool:
+def _has_gradients(t: variables.Space, result: object) -> bool:
     return any(
         variables.is_a(vt, variables.TensorTracker) and vt.example.requires_grad
         for vt in variables.flatten(t, result)[0]
@@ -152,7 +154,7 @@ def _constant(t: variables.Space, vt: Any) -> Any:
     return value
 
 
-def _constants(t: variables.Space, vt: Any) -> Any:
+def _constants(t: variables.Space, vt: object) -> Any:
     """A dict of constants."""
     leaves, spec = variables.flatten(t, vt)
     return dict(zip(spec.keys, [_constant(t, leaf) for leaf in leaves], strict=True))
