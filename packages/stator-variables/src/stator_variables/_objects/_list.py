@@ -101,7 +101,8 @@ def build_list(t: Space, real: Any, source: Source) -> VariableTracker:
 
 def unread_list(t: Space, tracker: ListTracker, real: Any, source: Source) -> ListTracker:
     t.guard(source, TypeIs(type(real)))
-    tracker.unread = lambda: read_items(t, tracker.base, real, source)
+    base = tracker.base  # without the tracker: a cycle would keep `real` alive after the trace
+    tracker.unread = lambda: read_items(t, base, real, source)
     return tracker
 
 
