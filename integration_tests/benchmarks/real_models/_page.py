@@ -26,7 +26,8 @@ is their number and *graph calls* the number of graphs that one call runs, both 
 the row of the recompile limit, where the function runs as it is.
 
 The figures come from a shared machine of two cores, most of the time under load. A row that was measured again after a
-change has one process for each compiler.
+change has one process for each compiler; where torch.compile took much longer in it than before, its earlier processes count
+as well.
 """
 
 
