@@ -25,8 +25,9 @@ is their number and *graph calls* the number of graphs that one call runs, both 
 *Break* rows are another figure: time over the plain function, with graphs that run, for each graph break crossed; so is
 the row of the recompile limit, where the function runs as it is.
 
-The figures come from a shared machine of two cores, most of the time under load. A row that was measured again after a
-change has one process for each compiler.
+The figures come from a shared machine of two cores, most of the time under load. A row that was
+measured again after a change has one process for each compiler; where torch.compile took much longer
+in it than before, its earlier process counts as well.
 """
 
 
