@@ -126,6 +126,7 @@ def _by_name(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any
 
 
 RULES: tuple[CallRule, ...] = (
+    _optimizers.separation,
     _requested_break,
     _substituted,
     _by_handler,
@@ -136,6 +137,5 @@ RULES: tuple[CallRule, ...] = (
     _assumed_constant,
     _single_dispatch,
     _optimizers.functional,
-    _optimizers.separation,
     _by_name,
 )
