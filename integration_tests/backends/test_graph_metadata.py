@@ -162,6 +162,6 @@ def test_faulty_graph_is_found(name: str, in_body: bool, monkeypatch: pytest.Mon
     compiled = stator.compile(fn, backend="eager", options=options, stack=stack)
     with pytest.raises(
         stator.InternalError,
-        match="wrap_body_0: neg does not say" if in_body else "neg does not say",
+        match="wrap_body_0: neg has no line" if in_body else "neg has no line",
     ):
         compiled(torch.ones(2))

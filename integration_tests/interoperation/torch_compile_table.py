@@ -327,6 +327,18 @@ MODES = [
 ]
 
 OPTIONS = [
+    Row(
+        "compiled_autograd",
+        SUPPORTED,
+        lambda: same(options={"compiled_autograd": True}),
+        "capture the backward passes that start inside, as `stator.compiled_autograd` does",
+    ),
+    Row(
+        "repeat_effects",
+        SUPPORTED,
+        lambda: same(options={"repeat_effects": False}),
+        "repeat side effects of checkpointed functions when they are computed again",
+    ),
     Row("recompile_limit", SUPPORTED, lambda: same(options={"recompile_limit": 2}), "8"),
     Row(
         "fallback",

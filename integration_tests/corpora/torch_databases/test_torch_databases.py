@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import itertools
 import pathlib
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -77,3 +79,10 @@ def test_all_samples_of_float32(tmp_path: pathlib.Path) -> None:
     assert [finding.incorrect for finding in found if finding.incorrect] == []
     assert [finding.name for finding in found if finding.late] == []
     assert sum(finding.has_no_graph for finding in found) <= WITHOUT_GRAPH
+
+
+def test_utilities_of_torch_may_be_imported_before_stator() -> None:
+    """They replace the call of scripted functions, which stator has a handler for."""
+    program = "import torch.testing._internal.common_optimizers, stator"
+
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -103,12 +103,3 @@ def test_operators_that_cannot_be_imported_are_named_and_left_out(tmp_path: path
     printed = run_script(WITH_BROKEN_PLUGIN, tmp_path)
     assert printed.startswith("the operators 'broken' (module_that_is_not_there:operators) are not")
     assert "ModuleNotFoundError" in printed
-
-
-def test_test_utilities_of_torch_may_be_imported_first() -> None:
-    """They replace the call of scripted functions, which stator has a handler for."""
-    program = (
-        "import torch.testing._internal.common_optimizers, stator; print(stator.is_compiling())"
-    )
-
-    assert run_script(program) == "False\n"

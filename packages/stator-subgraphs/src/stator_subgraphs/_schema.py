@@ -39,16 +39,21 @@ def schemas_of(target: NodeTarget) -> list[Any]:
     if isinstance(target, torch._ops.OpOverload):
         return [target._schema]
     is_packet = isinstance(target, torch._ops.OpOverloadPacket)
-    packet = target if is_packet else getattr(torch.ops.aten, called(target), None)
+    packet = target if is_packet else _packet(called(target))
     return [] if packet is None else [each._schema for each in overloads_of(packet)]
+
+
+def _packet(name: str) -> torch._ops.OpOverloadPacket | None:
+    """Return the ATen operator of this name; namespaces have `__eq__` and its like as objects."""
+    found = getattr(torch.ops.aten, name, None)
+    return found if isinstance(found, torch._ops.OpOverloadPacket) else None
 
 
 @cache
 def is_pointwise(name: str) -> bool:
-    packet = getattr(torch.ops.aten, name, None)
-    return packet is not None and any(
-        torch.Tag.pointwise in getattr(packet, one).tags for one in packet.overloads()
-    )
+    packet = _packet(name)
+    overloads = [] if packet is None else overloads_of(packet)
+    return any(torch.Tag.pointwise in overload.tags for overload in overloads)
 
 
 @cache
