@@ -81,7 +81,9 @@ GROUPS = {
 }
 """Run a process for each group: the modules of `cpython_selection.LANGUAGE`, and the library's."""
 
-NIGHTLY = {"numbers", "texts", "draws", "dataclasses", "enums", "typing"}
+NIGHTLY = frozenset(
+    "numbers texts draws dataclasses enums typing functions collections objects containers".split()
+)
 """Groups of the nightly tier; decision 27 has the reason."""
 
 MODULES = (
