@@ -181,7 +181,9 @@ def realize(value: Any) -> Any:
 
 def is_a(value: Any, classes: Any) -> TypeGuard[Any]:
     """Realize a value, and return True if it has a tracker of one of these classes."""
-    return isinstance(realize(value), classes)
+    if type(value) is LazyTracker:
+        realize(value)
+    return isinstance(value, classes)
 
 
 def is_pending(value: Any) -> bool:

@@ -112,11 +112,15 @@ _BREAKS = ("graph_break", "skip_frame", "step_unsupported")
 
 def is_graph_break(function: Any) -> bool:
     """Return True if calling `function` requests a break: that of stator, or one of torch."""
+    if getattr(function, "_stator_graph_break", False):
+        return True
+
     module = sys.modules.get("torch._dynamo")
-    of_torch = (getattr(module, name, None) for name in _BREAKS)
-    return getattr(function, "_stator_graph_break", False) or any(
-        function is other for other in of_torch
-    )
+    # A loop, as this is tested for each call that is traced.
+    for name in _BREAKS:  # noqa: SIM110
+        if function is getattr(module, name, _BREAKS):
+            return True
+    return False
 
 
 ALLOWED, DISALLOWED = "_allowed_callable_ids", "_disallowed_callable_ids"
@@ -131,9 +135,11 @@ SUBSTITUTES: dict[int, tuple[Any, Any]] = {}
 def has_mark(function: Any, *marks: str) -> bool:
     """Return True if the program has put one of the marks on `function`, here or through torch."""
     rules = sys.modules.get("torch._dynamo.trace_rules")
-    found = (MARKED.get(mark, ()) for mark in marks)
-    of_torch = (getattr(rules, mark, ()) for mark in marks)
-    return any(id(function) in marked for marked in (*found, *of_torch))
+    key = id(function)
+    for mark in marks:  # noqa: SIM110
+        if key in MARKED.get(mark, ()) or key in getattr(rules, mark, ()):
+            return True
+    return False
 
 
 def is_allowed_in_graph(function: Any) -> bool:
