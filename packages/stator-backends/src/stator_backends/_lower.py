@@ -50,8 +50,8 @@ class Lowered:
     """A compiled graph, and the conditions under which it may be called besides those of the trace.
 
     `guards` are over the flat inputs. `shape_guards` are the guards that the ShapeEnv gained;
-    `produce_guards` after lowering includes them. `count` is the number of results. `refused` says
-    why the graph runs uncompiled, if it does.
+    `produce_guards` after lowering includes them. `count` is the number of results. `refused` is
+    the reason why the graph runs uncompiled, if it does.
     """
 
     callable: Compiled
@@ -263,7 +263,7 @@ def _layout_guards(job: _Job) -> list[InputGuard]:
 
 
 def _forget_floats(job: _Job) -> None:
-    """Reset the names of float symbols that torch wants constant: it has one set for all
+    """Reset the names of float symbols that torch makes constants: it has one set for all
     compilations.
 
     The `ShapeEnv` still has the symbols that are hidden from the compiler, which must not read

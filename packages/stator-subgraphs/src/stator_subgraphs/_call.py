@@ -211,8 +211,7 @@ def _propagate(state: GraphState, target: NodeTarget, args: Any, kwargs: dict[st
             given, made = symbols_of_any(example), state.env.pending_fresh_unbacked_symbols
             made[pending:] = [symbol for symbol in made[pending:] if symbol in given]
         return example
-    # whatever it was goes on; symbols born in a call that failed must not wait for a binding
-    except BaseException:
+    except BaseException:  # raised again: symbols of a failed call must not await a binding
         del state.env.pending_fresh_unbacked_symbols[pending:]
         state.keeps_history |= _is_refused_view(args)
         raise

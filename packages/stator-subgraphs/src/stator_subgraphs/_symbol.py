@@ -17,7 +17,7 @@ SymbolicTypes = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 def expression_of(value: object) -> sympy.Expr | None:
     """The expression of a symbolic number that really has symbols. The ragged size of a jagged
-    tensor has none: it stands for the offsets, and is read from a tensor of the graph wherever it
+    tensor has none: it represents the offsets, and is read from a tensor of the graph wherever it
     is needed."""
     if not isinstance(value, SymbolicTypes) or value.node.is_nested_int():
         return None

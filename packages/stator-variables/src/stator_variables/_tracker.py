@@ -49,7 +49,7 @@ class VariableTracker:
     base: type = object
     is_known = False  # the value is known while tracing, in `value`
     is_symbolic = False  # a number that the graph computes
-    # its `id` attribute is a number that stands for it, and `id()` gives another
+    # its `id` attribute is a number that represents it, and `id()` gives another
     has_own_number = False
     is_of_made = False  # an instance of a class that was made while tracing: each call has its own
 

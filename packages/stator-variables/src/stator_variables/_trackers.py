@@ -302,7 +302,7 @@ class ClassTracker(VariableTracker):
 
 
 class NewClassTracker(ClassTracker, references=("args", "steps")):
-    """A class made while tracing: `value` stands for it, the entry makes it by `function(*args)`,
+    """A class made while tracing: `value` represents it, the entry makes it by `function(*args)`,
     and then makes the calls of `steps` with it."""
 
     may_hold = True

@@ -162,7 +162,7 @@ class _SegmentTrace:
         return _Specialization(guards, names, inputs, boxed(lowered.callable))
 
     def _argument(self, node: Node, value: object, numbers: Any) -> object:
-        """Return an input, or what stands for the argument: a constant, or an equal one."""
+        """Return an input, or the replacement of the argument: a constant, or an equal one."""
         source = ParameterSource(node.name)
         if isinstance(value, Tensor):
             if (first := self._first.setdefault(id(value), node)) is not node:

@@ -61,7 +61,7 @@ class PooledPlace:
     """The positions in a state of locals whose end a trace took for unobservable."""
     entries: tuple[ReferenceType[Entry], ...] = ()
     ran_eagerly: bool = False
-    """A first call has run eagerly, as the stance `eager_then_compile` wants it."""
+    """A first call has run eagerly, as the stance `eager_then_compile` requires."""
 
     @classmethod
     def of(cls, target: Target, options: Options) -> PooledPlace:

@@ -161,7 +161,7 @@ class FloatsNeeded(Exception):
     """The compiler specialises on symbolic floats, or cannot do with numbers that are drawn at
     random.
 
-    The program is traced once more, with floats that the compiler knows nothing about; where it
+    The program is traced once more, with floats that are opaque to the compiler; where it
     needs to know, with constants, and with breaks where numbers are drawn.
     """
 

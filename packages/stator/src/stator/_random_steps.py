@@ -20,7 +20,7 @@ from torch.fx import GraphModule
 
 @attrs.frozen(eq=False)
 class RandomSteps:
-    """The steps of one entry ahead of its graph; `saved` are the streams to save, None stands for
+    """The steps of one entry ahead of its graph; `saved` are the streams to save, None is
     torch's own."""
 
     steps: tuple[Step, ...] = ()

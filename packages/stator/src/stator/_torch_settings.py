@@ -72,7 +72,7 @@ def setting(name: str) -> Any:
 
 
 def dynamic_by_settings() -> bool | None:
-    """Return what the settings mean for `dynamic` where nothing is said."""
+    """Return the value of `dynamic` by the settings, where none was passed."""
     if setting("assume_static_by_default") is False:
         return True
     return False if setting("automatic_dynamic_shapes") is False else None

@@ -108,8 +108,7 @@ def _traced(
             traced = _written_down(outcome, machine, tracing, graph, started)
             calls = _evidence(traced, places, finished)
             return attrs.evolve(traced, calls=calls, is_error=is_error)
-    # whatever it was goes on; a graph that nobody will get must not keep what it saw alive
-    except BaseException:
+    except BaseException:  # raised again: an unused graph must keep no object alive
         graph.release()
         raise
     finally:

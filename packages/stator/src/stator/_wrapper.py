@@ -203,7 +203,7 @@ def _text(fn: FunctionType, name: str, root: Root, names: dict[str, str]) -> str
 
 
 def _unlike(taken: Iterable[str], wanted: Iterable[str]) -> dict[str, str]:
-    """Return each wanted name, with underscores appended while it is taken."""
+    """Return each requested name, with underscores appended while it is taken."""
     seen = set(taken)
     names = {}
     for name in wanted:

@@ -39,7 +39,7 @@ class NativeStack:
         self.point = point
         self.exits: list[Exit] = []
         self.visible = [index for index, layout in enumerate(point.frames) if not layout.hidden]
-        # whether a frame of ours, that stands for C, runs natively as the innermost
+        # whether an app-level frame, in place of C code, runs natively as the innermost
         self.shows_hidden = False
         last = len(point.frames) - 1
         if rest is not None:

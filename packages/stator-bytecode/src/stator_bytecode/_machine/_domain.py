@@ -50,7 +50,7 @@ class Resume:
 
     When it returns instead, `then` is what that stands for: "next" (`next_value` gives this): NULL,
     exhausted; "value" (a call of `next`, `send`, `throw`): StopIteration is raised; "close": the
-    call's None. A `sent` of None stands for the program's None.
+    call's None. A `sent` of None is the program's None.
     """
 
     generator: GeneratorState

@@ -27,7 +27,7 @@ class _Value:
     """A gradient of the graph: the result of a node, or a sum of values that no node computes
     yet."""
 
-    tensor: Tensor  # kept, because its identity stands for the value
+    tensor: Tensor  # kept, because its identity represents the value
     visit: int  # of the node of autograd that has made it
     node: Node | None
     terms: list["_Value"] = attrs.field(factory=list)
@@ -35,7 +35,7 @@ class _Value:
 
 @attrs.frozen(eq=False)
 class _Applied:
-    """The call of a node of autograd, and what stands for its results."""
+    """The call of a node of autograd, and the proxies of its results."""
 
     node: Node
     function: NodeFunction
@@ -81,7 +81,7 @@ class BackwardCapture:
         accumulates: bool,
         checks_nan: bool,
     ) -> tuple[str, list[Tensor], list[Any], list[Any]]:
-        """Return a name, and what stands for the inputs."""
+        """Return a name, and the proxies of the inputs."""
         self._ranks = engine_ranks(calling_frame())
         parts = [*KINDS, *range(len(self._ranks))]
         self._ends = {part: self._graph.call_function(_end) for part in parts}
@@ -101,7 +101,7 @@ class BackwardCapture:
         self._values.clear()
 
     def log_compile_reasons(self, reasons: list[str]) -> None:
-        """Do nothing: C++ gives reasons where torch's own compiled autograd has asked for them."""
+        """Do nothing: C++ passes reasons that torch's own compiled autograd requests."""
 
     def set_node_origin(self, name: str, visit: int, context: object) -> None:
         """Begin the node of autograd that is visited next."""
@@ -129,7 +129,7 @@ class BackwardCapture:
         return nodes[index]
 
     def _bind(self, node: Node | None, terms: Sequence[_Value] = ()) -> Tensor:
-        """Return a new tensor that stands for a node."""
+        """Return a new tensor that represents a node."""
         with torch._C._DisableTorchDispatch():
             tensor = torch.empty(0)
         self._values[id(tensor)] = _Value(tensor, self._visit, node, [*terms])

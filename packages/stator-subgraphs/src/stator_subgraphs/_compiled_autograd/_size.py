@@ -1,4 +1,4 @@
-"""Sizes and numbers of a backward while it is captured: each stands for a node of the graph."""
+"""Sizes and numbers of a backward while it is captured: each represents a node of the graph."""
 
 import operator
 from collections.abc import Callable

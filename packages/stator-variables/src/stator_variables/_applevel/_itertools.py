@@ -191,8 +191,7 @@ class pairwise(_Iterator):
     def _step(self) -> Any:
         try:
             return next(self.it)
-        # it propagates: C releases the iterator, and is exhausted from then on
-        except BaseException:
+        except BaseException:  # raised again: as in C, the iterator is exhausted from then on
             self.it, self.old = None, _NOTHING
             raise
 

@@ -64,7 +64,7 @@ class BodyTrace:
     permits: Permits = NOTHING
     recorder: BodyRecorder = attrs.field(init=False)
     roots: list[Any] = attrs.field(factory=list)  # what of the outside the body was handed
-    # an object that stands for another one outside: nothing outside may hold it
+    # an object that represents another one outside: nothing outside may hold it
     private: Any = None
     touched: dict[int, tuple[Any, SourceSpan]] = attrs.field(factory=dict)
     _modes: dict[Any, Any] = attrs.field(factory=dict)

@@ -416,7 +416,7 @@ def type_hashes_by_identity(cls: type) -> bool:
 
 
 def real_key(hashed: Any) -> Any:
-    """The real dict key a hashed key stands for, or MISSING when it is a new object's or holds
+    """The real dict key that a hashed key represents, or MISSING when it is a new object's or holds
     one."""
     if type(hashed) is Identity:
         thing = hashed.thing

@@ -106,7 +106,7 @@ def unread_list(t: Space, tracker: ListTracker, real: Any, source: Source) -> Li
     return tracker
 
 
-# -- the ends of one of which nobody has asked for all items ---------------------------------------
+# -- the ends of a list whose items are not all read ---------------------------------------
 # A loop that takes items off, round by round with a break in it, is no reason to compile each
 # round again for another length. A guard only requires as many items as were looked at.
 def is_open(vt: Any) -> bool:

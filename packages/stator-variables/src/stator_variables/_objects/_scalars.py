@@ -68,8 +68,7 @@ def computed(t: Space, function: Callable[..., Any], args: Sequence[Any]) -> Any
     exact = function if function in SILENT else _refusing(function)
     try:
         result = exact(*(value for _, value in operands))
-    # of the program, on values of this call: it is raised by the operation itself
-    except Exception:
+    except Exception:  # of these numbers: the program's operation raises it again, traced
         return MISSING
     source = CallSource(exact, *(source for source, _ in operands))
     return _read(t, result, source, steps)

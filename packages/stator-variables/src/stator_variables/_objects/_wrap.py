@@ -86,7 +86,7 @@ def wrap_items(t: Space, items: Sequence[Any], source: guards.Source) -> list[An
 
 
 def read_items(t: Space, base: Any, real: Any, source: guards.Source) -> list[Any]:
-    """All items of an instance of a builtin class of sequences, past what a subclass says."""
+    """All items of an instance of a builtin class of sequences, without overrides of a subclass."""
     t.allow_length(base.__len__(real), type(real))
     items = stored(base, real)  # in one step: other threads may change it
     if (owner := item_owner(type(real), base)) is None:

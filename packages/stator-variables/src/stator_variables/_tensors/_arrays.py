@@ -169,7 +169,7 @@ class _Step(TorchFunctionMode):
         return self.witnesses[id(vt)][1]
 
     def _plain(self, vt: Any, array: Callable[[Any], Any], value: Callable[[Any], Any]) -> Any:
-        """The argument that a tracker stands for, with arrays by `array` and constants by
+        """The argument that a tracker represents, with arrays by `array` and constants by
         `value`."""
         vt = _symbolic_numbers.as_constant(self.t, vt)
         if is_a(vt, k.ArrayTracker):

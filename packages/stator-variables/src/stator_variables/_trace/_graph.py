@@ -191,7 +191,7 @@ class GraphRecorder(Protocol):
 
         Arguments are nested tuples, lists, dicts, slices of `GraphValue` and constants. Raises
         `Unsupported` for what the operator raises on fake tensors ("operator-error"), and never
-        hides a fault of the recorder behind it. A node that writes to tensors says to which, in its
+        hides a fault of the recorder behind it. A node that writes to tensors names them in its
         meta: "writes", the storages of their examples.
         """
 
