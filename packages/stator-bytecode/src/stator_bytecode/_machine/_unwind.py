@@ -46,10 +46,7 @@ def _propagate(machine: MachineState, raised: Raised) -> Raised | None:
     site = _handler_site(machine, value)
     saved = machine.save() if site is None else None
     if site is not None:
-        if _grows_visibly(machine, raised):
-            raise Unsupported(
-                "exception-object", "an exception of the program's own on its way to its handler"
-            )
+        _refuse_visible_growth(machine, raised)
         _release_operands(machine, value, site)
     if type(raised) is Raised and machine.domain.is_made_here(value):
         machine.origins.setdefault(id(value), (value, saved or machine.save()))
@@ -128,13 +125,17 @@ def _unwound(frames: list[Frame], operands: int) -> Iterator[None]:
             frame.stack = stack
 
 
-def _grows_visibly(machine: MachineState, raised: Raised) -> bool:
-    """Return True if the raised exception is a real object that gets an entry of its traceback on
-    the way: raising it natively adds one, and so does each frame that it leaves."""
+def _refuse_visible_growth(machine: MachineState, raised: Raised) -> None:
+    """Refuse a raised exception that is a real object and gets an entry of its traceback on the
+    way: raising it natively adds one, and so does each frame that it leaves."""
     if not machine.domain.is_object(raised.value):
-        return False
+        return
+
     frame = machine.frames[-1]
-    return type(raised) is Raised or frame.code.instructions[frame.pc].handler is None
+    if type(raised) is Raised or frame.code.instructions[frame.pc].handler is None:
+        raise Unsupported(
+            "exception-object", "an exception of the program's own on its way to its handler"
+        )
 
 
 def _arrive_at_yield(machine: MachineState, frame: Frame, value: V) -> None:

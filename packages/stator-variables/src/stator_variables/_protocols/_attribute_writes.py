@@ -6,7 +6,7 @@ import contextlib
 import sys
 import threading
 import types
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from stator_bytecode import NULL, Raised
@@ -45,16 +45,7 @@ def generic_set(t: Space, vt: Any, name: str, value: Any) -> Any:
         complain(t, AttributeError, "'", vt.cls, "' object attribute '__dict__' is read-only")
     if vt.base is type and not _is_python_descriptor(_lookup.guarded_lookup(t, vt.cls, name)):
         return _classes.set_attribute(t, vt, name, value)
-    if vt.real is builtins and name not in REPLACEABLE:
-        raise t.unsupported(
-            "replaced-builtin", f"setting builtins.{name}, which tracing itself calls"
-        )
-    if vt.base is type or is_a(vt, k.BuiltinTracker):
-        raise t.unsupported(
-            "global-attribute-write",
-            f"setting {name} on {vt.describe()}",
-            "set it outside the region",
-        )
+    _refuse_write(t, vt, name)
     if (
         vt.base is types.FunctionType
         and vt.source is None
@@ -67,26 +58,42 @@ def generic_set(t: Space, vt: Any, name: str, value: Any) -> Any:
         return _set_through(t, raw, source, vt, name, value)
     if vt.base is types.FunctionType and name in _attributes.FUNCTION_FIELDS:
         raise t.unsupported("function-attribute-write", f"setting {name} of a function")
-    if vt.namespace is None and source is not None:
-        complain(t, AttributeError, "'", vt.cls, f"' object attribute '{name}' is read-only")
     if vt.namespace is None:
-        generic = all(
-            _lookup.guarded_lookup(t, vt.cls, method) is of_object
-            for method, of_object in _GENERIC.items()
-        )
-        complain(
-            t,
-            AttributeError,
-            "'",
-            vt.cls,
-            f"' object has no attribute '{name}'{_NO_DICT if generic else ''}",
-        )
+        _complain_of_no_dict(t, vt, name, in_class=source is not None)
     if value is MISSING:
         if _dictionary.remove(t, vt.namespace, name) is MISSING:
             complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")
         return None
     _dictionary.set_name(t, vt.namespace, name, value)
     return None
+
+
+def _refuse_write(t: Space, vt: Any, name: str) -> None:
+    """Refuse to set attributes of builtins and of classes' metatype, which tracing itself uses."""
+    if vt.real is builtins and name not in REPLACEABLE:
+        raise t.unsupported(
+            "replaced-builtin", f"setting builtins.{name}, which tracing itself calls"
+        )
+
+    if vt.base is type or is_a(vt, k.BuiltinTracker):
+        raise t.unsupported(
+            "global-attribute-write",
+            f"setting {name} on {vt.describe()}",
+            "set it outside the region",
+        )
+
+
+def _complain_of_no_dict(t: Space, vt: Any, name: str, *, in_class: bool) -> NoReturn:
+    """Raise what `object.__setattr__` raises for an instance without a dict."""
+    if in_class:
+        complain(t, AttributeError, "'", vt.cls, f"' object attribute '{name}' is read-only")
+
+    generic = all(
+        _lookup.guarded_lookup(t, vt.cls, method) is of_object
+        for method, of_object in _GENERIC.items()
+    )
+    hint = _NO_DICT if generic else ""
+    complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'{hint}")
 
 
 _GENERIC = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}

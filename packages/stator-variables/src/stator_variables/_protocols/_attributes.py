@@ -9,7 +9,7 @@ import sys
 import threading
 import types
 import weakref
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from stator_bytecode import Invoke, Raised, Then, is_suspended
@@ -321,14 +321,7 @@ def _get_c_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
         return vt.namespace
     if (members := getattr(vt, "members", None)) is not None and raw in members:
         if (found := members[raw]) is DELETED:
-            complain(
-                t,
-                AttributeError,
-                "'",
-                vt.cls,
-                f"' object has no attribute '{name}'",
-                naming=name_in_slots,
-            )
+            _complain_of_empty_slot(t, vt, name)
         return found
     if (found := _scalars.field_of(t, vt, name)) is not MISSING:
         return found
@@ -347,16 +340,15 @@ def _get_c_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
             return vt.items[index]
     if vt.real is MISSING:
         if type(raw) is types.MemberDescriptorType and "__slots__" in vars(raw.__objclass__):
-            complain(
-                t,
-                AttributeError,
-                "'",
-                vt.cls,
-                f"' object has no attribute '{name}'",
-                naming=name_in_slots,
-            )
+            _complain_of_empty_slot(t, vt, name)
         raise t.unsupported("c-attribute", f"attribute {name} of a new {vt.cls.__qualname__}")
     return read_existing_field(t, raw, vt, name)
+
+
+def _complain_of_empty_slot(t: Space, vt: Any, name: str) -> NoReturn:
+    """Raise what a member descriptor raises whose slot has no value."""
+    message = f"' object has no attribute '{name}'"
+    complain(t, AttributeError, "'", vt.cls, message, naming=name_in_slots)
 
 
 def _place_in(cls: Any, raw: Any) -> int:
