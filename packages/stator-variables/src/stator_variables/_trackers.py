@@ -406,38 +406,6 @@ class GeneratorTracker(VariableTracker, references=("state",)):
         return name
 
 
-class IdTracker(VariableTracker, references=("thing",)):
-    """The number `id(thing)`: equal for the same thing, and otherwise unknown while tracing."""
-
-    cls = int
-
-    def __init__(self, thing: Any) -> None:
-        self.thing = thing
-
-    def rebuild(self, e: Emitter) -> str:
-        thing = e.expr(self.thing)
-        return f"{thing}.id" if self.thing.has_own_number else f"id({thing})"
-
-
-class HandleKeyTracker(VariableTracker):
-    """A key of an existing dictionary of hooks: the `id` of a handle, another number in each
-    process and for each hook that is registered again. It is known as the key that it is, not as
-    the number."""
-
-    cls = int
-
-    def __init__(self, number: int, source: Source) -> None:
-        self.number = number
-        self.source = source
-
-
-class AddressTracker(IdTracker):
-    """`storage._cdata`, a number like `id(storage)`."""
-
-    def rebuild(self, e: Emitter) -> str:
-        return f"{e.expr(self.thing)}._cdata"
-
-
 class GraphFunction(VariableTracker):
     """A function that an operator gives, and that stays in the graph: `handler` is what a call of
     it does, `begun` what the Machine saved ahead of the operator, which runs natively if the

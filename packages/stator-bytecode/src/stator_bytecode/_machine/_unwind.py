@@ -15,7 +15,14 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from stator_bytecode._machine._domain import Raised, Reraised, Result, V, raised_as
-from stator_bytecode._machine._frame import NULL, Frame, GeneratorStatus, LastInstruction, Parked
+from stator_bytecode._machine._frame import (
+    NULL,
+    Frame,
+    GeneratorStatus,
+    LastInstruction,
+    Parked,
+    Snapshot,
+)
 from stator_bytecode._machine._generator import ENDS
 from stator_bytecode._machine._outcome import Escaped
 from stator_bytecode._machine._snapshot import frame_values
@@ -73,12 +80,17 @@ def _propagate(machine: MachineState, raised: Raised) -> Raised | None:
         value = _left(machine, frame, value)
         frames.pop()
     assert saved is not None
+    _escape(machine, value, saved)
+    return None
+
+
+def _escape(machine: MachineState, value: object, saved: tuple[Snapshot, int]) -> None:
+    """Set the outcome of a run that no frame has a handler for."""
     origin = machine.origins.get(id(value))
     leaves = id(value) not in machine.caught
     machine.outcome = Escaped(
         value, machine.go_back(saved if origin is None else origin[1]), leaves
     )
-    return None
 
 
 def _is_reraised_here(frame: Frame, raised: Raised) -> bool:

@@ -15,7 +15,7 @@ from stator_guards import AttrSource, Source
 from stator_variables import _trackers as k
 from stator_variables._objects import _classes, _dictionary, _exceptions, _lookup
 from stator_variables._objects._program_error import complain, throw
-from stator_variables._protocols import _attributes
+from stator_variables._protocols import _attributes, _c_fields
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes
@@ -171,7 +171,7 @@ def _has_member(t: Space, raw: Any, vt: Any, name: str) -> bool:
     if vt.real is MISSING:
         return False
     try:
-        _attributes.read_existing_field(t, raw, vt, name)
+        _c_fields.read_existing_field(t, raw, vt, name)
     except Raised:
         return False
     return True
