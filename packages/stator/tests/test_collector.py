@@ -1,4 +1,4 @@
-"""Thresholds of the cyclic garbage collector around traces."""
+"""Thresholds of the cyclic garbage collector while entries are made."""
 
 import gc
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ def _same_thresholds() -> Iterator[None]:
 def test_collections_are_rare_within_the_block_only() -> None:
     gc.set_threshold(300, 7, 5)
     with rare_collections():
-        assert gc.get_threshold() == (1_000_000, 7, 5)
+        assert gc.get_threshold() == (200_000, 7, 5)
     assert gc.get_threshold() == (300, 7, 5)
 
 
@@ -28,7 +28,7 @@ def test_nested_blocks_restore_at_the_outer_end() -> None:
     with rare_collections():
         with rare_collections():
             pass
-        assert gc.get_threshold() == (1_000_000, 7, 5)
+        assert gc.get_threshold() == (200_000, 7, 5)
     assert gc.get_threshold() == (300, 7, 5)
 
 

@@ -1,6 +1,6 @@
-"""The cyclic garbage collector during a trace: no collections of the young generation.
+"""The cyclic garbage collector while an entry is made: rare collections of the young generation.
 
-A trace of a large model makes some hundred thousand objects, most of which are released by their
+The trace of a large model makes some hundred thousand objects, most of which are released by their
 reference counts when it ends. Collections meanwhile move them to the oldest generation, and soon
 the collector visits every object of the process for their sake: a quarter of the time of a first
 call, for nothing.
@@ -10,8 +10,8 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_YOUNG_OBJECTS = 1_000_000
-"""Number of container objects after which even a trace is interrupted by a collection."""
+_YOUNG_OBJECTS = 200_000
+"""Number of new container objects after which there is a collection even then."""
 
 
 @contextmanager

@@ -20,7 +20,6 @@ from stator_guards import Guard
 
 from stator._break_policy import raises_on_break
 from stator._call_history import CallEvidence, CallsUnderWay, visible_calls
-from stator._collector import rare_collections
 from stator._frame_state import Carried, held_by, reads_frames
 from stator._native_call import before_library, before_loop
 from stator._options import Options
@@ -61,7 +60,7 @@ def trace(
 ) -> TraceResult:
     """Trace `target` on `state`. Raises Unsupported when not even the start can be written down."""
     # torch's tracing state is global, and so is the interpreter's lock: nothing is lost
-    with one_at_a_time, rare_collections():
+    with one_at_a_time:
         try:
             return _traced(target, state, options, policy)
         except _Again as again:
