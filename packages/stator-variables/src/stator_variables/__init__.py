@@ -39,7 +39,7 @@ from stator_variables._protocols._attributes import get_attribute
 from stator_variables._protocols._calls import call, frame_for, function_frame
 from stator_variables._registry import DEFAULT_HANDLERS
 from stator_variables._runtime._finalizers import (
-    are_plain_or_method,
+    are_plain_or_simple,
     dying_with,
     has_observable_end,
     hold_plain_values,
@@ -87,7 +87,14 @@ from stator_variables._trackers import (
     generator_state,
     is_none,
 )
-from stator_variables._virtualization import ObjectRecipe, is_identity, is_opaque, parts_of
+from stator_variables._virtualization import (
+    ObjectRecipe,
+    has_few_parts,
+    is_identity,
+    is_method,
+    is_opaque,
+    parts_of,
+)
 
 # a trace
 __all__ = [
@@ -124,7 +131,7 @@ __all__ += [
 ]
 __all__ += ["TensorTracker", "VariableTracker", "is_a", "realize"]
 __all__ += [
-    "are_plain_or_method",
+    "are_plain_or_simple",
     "dying_with",
     "forget_class",
     "generator_state",
@@ -142,7 +149,9 @@ __all__ += [
     "before_other_answers",
     "emit_effects",
     "finalize_generators",
+    "has_few_parts",
     "is_identity",
+    "is_method",
     "is_opaque",
     "parts_of",
     "walk",
