@@ -49,6 +49,8 @@ NOTHING_AFTER = "replaced-builtin"
 LAZY, LAZY_CALLS = "uninitialized-parameter", 4
 """The reason of a break at the first call of a lazy module, and how many such calls run eagerly as
 a whole: an entry for one is of no use to the next, which finds other classes and parameters."""
+MOST_ROUNDS = 64
+"""The rounds of a loop that are counted."""
 
 
 @attrs.define(eq=False)
@@ -58,15 +60,26 @@ class CompiledTarget:
     shared: PooledPlace
     target: Target
     cache: Cache
-    # for each key the entry used last; for two entries the one that followed them
+    # for each key the entry used last; for each value of `last` the one that followed
     newest: dict[Hashable, Entry] = attrs.field(factory=dict)
-    # the two used last, where several take turns, as in loops
-    last: tuple[Entry, ...] = ()
+    # where several take turns, as in loops: the one used last, how often, and the one before it
+    last: tuple[Entry, Entry, int] | None = None
     # at most one: the same, for calls under function modes
     under_modes: list[CompiledTarget] = attrs.field(factory=list)
     recent: Entry | None = None  # the entry used last
     passed: set[SourceSpan] = attrs.field(factory=set)  # breaks that were to come only once
     lazy_calls: int = 0  # calls that ran eagerly because they initialize lazy modules
+
+
+    def follow(self, last: tuple[Entry, Entry, int], entry: Entry) -> None:
+        """Expect `entry` after `last` from now on: a loop that has as many rounds each time ends
+        where it is expected to."""
+        self.newest[last] = entry
+        before, newest, rounds = last
+        if entry is not newest:
+            self.last = newest, entry, 1
+        elif rounds < MOST_ROUNDS:
+            self.last = before, entry, rounds + 1
 
 
 _NEVER: Any = SimpleNamespace(check=lambda *state: False)
@@ -141,7 +154,7 @@ class Region:
             entry = place.newest.get(last, entry)
         if entry.guards.check(*values) and not observed_ends(values, entry.data.ending):
             if last:
-                place.newest[last], place.last = entry, (last[1], entry)
+                place.follow(last, entry)
             result = entry.run(*values)
         else:
             result = self.enter(place, values, entry)
@@ -187,7 +200,7 @@ class Region:
         if entry is None and not place.cache.is_full(key) and self._may_compile(place, state, key):
             if place is self.root:
                 make_parameters(place.target, state)
-            place.newest, place.last = {}, ()  # some may be dropped now
+            place.newest, place.last = {}, None  # some may be dropped now
             entry = place.cache.get_or_make(key, state, lambda: self._pooled(place, state, key))
             if entry is not None and not entry.data.made_calls and not entry.guards.check(*state):
                 # while it was made, another thread or the collector changed what it stands on
@@ -203,8 +216,7 @@ class Region:
         if place is self.root:
             self._remember(place, key, entry)
         elif key == self.options.key and (place.last or place.newest.get(key, entry) is not entry):
-            last = place.last or (entry, entry)
-            place.newest[last], place.last = entry, (last[1], entry)
+            place.follow(place.last or (entry, entry, 0), entry)
         place.newest[key] = entry
         return _first_run(entry, state) if entry.data.made_calls else entry.run(*state)
 
