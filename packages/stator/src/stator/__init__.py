@@ -5,6 +5,12 @@ from stator_backends import list_backends, list_modes, list_options, register_ba
 
 from stator._api import compile, compile_in_place
 from stator._break_policy import error_on_graph_break
+from stator._compile_event import (
+    CompileEvent,
+    on_compile_end,
+    on_compile_start,
+    remove_compile_callback,
+)
 from stator._compiled_autograd import compiled_autograd
 from stator._control import (
     allow_in_graph,
@@ -28,6 +34,7 @@ from stator._dynamic import (
 )
 from stator._explain import explain
 from stator._load import load
+from stator._logs import set_logs
 from stator._options import Options, Stack, set_default_backend
 from stator._report import Report
 from stator._stance import set_stance
@@ -65,6 +72,13 @@ __all__ += [
     "is_exporting",
     "nonstrict_trace",
     "substitute_in_graph",
+]
+__all__ += [
+    "CompileEvent",
+    "on_compile_end",
+    "on_compile_start",
+    "remove_compile_callback",
+    "set_logs",
 ]
 __all__ += [
     "mark_dynamic",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
 from stator_backends import AliasLayout, AmbientState, Lowered, one_at_a_time
-from stator_bytecode import Site
+from stator_bytecode import Point, Site
 from stator_guards import (
     CallSource,
     CapturedSource,
@@ -24,8 +24,9 @@ from stator_guards import (
     Truth,
     load_source,
 )
-from stator_variables import Step, is_drawn
+from stator_variables import is_drawn
 
+from stator._compile_log import log_graph
 from stator._entry_source import ending, function_text, inference_marks
 from stator._fallback import EagerFallback, Remainder
 from stator._graph_lowering import effects_of, is_run_in_order, lowered_with_warnings
@@ -63,6 +64,7 @@ class EntryData:
     # where in a state the locals are whose end it takes for unobservable
     ending: tuple[int, ...] = ()
     source: str = ""
+    point: Point | None = None  # where it breaks
 
 
 def make_entry(
@@ -81,9 +83,7 @@ def make_entry(
     captured = traced.captured
     runs = captured.op_count > 0 or bool(traced.emitter.outputs)
     module = captured.module if runs else None
-    if module is not None and options.check:
-        _check(module)
-    text = _graph_text(module) if module is not None and options.keep_text else ""
+    text = "" if module is None else _examined(target, captured, options)
 
     lowered, ran, effects = None, module, None
     if runs:
@@ -97,8 +97,9 @@ def make_entry(
         uncompiled=lowered.refused if lowered is not None else "",
         made_calls=any(call.made for call in traced.emitter.t.cached.calls),
         ending=tuple(sorted(traced.emitter.t.ended_locals)),
+        point=traced.point,
     )
-    facts = traced.emitter.t.streams.early, retrace, ambient, data, ran
+    facts = retrace, ambient, data, ran
     recovery = None if effects is None else _recovery(traced, effects, *facts)
     run = _function(target, traced, lowered, site, recovery, data)
     checked = options.stack.guards(guards, target.parameters)
@@ -106,8 +107,13 @@ def make_entry(
     return Entry(checked, run, data.source, backend_key=key, data=data)
 
 
-def _graph_text(module: torch.fx.GraphModule) -> str:
-    return module.print_readable(print_output=False)
+def _examined(target: Target, captured: CapturedGraph, options: Options) -> str:
+    """Log a graph, check it where that is wanted, and return its text where that is kept."""
+    module = captured.module
+    log_graph(target, captured, module)
+    if options.check:
+        _check(module)
+    return module.print_readable(print_output=False) if options.keep_text else ""
 
 
 def _all_guards(traced: TraceResult, target: Target, lowered: Lowered | None) -> list[Guard]:
@@ -268,7 +274,6 @@ def _kept(traced: TraceResult, recovery: Recovery) -> Iterator[str]:
 def _recovery(
     traced: TraceResult,
     effects: GraphEffects,
-    steps: Sequence[Step],
     retrace: Retrace,
     ambient: AmbientState,
     data: EntryData,
@@ -278,7 +283,7 @@ def _recovery(
     from stator._recovery import Recovery, RollbackPlan
 
     in_order = is_run_in_order(retrace.options, effects)
-    made = RandomSteps.of(steps, data.graph, in_order)
+    made = RandomSteps.of(traced.emitter.t.streams.early, data.graph, in_order)
     plan = RollbackPlan.of(effects, made, in_order, data.forgives)
     facts = retrace.target, ambient, effects, plan, data.failures, data.forgives
     settings = tuple(traced.emitter.t.modes.items())

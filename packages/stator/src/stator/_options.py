@@ -18,6 +18,7 @@ from stator_variables import DEFAULT_HANDLERS, Space, SymbolicDomain
 
 from stator import _module
 from stator._deferred_warning import defer_warning
+from stator._logs import log_into
 from stator._stress import MODES, is_mode, stressed
 from stator._torch_settings import dynamic_by_settings, setting, warn_of_settings
 from stator.errors import InvalidOption, InvalidUse, backend_boundary
@@ -213,6 +214,8 @@ def make_options(  # `compile` hands on what it was given, in its own order
         ours["recompile_limit"] = recompile_limit
     dynamic = dynamic_by_settings() if dynamic is None else dynamic
     warn_of_settings()
+    if file := setting("log_file_name"):
+        log_into(file)
     _check_types(fullgraph, dynamic, ours)
     if not isinstance(backend, str) and not callable(backend):
         raise InvalidUse(

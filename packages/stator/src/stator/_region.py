@@ -19,6 +19,7 @@ from torch.autograd import forward_ad
 
 from stator._call_history import CallEvidence, FirstRuns, is_inside
 from stator._compilation_flag import compiling, is_compiling
+from stator._compile_event import FrameIds, observed
 from stator._deferred_warning import (
     RUNNERS,
     defer_warning,
@@ -66,6 +67,7 @@ class CompiledTarget:
     recent: Entry | None = None  # the entry used last
     passed: set[SourceSpan] = attrs.field(factory=set)  # breaks that were to come only once
     lazy_calls: int = 0  # calls that ran eagerly because they initialize lazy modules
+    ids: FrameIds = attrs.field(factory=FrameIds)
 
 
 _NEVER: Any = SimpleNamespace(check=lambda *state: False)
@@ -263,14 +265,19 @@ class Region:
     def _make(
         self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
     ) -> Entry | None:
-        with compiling(), ordinary_signal_handlers():
-            if (entry := self._finishing(place, state, key)) is not None:
-                return entry
-            while True:
-                try:
-                    return self._made(place, state, key)
-                except FloatsNeeded:
-                    place.shared.shapes.need_floats()
+        with observed(place, key, state) as made, compiling(), ordinary_signal_handlers():
+            finishing = self._finishing(place, state, key)
+            made.entry = finishing or self._made_with_floats(place, state, key)
+        return made.entry
+
+    def _made_with_floats(
+        self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
+    ) -> Entry | None:
+        while True:
+            try:
+                return self._made(place, state, key)
+            except FloatsNeeded:
+                place.shared.shapes.need_floats()
 
     def _made(
         self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
