@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -30,6 +30,7 @@ from stator._compile_log import log_graph
 from stator._entry_source import ending, function_text, inference_marks
 from stator._fallback import EagerFallback, Remainder
 from stator._graph_lowering import effects_of, is_run_in_order, lowered_with_warnings
+from stator._guard_filter import filtered
 from stator._known_graph import KnownGraph
 from stator._options import Options
 from stator._target import Continuation, Target, start_of
@@ -74,10 +75,11 @@ def make_entry(
     ambient: AmbientState,
     key: Hashable,
     known: dict[Hashable, KnownGraph],
+    state: Mapping[str, object],
 ) -> Entry:
     """Lower the graph, collect the guards, write the function.
 
-    `known` has the graphs that were compiled before.
+    `known` has the graphs that were compiled before, `state` the parameters by name.
     """
     target, options = retrace.target, retrace.options
     captured = traced.captured
@@ -90,7 +92,7 @@ def make_entry(
         effects = effects_of(captured)  # before a backend changes the graph
         lowered, ran = lowered_with_warnings(traced, options, ambient, effects, known)
 
-    guards = _all_guards(traced, target, lowered)
+    guards = _all_guards(traced, retrace, lowered, state)
     data = EntryData(
         *(target, module, text, captured.op_count, traced.reason, traced.seconds, {}),
         forgives=options.fallback,
@@ -116,13 +118,16 @@ def _examined(target: Target, captured: CapturedGraph, options: Options) -> str:
     return module.print_readable(print_output=False) if options.keep_text else ""
 
 
-def _all_guards(traced: TraceResult, target: Target, lowered: Lowered | None) -> list[Guard]:
+def _all_guards(
+    traced: TraceResult, retrace: Retrace, lowered: Lowered | None, state: Mapping[str, object]
+) -> list[Guard]:
     """Return the guards of the trace, of modes and shapes, and of what the backend relies on."""
-    captured = traced.captured
+    captured, target = traced.captured, retrace.target
     guards = [*traced.guards, Guard(None, GlobalState(), start_of(target))]
     with one_at_a_time:  # these are found with fake tensors, too; after the lowering
         facts = captured.shape_guards(bool(traced.raises))
         guards += [Guard(None, fact.expression, fact.where) for fact in facts]
+    guards = filtered(guards, retrace.options.guard_filter_fn, state)
     if lowered is not None:
         guards += _layout_guards(lowered, captured, target)
     return guards

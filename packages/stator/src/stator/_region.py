@@ -295,10 +295,10 @@ class Region:
                 refuses = refuses or traced.is_error
                 if traced.reason is not None and (refuses or _ends_all(traced.reason)):
                     raise traced.reason
-                ended = {*place.shared.ending, *traced.emitter.t.ended_locals}
-                place.shared.ending = tuple(sorted(ended))
+                place.shared.add_ending(traced.emitter.t.ended_locals)
                 retrace = Retrace(place.target, self.options, again)
-                entry = make_entry(traced, retrace, self._site(traced), ambient, key, self.graphs)
+                facts = retrace, self._site(traced), ambient, key, self.graphs, named
+                entry = make_entry(traced, *facts)
                 self._count_calls(traced.calls, entry)
                 return entry
             finally:
