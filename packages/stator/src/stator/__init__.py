@@ -2,8 +2,9 @@
 you can read."""
 
 from stator_backends import list_backends, list_modes, list_options, register_backend
+from torch.compiler import load_cache_artifacts, save_cache_artifacts
 
-from stator._api import compile, compile_in_place
+from stator._api import compile, compile_in_place, is_supported
 from stator._break_policy import error_on_graph_break
 from stator._compile_event import (
     CompileEvent,
@@ -12,6 +13,7 @@ from stator._compile_event import (
     remove_compile_callback,
 )
 from stator._compiled_autograd import compiled_autograd
+from stator._comptime import ComptimeContext, ComptimeVar, comptime
 from stator._control import (
     allow_in_graph,
     assume_constant_result,
@@ -20,8 +22,10 @@ from stator._control import (
     graph_break,
     is_compiling,
     is_exporting,
+    leaf_function,
     nonstrict_trace,
     reset,
+    skip_frame,
     substitute_in_graph,
 )
 from stator._dump import dump
@@ -73,6 +77,9 @@ __all__ += [
     "nonstrict_trace",
     "substitute_in_graph",
 ]
+__all__ += ["ComptimeContext", "ComptimeVar", "comptime"]
+__all__ += ["is_supported", "leaf_function", "skip_frame"]
+__all__ += ["load_cache_artifacts", "save_cache_artifacts"]
 __all__ += [
     "CompileEvent",
     "on_compile_end",

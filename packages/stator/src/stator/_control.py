@@ -35,7 +35,21 @@ def graph_break(msg: str = "") -> None:
     """Break the graph here; the report has the message. Does nothing in code that runs eagerly."""
 
 
-graph_break._stator_graph_break = True  # type: ignore[attr-defined]
+def skip_frame(msg: str = "") -> None:
+    """Leave the rest of the graph to the next one: a graph break, whose message the report has."""
+
+
+for _breaking in (graph_break, skip_frame):
+    setattr(_breaking, "_stator_graph_break", True)
+
+
+def leaf_function(fn: Any = None, *, mutates_args: set[str] | None = None) -> Any:
+    """Let calls of a function be one node that no compiler looks into, as torch's decorator does.
+
+    `register_fake` of the result is to be used on a function with results of the same shapes.
+    """
+    torch.compiler.list_backends(())  # imports torch._dynamo
+    return sys.modules["torch._dynamo.decorators"].leaf_function(fn, mutates_args=mutates_args)
 
 
 @overload

@@ -16,7 +16,7 @@ from stator_bytecode import DEFAULT, HandlerTable, OpcodeHandler
 from stator_guards import Guard, GuardSet, compile_guards
 from stator_variables import DEFAULT_HANDLERS, Space, SymbolicDomain
 
-from stator import _module
+from stator import _comptime, _module
 from stator._deferred_warning import defer_warning
 from stator._guard_filter import Filter
 from stator._logs import log_into
@@ -110,7 +110,7 @@ class Stack:
     guards: Callable[[list[Guard], tuple[str, ...]], GuardSet] = guard_set
     graph: Callable[..., Any] = output_graph
     domain: Callable[[Space], Any] = SymbolicDomain
-    handlers: Mapping[Any, Any] = DEFAULT_HANDLERS.merged_with(_module.handlers)
+    handlers: Mapping[Any, Any] = DEFAULT_HANDLERS.merged_with(_module.handlers, _comptime.handlers)
     operators: Callable[[], Mapping[Any, Any]] = installed_operators
     _all: list[Mapping[Any, Any]] = attrs.field(factory=list, init=False, eq=False, repr=False)
 
