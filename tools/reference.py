@@ -124,7 +124,7 @@ def options() -> str:
     variables = ["", "## Environment variables", "", "| variable | effect |", "|---|---|"]
     logs = [
         *("", "## Logs", ""),
-        "Subjects of `STATOR_LOGS` and keywords of `stator.set_logs`: loggers `stator.SUBJECT`.",
+        "Subjects of `STATOR_LOGS` and keywords of `set_logs`; each has a logger below `stator`.",
         *("", "| subject | records |", "|---|---|"),
     ]
     return _page("Options", lead, *table, *rows, *variables, *switches, *logs, *subjects)

@@ -206,7 +206,7 @@ COMPILER = [
     Row("get_default_backend", SUPPORTED, lambda: beside(compiler.get_default_backend)),
     Row(
         *("set_stance", DIFFERS, lambda: under(compiler.set_stance("eager_on_recompile"))),
-        "followed by calls that have no entry yet; `stator.set_stance` is followed by all",
+        "followed once `torch._dynamo` is imported and something was compiled",
     ),
     *rows_of(
         *(OF_TORCH, "set_enable_guard_collectives", "guards of stator use no collectives"),

@@ -18,6 +18,7 @@ from stator_guards import Cache
 from torch._guards import CompileContext, CompileId, compile_context
 
 from stator._compile_log import Compilation, log_end, log_start
+from stator._stance import follow_torch
 from stator._target import Target
 
 
@@ -125,6 +126,7 @@ def observed(place: Observable, key: Hashable, state: tuple[object, ...]) -> Ite
             log_start(place.target, place.cache, key, state)
             yield made
         log_end(made)
+    follow_torch()
 
 
 def _callbacks_of_torch(event: CompileEvent) -> Any:
