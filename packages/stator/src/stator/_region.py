@@ -20,6 +20,7 @@ from torch.autograd import forward_ad
 from stator._call_history import CallEvidence, FirstRuns, is_inside
 from stator._collector import rare_collections
 from stator._compilation_flag import compiling, is_compiling
+from stator._compile_event import FrameIds, observed
 from stator._deferred_warning import (
     RUNNERS,
     defer_warning,
@@ -69,7 +70,7 @@ class CompiledTarget:
     recent: Entry | None = None  # the entry used last
     passed: set[SourceSpan] = attrs.field(factory=set)  # breaks that were to come only once
     lazy_calls: int = 0  # calls that ran eagerly because they initialize lazy modules
-
+    ids: FrameIds = attrs.field(factory=FrameIds)
 
     def follow(self, last: tuple[Entry, Entry, int], entry: Entry) -> None:
         """Expect `entry` after `last` from now on: a loop that has as many rounds each time ends
@@ -276,14 +277,24 @@ class Region:
     def _make(
         self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
     ) -> Entry | None:
-        with compiling(), ordinary_signal_handlers(), rare_collections():
-            if (entry := self._finishing(place, state, key)) is not None:
-                return entry
-            while True:
-                try:
-                    return self._made(place, state, key)
-                except FloatsNeeded:
-                    place.shared.shapes.need_floats()
+        with (
+            observed(place, key, state) as made,
+            compiling(),
+            ordinary_signal_handlers(),
+            rare_collections(),
+        ):
+            finishing = self._finishing(place, state, key)
+            made.entry = finishing or self._made_with_floats(place, state, key)
+        return made.entry
+
+    def _made_with_floats(
+        self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
+    ) -> Entry | None:
+        while True:
+            try:
+                return self._made(place, state, key)
+            except FloatsNeeded:
+                place.shared.shapes.need_floats()
 
     def _made(
         self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
@@ -301,10 +312,10 @@ class Region:
                 refuses = refuses or traced.is_error
                 if traced.reason is not None and (refuses or _ends_all(traced.reason)):
                     raise traced.reason
-                ended = {*place.shared.ending, *traced.emitter.t.ended_locals}
-                place.shared.ending = tuple(sorted(ended))
+                place.shared.add_ending(traced.emitter.t.ended_locals)
                 retrace = Retrace(place.target, self.options, again)
-                entry = make_entry(traced, retrace, self._site(traced), ambient, key, self.graphs)
+                facts = retrace, self._site(traced), ambient, key, self.graphs, named
+                entry = make_entry(traced, *facts)
                 self._count_calls(traced.calls, entry)
                 return entry
             finally:
