@@ -1,0 +1,86 @@
+"""`stator.export`: a captured call as a `torch.export.ExportedProgram`.
+
+The graph is whole before torch.export starts, so its non-strict mode, which runs Python on fake
+tensors, has no Python of the program left to run. It is given a stand-in for the module: the same
+parameters, buffers and submodules, and a `forward` that runs the captured graph. Names, signature,
+constraints and errors are then those of torch.export.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
+from torch.fx.traceback import preserve_node_meta
+
+from stator._export._call import captured_call, signature_of
+from stator._export._traced_call import TracedCall, traced_call
+from stator.errors import InvalidUse
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+
+def export(
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    preserve_module_call_signature: tuple[str, ...] = (),
+) -> ExportedProgram:
+    """Export one call of a module as `torch.export.export(strict=True)` does.
+
+    The parameters are those of `torch.export.export`. Raises Unsupported, with the line of the
+    program, where the call is not one graph, and what torch.export raises for specifications that
+    the program does not satisfy.
+    """
+    if not isinstance(module, torch.nn.Module):
+        hint = "wrap the function in the forward of a module, or use stator.capture"
+        raise InvalidUse(f"cannot export {module!r}: it is no torch.nn.Module", hint)
+    call = captured_call(module, args, kwargs)
+    traced = traced_call(call, dynamic_shapes)
+    return torch.export.export(
+        _stand_in(traced),
+        args,
+        dict(call.kwargs),
+        dynamic_shapes=dynamic_shapes,
+        strict=False,
+        preserve_module_call_signature=preserve_module_call_signature,
+    )
+
+
+def _stand_in(traced: TracedCall) -> torch.nn.Module:
+    """Return a module with the state of the subject, and the captured call as its forward."""
+    call = traced.call
+    made = torch.nn.Module()
+    containers = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "training")
+    vars(made).update({name: vars(call.subject)[name] for name in containers})
+    replay = traced.replay(_run(traced.module))
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        state = call.state_of(args, {name: kwargs[name] for name in call.kwargs})
+        named = dict(zip(call.root.parameters, state, strict=True))
+        for condition in traced.conditions:
+            condition.kind.holds(None, named)  # a guard of the shapes that torch.export traces with
+        result, buffers = replay(*state)
+        for owner, changed in buffers:
+            for name, value in changed.items():
+                owner[name].copy_(value)
+        return result
+
+    setattr(forward, "__signature__", signature_of(call.subject))
+    made.forward = forward
+    return made
+
+
+def _run(module: fx.GraphModule) -> Any:
+    interpreter = fx.Interpreter(module)
+
+    def run(*inputs: Any) -> Any:
+        with preserve_node_meta():
+            return interpreter.run(*inputs)
+
+    return run
