@@ -64,7 +64,7 @@ class MachineLocations:
                 if raw.co_filename.startswith(GENERATED) and frame.slots
                 else None
             )
-            if isinstance(module, torch.fx.GraphModule):
+            if isinstance(module, torch.fx.GraphModule) and type(module).forward.__code__ is raw:
                 line, *_ = frame.code.instructions[frame.pc].positions
                 index = (module._lineno_map or {}).get((line or 0) - raw.co_firstlineno)
                 return {} if index is None else [*module.graph.nodes][index].meta
