@@ -115,15 +115,14 @@ class _Folding:
     def _pulled(self, node: fx.Node) -> fx.Node:
         named = dict(zip(("outputs", "inputs", "grad_outputs"), node.args, strict=False))
         named |= node.kwargs
-        flags: tuple[Any, Any] = (named.get("retain_graph", True), named.get("create_graph"))
-        cotangents: Any = named["grad_outputs"]
-        given = [self.values[each] for each in cotangents]
-        return self.graph.call_function(
-            targets.cotangents_pulled, (self.pulls[node], *flags, *given)
-        )
+        flags = named.get("retain_graph", True), named.get("create_graph")
+        given = [self.values[each] for each in _sequence(named["grad_outputs"])]
+        arguments: Any = (self.pulls[node], *flags, *given)
+        return self.graph.call_function(targets.cotangents_pulled, arguments)
 
     def item(self, node: fx.Node, index: object) -> fx.Node:
-        return self.graph.call_function(operator.getitem, (node, index))
+        arguments: Any = (node, index)
+        return self.graph.call_function(operator.getitem, arguments)
 
     def transform(
         self,
