@@ -16,6 +16,7 @@ from torch import fx
 from torch.fx.traceback import preserve_node_meta
 
 from stator._export._call import captured_call, signature_of
+from stator._export._module_stack import prepare_module_stacks
 from stator._export._traced_call import TracedCall, traced_call
 from stator.errors import InvalidUse
 
@@ -42,6 +43,7 @@ def export(
         raise InvalidUse(f"cannot export {module!r}: it is no torch.nn.Module", hint)
     call = captured_call(module, args, kwargs)
     traced = traced_call(call, dynamic_shapes)
+    prepare_module_stacks(traced.module, call.root.parameters[0])
     return torch.export.export(
         _stand_in(traced),
         args,
