@@ -257,3 +257,7 @@ def reentrant_again(t: variables.Space, args: list[Any], kwargs: dict[str, Any])
     body, count, *inputs = args
     options, start = {name: vt.constant() for name, vt in kwargs.items()}, count.constant()
     return (yield from _reentrant(t, body, inputs[:start], options, inputs[start:]))
+
+
+CHECKPOINTS = {checkpointed: 0, checkpointed_reentrantly: 1}
+"""The targets of checkpoints; with how many arguments between the body and its inputs."""

@@ -8,15 +8,17 @@ constraints and errors are then those of torch.export.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import fx
-from torch.fx.traceback import preserve_node_meta
+from torch.backends import cudnn, mkldnn, nnpack
 
 from stator._export._call import captured_call, signature_of
+from stator._export._graph_run import graph_run
 from stator._export._module_stack import prepare_module_stacks
+from stator._export._signature import order_by_use
 from stator._export._traced_call import TracedCall, traced_call
 from stator.errors import InvalidUse
 
@@ -42,9 +44,10 @@ def export(
         hint = "wrap the function in the forward of a module, or use stator.capture"
         raise InvalidUse(f"cannot export {module!r}: it is no torch.nn.Module", hint)
     call = captured_call(module, args, kwargs)
-    traced = traced_call(call, dynamic_shapes)
+    with _any_backend():
+        traced = traced_call(call, dynamic_shapes)
     prepare_module_stacks(traced.module, call.root.parameters[0])
-    return torch.export.export(
+    program = torch.export.export(
         _stand_in(traced),
         args,
         dict(call.kwargs),
@@ -52,15 +55,28 @@ def export(
         strict=False,
         preserve_module_call_signature=preserve_module_call_signature,
     )
+    order_by_use(program, traced)
+    return program
+
+
+@contextmanager
+def _any_backend() -> Iterator[None]:
+    """Trace as for any machine: some libraries choose kernels by the size of a batch."""
+    with mkldnn.flags(enabled=False), nnpack.flags(enabled=False), cudnn.flags(enabled=False):
+        yield
+
+
+_SHARED = {"_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "training"}
 
 
 def _stand_in(traced: TracedCall) -> torch.nn.Module:
     """Return a module with the state of the subject, and the captured call as its forward."""
     call = traced.call
     made = torch.nn.Module()
-    containers = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "training")
-    vars(made).update({name: vars(call.subject)[name] for name in containers})
-    replay = traced.replay(_run(traced.module))
+    own = vars(made).keys() - _SHARED
+    members = {name: value for name, value in vars(call.subject).items() if name not in own}
+    vars(made).update(members)
+    replay = traced.replay(graph_run(traced.module))
 
     def forward(*args: Any, **kwargs: Any) -> Any:
         state = call.state_of(args, {name: kwargs[name] for name in call.kwargs})
@@ -76,13 +92,3 @@ def _stand_in(traced: TracedCall) -> torch.nn.Module:
     setattr(forward, "__signature__", signature_of(call.subject))
     made.forward = forward
     return made
-
-
-def _run(module: fx.GraphModule) -> Any:
-    interpreter = fx.Interpreter(module)
-
-    def run(*inputs: Any) -> Any:
-        with preserve_node_meta():
-            return interpreter.run(*inputs)
-
-    return run

@@ -48,7 +48,8 @@ class TracedCall:
 
 def traced_call(call: CapturedCall, dynamic_shapes: Any) -> TracedCall:
     """Trace a call to its end. Raises Unsupported, with the line, where it cannot be one graph."""
-    options = make_options("eager", fullgraph=True, isolate_recompiles=True)
+    ours = {"repeat_effects": False}  # of checkpoints: there is no backward
+    options = make_options("eager", fullgraph=True, options=ours, isolate_recompiles=True)
     policy = shape_spec(call, dynamic_shapes).policy()
     traced = trace(call.root, call.state, options, policy)
     try:
