@@ -279,7 +279,7 @@ def padded(self: Any, x: Tensor) -> Any:
 
 
 def conditional(self: Any, x: Tensor) -> Any:
-    return torch.cond(x.sum() > 0, lambda x: self.fc(x), lambda x: self.fc(x) * 2, (x,))
+    return torch.cond(x.sum() > 0, lambda x: self.fc(x) + 1, lambda x: self.fc(x) * 2, (x,))
 
 
 def conditional_on_size(self: Any, x: Tensor) -> Any:
@@ -382,6 +382,10 @@ def asserted(self: Any, x: Tensor) -> Any:
 
 def per_sample_gradient(self: Any, x: Tensor) -> Any:
     return torch.func.vmap(torch.func.grad(lambda row: (row**2).sum()))(x)
+
+
+def branch_on_export(self: Any, x: Tensor) -> Any:
+    return x.sin() if torch.compiler.is_exporting() else x.cos()
 
 
 def comprehension(self: Any, x: Tensor) -> Any:
@@ -598,6 +602,7 @@ PROGRAMS: Mapping[str, Program] = {
     "number of items that data decides": Program(module(nonzero), rows(4)),
     "assertions": Program(module(asserted), rows(4), shapes={"x": {0: BATCH}}),
     "per-sample gradients": Program(module(per_sample_gradient), rows(4)),
+    "query of the mode": Program(module(branch_on_export), rows(4)),
     "comprehension": Program(module(comprehension), rows(4)),
     "local class": Program(module(helper_class), rows(4)),
     "preserved signature": Program(Shared, rows(4), preserve=("block",)),

@@ -13,13 +13,18 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
+from stator_bytecode import HandlerTable
+from stator_variables import ConstantTracker
 from torch.backends import cudnn, mkldnn, nnpack
 
 from stator._export._call import captured_call, signature_of
 from stator._export._graph_run import graph_run
+from stator._export._module_call import handlers as marks
+from stator._export._module_call import marked_calls
 from stator._export._module_stack import prepare_module_stacks
 from stator._export._signature import order_by_use
 from stator._export._traced_call import TracedCall, traced_call
+from stator._options import Stack
 from stator.errors import InvalidUse
 
 if TYPE_CHECKING:
@@ -44,8 +49,8 @@ def export(
         hint = "wrap the function in the forward of a module, or use stator.capture"
         raise InvalidUse(f"cannot export {module!r}: it is no torch.nn.Module", hint)
     call = captured_call(module, args, kwargs)
-    with _any_backend():
-        traced = traced_call(call, dynamic_shapes)
+    with _any_backend(), marked_calls(call.subject, preserve_module_call_signature):
+        traced = traced_call(call, dynamic_shapes, _handlers())
     prepare_module_stacks(traced.module, call.root.parameters[0])
     program = torch.export.export(
         _stand_in(traced),
@@ -57,6 +62,13 @@ def export(
     )
     order_by_use(program, traced)
     return program
+
+
+def _handlers() -> Mapping[Any, Any]:
+    """Return handlers for what differs while a program is exported."""
+    exporting = {torch.compiler.is_exporting: lambda t, args, kwargs: ConstantTracker(True)}
+    standard = HandlerTable("callable", dict(Stack().handlers))
+    return standard.overridden_by(exporting).merged_with(marks)
 
 
 @contextmanager
@@ -76,7 +88,7 @@ def _stand_in(traced: TracedCall) -> torch.nn.Module:
     own = vars(made).keys() - _SHARED
     members = {name: value for name, value in vars(call.subject).items() if name not in own}
     vars(made).update(members)
-    replay = traced.replay(graph_run(traced.module))
+    replay = traced.replay(graph_run(traced.module, call.subject))
 
     def forward(*args: Any, **kwargs: Any) -> Any:
         state = call.state_of(args, {name: kwargs[name] for name in call.kwargs})

@@ -14,6 +14,8 @@ from torch import fx
 from torch.amp.autocast_mode import _enter_autocast, _exit_autocast
 from torch.fx.traceback import preserve_node_meta
 
+from stator._export._module_call import CallEnd, MarkedCalls
+
 AutocastState = tuple[str, torch.dtype, bool, bool]
 """The arguments of an autocast region: device, dtype, whether it is on, whether it caches."""
 
@@ -21,8 +23,9 @@ AutocastState = tuple[str, torch.dtype, bool, bool]
 class GraphRun(fx.Interpreter):
     """One run. `entered` are the states before each open region of autocast."""
 
-    def __init__(self, module: fx.GraphModule) -> None:
+    def __init__(self, module: fx.GraphModule, calls: MarkedCalls) -> None:
         super().__init__(module)
+        self.calls = calls
         self.entered: list[AutocastState] = []
         self.device = "cpu"
         self.before: AutocastState | None = None
@@ -32,7 +35,9 @@ class GraphRun(fx.Interpreter):
 
         if target in CHECKPOINTS:
             body, *inputs = args
-            return GraphRun(body).run(*inputs[CHECKPOINTS[target] :])
+            return GraphRun(body, self.calls).run(*inputs[CHECKPOINTS[target] :])
+        if isinstance(target, CallEnd):
+            return self.calls.reach(target, args)
         if target is torch.set_autocast_enabled and self.before is None:
             self.device = args[0]
             self.before = _autocast_state(self.device)
@@ -48,10 +53,10 @@ class GraphRun(fx.Interpreter):
         # torch.export switches the cache off around the whole run
         if self.entered and self.entered[-1][:3] == now[:3]:
             self.entered.pop()
-            _exit_autocast(None)
+            _exit_autocast(None)  # type: ignore[no-untyped-call]  # torch leaves it without
         elif before is not None:
             self.entered.append(before)
-            _enter_autocast(*now)
+            _enter_autocast(*now)  # type: ignore[no-untyped-call]
 
 
 def _autocast_state(device: str) -> AutocastState:
@@ -59,11 +64,11 @@ def _autocast_state(device: str) -> AutocastState:
     return device, dtype, enabled, torch.is_autocast_cache_enabled()
 
 
-def graph_run(module: fx.GraphModule) -> Any:
+def graph_run(module: fx.GraphModule, owner: torch.nn.Module) -> Any:
     """Return a function that runs the graph; what it calls has the metadata of the nodes."""
 
     def run(*inputs: Any) -> Any:
         with preserve_node_meta():
-            return GraphRun(module).run(*inputs)
+            return GraphRun(module, MarkedCalls(owner)).run(*inputs)
 
     return run

@@ -81,4 +81,4 @@ def _rename(program: ExportedProgram, node: fx.Node, spec: InputSpec, path: str)
     taken = {other.name for other in program.graph.nodes}
     if path and start.endswith(target) and wanted not in taken:
         node.name = node.target = wanted
-        spec.arg.name = wanted  # type: ignore[union-attr]
+        spec.arg.name = wanted

@@ -9,7 +9,7 @@ def forward(self, x, mask):          loads, the graph, new objects: the entry of
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -21,7 +21,7 @@ from stator._entry import graph_arguments
 from stator._entry_source import function_text, inference_marks
 from stator._export._call import CapturedCall
 from stator._export._shape_spec import shape_spec
-from stator._options import make_options
+from stator._options import Stack, make_options
 from stator._trace import TraceResult, trace
 from stator.errors import InvalidUse, Unsupported
 
@@ -46,10 +46,15 @@ class TracedCall:
     replay: Callable[[Callable[..., Any]], Replay]
 
 
-def traced_call(call: CapturedCall, dynamic_shapes: Any) -> TracedCall:
+def traced_call(
+    call: CapturedCall, dynamic_shapes: Any, handlers: Mapping[Any, Any] | None = None
+) -> TracedCall:
     """Trace a call to its end. Raises Unsupported, with the line, where it cannot be one graph."""
     ours = {"repeat_effects": False}  # of checkpoints: there is no backward
-    options = make_options("eager", fullgraph=True, options=ours, isolate_recompiles=True)
+    stack = None if handlers is None else Stack(handlers=handlers)
+    options = make_options(
+        "eager", fullgraph=True, options=ours, stack=stack, isolate_recompiles=True
+    )
     policy = shape_spec(call, dynamic_shapes).policy()
     traced = trace(call.root, call.state, options, policy)
     try:
