@@ -11,6 +11,7 @@ from stator_variables._bodies._body import (
     wrapped,
 )
 from stator_variables._bodies._pytree import LEAF, Spec, broadcast, flatten, unflatten
+from stator_variables._call_rules import GENERATED_FORWARD
 from stator_variables._domain import SymbolicDomain
 from stator_variables._emit._effects import emit_effects, finalize_generators
 from stator_variables._emit._user_hash_replay import before_other_answers
@@ -113,6 +114,7 @@ __all__ += ["STATE_SETTERS", "Setter", "give_warning", "sets_state_of_kernels"]
 __all__ += [
     "ALLOWED",
     "DISALLOWED",
+    "GENERATED_FORWARD",
     "MARKED",
     "NONSTRICT",
     "SUBSTITUTES",

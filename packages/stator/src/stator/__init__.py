@@ -37,6 +37,8 @@ from stator._dynamic import (
     maybe_mark_dynamic,
 )
 from stator._explain import explain
+from stator._export._capture import capture
+from stator._export._exported_program import export
 from stator._load import load
 from stator._logs import set_logs
 from stator._options import Options, Stack, set_default_backend
@@ -66,6 +68,7 @@ __all__ = [
     "load",
     "reset",
 ]
+__all__ += ["capture", "export"]
 __all__ += ["disable", "graph_break", "is_compiling", "list_backends", "register_backend"]
 __all__ += ["explain", "list_modes", "list_options", "set_default_backend", "set_stance"]
 __all__ += [

@@ -242,7 +242,7 @@ def _graph_call(
     emitter = traced.emitter
     graph = emitter.capture(_giving_outputs(lowered), "graph")
     loads: list[str] = []
-    arguments = ", ".join(_inputs(traced, target, emitter, loads))
+    arguments = ", ".join(graph_arguments(traced, target, emitter, loads))
     state = "".join(f"{name}, " for name in target.parameters)
     recover = emitter.capture(recovery, "recovery")
 
@@ -322,7 +322,9 @@ MANY = 4
 """The number of consecutive inputs from which on one call that reads them all pays."""
 
 
-def _inputs(traced: TraceResult, target: Target, emitter: Any, lines: list[str]) -> Iterator[str]:
+def graph_arguments(
+    traced: TraceResult, target: Target, emitter: Any, lines: list[str]
+) -> Iterator[str]:
     """Yield the arguments of the graph. Inputs deep inside a parameter (a model's weights) are
     loaded together, in one of `lines` where others come in between."""
     inputs, given = traced.captured.inputs, ", ".join(target.parameters)

@@ -283,6 +283,7 @@ def _emitted(
             carried.add_frames(outcome.snapshot.frames)
             point, trackers = layout_of(outcome.snapshot, carried, lambda frame: frame.globals.real)
             values = [emitter.expr(vt) for vt in trackers]
+        emitter.effects_start = len(emitter.lines)
         variables.emit_effects(emitter)
         variables.finalize_generators(emitter, carried.states)
         if not (reached := carried.reached(emitter)):
