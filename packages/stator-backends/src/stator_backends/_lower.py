@@ -40,8 +40,9 @@ from ._contracts import prepare, restore_all
 from ._contracts._history import begin_with_gradients, with_gradients_on
 from ._eager import eager
 from ._eager_fallback import reason_to_run_uncompiled, refused_by_autograd
-from ._graph_facts import all_nodes, example_of, placeholders, results_of
+from ._graph_facts import all_nodes, example_of, graph_copy, placeholders, results_of
 from ._repeats import gives_repeats
+from ._repro import report_failure
 from .errors import BackendError, MalformedGraph
 
 
@@ -77,6 +78,7 @@ class _Job:
     positions: dict[Source, int]
     add_fake_kernels: Callable[[FakeTensorMode], None] | None = None
     hides_floats: bool = False
+    captured: torch.fx.Graph | None = None  # a copy for a script, as the backend owns the graph
 
     @property
     def spec(self) -> BackendSpec:
@@ -98,6 +100,7 @@ def lower(
     as_it_is: str = "",
     add_fake_kernels: Callable[[FakeTensorMode], None] | None = None,
     hides_floats: bool = False,
+    writes_repro: bool = False,
 ) -> Lowered:
     """Compile `gm`, which belongs to the backend from here on.
 
@@ -116,6 +119,8 @@ def lower(
     - `add_fake_kernels`: adds the fake kernels of the trace to the mode of the compiler.
     - `hides_floats`: gives a compiler no hint of a symbolic float, so that it cannot specialize on
       it.
+    - `writes_repro`: if the backend fails, writes the graph as a script; `BackendError.repro` is
+      its path.
 
     Raises `MalformedGraph` for a graph that breaks a rule of every backend, and `BackendError`.
     """
@@ -138,6 +143,7 @@ def lower(
         attach_sources(gm),
         add_fake_kernels,
         hides_floats,
+        graph_copy(gm) if writes_repro and spec_of(backend).compiles else None,
     )
     if not job.spec.compiles:
         return attrs.evolve(_uncompiled(job), refused=refused)
@@ -174,6 +180,7 @@ def _compiled(job: _Job) -> Lowered:
     except BackendError as failure:
         refused = refused_by_autograd(failure)
         if not refused:
+            failure.repro = _script(job)
             raise
         job.gm.graph.output_node().args = output
         job.gm.recompile()
@@ -188,6 +195,13 @@ def _compiled(job: _Job) -> Lowered:
     compiled = restore_all(compiled, restores)
     gained = tuple(_shape_guards(job.fake_mode)[len(known) :])
     return Lowered(compiled, job.spec, tuple(guards), gained, len(output[0]))
+
+
+def _script(job: _Job) -> str:
+    """Write a script for a graph that its backend failed on, if wanted; return its path."""
+    if job.captured is None:
+        return ""
+    return report_failure(torch.fx.GraphModule(job.gm, job.captured), job.inputs, job.backend)
 
 
 @contextmanager

@@ -20,9 +20,10 @@ import torch
 from torch import Tensor
 
 from ._backend import Backend, spec_of
-from ._compare import Tolerance, compare
+from ._compare import compare
 from ._lower import Lowered, lower
 from ._session import AmbientState
+from ._tolerance import Tolerance
 from .errors import BackendError
 from .testing import GraphBuilder, HandBuilt
 

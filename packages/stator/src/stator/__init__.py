@@ -4,6 +4,7 @@ you can read."""
 from stator_backends import list_backends, list_modes, list_options, register_backend
 
 from stator._api import compile, compile_in_place
+from stator._bisect import Bisection, bisect
 from stator._break_policy import error_on_graph_break
 from stator._compiled_autograd import compiled_autograd
 from stator._control import (
@@ -56,6 +57,7 @@ __all__ = [
     "reset",
 ]
 __all__ += ["disable", "graph_break", "is_compiling", "list_backends", "register_backend"]
+__all__ += ["Bisection", "bisect"]
 __all__ += ["explain", "list_modes", "list_options", "set_default_backend", "set_stance"]
 __all__ += [
     "allow_in_graph",
