@@ -14,6 +14,7 @@ from ._counting import CountingBackend
 from ._eager import AotEager, aot_eager, aot_eager_decomp_partition, eager
 from ._fault import ACCURACY, Fault, FaultCheck
 from ._fault_search import find_fault
+from ._graph_spec import GraphSpec, InputSpec
 from ._inductor import Inductor, inductor
 from ._lower import Lowered, lower
 from ._minify import MINIFY_AFTER, Minified, minify
@@ -41,6 +42,7 @@ from .errors import (
 )
 
 __all__ = ["Backend", "BackendRegistry", "BackendSpec", "configure", "spec_of"]
+__all__ += ["GraphSpec", "InputSpec"]
 __all__ += ["default_registry", "list_backends", "list_modes", "list_options"]
 __all__ += ["lookup", "register_backend"]
 # the backends

@@ -114,7 +114,7 @@ def observed(function: Compiled, inputs: list[Any]) -> Iterator[tuple[str, Any]]
     outputs = function(*_non_leaf(inputs))
     yield from ((f"output {position}", value) for position, value in enumerate(outputs))
     yield from ((f"input {position} afterwards", value) for position, value in enumerate(inputs))
-    yield from _gradients(outputs, inputs)
+    yield from gradients(outputs, inputs)
 
 
 def _non_leaf(inputs: list[Any]) -> list[Any]:
@@ -125,7 +125,7 @@ def _non_leaf(inputs: list[Any]) -> list[Any]:
     ]
 
 
-def _gradients(outputs: Sequence[Any], inputs: list[Any]) -> Iterator[tuple[str, Any]]:
+def gradients(outputs: Sequence[Any], inputs: list[Any]) -> Iterator[tuple[str, Any]]:
     roots = [value for value in outputs if isinstance(value, Tensor) and value.requires_grad]
     leaves = {
         at: value

@@ -12,7 +12,6 @@ properties of results that compilers do not keep.
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cache
 from typing import Any
 
 import attrs
@@ -38,9 +37,11 @@ from ._compiler_inputs import record_contexts, require_capabilities, with_symbol
 from ._context import attach_sources, cleared, sources_of_held
 from ._contracts import prepare, restore_all
 from ._contracts._history import begin_with_gradients, with_gradients_on
+from ._contracts._saved_tensors import keep_saved_tensors
 from ._eager import eager
 from ._eager_fallback import reason_to_run_uncompiled, refused_by_autograd
 from ._graph_facts import all_nodes, example_of, graph_copy, placeholders, results_of
+from ._graph_spec import GraphSpec
 from ._repeats import gives_repeats
 from ._repro import report_failure
 from .errors import BackendError, MalformedGraph
@@ -78,6 +79,7 @@ class _Job:
     positions: dict[Source, int]
     add_fake_kernels: Callable[[FakeTensorMode], None] | None = None
     hides_floats: bool = False
+    graph_spec: GraphSpec | None = None
     captured: torch.fx.Graph | None = None  # a copy for a script, as the backend owns the graph
 
     @property
@@ -143,6 +145,7 @@ def lower(
         attach_sources(gm),
         add_fake_kernels,
         hides_floats,
+        GraphSpec.of(gm, example_inputs) if spec_of(backend).wants_graph_spec else None,
         graph_copy(gm) if writes_repro and spec_of(backend).compiles else None,
     )
     if not job.spec.compiles:
@@ -162,7 +165,7 @@ def _compiled(job: _Job) -> Lowered:
     """Lower for a backend that compiles; fall back to the graph's own function if AOTAutograd
     refuses the graph."""
     _forget_floats(job)
-    _keep_what_backward_needs()
+    keep_saved_tensors()
     guards = _layout_guards(job)
     known, texts = _shape_guards(job.fake_mode), _session.generated_texts()
 
@@ -238,22 +241,12 @@ def _has_lstm(gm: torch.fx.GraphModule) -> bool:
     return any(getattr(node.target, "__name__", "") == "lstm" for node in all_nodes(gm))
 
 
-@cache
-def _keep_what_backward_needs() -> None:
-    """Allow `retain_graph=True`: by default AOTAutograd assumes that backward uses what it saved
-    for the last time.
-
-    The setting is for the process, since it is read in each backward. A program that never retains
-    a graph may set it back, to use less memory.
-    """
-    functorch_config.donated_buffer = False
-
-
 def _call_backend(job: _Job) -> Compiled:
     name = job.spec.name
     require_capabilities(job.gm, job.inputs, job.spec)
+    facts: Any = {"graph_spec": job.graph_spec} if job.spec.wants_graph_spec else {}
     try:
-        compiled: Any = job.backend(job.gm, job.inputs)
+        compiled: Any = job.backend(job.gm, job.inputs, **facts)
     except Exception as error:  # code of another project: each error is its failure, chained
         raise BackendError(name, f"{type(error).__name__}: {error}") from error
     if not callable(compiled):
