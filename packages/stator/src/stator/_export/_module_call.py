@@ -15,8 +15,16 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode import HandlerTable
-from stator_variables import MISSING, Space, Spec, TensorTracker, flatten, from_traced, is_a
-from stator_variables import unflatten
+from stator_variables import (
+    MISSING,
+    Space,
+    Spec,
+    TensorTracker,
+    flatten,
+    from_traced,
+    is_a,
+    unflatten,
+)
 
 handlers: HandlerTable[Any, Any] = HandlerTable("mark of a call")
 INPUTS, OUTPUTS = "inputs", "outputs"
