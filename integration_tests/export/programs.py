@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import attrs
 import torch
-from functorch.experimental.control_flow import map as map_rows
+from functorch.experimental.control_flow import map as map_rows  # type: ignore[import-untyped]
 from torch import Tensor, nn
 from torch.export import Dim, ShapesCollection
 from torch.nn import functional as F
@@ -37,7 +37,7 @@ def module(function: Callable[..., Any], **members: Any) -> Callable[[], nn.Modu
 
     def make() -> nn.Module:
         torch.manual_seed(0)
-        made = type("Net", (nn.Module,), {"forward": function})()
+        made: nn.Module = type("Net", (nn.Module,), {"forward": function})()
         for name, value in members.items():
             if isinstance(value, Buffer):
                 made.register_buffer(name, value.make(), persistent=value.persistent)
@@ -289,7 +289,8 @@ def conditional_on_size(self: Any, x: Tensor) -> Any:
 def looped(self: Any, x: Tensor) -> Any:
     from torch._higher_order_ops import while_loop
 
-    return while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (torch.tensor(0), x))
+    body: Any = while_loop
+    return body(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (torch.tensor(0), x))
 
 
 def scanned(self: Any, x: Tensor) -> Any:
@@ -364,9 +365,9 @@ def einsum(self: Any, x: Tensor) -> Any:
 
 
 def data_dependent_size(self: Any, n: Tensor) -> Any:
-    size = n.item()
-    torch._check(size >= 2)
-    torch._check(size < 10)
+    size: Any = n.item()
+    torch._check(size >= 2)  # type: ignore[no-untyped-call]
+    torch._check(size < 10)  # type: ignore[no-untyped-call]
     return torch.zeros(size, 3) + 1
 
 
@@ -376,7 +377,7 @@ def nonzero(self: Any, x: Tensor) -> Any:
 
 def asserted(self: Any, x: Tensor) -> Any:
     assert x.shape[1] == 3
-    torch._check(x.shape[0] > 1)
+    torch._check(x.shape[0] > 1)  # type: ignore[no-untyped-call]
     return x * 2
 
 
@@ -400,14 +401,14 @@ def helper_class(self: Any, x: Tensor) -> Any:
 
 def hooked() -> nn.Module:
     made = module(plain, fc=linear)()
-    made.fc.register_forward_hook(lambda module, args, result: result + 1)
+    made.get_submodule("fc").register_forward_hook(lambda module, args, result: result + 1)
     made.register_forward_pre_hook(lambda module, args: (args[0] * 2,))
     return made
 
 
 def collected() -> tuple[Any, Any]:
     x, y = torch.randn(4, 3), torch.randn(4, 3)
-    shapes = ShapesCollection()
+    shapes = ShapesCollection()  # type: ignore[no-untyped-call]
     shapes[x] = {0: BATCH}
     shapes[y] = {0: BATCH}
     return (x, y), shapes

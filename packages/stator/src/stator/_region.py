@@ -36,6 +36,7 @@ from stator._known_graph import KnownGraph
 from stator._lazy import make_parameters
 from stator._local_ends import observed_ends
 from stator._options import Options, with_backend
+from stator._recompile_limit import past_limit, recompiled
 from stator._release import without_frames
 from stator._retrace import Retrace
 from stator._stance import DEFAULT_STANCE, stance
@@ -43,7 +44,7 @@ from stator._target import Root, Target
 from stator._torch_settings import setting
 from stator._trace import TraceResult, trace
 from stator._traceback import OWN_CODES
-from stator.errors import BackendFailed, InvalidUse, SourceSpan, Unsupported
+from stator.errors import BackendFailed, SourceSpan, Unsupported
 
 NOTHING_AFTER = "replaced-builtin"
 """The reason of a break after which no code of ours could run: the whole runs plainly."""
@@ -209,7 +210,7 @@ class Region:
         if entry is None:
             raises = self._refuses(place) or setting("fail_on_recompile_limit_hit")
             if raises and place.cache.is_full(key):
-                raise _past_limit(place.cache, key, state)
+                raise past_limit(place.cache, key, state)
             return EagerFallback(place.target, state)
         if self._breaks_once(place, entry):
             place.cache.remove(entry)
@@ -229,7 +230,7 @@ class Region:
         name = stance().name
         is_recompile = bool(place.cache.entries(key)) and setting("error_on_recompile")
         if name == "fail_on_recompile" or is_recompile:
-            raise _recompiled(place.cache, key, state)
+            raise recompiled(place.cache, key, state)
         delays = name.endswith("eager_then_compile") and place is self.root
         if delays and not place.shared.ran_eagerly:
             place.shared.ran_eagerly = True
@@ -455,29 +456,6 @@ _RUNNING = (Region.run, Region.enter, Region._entered, Region.finish, Region.dis
 OWN_CODES.update(passed_over(*_RUNNING, EagerFallback.run, make_parameters))
 passed_over(Region._enter_under_modes, _first_run)
 RUNNERS.add(Region.finish.__code__)
-
-
-def _recompiled(cache: Cache, key: Hashable, state: tuple[object, ...]) -> InvalidUse:
-    """The error of a call that is to be compiled while the stance or a setting of torch forbids
-    it."""
-    reasons = [str(reason) for reason in cache.reasons(state, key)]
-    text = f"{cache.name} has no entry for this call, and must not be compiled again"
-    hint = "call it with the same kinds of arguments before, or change the stance"
-    return InvalidUse("\n".join([text, *reasons]), hint)
-
-
-def _past_limit(cache: Cache, key: Hashable, state: tuple[object, ...]) -> Unsupported:
-    """`fullgraph` promises one graph or an error, so nothing may run plainly past the limit."""
-    failure = next(
-        (failure for reason in cache.reasons(state, key) for failure in reason.failures), None
-    )
-    detail = f"another version of {cache.name}: it has its {cache.limit} already"
-    if failure is None:
-        return Unsupported("recompile-limit", detail, "raise recompile_limit")
-    changed = f"{detail}, and {failure.source} was {failure.needed}, is now {failure.found}"
-    return Unsupported(
-        "recompile-limit", changed, f"{failure.fix}, or raise recompile_limit", failure.where
-    )
 
 
 # Calls from inside another tracer or mode: those are run plainly, so that the other one sees every

@@ -110,7 +110,7 @@ class MarkedCalls:
         submodule, value = self.module.get_submodule(end.path), end.value(tensors)
         if end.end == INPUTS:
             hook = [*submodule._forward_pre_hooks.values()][-1]
-            found = self.inputs[end.path] = hook(submodule, *value)  # type: ignore[arg-type]
+            found = self.inputs[end.path] = hook(submodule, *value)
         else:
             after: Any = [*submodule._forward_hooks.values()][-1]
             found = after(submodule, *self.inputs.pop(end.path), value)
