@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -113,13 +113,20 @@ def _graph_text(module: torch.fx.GraphModule) -> str:
 def _all_guards(traced: TraceResult, target: Target, lowered: Lowered | None) -> list[Guard]:
     """Return the guards of the trace, of modes and shapes, and of what the backend relies on."""
     captured = traced.captured
-    guards = [*traced.guards, Guard(None, GlobalState(), start_of(target))]
+    state = GlobalState(saves_tensors=any(map(_has_history, captured.graph.nodes)))
+    guards = [*traced.guards, Guard(None, state, start_of(target))]
     with one_at_a_time:  # these are found with fake tensors, too; after the lowering
         facts = captured.shape_guards(bool(traced.raises))
         guards += [Guard(None, fact.expression, fact.where) for fact in facts]
     if lowered is not None:
         guards += _layout_guards(lowered, captured, target)
     return guards
+
+
+def _has_history(node: torch.fx.Node) -> bool:
+    """Return True for an operator whose result requires gradients, so that it may save tensors."""
+    example = node.meta.get("example_value")
+    return node.op.startswith("call_") and bool(getattr(example, "requires_grad", False))
 
 
 def _serve_loads(checked: object, data: EntryData) -> None:
@@ -196,16 +203,19 @@ def _function(
     number = next(_numbers)
     name = f"entry_{number}"
     call: list[str] = [*emitter.draws]
-    if lowered is not None and recovery is not None:
-        call = _graph_call(traced, lowered, recovery, target)
+    graph = None if lowered is None else _FirstCall(lowered)
+    if graph is not None and recovery is not None:
+        call = _graph_call(traced, graph, recovery, target)
     loads, marks = _loads(emitter, target), inference_marks(emitter)
     body = [*loads, *call, *emitter.late_draws, *marks, *emitter.lines]
     body.append(ending(traced, site))
     data.source = function_text(name, target.parameters, body)
     data.namespace = dict(emitter.captured)
-    return load_source(
-        data.source, f"<stator entry {number}: {target.name}>", emitter.captured, data
-    )[name]
+    filename = f"<stator entry {number}: {target.name}>"
+    run = load_source(data.source, filename, emitter.captured, data)[name]
+    if graph is not None:
+        graph.namespace = run.__globals__
+    return run
 
 
 def _loads(emitter: Any, target: Target) -> list[str]:
@@ -225,11 +235,11 @@ def _loads(emitter: Any, target: Target) -> list[str]:
 
 
 def _graph_call(
-    traced: TraceResult, lowered: Lowered, recovery: Recovery, target: Target
+    traced: TraceResult, compiled: _FirstCall, recovery: Recovery, target: Target
 ) -> list[str]:
     """`g = graph(inputs)`, and what is done when that raises."""
     emitter = traced.emitter
-    graph = emitter.capture(_giving_outputs(lowered), "graph")
+    graph = compiled.capture(emitter)
     loads: list[str] = []
     arguments = ", ".join(_inputs(traced, target, emitter, loads))
     state = "".join(f"{name}, " for name in target.parameters)
@@ -288,24 +298,31 @@ def _recovery(
 _SEQUENCES = (tuple, list)
 
 
-def _giving_outputs(lowered: Lowered) -> Callable[..., Any]:
-    """Return the compiled graph, with a check that the backend's function returns the outputs as a
-    sequence."""
-    count, run = lowered.count, lowered.callable
-    if not lowered.spec.compiles or not count:
-        return run
+@attrs.define(eq=False)
+class _FirstCall:
+    """Takes the place of the graph in an entry until a call has shown that the function of the
+    backend returns the outputs as a sequence."""
 
-    def graph(*inputs: object) -> Any:
-        outputs = run(*inputs)
-        if isinstance(outputs, _SEQUENCES) and len(outputs) == count:
-            return outputs
+    lowered: Lowered
+    name: str = ""
+    namespace: dict[str, Any] = attrs.field(factory=dict, repr=False)
+
+    def __call__(self, *inputs: object) -> Any:
+        outputs, count = self.lowered.callable(*inputs), self.lowered.count
         is_sequence = isinstance(outputs, _SEQUENCES)
+        if is_sequence and len(outputs) == count:
+            self.namespace[self.name] = self.lowered.callable
+            return outputs
         given = f"{len(outputs)} outputs" if is_sequence else type(outputs).__name__
         raise BackendFailed(
-            lowered.spec.name, f"{given} instead of a tuple of {count}", "running the graph"
+            self.lowered.spec.name, f"{given} instead of a tuple of {count}", "running the graph"
         )
 
-    return graph
+    def capture(self, emitter: Any) -> str:
+        """Return the name of the graph in an entry."""
+        is_checked = self.lowered.spec.compiles and self.lowered.count
+        self.name = emitter.capture(self if is_checked else self.lowered.callable, "graph")
+        return self.name
 
 
 MANY = 4
