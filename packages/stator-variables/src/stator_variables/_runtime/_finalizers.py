@@ -202,7 +202,12 @@ def hold_plain_values(
     seen: set[int] = set()
     for value in found:
         cls = type(value)
-        held: Any = value if cls is tuple else _held_by_container(value, cls, iterated)
+        if cls is tuple:
+            held: Any = value
+        elif cls is CellType:
+            held = _content(value)
+        else:
+            held = _held_by_container(value, cls, iterated)
         if held is None and sys.getrefcount(value) > _FEWEST:
             others[id(value)] = value
             continue
@@ -230,8 +235,6 @@ def _held_by_container(value: Any, cls: type, iterated: set[int]) -> Sequence[ob
     What an iterator goes through is added to `iterated`, by identity: as a rule something else
     holds it, so that it is not gone through here.
     """
-    if cls is CellType:
-        return _content(value)
     if cls is list or cls is dict:
         if not value:
             return ()
