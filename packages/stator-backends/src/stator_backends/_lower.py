@@ -34,7 +34,7 @@ from . import _session
 from ._alias import AliasLayout, InputGuard, from_torch, writes_to_inputs
 from ._backend import Backend, BackendSpec, Compiled, spec_of
 from ._check import check_graph
-from ._compiler_inputs import record_contexts, require_capabilities, with_symbols
+from ._compiler_inputs import record_contexts, with_symbols
 from ._context import attach_sources, cleared, sources_of_held
 from ._contracts import prepare, restore_all
 from ._contracts._history import begin_with_gradients, with_gradients_on
@@ -125,7 +125,8 @@ def lower(
     # modules only.
     setattr(gm, "_param_name_to_source", sources_of_held(gm, param_sources or {}))
 
-    refused = (as_it_is or reason_to_run_uncompiled(gm)) if spec_of(backend).compiles else ""
+    spec = spec_of(backend)
+    refused = (as_it_is or reason_to_run_uncompiled(gm, spec)) if spec.compiles else ""
     job = _Job(
         gm,
         with_symbols(gm, example_inputs),
@@ -239,7 +240,6 @@ def _keep_what_backward_needs() -> None:
 
 def _call_backend(job: _Job) -> Compiled:
     name = job.spec.name
-    require_capabilities(job.gm, job.inputs, job.spec)
     try:
         compiled: Any = job.backend(job.gm, job.inputs)
     except Exception as error:  # code of another project: each error is its failure, chained
