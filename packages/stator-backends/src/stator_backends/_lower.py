@@ -186,6 +186,7 @@ def _compiled(job: _Job) -> Lowered:
     _session.forget_texts_with(compiled, _session.generated_texts() - texts)
     added = job.context.guards_context.aotautograd_guards
     guards += [from_torch(job.spec.name, guard, job.positions) for guard in added]
+    guards += getattr(compiled, "input_guards", ())
     if modes is not present:
         compiled = with_gradients_on(compiled)
     compiled = restore_all(compiled, restores)

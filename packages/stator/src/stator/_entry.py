@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
-from stator_backends import AliasLayout, AmbientState, Lowered, one_at_a_time
+from stator_backends import AliasLayout, AmbientState, FrozenInputs, Lowered, one_at_a_time
 from stator_bytecode import Point, Site
 from stator_guards import (
     CallSource,
@@ -18,6 +18,7 @@ from stator_guards import (
     Entry,
     GlobalState,
     Guard,
+    Is,
     Loads,
     PartSource,
     Source,
@@ -175,6 +176,10 @@ def _layout_guards(lowered: Lowered, captured: CapturedGraph, target: Target) ->
             if len(given) < 2:
                 continue
             guard = attrs.evolve(guard, positions=tuple(given))
+        if isinstance(guard, FrozenInputs):
+            for position, tensor in guard.tensors.items():
+                yield Guard(captured.inputs[position].source, Is(tensor), start_of(target))
+            continue
         yield _layout_guard(guard, captured, target)
 
 
