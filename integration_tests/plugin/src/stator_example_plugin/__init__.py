@@ -12,9 +12,19 @@ from stator_backends import BackendSpec
 from stator_guards import Guard, GuardSet, compile_guards
 
 from ._array import ArrayTracker, ContentIs, builders, handlers
+from ._defects import DEFECTS, defective, interpreted
 from ._operator import ENTERED, operators, region
 
-__all__ = ["ENTERED", "SEEN", "CountingGuards", "compile_graph", "operators", "region"]
+__all__ = [
+    "DEFECTS",
+    "ENTERED",
+    "SEEN",
+    "CountingGuards",
+    "compile_graph",
+    "defective",
+    "interpreted",
+]
+__all__ += ["operators", "region"]
 __all__ += ["LIMITED", "ArrayTracker", "ContentIs", "builders", "handlers", "limited"]
 
 SEEN: list[torch.fx.GraphModule] = []

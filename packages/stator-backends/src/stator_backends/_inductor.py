@@ -8,7 +8,7 @@ import attrs
 import torch
 
 from ._backend import Backend, BackendSpec, Compiled
-from ._freezing import freeze
+from ._frozen_graph import freeze
 from .errors import InvalidBackendOption
 
 INDUCTOR = BackendSpec("inductor")
@@ -37,6 +37,17 @@ class Inductor:
         graph = freeze(gm, example_inputs)
         frozen: Any = compile_fx(graph.module, graph.inputs, config_patches=patches)
         return graph.around(frozen)
+
+    def compile_aten(self, gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+        """Compile what AOTAutograd would hand on, without AOTAutograd."""
+        from torch._inductor import config
+        from torch._inductor.compile_fx import compile_fx_inner
+        from torch.fx.experimental.proxy_tensor import make_fx
+
+        traced = make_fx(gm, tracing_mode="fake")(*inputs)
+        with config.patch(dict(self.options)):
+            boxed: Any = compile_fx_inner(traced, inputs)
+        return lambda *args: boxed(list(args))
 
     def configured(
         self, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None

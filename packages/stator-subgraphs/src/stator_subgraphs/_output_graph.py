@@ -23,7 +23,7 @@ from torch._guards import CompileId, TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from stator_subgraphs._arithmetic import condition_of, text_of
+from stator_subgraphs._arithmetic import computed_source, condition_of, text_of
 from stator_subgraphs._call import (
     project,
     propagated,
@@ -232,7 +232,10 @@ class OutputGraph:
 
         With `computed`, also an expression of such.
         """
-        return self._inputs.source_of(expression_of(traced.example), computed)
+        found = self._inputs.source_of(expression_of(traced.example), computed)
+        if found is None and computed and isinstance(traced.example, torch.SymFloat):
+            return computed_source(traced, self._inputs)
+        return found
 
     def text_of(self, traced: GraphValue, read: Callable[[Source], str]) -> str | None:
         """Return an expression over what `read` gives for inputs; None where the graph computes

@@ -5,6 +5,7 @@ from stator_backends import list_backends, list_modes, list_options, register_ba
 from torch.compiler import load_cache_artifacts, save_cache_artifacts
 
 from stator._api import compile, compile_in_place, is_supported
+from stator._bisect import Bisection, bisect
 from stator._break_policy import error_on_graph_break
 from stator._compile_event import (
     CompileEvent,
@@ -37,6 +38,8 @@ from stator._dynamic import (
     maybe_mark_dynamic,
 )
 from stator._explain import explain
+from stator._export._capture import capture
+from stator._export._exported_program import export
 from stator._load import load
 from stator._logs import set_logs
 from stator._options import (
@@ -73,7 +76,9 @@ __all__ = [
     "load",
     "reset",
 ]
+__all__ += ["capture", "export"]
 __all__ += ["disable", "graph_break", "is_compiling", "list_backends", "register_backend"]
+__all__ += ["Bisection", "bisect"]
 __all__ += ["explain", "list_modes", "list_options", "set_default_backend", "set_stance"]
 __all__ += [
     "allow_in_graph",

@@ -19,6 +19,7 @@ from stator_variables import (
     FunctionTracker,
     Space,
     VariableTracker,
+    is_a,
     realize,
 )
 from torch import fx
@@ -101,7 +102,7 @@ def comptime(fn: Callable[[ComptimeContext], object], fallback_fn: Any = None) -
 def at_compile_time(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     given: VariableTracker = [*args, *kwargs.values()][0]
     function = given.real
-    if function is MISSING and isinstance(given, FunctionTracker) and not given.closure:
+    if function is MISSING and is_a(given, FunctionTracker) and not given.closure:
         function = types.FunctionType(given.code, given.globals.real, given.name)
     if function is MISSING:
         raise t.unsupported("comptime", "a function for comptime that has closures")

@@ -5,11 +5,19 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
-from stator_backends import AliasLayout, AmbientState, FrozenInputs, Lowered, one_at_a_time
+from stator_backends import (
+    AliasLayout,
+    AmbientState,
+    FrozenInputs,
+    Lowered,
+    one_at_a_time,
+    report_failure,
+)
 from stator_bytecode import Point, Site
 from stator_guards import (
     CallSource,
@@ -245,9 +253,12 @@ def _graph_call(
 ) -> list[str]:
     """`g = graph(inputs)`, and what is done when that raises."""
     emitter = traced.emitter
-    graph = emitter.capture(_giving_outputs(lowered), "graph")
+    assert recovery.retrace is not None  # `_recovery` gives it one
+    backend = recovery.retrace.options.backend
+    script = partial(report_failure, traced.captured.module, backend=backend)
+    graph = emitter.capture(_giving_outputs(lowered, script), "graph")
     loads: list[str] = []
-    arguments = ", ".join(_inputs(traced, target, emitter, loads))
+    arguments = ", ".join(graph_arguments(traced, target, emitter, loads))
     state = "".join(f"{name}, " for name in target.parameters)
     recover = emitter.capture(recovery, "recovery")
 
@@ -303,9 +314,12 @@ def _recovery(
 _SEQUENCES = (tuple, list)
 
 
-def _giving_outputs(lowered: Lowered) -> Callable[..., Any]:
+def _giving_outputs(lowered: Lowered, script: Callable[..., str]) -> Callable[..., Any]:
     """Return the compiled graph, with a check that the backend's function returns the outputs as a
-    sequence."""
+    sequence.
+
+    `script` writes the graph with given inputs.
+    """
     count, run = lowered.count, lowered.callable
     if not lowered.spec.compiles or not count:
         return run
@@ -316,9 +330,9 @@ def _giving_outputs(lowered: Lowered) -> Callable[..., Any]:
             return outputs
         is_sequence = isinstance(outputs, _SEQUENCES)
         given = f"{len(outputs)} outputs" if is_sequence else type(outputs).__name__
-        raise BackendFailed(
-            lowered.spec.name, f"{given} instead of a tuple of {count}", "running the graph"
-        )
+        reason = f"{given} instead of a tuple of {count}"
+        written = script(example_inputs=inputs)
+        raise BackendFailed(lowered.spec.name, reason, "running the graph", written)
 
     return graph
 
@@ -327,7 +341,9 @@ MANY = 4
 """The number of consecutive inputs from which on one call that reads them all pays."""
 
 
-def _inputs(traced: TraceResult, target: Target, emitter: Any, lines: list[str]) -> Iterator[str]:
+def graph_arguments(
+    traced: TraceResult, target: Target, emitter: Any, lines: list[str]
+) -> Iterator[str]:
     """Yield the arguments of the graph. Inputs deep inside a parameter (a model's weights) are
     loaded together, in one of `lines` where others come in between."""
     inputs, given = traced.captured.inputs, ", ".join(target.parameters)
