@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
-from stator_backends import AliasLayout, AmbientState, Lowered, one_at_a_time, report_failure
+from stator_backends import (
+    AliasLayout,
+    AmbientState,
+    FrozenInputs,
+    Lowered,
+    one_at_a_time,
+    report_failure,
+)
 from stator_bytecode import Point, Site
 from stator_guards import (
     CallSource,
@@ -19,6 +26,7 @@ from stator_guards import (
     Entry,
     GlobalState,
     Guard,
+    Is,
     Loads,
     PartSource,
     Source,
@@ -183,6 +191,10 @@ def _layout_guards(lowered: Lowered, captured: CapturedGraph, target: Target) ->
             if len(given) < 2:
                 continue
             guard = attrs.evolve(guard, positions=tuple(given))
+        if isinstance(guard, FrozenInputs):
+            for position, tensor in guard.tensors.items():
+                yield Guard(captured.inputs[position].source, Is(tensor), start_of(target))
+            continue
         yield _layout_guard(guard, captured, target)
 
 

@@ -18,8 +18,7 @@ from stator_variables import REPLACEABLE, can_be_taken, give_back, taken
 from torch.autograd import forward_ad
 
 from stator._call_history import CallEvidence, FirstRuns, is_inside
-from stator._collector import rare_collections
-from stator._compilation_flag import compiling, is_compiling
+from stator._compilation_flag import is_compiling
 from stator._compile_event import observed
 from stator._compiled_target import CompiledTarget
 from stator._deferred_warning import (
@@ -247,12 +246,7 @@ class Region:
     def _make(
         self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
     ) -> Entry | None:
-        with (
-            observed(place, key, state) as made,
-            compiling(),
-            ordinary_signal_handlers(),
-            rare_collections(),
-        ):
+        with observed(place, key, state) as made, ordinary_signal_handlers():
             finishing = self._finishing(place, state, key)
             made.entry = finishing or self._made_with_floats(place, state, key)
         return made.entry

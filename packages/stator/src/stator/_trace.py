@@ -82,8 +82,9 @@ def _traced(
     places = MachineLocations()
     graph = options.stack.graph(places, capture_data=options.captures_data)
     policy = _policy_of_backend(policy, options)
+    handlers, builders = options.stack.tables()
     tracing = variables.StandardSpace(
-        graph, options.stack.all_handlers(), policy, variables.Journal()
+        graph, handlers, policy, variables.Journal(), builders=builders
     )
     domain = options.stack.domain(tracing)
     depth_limit = sys.getrecursionlimit()
