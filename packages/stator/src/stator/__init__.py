@@ -27,8 +27,7 @@ from stator._dynamic import (
     maybe_mark_dynamic,
 )
 from stator._explain import explain
-from stator._export._capture import capture
-from stator._export._exported_program import export
+from stator._export._api import capture, export
 from stator._load import load
 from stator._options import Options, Stack, set_default_backend
 from stator._report import Report

@@ -15,8 +15,16 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode import HandlerTable
-from stator_variables import MISSING, Space, Spec, TensorTracker, flatten, from_traced, is_a
-from stator_variables import unflatten
+from stator_variables import (
+    MISSING,
+    Space,
+    Spec,
+    TensorTracker,
+    flatten,
+    from_traced,
+    is_a,
+    unflatten,
+)
 
 handlers: HandlerTable[Any, Any] = HandlerTable("mark of a call")
 INPUTS, OUTPUTS = "inputs", "outputs"
@@ -102,7 +110,7 @@ class MarkedCalls:
         submodule, value = self.module.get_submodule(end.path), end.value(tensors)
         if end.end == INPUTS:
             hook = [*submodule._forward_pre_hooks.values()][-1]
-            found = self.inputs[end.path] = hook(submodule, *value)  # type: ignore[arg-type]
+            found = self.inputs[end.path] = hook(submodule, *value)
         else:
             after: Any = [*submodule._forward_hooks.values()][-1]
             found = after(submodule, *self.inputs.pop(end.path), value)
