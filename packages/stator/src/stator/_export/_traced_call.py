@@ -71,7 +71,8 @@ def _refuse_ends(traced: TraceResult) -> None:
     if traced.point is not None:
         frame = traced.point.frames[-1]
         where = frame.code.span(frame.pc)
-        detail = f"the call raises {traced.raises} for these arguments\n  at {where}"
+        error = traced.raises or "an exception"
+        detail = f"the call raises {error} for these arguments\n  at {where}"
         raise InvalidUse(detail, "capture a call that returns")
     for item in traced.captured.inputs:
         if is_drawn(item.source):
