@@ -112,29 +112,25 @@ def backend_contract() -> str:
     from stator_backends._capability_table import PROPERTIES
     from stator_backends._contracts._saved_tensors import keep_saved_tensors
 
-    fields = [
-        f"- `{name.name}`, by default `{name.default!r}`" for name in attrs.fields(BackendSpec)
-    ]
+    declared = [field for field in attrs.fields(BackendSpec) if field.name != "name"]
+    fields = [f"- `{field.name}`, by default `{field.default}`" for field in declared]
     kept = [f"| {name} | {text} |" for name, text in PROPERTIES.items()]
-    restored = [_contract(one) for one in (*_contracts.CONTRACTS, keep_saved_tensors)]
+    contracts: list[Any] = [*_contracts.CONTRACTS, keep_saved_tensors]
+    restored = [*map(_contract, contracts)]
     facts = inspect.cleandoc(InputSpec.__doc__ or "").partition("\n\n")[2]
     return _page(
         "The contract of a backend",
         "A backend is a callable from a graph and example inputs to a callable. "
         "`python -m stator_backends.conformance BACKEND` prints which of the properties below it "
         "keeps in 165 small graphs.",
-        *(
-            "## What a backend declares",
-            "",
-            "Fields of `stator_backends.BackendSpec`:",
-            "",
-            *fields,
-        ),
-        *("", "## What a backend is given", "", "With `wants_graph_spec`, a "),
-        *("`stator_backends.GraphSpec`: for each input", "", facts),
-        *("", "## What a backend keeps", "", "| property | |", "|---|---|", *kept),
-        *("", "## What lowering restores", "", "Compilers do not keep these; a wrapper restores "),
-        *("them at each call, where the trace shows that there is something to restore.", ""),
+        *("## What a backend declares", "", "Fields of `stator_backends.BackendSpec`:", ""),
+        *(*fields, "", "## What a backend is given", ""),
+        "With `wants_graph_spec`, a `stator_backends.GraphSpec`. It has, for each input:",
+        *("", facts, "", "## What a backend keeps", "", "| property | |", "|---|---|", *kept),
+        *("", "## What lowering restores", ""),
+        "Compilers do not keep these; a wrapper restores them at each call, where the trace shows "
+        "that there is something to restore.",
+        "",
         *("| file of `stator_backends/_contracts` | contract |", "|---|---|", *restored),
     )
 
