@@ -213,7 +213,7 @@ def refuse_casts(operation: Operation) -> None:
 
 
 def _sample(value: Any) -> Any:
-    """A number stands for its kind: `result_type` takes no symbols, and no integers of over 64
+    """A number represents its kind: `result_type` takes no symbols, and no integers of over 64
     bits."""
     return (
         1.0

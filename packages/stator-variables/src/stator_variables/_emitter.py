@@ -120,7 +120,7 @@ class Emitter:
         if is_pending(vt):
             self.t.escaped.add(id(vt))
         if is_pending(vt) or vt.source is not None:
-            # of a container that forgets it
+            # of a container that drops it
             self.fleeting |= issubclass(type(real_of(vt)), weakref.ref)
             return self.load(source_of(vt))
         if (known := self._made.get(id(vt))) is not None:

@@ -173,7 +173,7 @@ def nonstrict_trace(fn: Callable[..., Any]) -> Any:
 
 
 def assume_constant_result(fn: T) -> T:
-    """Let the result of one call of a function stand for all: it is a constant of the graph."""
+    """Use the result of one call of a function for all: it is a constant of the graph."""
     setattr(fn, "_dynamo_marked_constant", True)
     return fn
 

@@ -18,6 +18,7 @@ from stator_variables import REPLACEABLE, can_be_taken, give_back, taken
 from torch.autograd import forward_ad
 
 from stator._call_history import CallEvidence, FirstRuns, is_inside
+from stator._collector import rare_collections
 from stator._compilation_flag import compiling, is_compiling
 from stator._deferred_warning import (
     RUNNERS,
@@ -263,7 +264,7 @@ class Region:
     def _make(
         self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
     ) -> Entry | None:
-        with compiling(), ordinary_signal_handlers():
+        with compiling(), ordinary_signal_handlers(), rare_collections():
             if (entry := self._finishing(place, state, key)) is not None:
                 return entry
             while True:

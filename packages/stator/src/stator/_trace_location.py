@@ -35,6 +35,7 @@ class MachineLocations:
     def current(self) -> TraceLocation:
         frames = [] if self.machine is None else self.machine.frames
         visible = [frame for frame in frames if not frame.hidden]
+        guarded = [f for f in frames if f.code.instructions[f.pc].handler is not None]
         began = 0 if self.tracing is None else self.tracing.progress.begun
         self._calls.setdefault(began, [site for _, site in visible_calls(frames)])
         spans = tuple(frame.code.span(frame.pc) for frame in visible)
@@ -42,9 +43,9 @@ class MachineLocations:
             spans,
             self._modules(visible),
             self._original(visible),
-            caught=any(map(is_caught, frames)),
-            catches_operators=any(map(catches_operators, frames)),
-            handled=any(map(is_handled, frames)),
+            caught=any(map(is_caught, guarded)),
+            catches_operators=any(map(catches_operators, guarded)),
+            handled=any(map(is_handled, guarded)),
             began=began,
         )
 
