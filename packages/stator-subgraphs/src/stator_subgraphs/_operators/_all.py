@@ -6,6 +6,7 @@ from stator_bytecode import HandlerTable
 
 from stator_subgraphs._operators import (
     _autograd_function,
+    _calls,
     _checkpoint,
     _collectives,
     _cond,
@@ -16,7 +17,17 @@ from stator_subgraphs._operators import (
     _wrap,
 )
 
-_MORE = (_autograd_function, _checkpoint, _collectives, _flex, _loop, _region, _transforms, _wrap)
+_MORE = (
+    _autograd_function,
+    _calls,
+    _checkpoint,
+    _collectives,
+    _flex,
+    _loop,
+    _region,
+    _transforms,
+    _wrap,
+)
 OPERATORS: HandlerTable[Any, Any] = _cond.handlers.merged_with(
     *(module.handlers for module in _MORE)
 )
