@@ -13,7 +13,7 @@ from torch.autograd import grad
 from torch.distributions import Categorical
 from torch.func import functional_call
 
-from .script import Script, classes, data
+from .script import Script, data
 
 
 class Environment:

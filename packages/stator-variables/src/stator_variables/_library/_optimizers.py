@@ -1,7 +1,7 @@
 """Steps of `torch.optim` as a compiler takes them.
 
-torch.optim branches on `torch.compiler.is_compiling()` in many places. Three things it leaves to the
-compiler:
+torch.optim branches on `torch.compiler.is_compiling()` in many places. Three things it leaves to
+the compiler:
 
     adam(..., capturable=False)    capturable=True: nothing on the way to the parameters is read
                                    from a tensor

@@ -25,7 +25,7 @@ from stator._export._module_stack import prepare_module_stacks
 from stator._export._signature import order_by_use
 from stator._export._traced_call import TracedCall, traced_call
 from stator._export._transform import inline_transforms
-from stator._options import Stack
+from stator._options import default_handlers
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -41,7 +41,7 @@ def exported(
     """Capture a call, and export a stand-in that runs the graph."""
     call = captured_call(module, args, kwargs)
     with _any_backend(), marked_calls(call.subject, preserved):
-        traced = traced_call(call, dynamic_shapes, _handlers())
+        traced = traced_call(call, dynamic_shapes, _handlers)
     inline_transforms(traced.module)
     prepare_module_stacks(traced.module, call.root.parameters[0])
     program = torch.export.export(
@@ -59,7 +59,7 @@ def exported(
 def _handlers() -> Mapping[Any, Any]:
     """Return handlers for what differs while a program is exported."""
     exporting = {torch.compiler.is_exporting: lambda t, args, kwargs: ConstantTracker(True)}
-    standard = HandlerTable("callable", dict(Stack().handlers))
+    standard = HandlerTable("callable", dict(default_handlers()))
     return standard.overridden_by(exporting).merged_with(marks)
 
 
