@@ -11,6 +11,7 @@ from stator_variables._bodies._body import (
     wrapped,
 )
 from stator_variables._bodies._pytree import LEAF, Spec, broadcast, flatten, unflatten
+from stator_variables._call_rules import GENERATED_FORWARD
 from stator_variables._domain import SymbolicDomain
 from stator_variables._emit._effects import emit_effects, finalize_generators
 from stator_variables._emit._user_hash_replay import before_other_answers
@@ -18,6 +19,7 @@ from stator_variables._emitter import Emitter, RaisedBefore, StaysInGraph, Still
 from stator_variables._library._modes import grad_mode
 from stator_variables._library._modes import restore as restore_modes
 from stator_variables._lifetime._reachability import walk
+from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._dictionary import items as dict_items
 from stator_variables._objects._hashing import UserHashReplay
 from stator_variables._objects._inlining import (
@@ -29,7 +31,7 @@ from stator_variables._objects._inlining import (
     has_mark,
 )
 from stator_variables._objects._method import MethodTracker
-from stator_variables._objects._method_table import app_level
+from stator_variables._objects._method_table import MethodTable, app_level
 from stator_variables._objects._program_error import throw
 from stator_variables._objects._stand_ins import known_value
 from stator_variables._objects._tuple import TupleTracker
@@ -74,6 +76,7 @@ from stator_variables._trace._graph import (
     TraceLocations,
 )
 from stator_variables._trace._journal import Journal
+from stator_variables._trace._late_import import LateImport
 from stator_variables._trace._policy import Policy, RetraceLimit
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker, is_a, realize
 from stator_variables._trackers import (
@@ -99,7 +102,9 @@ from stator_variables._virtualization import (
 # a trace
 __all__ = [
     "DEFAULT_HANDLERS",
+    "BuilderTable",
     "Journal",
+    "MethodTable",
     "Policy",
     "RetraceLimit",
     "Space",
@@ -113,6 +118,7 @@ __all__ += ["STATE_SETTERS", "Setter", "give_warning", "sets_state_of_kernels"]
 __all__ += [
     "ALLOWED",
     "DISALLOWED",
+    "GENERATED_FORWARD",
     "MARKED",
     "NONSTRICT",
     "SUBSTITUTES",
@@ -125,6 +131,7 @@ __all__ += [
     "MISSING",
     "ConstantTracker",
     "FunctionTracker",
+    "LateImport",
     "LazyTracker",
     "MethodTracker",
     "NumberTracker",

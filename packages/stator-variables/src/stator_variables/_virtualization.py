@@ -28,6 +28,7 @@ from stator_guards import CapturedSource
 
 from stator_variables import _trackers as k
 from stator_variables._objects._deque import DequeTracker
+from stator_variables._objects._identity_number import IdTracker
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._itertools import made_real
 from stator_variables._objects._list import ListTracker
@@ -98,7 +99,7 @@ def has_few_parts(vt: Any) -> bool:
 def is_identity(vt: Any) -> bool:
     """Return True for `id(thing)`: a number that no other call has, so that nothing may rely on
     it."""
-    return type(vt) is k.IdTracker
+    return type(vt) is IdTracker
 
 
 # -- instances of classes written in Python --------------------------------------------------------
@@ -273,9 +274,9 @@ _FAMILIES: dict[type[VariableTracker], Family] = {
     ),
     **dict.fromkeys((ListTracker, DequeTracker), Family(_split_list, _join_list, _build_list)),
     IteratorTracker: Family(_split_iterator, _join_iterator, _build_iterator),
-    k.IdTracker: Family(
+    IdTracker: Family(
         lambda vt: (None, (vt.thing,)),
-        lambda recipe, t, parts: k.IdTracker(*parts),
+        lambda recipe, t, parts: IdTracker(*parts),
         lambda recipe, parts: id(*parts),
     ),
 }

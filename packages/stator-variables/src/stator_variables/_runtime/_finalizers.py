@@ -188,9 +188,8 @@ _FEW = 64
 def hold_plain_values(
     values: Iterable[object], holders: int, kept: Collection[int] = frozenset()
 ) -> bool:
-    """Return whether `values`, as far as they die, are containers of plain values and of objects
-    that something else refers to as well, or that are `kept`, by identity: quickly, False may be
-    wrong.
+    """Return True only if `values`, as far as they die, are containers of plain values and of
+    objects that something else refers to as well, or that are `kept`, by identity.
 
     Each value is referred to `holders` times for each time that it is among `values`. All are
     values that the program has: a tuple that only C has may have holes.
@@ -215,7 +214,6 @@ def hold_plain_values(
             return False
         if not held or id(value) in seen:
             continue
-
         seen.add(id(value))
         for each in held:  # as a rule few: a comprehension would be called for each container
             if id(type(each)) not in _PLAIN and id(each) not in kept:
