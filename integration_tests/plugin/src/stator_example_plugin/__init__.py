@@ -10,9 +10,19 @@ import attrs
 import torch
 from stator_guards import Guard, GuardSet, compile_guards
 
+from ._defects import DEFECTS, defective, interpreted
 from ._operator import ENTERED, operators, region
 
-__all__ = ["ENTERED", "SEEN", "CountingGuards", "compile_graph", "operators", "region"]
+__all__ = [
+    "DEFECTS",
+    "ENTERED",
+    "SEEN",
+    "CountingGuards",
+    "compile_graph",
+    "defective",
+    "interpreted",
+]
+__all__ += ["operators", "region"]
 
 SEEN: list[torch.fx.GraphModule] = []
 

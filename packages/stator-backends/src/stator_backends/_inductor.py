@@ -30,6 +30,17 @@ class Inductor:
         compiled: Any = compile_fx(gm, example_inputs, config_patches=dict(self.options))
         return compiled  # type: ignore[no-any-return]  # a callable, but for ahead-of-time files
 
+    def compile_aten(self, gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+        """Compile what AOTAutograd would hand on, without AOTAutograd."""
+        from torch._inductor import config
+        from torch._inductor.compile_fx import compile_fx_inner
+        from torch.fx.experimental.proxy_tensor import make_fx
+
+        traced = make_fx(gm, tracing_mode="fake")(*inputs)
+        with config.patch(dict(self.options)):
+            boxed: Any = compile_fx_inner(traced, inputs)
+        return lambda *args: boxed(list(args))
+
     def configured(
         self, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None
     ) -> Backend:

@@ -8,10 +8,15 @@
 
 A capability that the backend's `BackendSpec` excludes is tested to be rejected; everything else has
 to work.
+
+    python -m stator_backends.conformance my_package:my_backend
+
+prints, without pytest's report, which properties the backend keeps in some 160 graphs.
 """
 
 import operator
 import random
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -20,13 +25,17 @@ import torch
 from torch import Tensor
 
 from ._backend import Backend, spec_of
-from ._compare import Tolerance, compare
+from ._capability_table import CapabilityTable, capability_table
+from ._compare import compare
 from ._lower import Lowered, lower
+from ._registry import lookup
 from ._session import AmbientState
+from ._tolerance import Tolerance
 from .errors import BackendError
 from .testing import GraphBuilder, HandBuilt
 
 __all__ = ["BackendConformance", "BackendKit", "GraphBuilder", "HandBuilt", "lower_built"]
+__all__ += ["CapabilityTable", "capability_table", "main"]
 
 
 class BackendKit:
@@ -274,3 +283,17 @@ class BackendConformance(BackendKit):
         compiled = lower_built(built, backend).callable
         with pytest.raises((RuntimeError, IndexError)):
             compiled(torch.tensor([0, 9]), torch.randn(3))
+
+
+def main(arguments: list[str]) -> int:
+    """Print the capability table of one backend; 1 if it loses a property."""
+    if len(arguments) != 1:
+        print("usage: python -m stator_backends.conformance NAME | module:name | file.py:name")
+        return 2
+    table = capability_table(lookup(arguments[0]))
+    print(table)
+    return int(bool(table.lost))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -7,6 +7,7 @@ from collections.abc import Hashable
 import attrs
 from stator_guards import Cache, Entry
 
+from stator._compile_event import FrameIds
 from stator._entry_pool import PooledPlace
 from stator._target import Target
 from stator.errors import SourceSpan
@@ -31,6 +32,7 @@ class CompiledTarget:
     recent: Entry | None = None  # the entry used last
     passed: set[SourceSpan] = attrs.field(factory=set)  # breaks that were to come only once
     lazy_calls: int = 0  # calls that ran eagerly because they initialize lazy modules
+    ids: FrameIds = attrs.field(factory=FrameIds)
 
     def follow(self, last: tuple[Entry, Entry, int], entry: Entry) -> None:
         """Expect `entry` after `last` from now on: a loop that has as many rounds each time ends

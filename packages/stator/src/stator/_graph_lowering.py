@@ -127,6 +127,7 @@ def _call_backend(
             as_it_is=as_it_is,
             add_fake_kernels=kernels,
             hides_floats=traced.emitter.t.policy.hides_floats,
+            writes_repro=True,
         )
 
 
