@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
-from stator_bytecode import HandlerTable
 from stator_variables import ConstantTracker
 from torch.backends import cudnn, mkldnn, nnpack
 
@@ -24,7 +23,7 @@ from stator._export._module_call import marked_calls
 from stator._export._module_stack import prepare_module_stacks
 from stator._export._signature import order_by_use
 from stator._export._traced_call import TracedCall, traced_call
-from stator._options import Stack
+from stator._options import default_handlers
 from stator.errors import InvalidUse
 
 if TYPE_CHECKING:
@@ -67,8 +66,7 @@ def export(
 def _handlers() -> Mapping[Any, Any]:
     """Return handlers for what differs while a program is exported."""
     exporting = {torch.compiler.is_exporting: lambda t, args, kwargs: ConstantTracker(True)}
-    standard = HandlerTable("callable", dict(Stack().handlers))
-    return standard.overridden_by(exporting).merged_with(marks)
+    return default_handlers().overridden_by(exporting).merged_with(marks)
 
 
 @contextmanager
