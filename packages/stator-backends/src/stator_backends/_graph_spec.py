@@ -33,7 +33,8 @@ class InputSpec:
       does not count as written, are not included.
     - `alias_group`: the position of the first input over the same memory; None if there is no
       other.
-    - `static_address`: its memory stays the same in all calls.
+    - `static_address`: its memory is likely to be the same in all calls; a backend that relies on
+      it checks it, as modules of one class share what is compiled.
     - `dynamic_dims`: the dimensions that differ from call to call.
     """
 

@@ -76,6 +76,7 @@ from stator_variables._trace._graph import (
     TraceLocations,
 )
 from stator_variables._trace._journal import Journal
+from stator_variables._trace._late_import import LateImport
 from stator_variables._trace._policy import Policy, RetraceLimit
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker, is_a, realize
 from stator_variables._trackers import (
@@ -130,6 +131,7 @@ __all__ += [
     "MISSING",
     "ConstantTracker",
     "FunctionTracker",
+    "LateImport",
     "LazyTracker",
     "MethodTracker",
     "NumberTracker",

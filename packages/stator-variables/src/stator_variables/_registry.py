@@ -32,6 +32,7 @@ from stator_variables._library import (
     _caching,
     _enums,
     _functools,
+    _imports,
     _inference,
     _itertools,
     _modes,

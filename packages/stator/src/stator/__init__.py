@@ -38,8 +38,7 @@ from stator._dynamic import (
     maybe_mark_dynamic,
 )
 from stator._explain import explain
-from stator._export._capture import capture
-from stator._export._exported_program import export
+from stator._export._api import capture, export
 from stator._load import load
 from stator._logs import set_logs
 from stator._options import (
