@@ -51,7 +51,7 @@ def traced_call(
 ) -> TracedCall:
     """Trace a call to its end. Raises Unsupported, with the line, where it cannot be one graph."""
     ours = {"repeat_effects": False}  # of checkpoints: there is no backward
-    stack = None if handlers is None else Stack(handlers=lambda: handlers)
+    stack = None if handlers is None else Stack(handlers=handlers)
     options = make_options(
         "eager", fullgraph=True, options=ours, stack=stack, isolate_recompiles=True
     )
