@@ -28,6 +28,7 @@ from stator._dynamic import (
 )
 from stator._explain import explain
 from stator._export._api import capture, export
+from stator._export._program import CapturedGuard, CapturedProgram, InputSpec, OutputSpec
 from stator._load import load
 from stator._options import Options, Stack, set_default_backend
 from stator._report import Report
@@ -56,7 +57,7 @@ __all__ = [
     "load",
     "reset",
 ]
-__all__ += ["capture", "export"]
+__all__ += ["CapturedGuard", "CapturedProgram", "InputSpec", "OutputSpec", "capture", "export"]
 __all__ += ["disable", "graph_break", "is_compiling", "list_backends", "register_backend"]
 __all__ += ["explain", "list_modes", "list_options", "set_default_backend", "set_stance"]
 __all__ += [
