@@ -48,9 +48,9 @@ def test_inputs_have_kinds_names_and_targets() -> None:
 def test_outputs_have_the_structure_of_the_result() -> None:
     captured = stator.capture(Scaled(), (X,))
     computed, given, constant = captured.outputs
-    assert computed == stator.OutputSpec("computed", 0)
-    assert given == stator.OutputSpec("input", "x")
-    assert constant == stator.OutputSpec("constant", "scaled")
+    assert computed == stator.CapturedOutput("computed", 0)
+    assert given == stator.CapturedOutput("input", "x")
+    assert constant == stator.CapturedOutput("constant", "scaled")
     assert torch.utils._pytree.tree_unflatten([1, 2, 3], captured.out_spec) == {
         "made": 1,
         "x": 2,

@@ -19,6 +19,7 @@ from stator_variables._emitter import Emitter, RaisedBefore, StaysInGraph, Still
 from stator_variables._library._modes import grad_mode
 from stator_variables._library._modes import restore as restore_modes
 from stator_variables._lifetime._reachability import walk
+from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._dictionary import items as dict_items
 from stator_variables._objects._hashing import UserHashReplay
 from stator_variables._objects._inlining import (
@@ -30,7 +31,7 @@ from stator_variables._objects._inlining import (
     has_mark,
 )
 from stator_variables._objects._method import MethodTracker
-from stator_variables._objects._method_table import app_level
+from stator_variables._objects._method_table import MethodTable, app_level
 from stator_variables._objects._program_error import throw
 from stator_variables._objects._stand_ins import known_value
 from stator_variables._objects._tuple import TupleTracker
@@ -40,7 +41,7 @@ from stator_variables._protocols._attributes import get_attribute
 from stator_variables._protocols._calls import call, frame_for, function_frame
 from stator_variables._registry import DEFAULT_HANDLERS
 from stator_variables._runtime._finalizers import (
-    are_plain_or_method,
+    are_plain_or_simple,
     dying_with,
     has_observable_end,
     hold_plain_values,
@@ -75,6 +76,7 @@ from stator_variables._trace._graph import (
     TraceLocations,
 )
 from stator_variables._trace._journal import Journal
+from stator_variables._trace._late_import import LateImport
 from stator_variables._trace._policy import Policy, RetraceLimit
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker, is_a, realize
 from stator_variables._trackers import (
@@ -88,12 +90,21 @@ from stator_variables._trackers import (
     generator_state,
     is_none,
 )
-from stator_variables._virtualization import ObjectRecipe, is_identity, is_opaque, parts_of
+from stator_variables._virtualization import (
+    ObjectRecipe,
+    has_few_parts,
+    is_identity,
+    is_method,
+    is_opaque,
+    parts_of,
+)
 
 # a trace
 __all__ = [
     "DEFAULT_HANDLERS",
+    "BuilderTable",
     "Journal",
+    "MethodTable",
     "Policy",
     "RetraceLimit",
     "Space",
@@ -120,13 +131,14 @@ __all__ += [
     "MISSING",
     "ConstantTracker",
     "FunctionTracker",
+    "LateImport",
     "LazyTracker",
     "MethodTracker",
     "NumberTracker",
 ]
 __all__ += ["TensorTracker", "VariableTracker", "is_a", "realize"]
 __all__ += [
-    "are_plain_or_method",
+    "are_plain_or_simple",
     "dying_with",
     "forget_class",
     "generator_state",
@@ -144,7 +156,9 @@ __all__ += [
     "before_other_answers",
     "emit_effects",
     "finalize_generators",
+    "has_few_parts",
     "is_identity",
+    "is_method",
     "is_opaque",
     "parts_of",
     "walk",

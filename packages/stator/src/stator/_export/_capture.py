@@ -10,7 +10,7 @@ from stator_guards import CapturedSource, Guard, Source
 from torch.utils import _pytree as pytree
 
 from stator._export._call import CapturedCall, captured_call
-from stator._export._program import CapturedGuard, CapturedProgram, InputSpec, OutputSpec
+from stator._export._program import CapturedGuard, CapturedInput, CapturedOutput, CapturedProgram
 from stator._export._traced_call import TracedCall, traced_call
 from stator._target import parameters_of
 
@@ -48,31 +48,31 @@ def _arguments(call: CapturedCall) -> tuple[tuple[str, ...], tuple[Any, ...]]:
     return parameters_of(call.root.code), call.state
 
 
-def _input_spec(name: str, source: Source, call: CapturedCall) -> InputSpec:
+def _input_spec(name: str, source: Source, call: CapturedCall) -> CapturedInput:
     owner, *_ = call.root.parameters
     *_, first = source.steps()
     start = getattr(first, "parameter", None)
     if start is not None and start != owner:
-        return InputSpec(name, "user input", source.description)
+        return CapturedInput(name, "user input", source.description)
 
     value = source.evaluate(call.named)
     if isinstance(call.subject, torch.nn.Module):
         for path, parameter in call.subject.named_parameters():
             if parameter is value:
-                return InputSpec(name, "parameter", source.description, path)
+                return CapturedInput(name, "parameter", source.description, path)
         for path, buffer in call.subject.named_buffers():
             if buffer is value:
-                return InputSpec(name, "buffer", source.description, path)
-    return InputSpec(name, "constant", source.description)
+                return CapturedInput(name, "buffer", source.description, path)
+    return CapturedInput(name, "constant", source.description)
 
 
-def _output_spec(leaf: Any, traced: TracedCall, arguments: Mapping[int, str]) -> OutputSpec:
+def _output_spec(leaf: Any, traced: TracedCall, arguments: Mapping[int, str]) -> CapturedOutput:
     for index, example in enumerate(traced.examples):
         if leaf is example:
-            return OutputSpec("computed", index)
+            return CapturedOutput("computed", index)
     if isinstance(leaf, torch.Tensor) and id(leaf) in arguments:
-        return OutputSpec("input", arguments[id(leaf)])
-    return OutputSpec("constant", leaf)
+        return CapturedOutput("input", arguments[id(leaf)])
+    return CapturedOutput("constant", leaf)
 
 
 def _is_of_call(guard: Guard, call: CapturedCall) -> bool:

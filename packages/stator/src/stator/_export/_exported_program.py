@@ -27,7 +27,7 @@ from stator._export._shape_spec import built_spec
 from stator._export._signature import order_by_use
 from stator._export._traced_call import TracedCall, traced_call
 from stator._export._transform import inline_transforms
-from stator._options import Stack
+from stator._options import default_handlers
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -45,7 +45,7 @@ def exported(
     args, kwargs = _distinct(args, dict(kwargs or {}))
     call = captured_call(module, args, kwargs)
     with _any_backend(), marked_calls(call.subject, preserved):
-        traced = traced_call(call, shapes, _handlers())
+        traced = traced_call(call, shapes, _handlers)
     inline_transforms(traced.module)
     prepare_module_stacks(traced.module, call.root.parameters[0])
     program = torch.export.export(
@@ -78,7 +78,7 @@ def _distinct(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[
 def _handlers() -> Mapping[Any, Any]:
     """Return handlers for what differs while a program is exported."""
     exporting = {torch.compiler.is_exporting: lambda t, args, kwargs: ConstantTracker(True)}
-    standard = HandlerTable("callable", dict(Stack().handlers))
+    standard = HandlerTable("callable", dict(default_handlers()))
     return standard.overridden_by(exporting).merged_with(marks)
 
 

@@ -16,7 +16,7 @@ OutputKind = Literal["computed", "input", "constant"]
 
 
 @attrs.frozen
-class InputSpec:
+class CapturedInput:
     """One placeholder of the graph. `source` is an expression over the arguments and the subject;
     `target` is the qualified name of a parameter or buffer."""
 
@@ -27,7 +27,7 @@ class InputSpec:
 
 
 @attrs.frozen
-class OutputSpec:
+class CapturedOutput:
     """One leaf of the result: an output of the graph by its position, an argument of the call by
     its source, or a constant."""
 
@@ -58,8 +58,8 @@ class CapturedProgram:
     """
 
     graph: GraphModule
-    inputs: tuple[InputSpec, ...]
-    outputs: tuple[OutputSpec, ...]
+    inputs: tuple[CapturedInput, ...]
+    outputs: tuple[CapturedOutput, ...]
     out_spec: TreeSpec
     guards: tuple[CapturedGuard, ...]
     side_effects: tuple[str, ...]

@@ -47,7 +47,7 @@ class TracedCall:
 
 
 def traced_call(
-    call: CapturedCall, dynamic_shapes: Any, handlers: Mapping[Any, Any] | None = None
+    call: CapturedCall, dynamic_shapes: Any, handlers: Callable[[], Mapping[Any, Any]] | None = None
 ) -> TracedCall:
     """Trace a call to its end. Raises Unsupported, with the line, where it cannot be one graph."""
     ours = {"repeat_effects": False}  # of checkpoints: there is no backward
