@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
-from stator_backends import AliasLayout, AmbientState, Lowered, one_at_a_time, report_failure
+from stator_backends import (
+    AliasLayout,
+    AmbientState,
+    Lowered,
+    begin_step,
+    one_at_a_time,
+    report_failure,
+    uses_steps,
+)
 from stator_bytecode import Site
 from stator_guards import (
     CallSource,
@@ -32,7 +40,7 @@ from stator._fallback import EagerFallback, Remainder
 from stator._graph_lowering import effects_of, is_run_in_order, lowered_with_warnings
 from stator._known_graph import KnownGraph
 from stator._options import Options
-from stator._target import Continuation, Target, start_of
+from stator._target import Continuation, Root, Target, start_of
 from stator._trace import TraceResult
 from stator.errors import BackendFailed, InternalError, Unsupported
 
@@ -63,6 +71,7 @@ class EntryData:
     made_calls: bool = False  # of cached functions, while tracing: the first run has to follow
     # where in a state the locals are whose end it takes for unobservable
     ending: tuple[int, ...] = ()
+    begins_step: bool = False  # the first entry of a call under CUDA graphs
     source: str = ""
 
 
@@ -98,6 +107,7 @@ def make_entry(
         uncompiled=lowered.refused if lowered is not None else "",
         made_calls=any(call.made for call in traced.emitter.t.cached.calls),
         ending=tuple(sorted(traced.emitter.t.ended_locals)),
+        begins_step=isinstance(target, Root) and uses_steps(options.backend),
     )
     facts = traced.emitter.t.streams.early, retrace, ambient, data, ran
     recovery = None if effects is None else _recovery(traced, effects, *facts)
@@ -200,7 +210,8 @@ def _function(
     if lowered is not None and recovery is not None:
         call = _graph_call(traced, lowered, recovery, target)
     loads, marks = _loads(emitter, target), inference_marks(emitter)
-    body = [*loads, *call, *emitter.late_draws, *marks, *emitter.lines]
+    begin = [f"{emitter.capture(begin_step, 'begin_step')}()"] if data.begins_step else []
+    body = [*begin, *loads, *call, *emitter.late_draws, *marks, *emitter.lines]
     body.append(ending(traced, site))
     data.source = function_text(name, target.parameters, body)
     data.namespace = dict(emitter.captured)
