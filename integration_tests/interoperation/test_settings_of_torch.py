@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import pathlib
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -133,3 +135,14 @@ def test_every_setting_that_is_named_exists() -> None:
     """Renamed ones would be ignored silently."""
     known = config.get_config_copy().keys()
     assert known >= _torch_settings.TAKING_EFFECT.keys() | _torch_settings.WITHOUT_EFFECT
+
+
+def test_file_for_the_log(tmp_path: pathlib.Path) -> None:
+    config.log_file_name = str(tmp_path / "dynamo.log")
+    logger = logging.getLogger("stator.graph_code")
+    logger.setLevel(logging.INFO)
+    try:
+        stator.compile(plus, backend="eager")(X)
+    finally:
+        stator.set_logs()
+    assert "x.sin()" in (tmp_path / "dynamo.log").read_text()

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from stator_guards import Guard, GuardSet, ParameterSource, compile_guards
 from stator_guards._cells import Cells
+from stator_guards._guard_cases import attribute_of
 from stator_guards._memory import layout
 from stator_guards.conformance import (
     CompileGuards,
     GuardCompilerKit,
     Scene,
     WatchKit,
-    _attribute,
     _guards_on_parts,
     _large,
     cases,
@@ -66,7 +66,7 @@ def test_words_prove_each_fact_that_the_kit_breaks(name: str) -> None:
     """Otherwise the kit would test nothing but generated Python."""
     mutation = mutations()[name]
     root = _large(mutation.make())
-    own = mutation.guards(_attribute(ParameterSource("a"), "subject"), root.subject)
+    own = mutation.guards(attribute_of(ParameterSource("a"), "subject"), root.subject)
     guard_set = compile_guards([*_guards_on_parts(ParameterSource("a")), *own], ["a"])
     assert guard_set.check(root)
     assert guard_set.watching is not None
@@ -78,7 +78,7 @@ def test_the_kit_refuses_an_engine_that_misses_a_word(monkeypatch: pytest.Monkey
     monkeypatch.setattr(Cells, "mapping", lambda self, mapping: True)
     mutation = mutations()["instance attribute set"]
     root = _large(mutation.make())
-    own = mutation.guards(_attribute(ParameterSource("a"), "subject"), root.subject)
+    own = mutation.guards(attribute_of(ParameterSource("a"), "subject"), root.subject)
     guard_set = compile_guards([*_guards_on_parts(ParameterSource("a")), *own], ["a"])
     assert guard_set.check(root)
     with pytest.raises(AssertionError):

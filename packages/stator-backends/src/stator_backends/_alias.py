@@ -142,7 +142,7 @@ def was_written(value: torch.Tensor) -> bool:
 
 
 def from_torch(name: str, guard: GuardEnvExpr, positions: dict[Source, int]) -> InputGuard:
-    """A guard of AOTAutograd, which speaks of sources, as one that speaks of positions."""
+    """Translate a guard of AOTAutograd, which is over sources, to one over positions."""
     try:
         match guard:
             case DuplicateInputs(input_source_a=first, input_source_b=second):

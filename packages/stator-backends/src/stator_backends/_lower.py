@@ -111,7 +111,7 @@ def lower(
     - `fake_mode`: the mode of the trace; do not trace under it afterwards.
     - `contexts`: the symbolic context of each input, so that it gets the same symbols again.
     - `ambient`: the modes at the entry of the trace; the present ones by default.
-    - `compile_id`: the id under which compilers report.
+    - `compile_id`: the id under which compilers report; by default that of the context.
     - `param_sources`: sources of tensors that are attributes of `gm`; the others get one.
     - `context`: a context of the front end, for this graph only: compiling the backward later uses
       it.
@@ -140,7 +140,9 @@ def lower(
         fake_mode,
         context or TracingContext(None),
         ambient,
-        compile_id or CompileId(frame_id=0, frame_compile_id=0),
+        compile_id
+        or CompileContext.current_compile_id()
+        or CompileId(frame_id=0, frame_compile_id=0),
         contexts or {},
         attach_sources(gm),
         add_fake_kernels,

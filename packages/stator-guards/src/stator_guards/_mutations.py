@@ -113,6 +113,20 @@ def _specialized(make: Callable[[], Any]) -> Change:
     return change
 
 
+_INSTANCE_CHANGES: dict[str, Change] = {
+    "attribute set": lambda o: setattr(o, "x", 2),
+    "attribute set past its class": lambda o: object.__setattr__(o, "x", 2),
+    "attribute deleted": lambda o: delattr(o, "x"),
+    "attribute added": lambda o: setattr(o, "z", 2),
+    "awaited attribute added": lambda o: setattr(o, "extra", 2),
+    "dict item set": lambda o: o.__dict__.__setitem__("x", 2),
+    "dict updated": lambda o: o.__dict__.update(x=2),
+    "dict replaced": lambda o: setattr(o, "__dict__", {"x": 2}),
+    "dict deleted": lambda o: delattr(o, "__dict__"),
+    "class assigned": lambda o: setattr(o, "__class__", Other),
+}
+
+
 def _of_instances() -> dict[str, Mutation]:
     def guards(source: Source, subject: object) -> list[Guard]:
         attributes = InstanceDictSource(source)
@@ -122,19 +136,6 @@ def _of_instances() -> dict[str, Mutation]:
             Guard(DictItemSource(attributes, "x"), Equals(1)),
             Guard(attributes, KeyAbsent("z")),
         ]
-
-    changes: dict[str, Change] = {
-        "attribute set": lambda o: setattr(o, "x", 2),
-        "attribute set past its class": lambda o: object.__setattr__(o, "x", 2),
-        "attribute deleted": lambda o: delattr(o, "x"),
-        "attribute added": lambda o: setattr(o, "z", 2),
-        "awaited attribute added": lambda o: setattr(o, "extra", 2),
-        "dict item set": lambda o: o.__dict__.__setitem__("x", 2),
-        "dict updated": lambda o: o.__dict__.update(x=2),
-        "dict replaced": lambda o: setattr(o, "__dict__", {"x": 2}),
-        "dict deleted": lambda o: delattr(o, "__dict__"),
-        "class assigned": lambda o: setattr(o, "__class__", Other),
-    }
 
     def undo(subject: object) -> None:
         object.__setattr__(
@@ -146,14 +147,13 @@ def _of_instances() -> dict[str, Mutation]:
 
     found = {
         f"instance {name}": Mutation(PlainObject, guards, change, undo)
-        for name, change in changes.items()
+        for name, change in _INSTANCE_CHANGES.items()
     }
     for count in (1, 10, 29, 31, 40):
         made = _maker(count)
-        found[f"instance specialized store, {count} attributes"] = Mutation(
-            made, guards, _specialized(made), undo
-        )
-    past = changes["attribute set past its class"]
+        stored = Mutation(made, guards, _specialized(made), undo)
+        found[f"instance specialized store, {count} attributes"] = stored
+    past = _INSTANCE_CHANGES["attribute set past its class"]
     return {**found, "instance that refuses to be set": Mutation(Refusing, guards, past, undo)}
 
 
@@ -170,42 +170,39 @@ def _family() -> Any:
 
     class Derived(Base): ...
 
-    return Derived()
+    made: Any = Derived()
+    made.base = Base
+    return made
+
+
+def _class_guards(source: Source, subject: Any) -> list[Guard]:
+    method = Guard(AttrSource(TypeSource(source), "method"), Is(type(subject).method))
+    kind = Guard(AttrSource(source, "kind"), Equals("base"))
+    return [Guard(source, TypeIs(type(subject))), kind, method]
+
+
+def _shadow(subject: object) -> None:
+    setattr(type(subject), "kind", property(lambda self: "property"))
+
+
+def _rebase(subject: object) -> None:
+    class Another:
+        kind = "another"
+
+        def method(self) -> None: ...
+
+    class Between(Another): ...
+
+    type(subject).__bases__ = (Between,)
+
+
+def _undo_rebase(subject: Any) -> None:
+    type(subject).__bases__ = (subject.base,)
 
 
 def _of_classes() -> dict[str, Mutation]:
-    def guards(source: Source, subject: Any) -> list[Guard]:
-        cls = TypeSource(source)
-        method = Guard(AttrSource(cls, "method"), Is(type(subject).method))
-        return [
-            Guard(source, TypeIs(type(subject))),
-            Guard(AttrSource(source, "kind"), Equals("base")),
-            method,
-        ]
-
-    def shadowed(subject: object) -> None:
-        setattr(type(subject), "kind", property(lambda self: "property"))
-
-    def rebased(subject: object) -> None:
-        class Another:
-            kind = "another"
-
-            def method(self) -> None: ...
-
-        class Between(Another): ...
-
-        type(subject).__bases__ = (Between,)
-
-    def undo_rebased(subject: Any) -> None:
-        type(subject).__bases__ = (subject.base,)
-
-    def family() -> Any:
-        made = _family()
-        made.base = type(made).__base__
-        return made
-
     def mutation(change: Change, undo: Change) -> Mutation:
-        return Mutation(family, guards, change, undo)
+        return Mutation(_family, _class_guards, change, undo)
 
     def remove(name: str) -> Change:
         return lambda subject: delattr(type(subject), name)
@@ -217,13 +214,13 @@ def _of_classes() -> dict[str, Mutation]:
         "class attribute set on a base": mutation(
             lambda o: setattr(o.base, "kind", "other"), lambda o: setattr(o.base, "kind", "base")
         ),
-        "class attribute shadowed by a property": mutation(shadowed, remove("kind")),
+        "class attribute shadowed by a property": mutation(_shadow, remove("kind")),
         "method replaced": mutation(lambda o: setattr(type(o), "method", len), remove("method")),
         "lookup replaced": mutation(
             lambda o: setattr(type(o), "__getattribute__", lambda self, name: "user"),
             remove("__getattribute__"),
         ),
-        "bases assigned": mutation(rebased, undo_rebased),
+        "bases assigned": mutation(_rebase, _undo_rebase),
     }
 
 

@@ -87,18 +87,8 @@ def record_call(
     """See `OutputGraph.call`. Nothing is recorded when this raises."""
     target = _writable(target, args)
     args, kwargs = without_keywords(target, args, kwargs)
-    tensors: list[torch.Tensor] = []
-    examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)
-    if tensors and computes_by_elements(called(target)):
-        examples, example_kwargs = rebuild((examples, example_kwargs), _float_now)
-    operation = Operation(
-        target, examples, example_kwargs, tensors, state.root.placeholders, called(target)
-    )
-    refuse(operation)
-    if target in CALLERS:
-        add_fake_kernels(state.mode)
-    if body is not None or has_body(examples):
-        refuse_wrappers(operation.inputs)
+    operation = _operation(state, target, args, kwargs, body)
+    examples, tensors = operation.args, operation.tensors
     watched = Watched.of(tensors, may_write(target, kwargs))
     mode = MODE_CALLS.get(target)
     before = mode.look(*examples) if mode is not None else None
@@ -109,13 +99,10 @@ def record_call(
         example = body.outputs
     elif example is None:
         with WarningCapture(state.location, heard):
-            example = _propagate(state, target, examples, example_kwargs)
+            example = _propagate(state, target, examples, operation.kwargs)
         refuse_new_leaves(example, tensors)
     traced = _write_down(state, target, args, kwargs, example)
-    if state.root.lasting and (traced.node.meta.get("caught") or may_raise(traced.node)):
-        raise Unsupported(
-            "operator-error", f"{name_of(traced.node)}: what was written stays if it raises"
-        )
+    _refuse_raising_after_write(state, traced.node)
     if heard:
         traced.node.meta["warns"] = heard
     changed = watched.changed() if body is None else _gives(state, body, traced)
@@ -123,14 +110,50 @@ def record_call(
         _note_write(state, traced.node, changed)
         if any(_is_lasting(operation, tensor) for tensor in watched.with_new_history()):
             state.journal.assign(state.root, lasting=True)
-        refuse_expanded(operation.name, changed)
-        refuse_setting(operation)
-        if "out" in kwargs:
-            watched.refuse_resizing(operation.name, operation.inputs)
-        watched.refuse_reshaping(operation.name)
+        _refuse_change(operation, watched, changed, into_output="out" in kwargs)
     if mode is not None:
         _note_mode(state, traced.node, partial(mode.undo, before, examples, example))
     return traced
+
+
+def _operation(
+    state: GraphState,
+    target: NodeTarget,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    body: Body | None,
+) -> Operation:
+    """Return the call on examples; raise Unsupported for one that no graph may contain."""
+    tensors: list[torch.Tensor] = []
+    examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)
+    if tensors and computes_by_elements(called(target)):
+        examples, example_kwargs = rebuild((examples, example_kwargs), _float_now)
+    operation = Operation(
+        target, examples, example_kwargs, tensors, state.root.placeholders, called(target)
+    )
+
+    refuse(operation)
+    if target in CALLERS:
+        add_fake_kernels(state.mode)
+    if body is not None or has_body(examples):
+        refuse_wrappers(operation.inputs)
+    return operation
+
+
+def _refuse_raising_after_write(state: GraphState, node: fx.Node) -> None:
+    if state.root.lasting and (node.meta.get("caught") or may_raise(node)):
+        raise Unsupported("operator-error", f"{name_of(node)}: what was written stays if it raises")
+
+
+def _refuse_change(
+    operation: Operation, watched: Watched, changed: list[torch.Tensor], *, into_output: bool
+) -> None:
+    """Refuse mutations of inputs that a graph cannot repeat, or that operators raise for."""
+    refuse_expanded(operation.name, changed)
+    refuse_setting(operation)
+    if into_output:
+        watched.refuse_resizing(operation.name, operation.inputs)
+    watched.refuse_reshaping(operation.name)
 
 
 def _float_now(item: Any) -> Any:

@@ -1,7 +1,4 @@
-"""SymbolicDomain: the Machine's questions, answered over trackers.
-
-Each answer is one call into the data model.
-"""
+"""SymbolicDomain: the operations of the Machine, each one call into the data model."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ import functools
 import importlib
 import sys
 import types
-from collections.abc import Callable
 from typing import Any
 
 import stator_bytecode as bytecode
@@ -19,13 +15,19 @@ from stator_guards import CapturedSource, DictItemSource
 
 from stator_variables import _trackers as k
 from stator_variables._builtin._strings import format_value, text_of
+from stator_variables._domain_operations import (
+    delegated,
+    delegated_with_hashes,
+    emptying,
+    receiver_in_c,
+    refused,
+    with_hashes,
+)
 from stator_variables._lifetime import _finalization, _generator_close
 from stator_variables._objects import _dictionary, _exceptions, _list, _new_values, _set_members
 from stator_variables._objects._cell import CellTracker
-from stator_variables._objects._hashing import hashing
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines
-from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._program_error import complain, error, function_text, throw
 from stator_variables._objects._super import SuperTracker
 from stator_variables._objects._tuple import TupleTracker
@@ -44,67 +46,6 @@ from stator_variables._trace._policy import RetraceLimit
 from stator_variables._tracker import MISSING
 
 _IMPORT = builtins.__import__
-
-
-def _with_hashes(method: Callable[..., Any]) -> Callable[..., Any]:
-    """An operation that may need the hash or the equality of objects of the program."""
-
-    @functools.wraps(method)
-    def run(self: SymbolicDomain, *args: Any) -> Any:
-        return hashing(self.t, lambda: method(self, *args))
-
-    return run
-
-
-def _asked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """An operation that the data model has as it is."""
-    return lambda self, *args: function(self.t, *args)
-
-
-def _asked_with_hashes(function: Callable[..., Any]) -> Callable[..., Any]:
-    return _with_hashes(_asked(function))
-
-
-def _refused(reason: str, detail: str) -> Callable[..., Any]:
-    def refuse(self: SymbolicDomain, *args: Any) -> Any:
-        raise self.t.unsupported(reason, detail)
-
-    return refuse
-
-
-def _emptying(
-    operate: Callable[..., Any], holder_in: Callable[[Any], Any] = lambda vt: vt
-) -> Callable[..., Any]:
-    """An operation that may be the end of what its first operand held."""
-
-    def asked(self: SymbolicDomain, operand: Any, *args: Any) -> Any:
-        held = _finalization.cleaning_up(self.t, holder_in(operand), stays=True)
-        result = operate(self, operand, *args)
-        return (
-            _waited(self, held, result)
-            if type(result) is bytecode.Pending
-            else _finalization.emptied(self.t, held, result)
-        )
-
-    return asked
-
-
-@bytecode.operation
-def _waited(
-    domain: SymbolicDomain, held: list[bytecode.GeneratorState], result: bytecode.Pending
-) -> Any:
-    """A frame that the operation ends with is no part of it: it may break like any other."""
-    return _finalization.emptied(domain.t, held, (yield from result.coroutine))
-
-
-def _receiver_in_c(called: Any) -> Any:
-    """Return the receiver that a method of C may empty; one in Python does so in steps of its
-    own."""
-    return (
-        called.receiver
-        if type(called) is MethodTracker and called.cls is not types.MethodType
-        else None
-    )
 
 
 class SymbolicDomain:
@@ -227,9 +168,9 @@ class SymbolicDomain:
     def delete_global(self, frame: bytecode.Frame, name: str) -> None:
         self._delete(frame.globals, name)
 
-    _store = _emptying(_asked(_dictionary.set_name))
+    _store = emptying(delegated(_dictionary.set_name))
 
-    @_emptying
+    @emptying
     def _delete(self, namespace: Any, name: str) -> None:
         if _dictionary.remove(self.t, namespace, name) is MISSING:
             throw(NameError, f"name '{name}' is not defined")
@@ -303,7 +244,7 @@ class SymbolicDomain:
             return self._module(sys.modules[full])
         raise self.t.unsupported("import", f"the import of {name} from {module.value.__name__}")
 
-    import_star = _refused("import", "import * inside a function")
+    import_star = refused("import", "import * inside a function")
 
     # -- cells -------------------------------------------------------------------------------------
     make_cell = staticmethod(CellTracker)
@@ -311,7 +252,7 @@ class SymbolicDomain:
     def cell_get(self, cell: Any) -> Any:
         return cell.content
 
-    @_emptying
+    @emptying
     def cell_set(self, cell: Any, content: Any) -> None:
         self.t.write(cell, content=content)
 
@@ -321,17 +262,17 @@ class SymbolicDomain:
             return _operators.negated(self.t, value)
         return _operators.unary(self.t, operator, value)
 
-    binary = _emptying(_asked_with_hashes(_operators.binary))
-    compare = _asked_with_hashes(_operators.compare)
-    contains = _asked_with_hashes(_operators.contains)
-    identical = _asked(_operators.identical)
-    truth = _asked_with_hashes(_operators.truth)
+    binary = emptying(delegated_with_hashes(_operators.binary))
+    compare = delegated_with_hashes(_operators.compare)
+    contains = delegated_with_hashes(_operators.contains)
+    identical = delegated(_operators.identical)
+    truth = delegated_with_hashes(_operators.truth)
 
     from_bool = staticmethod(k.ConstantTracker)
     is_none = staticmethod(k.is_none)
 
     # -- attributes and items ----------------------------------------------------------------------
-    get_attribute = _asked(_attributes.get_attribute)
+    get_attribute = delegated(_attributes.get_attribute)
 
     def load_method(self, value: Any, name: str) -> Any:
         """The attribute alone: a bound method calls the same function with the same receiver."""
@@ -350,21 +291,21 @@ class SymbolicDomain:
         made = self.t.call(super_fn, [cls, receiver], {})
         return bytecode.after(made, lambda other: self.t.get_attribute(other, name))
 
-    set_attribute = _emptying(_asked(_attribute_writes.set_attribute))
+    set_attribute = emptying(delegated(_attribute_writes.set_attribute))
 
-    @_emptying
+    @emptying
     def delete_attribute(self, value: Any, name: str) -> Any:
         return _attribute_writes.set_attribute(self.t, value, name, MISSING)
 
-    get_item = _asked_with_hashes(_operators.get_item)
-    set_item = _emptying(_asked_with_hashes(_containers.set_item))
-    delete_item = _emptying(_asked_with_hashes(_containers.delete_item))
+    get_item = delegated_with_hashes(_operators.get_item)
+    set_item = emptying(delegated_with_hashes(_containers.set_item))
+    delete_item = emptying(delegated_with_hashes(_containers.delete_item))
 
     # -- calls and functions -----------------------------------------------------------------------
-    call = _emptying(_asked_with_hashes(_calls.call), _receiver_in_c)
+    call = emptying(delegated_with_hashes(_calls.call), receiver_in_c)
 
-    @_emptying
-    @_with_hashes
+    @emptying
+    @with_hashes
     def call_spread(self, function: Any, args: Any, kwargs: Any) -> Any:
         if not defines(self.t, args.cls, "__iter__", "__getitem__"):
             text = f"{function_text(function)} argument after * must be an iterable, not "
@@ -390,7 +331,7 @@ class SymbolicDomain:
             found[name] = value
         return found
 
-    make_function = _asked(_calls.make_function)
+    make_function = delegated(_calls.make_function)
 
     def complete(self, then: bytecode.Then, value: Any) -> Any:
         if then.kind == "instance":
@@ -402,8 +343,8 @@ class SymbolicDomain:
         raise AssertionError(f"no operation of this domain waits with {then.kind!r}")
 
     # -- iteration and generators ------------------------------------------------------------------
-    get_iterator = _asked_with_hashes(_iteration.get_iterator)
-    next_value = _asked(_iteration.next_value)
+    get_iterator = delegated_with_hashes(_iteration.get_iterator)
+    next_value = delegated(_iteration.next_value)
 
     def make_generator(self, state: bytecode.GeneratorState) -> Any:
         made = k.GeneratorTracker(state)
@@ -418,8 +359,8 @@ class SymbolicDomain:
     def generator_state(self, value: Any) -> bytecode.GeneratorState | None:
         return getattr(value, "state", None)
 
-    drop = _asked(_finalization.drop)
-    abandon = _asked(_finalization.abandon)
+    drop = delegated(_finalization.drop)
+    abandon = delegated(_finalization.abandon)
 
     @bytecode.operation
     def send(self, receiver: Any, value: Any) -> Any:
@@ -449,36 +390,36 @@ class SymbolicDomain:
     def build_list(self, items: list[Any]) -> Any:
         return ListTracker(items, list)
 
-    build_set = _asked_with_hashes(_set_members.new_set)
-    build_map = _asked_with_hashes(_dictionary.new_map)
+    build_set = delegated_with_hashes(_set_members.new_set)
+    build_map = delegated_with_hashes(_dictionary.new_map)
 
-    @_with_hashes
+    @with_hashes
     def build_const_key_map(self, keys: Any, values: list[Any]) -> Any:
         return _dictionary.new_map(self.t, keys.items, values)
 
-    build_string = _asked(text_of)
+    build_string = delegated(text_of)
 
     def build_slice(self, parts: list[Any]) -> Any:
         filled = [*parts, k.NONE][:3]
         return k.SliceTracker((filled[0], filled[1], filled[2]))
 
-    list_append = _asked(_list.append)
-    list_extend = _asked_with_hashes(_list.extend_display)
+    list_append = delegated(_list.append)
+    list_extend = delegated_with_hashes(_list.extend_display)
 
     def list_to_tuple(self, target: Any) -> Any:
         return TupleTracker(target.items, tuple)
 
-    set_add = _asked_with_hashes(_set_members.set_add)
-    set_update = _asked_with_hashes(_set_members.set_update)
-    map_add = _asked_with_hashes(_dictionary.store)
-    dict_update = _asked_with_hashes(_containers.add_mapping)
-    dict_merge = _asked(_containers.dict_merge)
-    unpack = _asked_with_hashes(_consumption.unpack)
-    unpack_ex = _asked_with_hashes(_consumption.unpack_ex)
-    format_value = _asked(format_value)
+    set_add = delegated_with_hashes(_set_members.set_add)
+    set_update = delegated_with_hashes(_set_members.set_update)
+    map_add = delegated_with_hashes(_dictionary.store)
+    dict_update = delegated_with_hashes(_containers.add_mapping)
+    dict_merge = delegated(_containers.dict_merge)
+    unpack = delegated_with_hashes(_consumption.unpack)
+    unpack_ex = delegated_with_hashes(_consumption.unpack_ex)
+    format_value = delegated(format_value)
 
     # -- exceptions --------------------------------------------------------------------------------
-    exception_from = _asked(_exceptions.exception_from)
+    exception_from = delegated(_exceptions.exception_from)
 
     def is_made_here(self, exception: Any) -> bool:
         return exception.source is None
@@ -489,16 +430,16 @@ class SymbolicDomain:
     def is_object(self, exception: Any) -> bool:
         return exception.source is not None
 
-    exception_matches = _asked(_exceptions.matches)
-    with_context = _asked(_exceptions.with_context)
+    exception_matches = delegated(_exceptions.matches)
+    with_context = delegated(_exceptions.with_context)
 
     python_error = staticmethod(error)
 
     def stop_iteration_value(self, exception: Any) -> Any:
         return exception.args[0] if exception.args else k.NONE
 
-    exception_type = _asked(_attributes.class_of)
-    exception_traceback = _asked(_exceptions.traceback_of)
+    exception_type = delegated(_attributes.class_of)
+    exception_traceback = delegated(_exceptions.traceback_of)
 
     # -- with, match, groups -----------------------------------------------------------------------
     @bytecode.operation
@@ -511,10 +452,10 @@ class SymbolicDomain:
             complain(self.t, TypeError, "'", manager.cls, text)
         return (leave, self.t.call(enter, [], {}))
 
-    match_class = _asked(_matching.match_class)
+    match_class = delegated(_matching.match_class)
     match_mapping = staticmethod(_matching.match_mapping)
     match_sequence = staticmethod(_matching.match_sequence)
-    match_keys = _asked(_matching.match_keys)
-    length = _asked(_containers.length)
+    match_keys = delegated(_matching.match_keys)
+    length = delegated(_containers.length)
 
-    match_group = prepare_reraise = _refused("exception-group", "except*")
+    match_group = prepare_reraise = refused("exception-group", "except*")

@@ -394,7 +394,7 @@ class GeneratorTracker(VariableTracker, references=("state",)):
         """A generator object that stands where the traced one stood."""
         if self.state.status is GeneratorStatus.RUNNING:
             raise StillRunning(self.state, e.refuse(self))
-        if self.state.frame.hidden:  # it stands for an iterator of C, of another class
+        if self.state.frame.hidden:  # it represents an iterator of C, of another class
             raise e.refuse(self)
         e.generators.append(self.state)
         layout, values = layout_of_generator(self.state, lambda frame: frame.globals.real)
@@ -404,38 +404,6 @@ class GeneratorTracker(VariableTracker, references=("state",)):
         if (renamed := names_of(self.state)) is not None:
             e.lines.append(f"{name}.__name__, {name}.__qualname__ = {renamed[0]!r}, {renamed[1]!r}")
         return name
-
-
-class IdTracker(VariableTracker, references=("thing",)):
-    """The number `id(thing)`: equal for the same thing, and otherwise unknown while tracing."""
-
-    cls = int
-
-    def __init__(self, thing: Any) -> None:
-        self.thing = thing
-
-    def rebuild(self, e: Emitter) -> str:
-        thing = e.expr(self.thing)
-        return f"{thing}.id" if self.thing.has_own_number else f"id({thing})"
-
-
-class HandleKeyTracker(VariableTracker):
-    """A key of an existing dictionary of hooks: the `id` of a handle, another number in each
-    process and for each hook that is registered again. It is known as the key that it is, not as
-    the number."""
-
-    cls = int
-
-    def __init__(self, number: int, source: Source) -> None:
-        self.number = number
-        self.source = source
-
-
-class AddressTracker(IdTracker):
-    """`storage._cdata`, a number like `id(storage)`."""
-
-    def rebuild(self, e: Emitter) -> str:
-        return f"{e.expr(self.thing)}._cdata"
 
 
 class GraphFunction(VariableTracker):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from stator_backends import (
     report_failure,
     uses_steps,
 )
-from stator_bytecode import Site
+from stator_bytecode import Point, Site
 from stator_guards import (
     CallSource,
     CapturedSource,
@@ -33,11 +33,13 @@ from stator_guards import (
     Truth,
     load_source,
 )
-from stator_variables import Step, is_drawn
+from stator_variables import is_drawn
 
+from stator._compile_log import log_graph
 from stator._entry_source import ending, function_text, inference_marks
 from stator._fallback import EagerFallback, Remainder
 from stator._graph_lowering import effects_of, is_run_in_order, lowered_with_warnings
+from stator._guard_filter import filtered
 from stator._known_graph import KnownGraph
 from stator._options import Options
 from stator._target import Continuation, Root, Target, start_of
@@ -73,6 +75,7 @@ class EntryData:
     ending: tuple[int, ...] = ()
     begins_step: bool = False  # the first entry of a call under CUDA graphs
     source: str = ""
+    point: Point | None = None  # where it breaks
 
 
 def make_entry(
@@ -82,25 +85,24 @@ def make_entry(
     ambient: AmbientState,
     key: Hashable,
     known: dict[Hashable, KnownGraph],
+    state: Mapping[str, object],
 ) -> Entry:
     """Lower the graph, collect the guards, write the function.
 
-    `known` has the graphs that were compiled before.
+    `known` has the graphs that were compiled before, `state` the parameters by name.
     """
     target, options = retrace.target, retrace.options
     captured = traced.captured
     runs = captured.op_count > 0 or bool(traced.emitter.outputs)
     module = captured.module if runs else None
-    if module is not None and options.check:
-        _check(module)
-    text = _graph_text(module) if module is not None and options.keep_text else ""
+    text = "" if module is None else _examined(target, captured, options)
 
     lowered, ran, effects = None, module, None
     if runs:
         effects = effects_of(captured)  # before a backend changes the graph
         lowered, ran = lowered_with_warnings(traced, options, ambient, effects, known)
 
-    guards = _all_guards(traced, target, lowered)
+    guards = _all_guards(traced, retrace, lowered, state)
     data = EntryData(
         *(target, module, text, captured.op_count, traced.reason, traced.seconds, {}),
         forgives=options.fallback,
@@ -108,8 +110,9 @@ def make_entry(
         made_calls=any(call.made for call in traced.emitter.t.cached.calls),
         ending=tuple(sorted(traced.emitter.t.ended_locals)),
         begins_step=isinstance(target, Root) and uses_steps(options.backend),
+        point=traced.point,
     )
-    facts = traced.emitter.t.streams.early, retrace, ambient, data, ran
+    facts = retrace, ambient, data, ran
     recovery = None if effects is None else _recovery(traced, effects, *facts)
     run = _function(target, traced, lowered, site, recovery, data)
     checked = options.stack.guards(guards, target.parameters)
@@ -117,17 +120,25 @@ def make_entry(
     return Entry(checked, run, data.source, backend_key=key, data=data)
 
 
-def _graph_text(module: torch.fx.GraphModule) -> str:
-    return module.print_readable(print_output=False)
+def _examined(target: Target, captured: CapturedGraph, options: Options) -> str:
+    """Log a graph, check it where that is wanted, and return its text where that is kept."""
+    module = captured.module
+    log_graph(target, captured, module)
+    if options.check:
+        _check(module)
+    return module.print_readable(print_output=False) if options.keep_text else ""
 
 
-def _all_guards(traced: TraceResult, target: Target, lowered: Lowered | None) -> list[Guard]:
+def _all_guards(
+    traced: TraceResult, retrace: Retrace, lowered: Lowered | None, state: Mapping[str, object]
+) -> list[Guard]:
     """Return the guards of the trace, of modes and shapes, and of what the backend relies on."""
-    captured = traced.captured
+    captured, target = traced.captured, retrace.target
     guards = [*traced.guards, Guard(None, GlobalState(), start_of(target))]
     with one_at_a_time:  # these are found with fake tensors, too; after the lowering
         facts = captured.shape_guards(bool(traced.raises))
         guards += [Guard(None, fact.expression, fact.where) for fact in facts]
+    guards = filtered(guards, retrace.options.guard_filter_fn, state)
     if lowered is not None:
         guards += _layout_guards(lowered, captured, target)
     return guards
@@ -246,7 +257,7 @@ def _graph_call(
     script = partial(report_failure, traced.captured.module, backend=backend)
     graph = emitter.capture(_giving_outputs(lowered, script), "graph")
     loads: list[str] = []
-    arguments = ", ".join(_inputs(traced, target, emitter, loads))
+    arguments = ", ".join(graph_arguments(traced, target, emitter, loads))
     state = "".join(f"{name}, " for name in target.parameters)
     recover = emitter.capture(recovery, "recovery")
 
@@ -283,7 +294,6 @@ def _kept(traced: TraceResult, recovery: Recovery) -> Iterator[str]:
 def _recovery(
     traced: TraceResult,
     effects: GraphEffects,
-    steps: Sequence[Step],
     retrace: Retrace,
     ambient: AmbientState,
     data: EntryData,
@@ -293,7 +303,7 @@ def _recovery(
     from stator._recovery import Recovery, RollbackPlan
 
     in_order = is_run_in_order(retrace.options, effects)
-    made = RandomSteps.of(steps, data.graph, in_order)
+    made = RandomSteps.of(traced.emitter.t.streams.early, data.graph, in_order)
     plan = RollbackPlan.of(effects, made, in_order, data.forgives)
     facts = retrace.target, ambient, effects, plan, data.failures, data.forgives
     settings = tuple(traced.emitter.t.modes.items())
@@ -330,7 +340,9 @@ MANY = 4
 """The number of consecutive inputs from which on one call that reads them all pays."""
 
 
-def _inputs(traced: TraceResult, target: Target, emitter: Any, lines: list[str]) -> Iterator[str]:
+def graph_arguments(
+    traced: TraceResult, target: Target, emitter: Any, lines: list[str]
+) -> Iterator[str]:
     """Yield the arguments of the graph. Inputs deep inside a parameter (a model's weights) are
     loaded together, in one of `lines` where others come in between."""
     inputs, given = traced.captured.inputs, ", ".join(target.parameters)

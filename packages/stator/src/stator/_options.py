@@ -16,8 +16,10 @@ from stator_bytecode import DEFAULT, HandlerTable, OpcodeHandler
 from stator_guards import Guard, GuardSet, compile_guards
 from stator_variables import DEFAULT_HANDLERS, Space, SymbolicDomain
 
-from stator import _module
+from stator import _comptime, _module
 from stator._deferred_warning import defer_warning
+from stator._guard_filter import Filter
+from stator._logs import log_into
 from stator._stress import MODES, is_mode, stressed
 from stator._torch_settings import dynamic_by_settings, setting, warn_of_settings
 from stator.errors import InvalidOption, InvalidUse, backend_boundary
@@ -108,7 +110,7 @@ class Stack:
     guards: Callable[[list[Guard], tuple[str, ...]], GuardSet] = guard_set
     graph: Callable[..., Any] = output_graph
     domain: Callable[[Space], Any] = SymbolicDomain
-    handlers: Mapping[Any, Any] = DEFAULT_HANDLERS.merged_with(_module.handlers)
+    handlers: Mapping[Any, Any] = DEFAULT_HANDLERS.merged_with(_module.handlers, _comptime.handlers)
     operators: Callable[[], Mapping[Any, Any]] = installed_operators
     _all: list[Mapping[Any, Any]] = attrs.field(factory=list, init=False, eq=False, repr=False)
 
@@ -121,17 +123,22 @@ class Stack:
         return self._all[0]
 
 
-OURS = (
-    "recompile_limit",
-    "fallback",
-    "break_everywhere",
-    "oracle",
-    "compiled_autograd",
-    "repeat_effects",
-    "keep_text",
-    "capture_data",
-    "check",
-)
+OURS = {
+    "recompile_limit": "entries that one object may have at one place",
+    "fallback": "run eagerly where the backend fails, instead of raising",
+    "break_everywhere": "break at every place of a kind, for tests: see `_stress.py`",
+    "oracle": "run the original too, and compare",
+    "compiled_autograd": "capture the backward passes that start in the function",
+    "repeat_effects": "repeat side effects of a checkpointed function when it is computed again, "
+    "as eager autograd does",
+    "keep_text": "keep the text of each graph for the report",
+    "capture_data": "sizes and numbers that data decides are symbols; None: under `fullgraph`",
+    "check": "look for faults in every graph",
+    "guard_filter_fn": "a function that decides which guards are checked: see `_guard_filter.py`",
+}
+"""The keys of `options` that are no backend's, and the effect of each."""
+ENVIRONMENT = {"oracle": "STATOR_ORACLE", "check": "STATOR_CHECK"}
+"""The variables that switch an option on with the value 1."""
 
 
 TOTAL_LIMIT = 64
@@ -139,27 +146,22 @@ TOTAL_LIMIT = 64
 
 @attrs.frozen
 class Options:
-    """One compilation's settings. `backend` is configured already."""
+    """One compilation's settings: `backend` is configured already, `OURS` describes the rest."""
 
     backend: Backend
     fullgraph: bool = False
     dynamic: bool | None = None
     stack: Stack = attrs.field(factory=Stack)
     recompile_limit: int = 8
-    fallback: bool = False  # a backend that fails: run plainly instead of raising
-    break_everywhere: bool | str | int = False  # stress: see `_stress.py`
-    # run the plain function too, and compare; also STATOR_ORACLE=1 in the environment
+    fallback: bool = False
+    break_everywhere: bool | str | int = False
     oracle: bool = False
-    # repeat the effects of a checkpointed function when it is computed again, as eager autograd
-    # does
     repeat_effects: bool = True
-    # capture the backward passes that the function starts, for the same backend
     compiled_autograd: bool = False
-    # sizes and numbers that data decides as unbacked symbols; None: if `fullgraph`
     capture_data: bool | None = None
-    check: bool = False  # look for faults in every graph; also STATOR_CHECK=1 in the environment
-    # keep each graph's text for the report, since a backend may take the graph apart
+    check: bool = False
     keep_text: bool = True
+    guard_filter_fn: Filter | None = None
     opcodes: Mapping[str, OpcodeHandler] = attrs.field(init=False, eq=False, repr=False)
     key: int = attrs.field(init=False, eq=False, repr=False)
     """The identity of the backend, which may be one that cannot be hashed; the options keep it
@@ -208,12 +210,15 @@ def make_options(  # `compile` hands on what it was given, in its own order
         raise InvalidUse("shapes_spec is not supported", "mark dimensions with stator.mark_dynamic")
     backend = default_backend() if backend is None else backend
     given = dict(options or {})
-    ours = {**_from_surroundings(), **_taken_out(given)}
+    ours = {**_from_surroundings(), **{name: given.pop(name) for name in OURS if name in given}}
     if recompile_limit is not None:
         ours["recompile_limit"] = recompile_limit
     dynamic = dynamic_by_settings() if dynamic is None else dynamic
     warn_of_settings()
-    _check_types(fullgraph, dynamic, ours)
+    if file := setting("log_file_name"):
+        log_into(file)
+    checked = {name: value for name, value in ours.items() if name in OURS}
+    _check_types({**checked, "fullgraph": fullgraph, "dynamic": dynamic})
     if not isinstance(backend, str) and not callable(backend):
         raise InvalidUse(
             f"{backend!r} is not a backend", "pass a name (see list_backends) or a callable"
@@ -236,21 +241,13 @@ def with_backend(options: Options, backend: str | Callable[..., Any]) -> Options
     return attrs.evolve(options, backend=found, sharing=sharing)
 
 
-def _taken_out(given: dict[str, Any]) -> dict[str, Any]:
-    """Take the options out that no backend gets, and return those of stator."""
-    if given.pop("guard_filter_fn", None) is not None:
-        defer_warning(UserWarning("guard_filter_fn is not called: all guards are checked"))
-    return {name: given.pop(name) for name in OURS if name in given}
-
-
 def _from_surroundings() -> dict[str, Any]:
     """Return options for the environment, and for the settings of `torch._dynamo.config` that the
     program has changed."""
     captures = setting("capture_scalar_outputs") or setting("capture_dynamic_output_shape_ops")
     static = [cls for cls in (int, float) if setting(f"specialize_{cls.__name__}")]
     found = {
-        "oracle": os.environ.get("STATOR_ORACLE") == "1",
-        "check": os.environ.get("STATOR_CHECK") == "1",
+        **{name: os.environ.get(each) == "1" for name, each in ENVIRONMENT.items()},
         "recompile_limit": setting("recompile_limit"),
         "total_limit": setting("accumulated_recompile_limit"),
         "fallback": setting("suppress_errors") or None,
@@ -288,27 +285,27 @@ def _check_unknown(given: Mapping[str, Any]) -> None:
             raise InvalidOption(f"unknown option {name!r}", f"did you mean {close[0]!r}?", name)
 
 
-def _check_types(fullgraph: object, dynamic: object, ours: Mapping[str, object]) -> None:
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_flag_or_none(value: object) -> bool:
+    return value is None or _is_flag(value)
+
+
+_VALID: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "recompile_limit": (lambda value: type(value) is int and value > 0, "a positive int"),
+    "break_everywhere": (is_mode, f"True, False, a number or one of {', '.join(map(repr, MODES))}"),
+    "guard_filter_fn": (lambda value: value is None or callable(value), "a function or None"),
+    "capture_data": (_is_flag_or_none, "True or False"),
+    "dynamic": (_is_flag_or_none, "True or False"),
+}
+"""The test of each option that is no flag, and the values that pass it."""
+
+
+def _check_types(given: Mapping[str, object]) -> None:
     """A wrong type must not wait until something reads it."""
-    flags = {
-        "recompile_limit": 1,
-        "break_everywhere": False,
-        **{name: value for name, value in ours.items() if name in OURS},
-        "fullgraph": fullgraph,
-        "dynamic": dynamic,
-    }
-    limit, given = flags.pop("recompile_limit"), flags.pop("break_everywhere")
-    if not is_mode(given):
-        expected = f"expected True, False, a number or one of {', '.join(map(repr, MODES))}"
-        raise InvalidOption(
-            f"break_everywhere={given!r} is not valid", expected, "break_everywhere"
-        )
-    for name, value in flags.items():
-        if not isinstance(value, bool) and (
-            value is not None or name not in ("capture_data", "dynamic")
-        ):
-            raise InvalidOption(f"{name}={value!r} is not valid", "expected True or False", name)
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        raise InvalidOption(
-            f"recompile_limit={limit!r} is not valid", "expected a positive int", "recompile_limit"
-        )
+    for name, value in given.items():
+        is_valid, expected = _VALID.get(name, (_is_flag, "True or False"))
+        if not is_valid(value):
+            raise InvalidOption(f"{name}={value!r} is not valid", f"expected {expected}", name)

@@ -20,7 +20,7 @@ from stator_guards import Guard
 
 from stator._break_policy import raises_on_break
 from stator._call_history import CallEvidence, CallsUnderWay, visible_calls
-from stator._frame_state import Carried, held_by, reads_frames
+from stator._frame_state import Carried, reads_frames
 from stator._native_call import before_library, before_loop
 from stator._options import Options
 from stator._release import release, without_frames
@@ -279,10 +279,11 @@ def _emitted(
             result = emitter.expr(outcome.value)
         else:
             assert isinstance(outcome, Broke | Escaped)
-            carried.in_frames = held_by(outcome.snapshot)
             carried.nothing = reads_frames(outcome.snapshot)
+            carried.add_frames(outcome.snapshot.frames)
             point, trackers = layout_of(outcome.snapshot, carried, lambda frame: frame.globals.real)
             values = [emitter.expr(vt) for vt in trackers]
+        emitter.effects_start = len(emitter.lines)
         variables.emit_effects(emitter)
         variables.finalize_generators(emitter, carried.states)
         if not (reached := carried.reached(emitter)):

@@ -48,7 +48,7 @@ class Invoke:
 class Resume:
     """Go on in a generator: send `sent` in, or throw `thrown`. Completes with what it yields.
 
-    When it returns instead, `then` is what that stands for: "next" (`next_value` gives this): NULL,
+    When it returns instead, `then` is what that means: "next" (`next_value` gives this): NULL,
     exhausted; "value" (a call of `next`, `send`, `throw`): StopIteration is raised; "close": the
     call's None. A `sent` of None is the program's None.
     """
@@ -149,7 +149,7 @@ class Domain(Protocol):
     def import_from(self, module: V, name: str) -> Result: ...
     def import_star(self, frame: Frame, module: V) -> Result: ...
 
-    # cells: values of the domain too; `NULL` stands for an empty one
+    # cells: values of the domain too; `NULL` represents an empty one
     def make_cell(self, content: V) -> V: ...
     def cell_get(self, cell: V) -> V: ...
     def cell_set(self, cell: V, content: V) -> None: ...

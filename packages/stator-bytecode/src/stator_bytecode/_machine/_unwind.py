@@ -15,7 +15,14 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from stator_bytecode._machine._domain import Raised, Reraised, Result, V, raised_as
-from stator_bytecode._machine._frame import NULL, Frame, GeneratorStatus, LastInstruction, Parked
+from stator_bytecode._machine._frame import (
+    NULL,
+    Frame,
+    GeneratorStatus,
+    LastInstruction,
+    Parked,
+    Snapshot,
+)
 from stator_bytecode._machine._generator import ENDS
 from stator_bytecode._machine._outcome import Escaped
 from stator_bytecode._machine._snapshot import frame_values
@@ -46,10 +53,7 @@ def _propagate(machine: MachineState, raised: Raised) -> Raised | None:
     site = _handler_site(machine, value)
     saved = machine.save() if site is None else None
     if site is not None:
-        if _grows_visibly(machine, raised):
-            raise Unsupported(
-                "exception-object", "an exception of the program's own on its way to its handler"
-            )
+        _refuse_visible_growth(machine, raised)
         _release_operands(machine, value, site)
     if type(raised) is Raised and machine.domain.is_made_here(value):
         machine.origins.setdefault(id(value), (value, saved or machine.save()))
@@ -76,12 +80,17 @@ def _propagate(machine: MachineState, raised: Raised) -> Raised | None:
         value = _left(machine, frame, value)
         frames.pop()
     assert saved is not None
+    _escape(machine, value, saved)
+    return None
+
+
+def _escape(machine: MachineState, value: object, saved: tuple[Snapshot, int]) -> None:
+    """Set the outcome of a run that no frame has a handler for."""
     origin = machine.origins.get(id(value))
     leaves = id(value) not in machine.caught
     machine.outcome = Escaped(
         value, machine.go_back(saved if origin is None else origin[1]), leaves
     )
-    return None
 
 
 def _is_reraised_here(frame: Frame, raised: Raised) -> bool:
@@ -102,7 +111,7 @@ def _note_caught(machine: MachineState, value: V, depth: int | None = None) -> N
 
 def _release_operands(machine: MachineState, value: V, site: HandlerSite) -> None:
     """Report the operands that unwinding will release to the Domain, before any is unwound. A
-    traceback keeps what is in slots, but of frames that stand for C it has no entry; what ends a
+    traceback keeps what is in slots, but of frames that represent C it has no entry; what ends a
     loop keeps nothing."""
     frames, left = machine.frames, machine.frames[site.depth + 1 :]
     released, kept = frames[site.depth].stack[site.operands :], [value]
@@ -128,13 +137,17 @@ def _unwound(frames: list[Frame], operands: int) -> Iterator[None]:
             frame.stack = stack
 
 
-def _grows_visibly(machine: MachineState, raised: Raised) -> bool:
-    """Return True if the raised exception is a real object that gets an entry of its traceback on
-    the way: raising it natively adds one, and so does each frame that it leaves."""
+def _refuse_visible_growth(machine: MachineState, raised: Raised) -> None:
+    """Refuse a raised exception that is a real object and gets an entry of its traceback on the
+    way: raising it natively adds one, and so does each frame that it leaves."""
     if not machine.domain.is_object(raised.value):
-        return False
+        return
+
     frame = machine.frames[-1]
-    return type(raised) is Raised or frame.code.instructions[frame.pc].handler is None
+    if type(raised) is Raised or frame.code.instructions[frame.pc].handler is None:
+        raise Unsupported(
+            "exception-object", "an exception of the program's own on its way to its handler"
+        )
 
 
 def _arrive_at_yield(machine: MachineState, frame: Frame, value: V) -> None:

@@ -151,6 +151,13 @@ def checkpoint_again(t: variables.Space, args: list[Any], kwargs: dict[str, Any]
     return checkpoint(t, args, kwargs | named)
 
 
+@handlers.handles(tag_activation_checkpoint)
+def tagged(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Record a checkpoint of a graph that torch captured."""
+    kwargs.setdefault("use_reentrant", variables.ConstantTracker(False))
+    return checkpoint_again(t, args, kwargs)
+
+
 # -- reentrant -------------------------------------------------------------------------------------
 def _reentrant(
     t: variables.Space,
@@ -174,19 +181,7 @@ def _reentrant(
                 function, [*(inner.get(id(vt), vt) for vt in args), *rest], {}
             )
         leaves, spec = variables.flatten(t, result)
-        if spec != variables.LEAF and (
-            spec.cls is not tuple or spec.leaf_count != len(spec.children)
-        ):
-            raise t.unsupported(
-                "result-of-body", "reentrant checkpoint of a function that gives more than tensors"
-            )
-        if not all(
-            variables.is_a(vt, variables.TensorTracker) and _is_like_an_output(vt.example)
-            for vt in leaves
-        ):
-            raise t.unsupported(
-                "result-of-body", "reentrant checkpoint with a result that has no gradient"
-            )
+        _refuse_results(t, leaves, spec)
         graph, _ = body.flat(result)
     held = t.graph.install("wrap_body", graph.module)
     inputs = [vt.traced for vt in tensors]
@@ -197,6 +192,22 @@ def _reentrant(
         variables.from_traced(t, t.graph.project(given, index)) for index in range(len(leaves))
     ]
     return results[0] if spec == variables.LEAF else variables.TupleTracker(results, tuple)
+
+
+def _refuse_results(t: variables.Space, leaves: list[Any], spec: Any) -> None:
+    """Refuse results that an `autograd.Function` does not return as they are."""
+    if spec != variables.LEAF and (spec.cls is not tuple or spec.leaf_count != len(spec.children)):
+        raise t.unsupported(
+            "result-of-body", "reentrant checkpoint of a function that gives more than tensors"
+        )
+
+    if not all(
+        variables.is_a(vt, variables.TensorTracker) and _is_like_an_output(vt.example)
+        for vt in leaves
+    ):
+        raise t.unsupported(
+            "result-of-body", "reentrant checkpoint with a result that has no gradient"
+        )
 
 
 def _is_like_an_output(example: torch.Tensor) -> bool:
@@ -250,3 +261,7 @@ def reentrant_again(t: variables.Space, args: list[Any], kwargs: dict[str, Any])
     body, count, *inputs = args
     options, start = {name: vt.constant() for name, vt in kwargs.items()}, count.constant()
     return (yield from _reentrant(t, body, inputs[:start], options, inputs[start:]))
+
+
+CHECKPOINTS = {checkpointed: 0, checkpointed_reentrantly: 1}
+"""The targets of checkpoints; with how many arguments between the body and its inputs."""

@@ -27,7 +27,7 @@ from stator_variables._objects._classes import here, make, run, step, track_clas
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._recipe import RecipeTracker
 from stator_variables._objects._wrap import wrap_present
-from stator_variables._protocols import _attributes, _calls, _operators
+from stator_variables._protocols import _attributes, _calls, _same_object
 from stator_variables._runtime._support import new_named_tuple
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, is_a
@@ -174,7 +174,7 @@ def compare(t: Space, args: Args, kwargs: Kwargs, of: bool) -> Any:
     if not all(is_a(vt, MethodTracker) and is_a(vt.function, known) for vt in args):
         raise t.unsupported("builtin", "a comparison of methods of other callables")
     parts = ((left.receiver, right.receiver), (left.function, right.function))
-    return k.ConstantTracker(all(_operators.same_object(t, *pair) for pair in parts) is of)
+    return k.ConstantTracker(all(_same_object.same_object(t, *pair) for pair in parts) is of)
 
 
 # -- contexts --------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from stator_variables import _trackers as k
 from stator_variables._builtin._strings import convert, text_of
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._hashing import is_known
+from stator_variables._objects._identity_number import IdTracker
 from stator_variables._objects._lookup import guarded_lookup, refuse_asked
 from stator_variables._objects._method_table import MethodTable, settle_all
 from stator_variables._objects._program_error import complain, name_of, throw
@@ -175,7 +176,7 @@ def handle_hash(t: Space, obj: Any) -> Any:
     if isinstance(guarded_lookup(t, vt.cls, "__hash__"), types.FunctionType):
         number = t.call(t.special(vt, "__hash__"), [], {})
         return after(number, lambda found: _checked_hash(t, vt, found.constant()))
-    if not is_a(vt, k.ClassTracker | k.IdTracker):
+    if not is_a(vt, k.ClassTracker | IdTracker):
         hashed = t.key_of(vt)  # raises TypeError for what has no hash
         if (folded := t.fold(hash, [vt], {})) is not MISSING:
             return folded

@@ -58,7 +58,7 @@ handlers: HandlerTable[Any, Any] = HandlerTable("cache")
 
 
 class _Ahead(threading.local):
-    """The calls of this thread that were made before the entry that stands for them ran."""
+    """The calls of this thread that were made before the entry that replaces them ran."""
 
     def __init__(self) -> None:
         self.made: Counter[tuple[int, int]] = Counter()

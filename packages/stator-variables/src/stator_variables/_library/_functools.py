@@ -31,7 +31,7 @@ from stator_variables._objects._recipe import KEY_WRAPPER, RecipeTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import new_namespace
 from stator_variables._protocols import (
-    _attributes,
+    _c_fields,
     _consumption,
     _containers,
     _folding,
@@ -79,7 +79,7 @@ def in_python(t: Space, args: Args, kwargs: Kwargs) -> Any:
 def part_of_partial(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     vt = args[0]
     if vt.source is not None:
-        return _attributes.read_existing_field(t, of, vt, of.__name__)
+        return _c_fields.read_existing_field(t, of, vt, of.__name__)
     if of.__name__ == "func":
         return vt.function
     if vt.args_tuple is None:

@@ -19,11 +19,11 @@ from stator_variables._protocols import _folding
 from stator_variables._pure import DTYPES, NUMBERS, NUMPY
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
-from stator_variables._tensors import _arrays, _torch_calls
+from stator_variables._tensors import _array_tensors, _array_witness, _arrays, _torch_calls
 from stator_variables._tensors._arrays import layer
 from stator_variables._tracker import MISSING, is_a
 
-handlers: HandlerTable[Any, Any] = HandlerTable("NumPy").merged_with(_arrays.handlers)
+handlers: HandlerTable[Any, Any] = HandlerTable("NumPy").merged_with(_array_tensors.handlers)
 _REDUCTIONS = (
     "prod sum mean max min amax amin std var median round clip dot ndim size "
     "argmax argmin isclose log2"
@@ -242,7 +242,7 @@ def _as_array(t: Space, real: Any, vt: Any, kwargs: dict[str, Any]) -> Any:
         raise t.unsupported(
             "numpy", "a copy of a tensor, of which NumPy warns: `Tensor.__array__` has no `copy`"
         )
-    return _arrays.array_of(t, vt)
+    return _array_tensors.array_of(t, vt)
 
 
 @functools.cache
@@ -298,7 +298,7 @@ def _of_tensors(field: Callable[..., Any]) -> Callable[..., Any]:
 
     def read(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if not is_a(args[0], k.ArrayTracker):
-            raise t.unsupported("numpy", "an attribute of an array that no tensor can stand for")
+            raise t.unsupported("numpy", "an attribute of an array that no tensor can represent")
         return field(t, args, kwargs)
 
     return read
@@ -310,7 +310,7 @@ _FIELDS = {
     "__len__": _length,
     "ndim": _metadata(lambda example: example.dim()),
     "itemsize": _metadata(lambda example: example.itemsize),
-    "dtype": _metadata(lambda example: _arrays.NAMES[example.dtype]),
+    "dtype": _metadata(lambda example: _array_witness.NAMES[example.dtype]),
     "T": _view("T"),
     "real": _view("real"),
     "imag": _view("imag"),

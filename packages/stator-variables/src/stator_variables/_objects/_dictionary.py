@@ -44,6 +44,7 @@ from stator_variables._objects._hashing import (
     tell_apart,
     type_hashes_by_identity,
 )
+from stator_variables._objects._identity_number import HandleKeyTracker
 from stator_variables._objects._keys import Identity, asks
 from stator_variables._objects._lookup import overrides
 from stator_variables._objects._undecided_key import is_undecided, put_undecided
@@ -51,7 +52,7 @@ from stator_variables._objects._wrap import ATOMS, with_namespace, wrap_present
 from stator_variables._runtime._contents import item_owner, may_answer, plain_lookup
 from stator_variables._space import Space, real_of, source_of
 from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_pending
-from stator_variables._trackers import ConstantTracker, HandleKeyTracker
+from stator_variables._trackers import ConstantTracker
 
 builders = BuilderTable()
 

@@ -33,6 +33,7 @@ from stator_guards import (
 from stator_variables import _trackers as k
 from stator_variables._lifetime._reachability import reachable
 from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects._identity_number import HandleKeyTracker, IdTracker
 from stator_variables._objects._keys import Identity, ProgramKey, asks
 from stator_variables._objects._lookup import guarded_lookup
 from stator_variables._objects._program_error import complain
@@ -126,9 +127,9 @@ def _hashed(t: Space, vt: Any) -> Any:
     if vt.cls is types.MethodWrapperType and is_a(vt.receiver, k.BuiltinTracker):
         # `Tensor.shape.__get__`, equal to all that are made like it
         return vt.function.real.__get__(vt.receiver.real)
-    if is_a(vt, k.IdTracker):
+    if is_a(vt, IdTracker):
         return IdOf(_identity_of(vt.thing))
-    if is_a(vt, k.HandleKeyTracker):
+    if is_a(vt, HandleKeyTracker):
         return HandleKey(vt.number, vt)
     if is_a(vt, WeakrefTracker):
         return _key_of_reference(t, vt)
@@ -466,7 +467,7 @@ def key_with_identities(t: Space, hashed: Any) -> Any:
     found = (is_known and t.heap.get(id(thing))) or k.ConstantTracker(thing)
     if type(hashed) is RefTo:
         return WeakrefTracker(found)
-    return k.IdTracker(found) if has_thing else found
+    return IdTracker(found) if has_thing else found
 
 
 def key_made(t: Space, key: Any) -> tuple[Any, Source]:
@@ -476,10 +477,10 @@ def key_made(t: Space, key: Any) -> tuple[Any, Source]:
         return tuple(value for value, _ in made), CallSource(
             tuple_of, *(source for _, source in made)
         )
-    if is_a(key, k.HandleKeyTracker):
+    if is_a(key, HandleKeyTracker):
         assert key.source is not None
         return key.number, key.source
-    if is_a(key, k.IdTracker):
+    if is_a(key, IdTracker):
         thing, source = key_made(t, key.thing)
         return id(thing), CallSource(id, source)
     if is_a(key, WeakrefTracker):

@@ -7,6 +7,7 @@ from stator_bytecode import HandlerTable
 from stator_guards import SameObject
 
 from stator_variables import _trackers as k
+from stator_variables._objects._identity_number import IdTracker
 from stator_variables._objects._keys import HashedTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._space import Space
@@ -24,7 +25,7 @@ def identity(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
         t.named.append(vt)
     if vt.has_own_number:
         raise t.unsupported("reconstruction", "the identity of a handle that was made here")
-    return k.IdTracker(vt)
+    return IdTracker(vt)
 
 
 def _tell_apart(t: Space, vt: Any) -> None:

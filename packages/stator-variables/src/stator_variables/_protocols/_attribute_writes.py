@@ -6,7 +6,7 @@ import contextlib
 import sys
 import threading
 import types
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from stator_bytecode import NULL, Raised
@@ -15,7 +15,7 @@ from stator_guards import AttrSource, Source
 from stator_variables import _trackers as k
 from stator_variables._objects import _classes, _dictionary, _exceptions, _lookup
 from stator_variables._objects._program_error import complain, throw
-from stator_variables._protocols import _attributes
+from stator_variables._protocols import _attributes, _c_fields
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes
@@ -45,16 +45,7 @@ def generic_set(t: Space, vt: Any, name: str, value: Any) -> Any:
         complain(t, AttributeError, "'", vt.cls, "' object attribute '__dict__' is read-only")
     if vt.base is type and not _is_python_descriptor(_lookup.guarded_lookup(t, vt.cls, name)):
         return _classes.set_attribute(t, vt, name, value)
-    if vt.real is builtins and name not in REPLACEABLE:
-        raise t.unsupported(
-            "replaced-builtin", f"setting builtins.{name}, which tracing itself calls"
-        )
-    if vt.base is type or is_a(vt, k.BuiltinTracker):
-        raise t.unsupported(
-            "global-attribute-write",
-            f"setting {name} on {vt.describe()}",
-            "set it outside the region",
-        )
+    _refuse_write(t, vt, name)
     if (
         vt.base is types.FunctionType
         and vt.source is None
@@ -67,26 +58,42 @@ def generic_set(t: Space, vt: Any, name: str, value: Any) -> Any:
         return _set_through(t, raw, source, vt, name, value)
     if vt.base is types.FunctionType and name in _attributes.FUNCTION_FIELDS:
         raise t.unsupported("function-attribute-write", f"setting {name} of a function")
-    if vt.namespace is None and source is not None:
-        complain(t, AttributeError, "'", vt.cls, f"' object attribute '{name}' is read-only")
     if vt.namespace is None:
-        generic = all(
-            _lookup.guarded_lookup(t, vt.cls, method) is of_object
-            for method, of_object in _GENERIC.items()
-        )
-        complain(
-            t,
-            AttributeError,
-            "'",
-            vt.cls,
-            f"' object has no attribute '{name}'{_NO_DICT if generic else ''}",
-        )
+        _complain_of_no_dict(t, vt, name, in_class=source is not None)
     if value is MISSING:
         if _dictionary.remove(t, vt.namespace, name) is MISSING:
             complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")
         return None
     _dictionary.set_name(t, vt.namespace, name, value)
     return None
+
+
+def _refuse_write(t: Space, vt: Any, name: str) -> None:
+    """Refuse to set attributes of builtins and of classes' metatype, which tracing itself uses."""
+    if vt.real is builtins and name not in REPLACEABLE:
+        raise t.unsupported(
+            "replaced-builtin", f"setting builtins.{name}, which tracing itself calls"
+        )
+
+    if vt.base is type or is_a(vt, k.BuiltinTracker):
+        raise t.unsupported(
+            "global-attribute-write",
+            f"setting {name} on {vt.describe()}",
+            "set it outside the region",
+        )
+
+
+def _complain_of_no_dict(t: Space, vt: Any, name: str, *, in_class: bool) -> NoReturn:
+    """Raise what `object.__setattr__` raises for an instance without a dict."""
+    if in_class:
+        complain(t, AttributeError, "'", vt.cls, f"' object attribute '{name}' is read-only")
+
+    generic = all(
+        _lookup.guarded_lookup(t, vt.cls, method) is of_object
+        for method, of_object in _GENERIC.items()
+    )
+    hint = _NO_DICT if generic else ""
+    complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'{hint}")
 
 
 _GENERIC = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
@@ -164,7 +171,7 @@ def _has_member(t: Space, raw: Any, vt: Any, name: str) -> bool:
     if vt.real is MISSING:
         return False
     try:
-        _attributes.read_existing_field(t, raw, vt, name)
+        _c_fields.read_existing_field(t, raw, vt, name)
     except Raised:
         return False
     return True

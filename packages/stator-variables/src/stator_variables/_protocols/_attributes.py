@@ -20,7 +20,6 @@ from stator_guards import (
     DictItemSource,
     Is,
     KeyPresent,
-    SlotSource,
     Source,
     TypeIs,
     TypeSource,
@@ -39,8 +38,9 @@ from stator_variables._objects import (
 )
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._method import MethodTracker
-from stator_variables._objects._program_error import absent, attempt, complain, name_in_slots, throw
-from stator_variables._objects._wrap import captured_dict, instance_dict, wrap_present
+from stator_variables._objects._program_error import absent, attempt, throw
+from stator_variables._objects._wrap import captured_dict, instance_dict
+from stator_variables._protocols._c_fields import complain_of_empty_slot, read_existing_field
 from stator_variables._pure import CYTHON_FUNCTION
 from stator_variables._runtime._contents import has_member, may_answer, plain_lookup
 from stator_variables._space import Space
@@ -321,14 +321,7 @@ def _get_c_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
         return vt.namespace
     if (members := getattr(vt, "members", None)) is not None and raw in members:
         if (found := members[raw]) is DELETED:
-            complain(
-                t,
-                AttributeError,
-                "'",
-                vt.cls,
-                f"' object has no attribute '{name}'",
-                naming=name_in_slots,
-            )
+            complain_of_empty_slot(t, vt, name)
         return found
     if (found := _scalars.field_of(t, vt, name)) is not MISSING:
         return found
@@ -347,14 +340,7 @@ def _get_c_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
             return vt.items[index]
     if vt.real is MISSING:
         if type(raw) is types.MemberDescriptorType and "__slots__" in vars(raw.__objclass__):
-            complain(
-                t,
-                AttributeError,
-                "'",
-                vt.cls,
-                f"' object has no attribute '{name}'",
-                naming=name_in_slots,
-            )
+            complain_of_empty_slot(t, vt, name)
         raise t.unsupported("c-attribute", f"attribute {name} of a new {vt.cls.__qualname__}")
     return read_existing_field(t, raw, vt, name)
 
@@ -365,23 +351,6 @@ def _place_in(cls: Any, raw: Any) -> int:
         return int(raw.__get__(cls(range(cls.n_fields))))
     except TypeError:
         return int(cls.n_fields)
-
-
-def read_existing_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
-    """A field of an existing C object, or a slot: read it, and rely on it through its source."""
-    whole = vt.source if vt.source is not None else CapturedSource(vt.describe(), vt.real)
-    source = SlotSource(whole, raw.__objclass__, name)
-    try:
-        value = raw.__get__(vt.real)
-    except AttributeError as error:
-        t.guard(whole, AttrAbsent(name, raw))
-        name_in_slots(t, vt.cls)  # the text may contain it
-        throw(AttributeError, *error.args)
-    except Exception as error:  # C's own check; natively it raises the same
-        raise t.unsupported(
-            "c-attribute", f"attribute {name} of a {vt.cls.__qualname__}: {error}"
-        ) from None
-    return wrap_present(t, value, source)
 
 
 def _bind_other(t: Space, raw: Any, source: Source, vt: Any) -> Any:

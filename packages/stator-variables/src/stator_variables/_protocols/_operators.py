@@ -9,7 +9,6 @@ import functools
 import numbers
 import operator
 import types
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -24,12 +23,6 @@ from stator_bytecode import (
     settle,
 )
 from stator_guards import (
-    AttrSource,
-    CallSource,
-    DistinctObject,
-    IsNone,
-    IsNotNone,
-    SameObject,
     Source,
 )
 
@@ -44,13 +37,13 @@ from stator_variables._objects._lookup import (
 )
 from stator_variables._objects._method_table import COMPARISONS
 from stator_variables._objects._program_error import attempt, complain
-from stator_variables._objects._weakrefs import WeakrefTracker
 from stator_variables._protocols import _attributes, _consumption, _containers, _folding
-from stator_variables._pure import NUMBERS, PATHS, is_number_of_numpy
+from stator_variables._protocols._same_object import same_object
+from stator_variables._pure import is_number_of_numpy
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _assertion, _symbolic
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING
 
 ARITHMETIC = {
     symbol: (name, getattr(operator, f"__{name}__"), getattr(operator, f"__i{name}__"))
@@ -370,65 +363,6 @@ def negated(t: Space, vt: Any) -> Any:
 
 def identical(t: Space, left: Any, right: Any, invert: bool) -> Any:
     return k.ConstantTracker(same_object(t, left, right) is not invert)
-
-
-def same_object(t: Space, left: Any, right: Any) -> bool:
-    """Return `left is right`, guarded if two paths from outside are compared."""
-    if left is right:
-        t.escaped.add(id(left))  # that two paths lead to it is now relied on
-        return True
-    if _are_given_numbers(left, right):
-        held = left.real is right.real
-        t.guard(left.source, (SameObject if held else DistinctObject)(right.source))
-        return held
-    # of these there is one
-    if left.cls is tuple and right.cls is tuple and not (left.items or right.items):
-        return True
-    if left.is_symbolic or right.is_symbolic:
-        if left.cls is not right.cls or left.cls is float:
-            return False
-        left, right = (
-            _symbolic_numbers.as_constant(t, left),
-            _symbolic_numbers.as_constant(t, right),
-        )
-    if left.is_known and right.is_known:
-        return left.cls is right.cls and (left.value is right.value or _same_atom(left, right))
-    if issubclass(left.cls, weakref.ref) and all(_is_only_reference(t, vt) for vt in (left, right)):
-        return same_object(t, left.target, right.target)
-    if left.real is not MISSING and right.real is not MISSING:
-        if left.real is right.real:
-            return True
-        if left.source is not None and right.source is not None and left.cls is right.cls:
-            t.guard(left.source, DistinctObject(right.source))
-    return False
-
-
-def _are_given_numbers(left: Any, right: Any) -> bool:
-    """Two numbers, or texts, of one class that were there before: equal ones may be one object, or
-    two."""
-    given = all(
-        vt.source is not None and type(vt.source) is not CallSource and type(vt.real) in _NUMBERS
-        for vt in (left, right)
-    )
-    return given and left.cls is right.cls
-
-
-_NUMBERS = (int, float, complex, str, bytes, *NUMBERS, *PATHS)
-
-
-def _is_only_reference(t: Space, vt: Any) -> bool:
-    """Return True for the weak reference without a callback, of which a live object has one."""
-    if not is_a(vt, WeakrefTracker) or vt.source is None:
-        return is_a(vt, WeakrefTracker)
-    alone = vt.real.__callback__ is None
-    t.guard(AttrSource(vt.source, "__callback__"), IsNone() if alone else IsNotNone())
-    return alone and not k.is_none(vt.target)
-
-
-def _same_atom(left: Any, right: Any) -> bool:
-    """Identity of equal immutable values is up to the interpreter; small ints and interned strings
-    are shared."""
-    return type(left.value) in (int, str) and left.value == right.value
 
 
 # -- truth and containment -------------------------------------------------------------------------

@@ -158,38 +158,27 @@ def are_released_unobserved(*values: object) -> bool:
     return dying is not None and not is_end_observable(dying)
 
 
-_FEW_OF_METHOD = 3
-"""The references to a part of a method that nothing else holds: by it, a local and the question."""
-
-
-def are_plain_or_method(state: tuple[object, ...], places: Iterable[int]) -> bool:
-    """Return whether the values at `places` of a state are plain, but for one bound method:
-    something else refers to its function, and to its object unless that holds plain values only.
-    The `__exit__` that a `with` statement keeps is one nearly always."""
-    method: Any = None
+def are_plain_or_simple(state: tuple[object, ...], places: Iterable[int], holders: int) -> bool:
+    """Return whether the values at `places` of a state are plain, but for one object, which holds
+    plain values only, or lives on: the state refers `holders` times to each value, and something
+    else refers to it."""
+    other: Any = None
+    ours = 2  # references to it: a local and the query, then those of the state
     for place in places:
         value = state[place]
         if id(type(value)) in _PLAIN:
             continue
-        if type(value) is not MethodType or method is not None:
+        if other is not None and other is not value:
             return False
-        method = value
+        other = value
+        ours += holders
 
-    if method is None:
+    if other is None:
         return True
     value = None
-    owner, function = method.__self__, method.__func__
-    is_held = sys.getrefcount(owner) > _FEW_OF_METHOD
-    if not is_held and not are_plain(_held_by_simple_object(owner, type(owner)) or (owner,)):
-        return False
-    if sys.getrefcount(function) <= _FEW_OF_METHOD:
-        return False
-    numbers = [*map(id, state)]
-    return (
-        id(owner) not in numbers
-        and id(function) not in numbers
-        and not weakref.getweakrefcount(method)
-    )
+    if sys.getrefcount(other) > ours:
+        return True
+    return are_plain(_held_by_simple_object(other, type(other)) or (other,))
 
 
 _FEW = 64

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, Unsupported
+from stator_bytecode import Unsupported
 from stator_guards import CallSource, Is
 from torch.overrides import TorchFunctionMode
 
@@ -21,11 +21,12 @@ from stator_variables import _trackers as k
 from stator_variables._objects import _scalars, _symbolic_numbers
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._program_error import throw
-from stator_variables._objects._tuple import SequenceTracker, TupleTracker
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._pure import DTYPES, NUMPY, is_number_of_numpy
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
-from stator_variables._tensors import _tensor_attributes, _torch_calls
+from stator_variables._tensors import _torch_calls
+from stator_variables._tensors._array_witness import NAMES, hint_of, sizes_of, witness_of
 from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import MISSING, is_a
 
@@ -39,7 +40,6 @@ class _Layer:
 
 
 layer: Any = _Layer()
-handlers: HandlerTable[Any, Any] = HandlerTable("array of NumPy")
 _SUBSCRIPTS: dict[str, Any] = {"__getitem__": operator.getitem, "__setitem__": operator.setitem}
 _NAMES_OF_OPERATORS = "add sub mul truediv floordiv mod pow matmul lshift rshift and or xor"
 _AUGMENTED = {
@@ -161,7 +161,7 @@ class _Step(TorchFunctionMode):
 
     def _witness(self, vt: Any) -> Any:
         if id(vt) not in self.witnesses:
-            made = _witness_of(vt.tensor.example)
+            made = witness_of(vt.tensor.example)
             if vt.flipped:
                 made = NUMPY.flip(made, vt.flipped)
                 made.flags.writeable = False  # what is written to it has to show elsewhere
@@ -342,10 +342,10 @@ class _Step(TorchFunctionMode):
         told = getattr(expected, "dtype", None), getattr(expected, "shape", None)
         if told[0] is None or (DTYPES.get(told[0]), told[1]) != (
             example.dtype,
-            _sizes(example.shape),
+            sizes_of(example.shape),
         ):
             pair = f"a {type(expected).__name__} ({told}), and {example.dtype}"
-            detail = f"{name} gives {pair} ({_sizes(example.shape)}) in torch's NumPy layer"
+            detail = f"{name} gives {pair} ({sizes_of(example.shape)}) in torch's NumPy layer"
             raise self.t.unsupported("numpy", detail)
         shares = [
             _storage(vt.tensor.example) == _storage(example) for vt, _ in self.witnesses.values()
@@ -389,17 +389,9 @@ def _storage(example: Any) -> int:
     return example.untyped_storage()._cdata  # type: ignore[no-any-return]
 
 
-def _hint(size: Any) -> int:
-    return size.node.hint if isinstance(size, torch.SymInt) else size  # type: ignore[no-any-return]
-
-
-def _sizes(sizes: Any) -> tuple[int, ...]:
-    return tuple(map(_hint, sizes))
-
-
 def _alike(expected: Any, example: Any) -> bool:
     """Return True if a NumPy array is writable and has the memory layout of the fake."""
-    steps = [_hint(step) * expected.itemsize for step in example.stride()]
+    steps = [hint_of(step) * expected.itemsize for step in example.stride()]
     same = all(
         ours == step
         for ours, step, size in zip(expected.strides, steps, expected.shape, strict=True)
@@ -424,120 +416,7 @@ def _is_integral(vt: Any) -> bool:
     return is_a(vt, k.ArrayTracker) and NAMES[vt.tensor.example.dtype].kind in "iu"
 
 
-def _witness_of(example: Any) -> Any:
-    """An array of these sizes that most functions accept: near to the identity, or of integers that
-    are an index."""
-    sizes, steps = _sizes(example.shape), _sizes(example.stride())
-    extent = (
-        1 + sum((size - 1) * step for size, step in zip(sizes, steps, strict=True))
-        if 0 not in sizes
-        else 0
-    )
-    dtype = NAMES[example.dtype]
-    memory = NUMPY.full(extent, 0.001).astype(dtype)
-    made = NUMPY.ndarray(sizes, dtype, memory, 0, [step * dtype.itemsize for step in steps])
-    if dtype.kind in "fc":
-        for i in range(min(sizes, default=0)):
-            made[(i,) * len(sizes)] = 1
-    return made
-
-
-NAMES = {tensor: array for array, tensor in DTYPES.items()}
-
-
 # -- between tensors and arrays --------------------------------------------------------------------
-def array_of(t: Space, vt: Any) -> Any:
-    """`tensor.numpy()`: memory that autograd does not watch, so it counts no writes of the
-    array's."""
-    example = vt.example
-    plain = not (example.requires_grad or example.is_conj() or example.is_neg())
-    if (
-        not plain
-        or example.dtype not in NAMES
-        or example.device.type != "cpu"
-        or example.layout != torch.strided
-    ):
-        raise t.unsupported(
-            "numpy", "the memory of a tensor that cannot be seen as an array, or not so simply"
-        )
-    return k.ArrayTracker(_tensor_attributes.read(t, vt, "data"), NUMPY.ndarray)
-
-
-@handlers.handles(torch.Tensor.numpy)
-def _to_array(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if len(args) != 1 or kwargs or not is_a(args[0], k.TensorTracker):
-        raise t.unsupported("numpy", "numpy() with arguments")
-    return array_of(t, args[0])
-
-
-@handlers.handles_each(
-    (torch.from_numpy, torch.as_tensor, torch.tensor, torch.asarray) if NUMPY is not None else ()
-)
-def from_array(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
-    """A tensor made of an array: what is no array is for torch alone."""
-    if not (args and is_a(args[0], k.ArrayTracker)):
-        return _torch_calls.call_recorded(t, of, args, _with_dtype(t, of, args, kwargs))
-    array, *more = args
-    kwargs = {name: vt for name, vt in kwargs.items() if not k.is_none(vt)}
-    if (
-        more
-        or not kwargs.keys() <= {"dtype", "device"}
-        or array.cls is not NUMPY.ndarray
-        or array.flipped
-    ):
-        raise t.unsupported(
-            "numpy", f"{of.__name__}() of an array, with arguments, or of one that goes backwards"
-        )
-    copies = of is torch.tensor
-    # its tensor is to start where the array does
-    if not copies and array.tensor.example.storage_offset() != 0:
-        raise t.unsupported("numpy", f"{of.__name__}() of a part of an array")
-    made = _tensor_attributes.read(t, array.tensor, "data")
-    if copies:
-        made = _torch_calls.record(t, "clone", [made], {})
-    return _torch_calls.record(t, "to", [made], kwargs) if kwargs else made
-
-
-@handlers.handles(torch.Tensor.new_tensor)
-def _like_a_tensor(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """`x.new_tensor(array)`, of the dtype of `x` and where `x` is."""
-    if len(args) != 2 or not is_a(args[1], k.ArrayTracker):
-        return _torch_calls.call_recorded(t, torch.Tensor.new_tensor, args, kwargs)
-    like = {name: k.ConstantTracker(getattr(args[0].example, name)) for name in ("dtype", "device")}
-    given = {name: vt for name, vt in kwargs.items() if not k.is_none(vt)}
-    return from_array(t, args[1:], {**like, **given}, torch.tensor)
-
-
-def _with_dtype(t: Space, of: Any, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Numbers of NumPy among what a tensor is made of decide its dtype: a graph holds them as
-    Python's."""
-    data = args[0] if args else kwargs.get("data", k.NONE)
-    if (len(args) > 1 and not k.is_none(args[1])) or not k.is_none(kwargs.get("dtype", k.NONE)):
-        return kwargs
-    if not _holds_number_of_numpy(data):
-        return kwargs
-    try:
-        dtype = of(_stand_in(data)).dtype
-    except Exception as error:
-        raise _torch_calls.operator_error(t, error) from error
-    return {**kwargs, "dtype": k.ConstantTracker(dtype)}
-
-
-def _holds_number_of_numpy(vt: Any) -> bool:
-    if is_a(vt, SequenceTracker):
-        return any(map(_holds_number_of_numpy, vt.items))
-    return is_a(vt, k.ConstantTracker) and is_number_of_numpy(vt.cls)
-
-
-def _stand_in(vt: Any) -> Any:
-    """Return a value of the same dtypes and sizes, with arbitrary numbers for unknown ones."""
-    if is_a(vt, SequenceTracker):
-        return list(map(_stand_in, vt.items))
-    if is_a(vt, k.TensorTracker):
-        return torch.empty((), dtype=vt.example.dtype)
-    if is_a(vt, k.ScalarTracker):
-        return vt.real
-    return vt.cls() if is_a(vt, k.NumberTracker) else vt.constant()
 
 
 def operate(t: Space, function: Callable[..., Any], *operands: Any) -> Any:

@@ -18,6 +18,7 @@ from stator_guards import Custom
 from stator_variables import _trackers as k
 from stator_variables._applevel import _copying as app
 from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._identity_number import AddressTracker
 from stator_variables._objects._method_table import app_level
 from stator_variables._objects._wrap import new_namespace, with_namespace
 from stator_variables._space import Space
@@ -98,7 +99,7 @@ def _may_be_in(copied: Any, tensor: Any) -> bool:
     if not is_a(copied, DictTracker) or copied.source is not None:
         return True
     for key, _ in copied.entries.values():
-        if type(key) is not k.AddressTracker or _storage(key.thing.tensor) == _storage(tensor):
+        if type(key) is not AddressTracker or _storage(key.thing.tensor) == _storage(tensor):
             return True
     return False
 
@@ -118,7 +119,7 @@ def storage_of(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @handlers.handles(app.address_of)
 def address_of(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    return k.AddressTracker(args[0])
+    return AddressTracker(args[0])
 
 
 @handlers.handles(app.attributes_of)

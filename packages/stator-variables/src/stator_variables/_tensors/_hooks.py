@@ -29,6 +29,7 @@ from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter, StaysInGraph, filled
 from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._identity_number import IdTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._weakrefs import WeakrefTracker
@@ -237,7 +238,7 @@ def _new_handle(references: Any = None, more: Any = None) -> HandleTracker:
     handle = HandleTracker(is_of_tensor=references is None)
     new_namespace(handle)
     fields = {
-        "id": k.IdTracker(handle),
+        "id": IdTracker(handle),
         "hooks_dict_ref": references or HandleFieldTracker(handle, "hooks_dict_ref", object),
         "extra_dict_ref": more or HandleFieldTracker(handle, "extra_dict_ref", tuple),
     }

@@ -17,7 +17,7 @@ from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
-from stator_variables._tensors import _arrays, _torch_calls
+from stator_variables._tensors import _array_tensors, _torch_calls
 from stator_variables._tracker import MISSING, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("older constructor")
@@ -45,7 +45,7 @@ def construct(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any
     if len(args) == 1 and is_a(first, SequenceTracker) and first.cls in (list, tuple):
         return _torch_calls.record(t, torch.tensor, [first], named)
     if len(args) == 1 and is_a(first, k.ArrayTracker) and first.tensor.example.dim():
-        return _arrays.from_array(t, args, named, torch.as_tensor)
+        return _array_tensors.from_array(t, args, named, torch.as_tensor)
     sizes = first.items if len(args) == 1 and getattr(first, "cls", None) is torch.Size else args
     if any(vt.cls is not int for vt in sizes):
         raise t.unsupported(

@@ -111,7 +111,7 @@ class BodyRecorder(Protocol):
     def close_wrapping(self, candidates: Sequence[GraphValue]) -> BodyGraph:
         """The body gives those of the candidates that it computed, each once.
 
-        When its operator was recorded, with `GraphRecorder.call(..., body=this)`, they stand for
+        When its operator was recorded, with `GraphRecorder.call(..., body=this)`, they represent
         parts of what the operator gives.
         """
 

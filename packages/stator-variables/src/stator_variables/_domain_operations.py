@@ -1,0 +1,73 @@
+"""Constructors of the operations of SymbolicDomain."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import stator_bytecode as bytecode
+
+from stator_variables._lifetime import _finalization
+from stator_variables._objects._hashing import hashing
+from stator_variables._objects._method import MethodTracker
+
+
+def with_hashes(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an operation that may need the hash or the equality of objects of the program."""
+
+    @functools.wraps(method)
+    def run(self: Any, *args: Any) -> Any:
+        return hashing(self.t, lambda: method(self, *args))
+
+    return run
+
+
+def delegated(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the method that calls a function of the data model."""
+    return lambda self, *args: function(self.t, *args)
+
+
+def delegated_with_hashes(function: Callable[..., Any]) -> Callable[..., Any]:
+    return with_hashes(delegated(function))
+
+
+def refused(reason: str, detail: str) -> Callable[..., Any]:
+    def refuse(self: Any, *args: Any) -> Any:
+        raise self.t.unsupported(reason, detail)
+
+    return refuse
+
+
+def emptying(
+    operate: Callable[..., Any], holder_in: Callable[[Any], Any] = lambda vt: vt
+) -> Callable[..., Any]:
+    """Return an operation that may finalize what its first operand held."""
+
+    def operation(self: Any, operand: Any, *args: Any) -> Any:
+        held = _finalization.cleaning_up(self.t, holder_in(operand), stays=True)
+        result = operate(self, operand, *args)
+        return (
+            _waited(self, held, result)
+            if type(result) is bytecode.Pending
+            else _finalization.emptied(self.t, held, result)
+        )
+
+    return operation
+
+
+@bytecode.operation
+def _waited(domain: Any, held: list[bytecode.GeneratorState], result: bytecode.Pending) -> Any:
+    """A frame that the operation ends with is no part of it: it may break like any other."""
+    return _finalization.emptied(domain.t, held, (yield from result.coroutine))
+
+
+def receiver_in_c(called: Any) -> Any:
+    """Return the receiver that a method of C may empty; one in Python does so in steps of its
+    own."""
+    return (
+        called.receiver
+        if type(called) is MethodTracker and called.cls is not types.MethodType
+        else None
+    )
