@@ -66,6 +66,19 @@ def test_modes_of_inductor_with_cuda_graphs_use_steps() -> None:
     assert found == dict(zip(modes, [False, True, True, False], strict=True))
 
 
+def test_parameters_and_buffers_are_marked_for_backends_with_cuda_graphs() -> None:
+    seen: list[list[str]] = []
+
+    class Marking(WithSteps):
+        def __call__(self, gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+            nodes = gm.graph.find_nodes(op="placeholder")
+            seen.append([node.name for node in nodes if "tensor_dict" not in node.meta])
+            return eager(gm, inputs)
+
+    stator.compile(nn.BatchNorm1d(4), backend=Marking())(torch.ones(3, 4))
+    assert len(seen[0]) == 1
+
+
 def test_graphs_on_the_cpu_run_without_recordings() -> None:
     model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
     backend, x = CudaGraphs(), torch.randn(3, 4, requires_grad=True)

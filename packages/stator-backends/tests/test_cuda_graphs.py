@@ -86,6 +86,10 @@ class FakeGraphDevice:
         with self.lock:
             self._step(operation, [tensor], tensor.storage.address)
 
+    def view(self, tensor: FakeTensor) -> FakeTensor:
+        """Return another tensor over the same memory."""
+        return FakeTensor(tensor.storage, given=self.program is None)
+
     def read(self, tensor: FakeTensor) -> int:
         with self.lock:
             return self._read(tensor.storage.address)
@@ -244,7 +248,12 @@ class Machine:
         """Give two results over one memory."""
         (x,) = inputs
         made = self.device.compute(lambda a: a - 1, x)
-        return [made, FakeTensor(made.storage)]
+        return [made, self.device.view(made)]
+
+    def passed(self, inputs: list[Any]) -> Sequence[Any]:
+        """Give the input, and another tensor over its memory."""
+        (x,) = inputs
+        return [x, self.device.compute(neg, x), self.device.view(x)]
 
     def call(self, name: str, *inputs: FakeTensor) -> list[Any]:
         run, arity, static = GRAPHS[name]
@@ -260,6 +269,7 @@ class Machine:
             "summed": [x + y],
             "counted": [x + weight + 1],
             "repeated": [x - 1, x - 1],
+            "passed": [x, -x, x],
         }
         return results[name]
 
@@ -270,6 +280,7 @@ GRAPHS: dict[str, tuple[str, int, frozenset[int]]] = {
     "summed": ("summed", 2, frozenset()),
     "counted": ("counted", 1, frozenset({1})),
     "repeated": ("repeated", 1, frozenset()),
+    "passed": ("passed", 1, frozenset()),
 }
 
 
@@ -289,18 +300,14 @@ def run_steps(machine: Machine, seed: int, count: int, submit: Callable[..., Any
             results = submit(rng, machine.call, name, *inputs)
             expected = machine.expected(name, weight, *(number[0] for number in numbers))
             weight += name == "counted"
-            cells = [[number] for number in expected]
-            if name == "repeated":
-                cells[1] = (
-                    cells[0]
-                    if device.address(results[0]) == device.address(results[1])
-                    else cells[1]
-                )
-            for value, cell in zip(results, cells, strict=True):
+            cells = {device.address(tensor): cell for tensor, cell in [*alive, *chosen]}
+            for value, number in zip(results, expected, strict=True):
                 if isinstance(value, FakeTensor):
+                    cell = cells.setdefault(device.address(value), [number])
+                    assert cell == [number]
                     alive.append((value, cell))
                 else:
-                    assert value == cell[0]
+                    assert value == number
             del chosen, inputs, results, value
         elif action == "release" and alive:
             alive.pop(rng.randrange(len(alive)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import attrs
@@ -28,10 +28,14 @@ CUDA_GRAPHS = BackendSpec("cudagraphs")
 _numbers = itertools.count()
 
 
-@cache
+_trees: dict[int, RecordingTree] = {}
+
+
 def tree_of(index: int) -> RecordingTree:
     """Return the tree of one device; made when it is first needed."""
-    return RecordingTree(CudaDevice(index), current_step)
+    if index not in _trees:
+        _trees[index] = RecordingTree(CudaDevice(index), current_step)
+    return _trees[index]
 
 
 @attrs.define(eq=False)
@@ -43,13 +47,27 @@ class CudaGraphs:
     uses_steps: bool = True
 
     def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[object]) -> Compiled:
-        compilers = partial(self._compiled, False), partial(self._compiled, True)
+        lasting: set[str] = set()
+        compilers = partial(self._compiled, lasting, False), partial(self._compiled, lasting, True)
         return AotEager(self.spec, compilers=compilers)(gm, example_inputs)
 
+    def reset(self) -> None:
+        """Forget all recordings; results that are alive keep their values."""
+        for tree in _trees.values():
+            tree.reset()
+
     def _compiled(
-        self, is_backward: bool, gm: torch.fx.GraphModule, inputs: Sequence[Any]
+        self,
+        lasting: set[str],
+        is_backward: bool,
+        gm: torch.fx.GraphModule,
+        inputs: Sequence[Any],
     ) -> Callable[[list[Any]], Sequence[Any]]:
-        static = _saved(gm) if is_backward else _static()
+        """Compile one graph. `lasting` are the names of parameters, set by the forward graph."""
+        names = [node.name for node in gm.graph.find_nodes(op="placeholder")]
+        if not is_backward:
+            lasting.update(names[at] for at in _static())
+        static = frozenset(at for at, name in enumerate(names) if name in lasting)
         reason = reason_not_to_record(gm, inputs, static)
         run: Callable[[list[Any]], Sequence[Any]] = run_boxed(gm, inputs)
         if reason:
@@ -72,12 +90,6 @@ def _static() -> frozenset[int]:
     context = TracingContext.try_get()
     facts: Any = None if context is None else context.fw_metadata
     return frozenset() if facts is None else frozenset(facts.static_input_indices)
-
-
-def _saved(gm: torch.fx.GraphModule) -> frozenset[int]:
-    """Return the positions of what the forward graph saved: parameters, and results of it."""
-    nodes = enumerate(gm.graph.find_nodes(op="placeholder"))
-    return frozenset(at for at, node in nodes if not node.name.startswith("tangents"))
 
 
 cudagraphs = CudaGraphs()

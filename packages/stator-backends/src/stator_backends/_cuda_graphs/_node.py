@@ -16,11 +16,11 @@ class PoolResult:
 
     `cached`: the caller is given an alias of `tensor`, which lies in the pool, so no replay may
     come while it is used. Otherwise the caller is given a copy: of results that share memory, and
-    of those that outlived a step once. A result that is no tensor is a constant.
+    of those that outlived a step once. `address` is None outside the pool, in memory of an input.
     """
 
     tensor: Any
-    address: int
+    address: int | None
     cached: bool
 
     def is_alive(self, device: GraphDevice) -> bool:
@@ -30,6 +30,13 @@ class PoolResult:
         """Let those who use it keep it while the pool uses its memory."""
         self.tensor = device.move_out(self.tensor)
         self.cached = False
+
+
+@attrs.frozen
+class PassedInput:
+    """A result that is an input: the caller is given its own tensor back."""
+
+    position: int
 
 
 @attrs.define(eq=False)
@@ -45,7 +52,7 @@ class Recording:
     buffers: tuple[Any, ...]
     fixed: tuple[int | None, ...]
     alive: frozenset[PoolResult]
-    results: tuple[PoolResult | Any, ...]
+    results: tuple[PoolResult | PassedInput | Any, ...]  # others are constants
     state: Any
     children: dict[int, list[Recording]] = attrs.field(factory=dict)
 
@@ -56,7 +63,8 @@ class Recording:
     @property
     def addresses(self) -> set[int]:
         """The addresses in the pool that are allocated in `state`."""
-        return {result.address for result in (*self.alive, *self.tensors)}
+        found = (result.address for result in (*self.alive, *self.tensors))
+        return {address for address in found if address is not None}
 
     def accepts(
         self, device: GraphDevice, inputs: Sequence[Any], alive: frozenset[PoolResult]
@@ -72,10 +80,14 @@ class Recording:
             if buffer is not None:
                 device.write(buffer, value)
         device.replay(self.graph)
-        return [self._given(device, result) for result in self.results]
+        return [_given(device, result, inputs) for result in self.results]
 
-    def _given(self, device: GraphDevice, result: PoolResult | Any) -> Any:
-        if not isinstance(result, PoolResult):
-            return result
-        give = device.alias if result.cached else device.copy
-        return give(result.tensor)
+
+def _given(device: GraphDevice, result: Any, inputs: Sequence[Any]) -> Any:
+    """Return what the caller is given for one result."""
+    if isinstance(result, PassedInput):
+        return inputs[result.position]
+    if not isinstance(result, PoolResult):
+        return result
+    give = device.alias if result.cached else device.copy
+    return give(result.tensor)

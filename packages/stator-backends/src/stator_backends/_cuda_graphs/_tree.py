@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 
 from stator_backends._cuda_graphs._device import BoxedRun, GraphDevice
-from stator_backends._cuda_graphs._node import PoolResult, Recording
+from stator_backends._cuda_graphs._node import PassedInput, PoolResult, Recording
 
 LIMIT = 64
 """The number of recordings of one graph; calls beyond it run normally."""
@@ -104,7 +104,7 @@ class RecordingTree:
     ) -> Recording:
         """Record a call while the pool owns exactly what is alive."""
         device, live = self.device, [result.tensor for result in alive]
-        managed = {result.address for result in alive}
+        managed = {result.address for result in alive if result.address is not None}
         buffers, fixed = self._placed(function, inputs, managed)
         chosen = [
             value if buffer is None else buffer
@@ -119,7 +119,7 @@ class RecordingTree:
             device.release(live)
 
         self.counts[function.number] += 1
-        results = self._results(outputs)
+        results = self._results(outputs, chosen)
         return Recording(graph, tuple(buffers), tuple(fixed), alive, results, state)
 
     def _placed(
@@ -136,15 +136,21 @@ class RecordingTree:
             buffers.append(self.device.buffer(value) if is_tensor and not stays else None)
         return buffers, fixed
 
-    def _results(self, outputs: Sequence[Any]) -> tuple[PoolResult | Any, ...]:
-        """Cache the results that have memory of their own."""
+    def _results(self, outputs: Sequence[Any], inputs: Sequence[Any]) -> tuple[Any, ...]:
+        """Cache the results that have memory of their own in the pool."""
         device = self.device
-        tensors = [value for value in outputs if device.is_tensor(value)]
-        owners = Counter(map(device.address, tensors))
+        positions = {id(value): at for at, value in enumerate(inputs) if device.is_tensor(value)}
+        outside = {device.address(inputs[at]) for at in positions.values()}
+        owners = Counter(device.address(value) for value in outputs if device.is_tensor(value))
         made: list[Any] = []
         for value in outputs:
-            if device.is_tensor(value):
+            if not device.is_tensor(value):
+                made.append(value)
+            elif id(value) in positions:
+                made.append(PassedInput(positions[id(value)]))
+            else:
                 address = device.address(value)
-                value = PoolResult(value, address, cached=owners[address] == 1)
-            made.append(value)
+                place = None if address in outside else address
+                is_alone = place is not None and owners[address] == 1
+                made.append(PoolResult(value, place, is_alone))
         return tuple(made)
