@@ -5,7 +5,7 @@ Start with `lower`. A backend is a callable `(graph_module, example_inputs) -> c
 finds one by name.
 """
 
-from ._alias import AliasLayout, InputGuard, Overlap, SameInput
+from ._alias import AliasLayout, FrozenInputs, InputGuard, Overlap, SameInput
 from ._backend import Backend, BackendSpec, configure, spec_of
 from ._calling_convention import boxed
 from ._check import check_graph
@@ -61,6 +61,7 @@ __all__ += [
 ]
 # lowering, and what it looks after
 __all__ += ["AliasLayout", "AmbientState", "InputGuard", "Lowered", "Overlap", "SameInput", "lower"]
+__all__ += ["FrozenInputs"]
 __all__ += ["begin_step", "boxed", "uses_steps"]
 __all__ += ["compile_session", "one_at_a_time", "ordinary_signal_handlers", "preserved_rng"]
 # looking into a graph that gives something wrong

@@ -38,11 +38,17 @@ from stator._dynamic import (
     maybe_mark_dynamic,
 )
 from stator._explain import explain
-from stator._export._capture import capture
-from stator._export._exported_program import export
+from stator._export._api import capture, export
 from stator._load import load
 from stator._logs import set_logs
-from stator._options import Options, Stack, set_default_backend
+from stator._options import (
+    Options,
+    Stack,
+    default_builders,
+    default_handlers,
+    default_operators,
+    set_default_backend,
+)
 from stator._report import Report
 from stator._stance import set_stance
 from stator.errors import (
@@ -82,6 +88,7 @@ __all__ += [
     "nonstrict_trace",
     "substitute_in_graph",
 ]
+__all__ += ["default_builders", "default_handlers", "default_operators"]
 __all__ += ["ComptimeContext", "ComptimeVar", "comptime"]
 __all__ += ["is_supported", "leaf_function", "skip_frame"]
 __all__ += ["load_cache_artifacts", "save_cache_artifacts"]

@@ -167,9 +167,10 @@ def _is_passed_in(source: guards.Source, state: Mapping[str, object]) -> bool:
 
     What a module or the default of an argument has is configuration, until it changes.
     """
-    if isinstance(source, guards.CallSource):
-        return any(_is_passed_in(argument, state) for argument in source.arguments)
     steps = list(source.steps())
+    call = next((step for step in steps if isinstance(step, guards.CallSource)), None)
+    if call is not None:
+        return any(_is_passed_in(argument, state) for argument in call.arguments)
     defaults = (
         step.part in ("defaults", "kwdefaults")
         for step in steps

@@ -18,9 +18,9 @@ from stator_variables import REPLACEABLE, can_be_taken, give_back, taken
 from torch.autograd import forward_ad
 
 from stator._call_history import CallEvidence, FirstRuns, is_inside
-from stator._collector import rare_collections
-from stator._compilation_flag import compiling, is_compiling
-from stator._compile_event import FrameIds, observed
+from stator._compilation_flag import is_compiling
+from stator._compile_event import observed
+from stator._compiled_target import CompiledTarget
 from stator._deferred_warning import (
     RUNNERS,
     defer_warning,
@@ -29,7 +29,7 @@ from stator._deferred_warning import (
 )
 from stator._dynamic import recorded
 from stator._entry import finishing_entry, make_entry
-from stator._entry_pool import EntryPool, PooledPlace, pool_of, renewed
+from stator._entry_pool import EntryPool, pool_of, renewed
 from stator._fallback import EagerFallback, Remainder
 from stator._graph_lowering import FloatsNeeded
 from stator._known_graph import KnownGraph
@@ -40,49 +40,17 @@ from stator._recompile_limit import past_limit, recompiled
 from stator._release import without_frames
 from stator._retrace import Retrace
 from stator._stance import DEFAULT_STANCE, stance
-from stator._target import Root, Target
+from stator._target import Root
 from stator._torch_settings import setting
 from stator._trace import TraceResult, trace
 from stator._traceback import OWN_CODES
-from stator.errors import BackendFailed, SourceSpan, Unsupported
+from stator.errors import BackendFailed, Unsupported
 
 NOTHING_AFTER = "replaced-builtin"
 """The reason of a break after which no code of ours could run: the whole runs plainly."""
 LAZY, LAZY_CALLS = "uninitialized-parameter", 4
 """The reason of a break at the first call of a lazy module, and how many such calls run eagerly as
 a whole: an entry for one is of no use to the next, which finds other classes and parameters."""
-MOST_ROUNDS = 64
-"""The rounds of a loop that are counted."""
-
-
-@attrs.define(eq=False)
-class CompiledTarget:
-    """The entries of one compiled object for one target."""
-
-    shared: PooledPlace
-    target: Target
-    cache: Cache
-    # for each key the entry used last; for each value of `last` the one that followed
-    newest: dict[Hashable, Entry] = attrs.field(factory=dict)
-    # where several take turns, as in loops: the one used last, how often, and the one before it
-    last: tuple[Entry, Entry, int] | None = None
-    # at most one: the same, for calls under function modes
-    under_modes: list[CompiledTarget] = attrs.field(factory=list)
-    recent: Entry | None = None  # the entry used last
-    passed: set[SourceSpan] = attrs.field(factory=set)  # breaks that were to come only once
-    lazy_calls: int = 0  # calls that ran eagerly because they initialize lazy modules
-    ids: FrameIds = attrs.field(factory=FrameIds)
-
-    def follow(self, last: tuple[Entry, Entry, int], entry: Entry) -> None:
-        """Expect `entry` after `last` from now on: a loop that has as many rounds each time ends
-        where it is expected to."""
-        self.newest[last] = entry
-        before, newest, rounds = last
-        if entry is not newest:
-            self.last = newest, entry, 1
-        elif rounds < MOST_ROUNDS:
-            self.last = before, entry, rounds + 1
-
 
 _NEVER: Any = SimpleNamespace(check=lambda *state: False)
 NOTHING = Entry(_NEVER, run=lambda *state: None)
@@ -278,12 +246,7 @@ class Region:
     def _make(
         self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
     ) -> Entry | None:
-        with (
-            observed(place, key, state) as made,
-            compiling(),
-            ordinary_signal_handlers(),
-            rare_collections(),
-        ):
+        with observed(place, key, state) as made, ordinary_signal_handlers():
             finishing = self._finishing(place, state, key)
             made.entry = finishing or self._made_with_floats(place, state, key)
         return made.entry

@@ -1,4 +1,4 @@
-"""`stator.capture`: the graph of one call with everything that it stands on."""
+"""The graph of one call, with all that it relies on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from stator_guards import Guard, Source
+from stator_guards import CapturedSource, Guard, Source
 from torch.utils import _pytree as pytree
 
 from stator._export._call import CapturedCall, captured_call
@@ -14,19 +14,10 @@ from stator._export._program import CapturedGuard, CapturedInput, CapturedOutput
 from stator._export._traced_call import TracedCall, traced_call
 
 
-def capture(
-    f: Any,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any] | None = None,
-    *,
-    dynamic_shapes: Any = None,
+def captured(
+    f: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None, dynamic_shapes: Any
 ) -> CapturedProgram:
-    """Capture one call of a function or module as one graph, without compiling or running it.
-
-    `dynamic_shapes` is a specification as `torch.export.export` takes it; without one, all sizes
-    are constants. Raises Unsupported, with the line of the program, where the call is not one
-    graph, and InvalidUse for arguments that `f` does not take.
-    """
+    """Trace a call, and describe what the graph takes, gives and relies on."""
     traced = traced_call(captured_call(f, args, kwargs), dynamic_shapes)
     named = traced.call.named
     placeholders = [node for node in traced.module.graph.nodes if node.op == "placeholder"]
@@ -41,12 +32,13 @@ def capture(
         for name, value in named.items()
         for path, leaf in pytree.tree_flatten_with_path(value)[0]
     }
+    guards = [guard for guard in traced.guards if not _is_of_call(guard, traced.call)]
     return CapturedProgram(
         traced.module,
         tuple(inputs),
         tuple(_output_spec(leaf, traced, arguments) for leaf in leaves),
         out_spec,
-        tuple(map(_readable, [*traced.guards, *traced.conditions])),
+        tuple(map(_readable, [*guards, *traced.conditions])),
         traced.effects,
     )
 
@@ -76,6 +68,14 @@ def _output_spec(leaf: Any, traced: TracedCall, arguments: Mapping[int, str]) ->
     if isinstance(leaf, torch.Tensor) and id(leaf) in arguments:
         return CapturedOutput("input", arguments[id(leaf)])
     return CapturedOutput("constant", leaf)
+
+
+def _is_of_call(guard: Guard, call: CapturedCall) -> bool:
+    """Return True for a guard about the function that makes the call, which is ours."""
+    if guard.source is None:
+        return False
+    *_, first = guard.source.steps()
+    return isinstance(first, CapturedSource) and first.held.get() is call.root.fn
 
 
 def _readable(guard: Guard) -> CapturedGuard:

@@ -47,7 +47,7 @@ class TracedCall:
 
 
 def traced_call(
-    call: CapturedCall, dynamic_shapes: Any, handlers: Mapping[Any, Any] | None = None
+    call: CapturedCall, dynamic_shapes: Any, handlers: Callable[[], Mapping[Any, Any]] | None = None
 ) -> TracedCall:
     """Trace a call to its end. Raises Unsupported, with the line, where it cannot be one graph."""
     ours = {"repeat_effects": False}  # of checkpoints: there is no backward
@@ -71,7 +71,8 @@ def _refuse_ends(traced: TraceResult) -> None:
     if traced.point is not None:
         frame = traced.point.frames[-1]
         where = frame.code.span(frame.pc)
-        detail = f"the call raises {traced.raises} for these arguments\n  at {where}"
+        error = traced.raises or "an exception"
+        detail = f"the call raises {error} for these arguments\n  at {where}"
         raise InvalidUse(detail, "capture a call that returns")
     for item in traced.captured.inputs:
         if is_drawn(item.source):
