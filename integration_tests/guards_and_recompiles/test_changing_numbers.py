@@ -209,3 +209,28 @@ def test_setting_of_a_layer_that_needs_a_constant_has_an_entry_for_each_value() 
 
 def test_graph_that_writes_to_an_input_takes_a_changed_float() -> None:
     assert graphs(lambda x, k: x.mul_(k), [0.5, 0.75, 1.5, 2.5]) == [1, 2, 2, 2]
+
+
+# -- functions that no graph has -----------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        ("x * math.exp(-5.0 * (1 - min(k, 9) / 10) ** 2)", 2),
+        ("x * math.log(k + 1) + math.log10(k)", 2),
+        ("x * math.log(k, 3)", 2),
+        ("x * math.atan2(1, k) + math.atan2(k, 2.0)", 2),
+        ("x * sum(math.exp(-k * i) for i in range(40))", 2),
+        ("x * math.log1p(math.exp(math.erf(k)))", 2),
+        ("x * 2 if math.exp(k) > 50 else x", 3),
+    ],
+)
+def test_function_of_math_is_computed_by_the_entry(text: str, most: int) -> None:
+    function = eval(f"lambda x, k: {text}", {"math": math})
+    for values in ([2.0, 3.0, 4.0, 5.5, 1.5], [2, 3, 4, 7, 5]):
+        assert graphs(function, values)[-1] <= most
+
+
+def test_function_of_math_that_raises_has_its_own_entry() -> None:
+    texts = ("x * math.exp(k)", "x * math.log(k)", "x * math.exp(1 / k)")
+    for function in [eval(f"lambda x, k: {text}", {"math": math}) for text in texts]:
+        graphs(function, [2.0, 3.0, 1000.0, 0.0, -0.0, -1.0, math.inf, math.nan, 4.0])

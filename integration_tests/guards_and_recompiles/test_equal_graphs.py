@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import stator
 import torch
+import torch.utils.checkpoint
 from torch import Tensor
 
 from integration_tests.support.counting import Counting
@@ -125,3 +126,16 @@ def test_reset_forgets_graphs() -> None:
     stator.reset()
     compiled(X, True)
     assert counting.count == 2
+
+
+@pytest.mark.parametrize(("other", "graphs"), [("same", 1), ("constant", 2), ("operator", 2)])
+def test_bodies_of_operators_are_compared(other: str, graphs: int) -> None:
+    def body(x: Tensor, kind: str) -> Tensor:
+        if kind == "operator":
+            return x.cos()
+        return x.sin() + (2 if kind == "constant" else 1)
+
+    def program(x: Tensor, kind: str) -> Tensor:
+        return torch.utils.checkpoint.checkpoint(body, x, kind, use_reentrant=False) * 2
+
+    assert graphs_of(program, [(X.requires_grad_(), kind) for kind in ("first", other)]) == graphs

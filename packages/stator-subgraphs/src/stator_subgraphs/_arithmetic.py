@@ -6,6 +6,7 @@ be read, and compilers that give no floats take the graph. `if rate * 0.9 < 0.5`
 `n0 * 0.9 < 0.5`, where `ShapeEnv` would reorder what floats depend on.
 """
 
+import functools
 import math
 import operator
 import re
@@ -14,7 +15,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_guards import ShapeExpression, Source
+from stator_guards import CallSource, ShapeExpression, Source
 from stator_variables import GraphValue
 from torch import fx
 
@@ -59,6 +60,26 @@ def condition_of(traced: GraphValue, inputs: Inputs) -> tuple[ShapeExpression, b
     holds = bool(eval(text, dict(writer.scope or {}), writer.hints))
     sources = {name: source for source, name in writer.names.items()}
     return ShapeExpression(text if holds else f"not {text}", sources, writer.scope or {}), holds
+
+
+def computed_source(traced: GraphValue, inputs: Inputs) -> Source | None:
+    """Return the source of a number that is computed from inputs alone, for other functions of
+    it."""
+    writer = _Text(inputs, scope={})
+    if (text := writer.of(traced.node)) is None:
+        return None
+    functions = tuple((writer.scope or {}).items())
+    return CallSource(_function(text, tuple(writer.hints), functions), *writer.names)
+
+
+@functools.lru_cache(256)
+def _function(
+    text: str, names: tuple[str, ...], functions: tuple[tuple[str, Any], ...]
+) -> Callable[..., Any]:
+    """A function of the inputs. The same text gives the same function."""
+    made: Callable[..., Any] = eval(f"lambda {', '.join(names)}: {text}", dict(functions))
+    made.__name__ = "computed"
+    return made
 
 
 @attrs.define

@@ -23,7 +23,7 @@ from torch._guards import CompileId, TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from stator_subgraphs._arithmetic import condition_of, text_of
+from stator_subgraphs._arithmetic import computed_source, condition_of, text_of
 from stator_subgraphs._call import (
     project,
     propagated,
@@ -79,6 +79,11 @@ class OutputGraph:
     @property
     def shape_env(self) -> ShapeEnv:
         return self._state.env
+
+    @property
+    def current(self) -> fx.Graph:
+        """The graph that is being recorded, that of a body while one is traced."""
+        return self._state.current.graph
 
     @contextmanager
     def tracing(self) -> Iterator[None]:
@@ -227,7 +232,10 @@ class OutputGraph:
 
         With `computed`, also an expression of such.
         """
-        return self._inputs.source_of(expression_of(traced.example), computed)
+        found = self._inputs.source_of(expression_of(traced.example), computed)
+        if found is None and computed and isinstance(traced.example, torch.SymFloat):
+            return computed_source(traced, self._inputs)
+        return found
 
     def text_of(self, traced: GraphValue, read: Callable[[Source], str]) -> str | None:
         """Return an expression over what `read` gives for inputs; None where the graph computes

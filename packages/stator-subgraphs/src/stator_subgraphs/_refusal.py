@@ -78,8 +78,12 @@ def refuse_seeding(operation: Operation) -> None:
 
 
 def refuse_quantizing(operation: Operation) -> None:
-    """The fake of a quantized tensor would be a plain one, which nothing needs to dequantize."""
-    if operation.name.startswith(QUANTIZING):
+    """The fake of a quantized tensor would be a plain one, which nothing needs to dequantize.
+
+    Operators of the same name in other libraries give integers (`quantized_decomposed`).
+    """
+    is_of_torch = getattr(operation.target, "namespace", "aten") == "aten"
+    if operation.name.startswith(QUANTIZING) and is_of_torch:
         raise Unsupported("no-fake-kernel", f"{operation.name}: it gives a quantized tensor")
 
 

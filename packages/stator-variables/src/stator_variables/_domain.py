@@ -50,7 +50,16 @@ _IMPORT = builtins.__import__
 
 
 class SymbolicDomain:
-    """See `stator_bytecode.Domain`. Owns nothing: all state is in its `Space`."""
+    """See `stator_bytecode.Domain`. Owns nothing: all state is in its `Space`.
+
+    A subclass overrides operations by their names; names of its own begin with an underscore.
+    """
+
+    def __init_subclass__(cls) -> None:
+        unknown = [name for name in vars(cls) if not name.startswith("_")]
+        unknown = [name for name in unknown if not hasattr(SymbolicDomain, name)]
+        if unknown:
+            raise TypeError(f"no operations of a domain are called {', '.join(unknown)}")
 
     def __init__(self, tracing: Space) -> None:
         self.t = tracing

@@ -176,6 +176,7 @@ class Space(Operations):
     parts: dict[int, Any] = attrs.field(factory=dict)
     overrides: Overrides = attrs.field(factory=Overrides)
     streams: Streams = attrs.field(factory=Streams)  # steps on streams of random numbers
+    builders: Any = None  # a `BuilderTable` from outside
     # classes made while tracing, by the identity of what stands there
     made: dict[int, Any] = attrs.field(factory=dict)
 

@@ -2,8 +2,9 @@
 code.
 
 A table that is filled by the first call is read by the second, so that two entries differ in guards
-and side effects and not in the graph. Only graphs without symbols and modules are compared: the
-code of these follows from their nodes, the metadata of their inputs and the modes around them.
+and side effects and not in the graph. Only graphs without symbols are compared: the code of these
+follows from their nodes, bodies of operators included, the metadata of their inputs and the modes
+around them.
 """
 
 from __future__ import annotations
@@ -41,9 +42,8 @@ class _Incomparable(Exception):
 def key_of(captured: CapturedGraph, ambient: AmbientState) -> Hashable | None:
     """Return what two graphs with the same compiled code have in common; None for a graph that is
     not compared."""
-    numbers = {node: index for index, node in enumerate(captured.graph.nodes)}
     try:
-        nodes = tuple(_key_of_node(node, numbers) for node in captured.graph.nodes)
+        nodes = _key_of_graph(captured.graph)
         sources = tuple(item.source for item in captured.inputs)
         inputs = tuple(_keys_of_inputs(captured.example_inputs()))
     except _Incomparable:
@@ -51,7 +51,16 @@ def key_of(captured: CapturedGraph, ambient: AmbientState) -> Hashable | None:
     return nodes, sources, inputs, captured.keeps_history, ambient
 
 
+def _key_of_graph(graph: fx.Graph) -> Hashable:
+    numbers = {node: index for index, node in enumerate(graph.nodes)}
+    return tuple(_key_of_node(node, numbers) for node in graph.nodes)
+
+
 def _key_of_node(node: fx.Node, numbers: dict[fx.Node, int]) -> Hashable:
+    if node.op == "get_attr":
+        body = getattr(node.graph.owning_module, str(node.target), None)
+        if isinstance(body, fx.GraphModule):
+            return node.op, node.name, _key_of_graph(body.graph)
     if node.op in ("get_attr", "call_module"):
         raise _Incomparable
     given = _key_of(node.args, numbers), _key_of(node.kwargs, numbers)

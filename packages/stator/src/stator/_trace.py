@@ -20,7 +20,7 @@ from stator_guards import Guard
 
 from stator._break_policy import raises_on_break
 from stator._call_history import CallEvidence, CallsUnderWay, visible_calls
-from stator._frame_state import Carried, held_by, reads_frames
+from stator._frame_state import Carried, reads_frames
 from stator._native_call import before_library, before_loop
 from stator._options import Options
 from stator._release import release, without_frames
@@ -85,8 +85,9 @@ def _traced(
     places = MachineLocations()
     graph = options.stack.graph(places, capture_data=options.captures_data)
     policy = _policy_of_backend(policy, options)
+    handlers, builders = options.stack.tables()
     tracing = variables.StandardSpace(
-        graph, options.stack.all_handlers(), policy, variables.Journal()
+        graph, handlers, policy, variables.Journal(), builders=builders
     )
     domain = options.stack.domain(tracing)
     depth_limit = sys.getrecursionlimit()
@@ -294,10 +295,11 @@ def _emitted(
             result = emitter.expr(outcome.value)
         else:
             assert isinstance(outcome, Broke | Escaped)
-            carried.in_frames = held_by(outcome.snapshot)
             carried.nothing = reads_frames(outcome.snapshot)
+            carried.add_frames(outcome.snapshot.frames)
             point, trackers = layout_of(outcome.snapshot, carried, lambda frame: frame.globals.real)
             values = [emitter.expr(vt) for vt in trackers]
+        emitter.effects_start = len(emitter.lines)
         variables.emit_effects(emitter)
         variables.finalize_generators(emitter, carried.states)
         if not (reached := carried.reached(emitter)):

@@ -5,12 +5,14 @@ from typing import Any
 from stator_bytecode import HandlerTable
 
 from stator_subgraphs._operators import (
+    _apply_again,
     _autograd_function,
     _calls,
     _checkpoint,
     _collectives,
     _cond,
     _flex,
+    _levels,
     _loop,
     _region,
     _transforms,
@@ -18,11 +20,13 @@ from stator_subgraphs._operators import (
 )
 
 _MORE = (
+    _apply_again,
     _autograd_function,
     _calls,
     _checkpoint,
     _collectives,
     _flex,
+    _levels,
     _loop,
     _region,
     _transforms,

@@ -61,11 +61,15 @@ def computed(t: Space, function: Callable[..., Any], args: Sequence[Any]) -> Any
     if not any(is_a(vt, k.ScalarTracker) for vt in args):
         return MISSING
     steps = 1 + max(vt.steps for vt in args if is_a(vt, k.ScalarTracker))
-    operands = [_operand(t, vt) for vt in args]
-    if steps > LONGEST or MISSING in [source for source, _ in operands]:
-        return MISSING
-
     exact = function if function in SILENT else _refusing(function)
+    return MISSING if steps > LONGEST else computed_early(t, exact, args, steps)
+
+
+def computed_early(t: Space, exact: Callable[..., Any], args: Sequence[Any], steps: int = 0) -> Any:
+    """Return what the entry computes, in guards as well; MISSING if it cannot read an argument."""
+    operands = [_operand(t, vt) for vt in args]
+    if MISSING in [source for source, _ in operands]:
+        return MISSING
     try:
         result = exact(*(value for _, value in operands))
     except Exception:  # of these numbers: the program's operation raises it again, traced

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from stator_variables import _trackers as k
-from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects import _scalars, _symbolic_numbers
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tracker import MISSING, is_a
@@ -32,6 +32,10 @@ IN_GRAPH |= {
 """The functions that the graph calls in their place; all give at run time what they themselves
 give."""
 
+_NAMES_OF_FLOATS = "exp expm1 log log1p log10 erf erfc atan2 degrees radians asinh acosh atanh"
+OF_FLOATS = frozenset(getattr(math, name) for name in _NAMES_OF_FLOATS.split())
+"""Functions that torch has no form of for numbers in a graph: the entry computes them."""
+
 OF_INT = frozenset({operator.index, math.floor, math.ceil, math.trunc, int.conjugate})
 OF_INT |= {
     getattr(int, f"__{name}__")
@@ -46,6 +50,8 @@ FIELDS = {"real": None, "numerator": None, "imag": 0, "denominator": 1}
 
 def apply(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """The result, when it is known or can be computed in the graph; else MISSING."""
+    if target in OF_FLOATS and not kwargs:
+        return _scalars.computed_early(t, target, args)
     if not args or kwargs or not is_a(args[0], k.NumberTracker):
         return MISSING
     if len(args) == 1 and args[0].cls is int and target in OF_INT:

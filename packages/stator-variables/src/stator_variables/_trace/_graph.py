@@ -46,6 +46,8 @@ class TraceLocation:
     handled: bool = False
     # how many instructions of the trace had begun, this one included: see `RetraceLimit`
     began: int = 0
+    # keys that the program adds to the metadata of nodes, under "custom"
+    custom: Mapping[str, Any] = attrs.field(factory=dict)
 
 
 class TraceLocations(Protocol):
