@@ -1,7 +1,7 @@
 """A compiled step of an optimizer does what the step does: parameters, state, graphs.
 
-The state is made when the first step is traced, and one graph serves all steps; in between the state
-is loaded, a group is added, parameters are frozen.
+The state is made when the first step is traced, and one graph serves all steps; in between the
+state is loaded, a group is added, parameters are frozen.
 """
 
 from __future__ import annotations
