@@ -67,12 +67,13 @@ def rows() -> Iterator[Row]:
 
 def main() -> None:
     from integration_tests.benchmarks import __main__ as pages
+    from integration_tests.benchmarks.real_models._results import Store
 
     kept = [Row(**row) for row in json.loads(pages.COSTS.read_text())]
     kept = [row for row in kept if not row.title.startswith("training step")]
     kept += rows()
     pages.COSTS.write_text(json.dumps([attrs.asdict(row) for row in kept], indent=1) + "\n")
-    pages.PAGE.write_text(pages.page(kept, pages.Store.read(pages.CALLS)))
+    pages.PAGE.write_text(pages.page(kept, Store.read(pages.CALLS)))
 
 
 if __name__ == "__main__":
