@@ -17,7 +17,7 @@ from ._fault import ACCURACY, Fault, FaultCheck
 from ._fault_search import find_fault
 from ._graph_spec import GraphSpec, InputSpec
 from ._inductor import Inductor, inductor
-from ._lower import Lowered, lower
+from ._lower import Lowered, LoweringOptions, lower
 from ._minify import MINIFY_AFTER, Minified, minify
 from ._registry import (
     BackendRegistry,
@@ -60,7 +60,8 @@ __all__ += [
     "inductor",
 ]
 # lowering, and what it looks after
-__all__ += ["AliasLayout", "AmbientState", "InputGuard", "Lowered", "Overlap", "SameInput", "lower"]
+__all__ += ["AliasLayout", "AmbientState", "InputGuard", "Lowered", "Overlap", "SameInput"]
+__all__ += ["LoweringOptions", "lower"]
 __all__ += ["FrozenInputs"]
 __all__ += ["begin_step", "boxed", "uses_steps"]
 __all__ += ["compile_session", "one_at_a_time", "ordinary_signal_handlers", "preserved_rng"]
