@@ -148,6 +148,41 @@ def _option(field: Any, text: str) -> str:
     return f"| `{field.name}` | {facts} |"
 
 
+def backend_contract() -> str:
+    """Return the facts that a backend is given, the properties that it keeps, and those that
+    lowering restores."""
+    from stator_backends import BackendSpec, InputSpec, _contracts
+    from stator_backends._capability_table import PROPERTIES
+    from stator_backends._contracts._saved_tensors import keep_saved_tensors
+
+    declared = [field for field in attrs.fields(BackendSpec) if field.name != "name"]
+    fields = [f"- `{field.name}`, by default `{field.default}`" for field in declared]
+    kept = [f"| {name} | {text} |" for name, text in PROPERTIES.items()]
+    contracts: list[Any] = [*_contracts.CONTRACTS, keep_saved_tensors]
+    restored = [*map(_contract, contracts)]
+    facts = inspect.cleandoc(InputSpec.__doc__ or "").partition("\n\n")[2]
+    return _page(
+        "The contract of a backend",
+        "A backend is a callable from a graph and example inputs to a callable. "
+        "`python -m stator_backends.conformance BACKEND` prints which of the properties below it "
+        "keeps in 165 small graphs.",
+        *("## What a backend declares", "", "Fields of `stator_backends.BackendSpec`:", ""),
+        *(*fields, "", "## What a backend is given", ""),
+        "With `wants_graph_spec`, a `stator_backends.GraphSpec`. It has, for each input:",
+        *("", facts, "", "## What a backend keeps", "", "| property | |", "|---|---|", *kept),
+        *("", "## What lowering restores", ""),
+        "Compilers do not keep these; a wrapper restores them at each call, where the trace shows "
+        "that there is something to restore.",
+        "",
+        *("| file of `stator_backends/_contracts` | contract |", "|---|---|", *restored),
+    )
+
+
+def _contract(function: Callable[..., object]) -> str:
+    text = inspect.cleandoc(function.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
+    return f"| `{function.__module__.rpartition('.')[2]}.py` | {text.removeprefix('Contract: ')} |"
+
+
 def _behaviour(name: str, promise: str, found: Mapping[str, Any]) -> str:
     broken = Counter(
         reason for marked in found.values() for reason in (marked.breaks or "").split()
@@ -178,6 +213,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "behaviours.md": behaviours,
     "impure-reads.md": impure_reads,
     "options.md": options,
+    "backend-contract.md": backend_contract,
     f"opcodes-{CURRENT}.md": opcodes,
 }
 

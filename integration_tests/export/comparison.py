@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import attrs
 import stator
 import torch
-from torch.export import ExportedProgram
+from torch.export import ExportedProgram, ModuleCallSignature
+from torch.export.graph_signature import InputKind, InputSpec
 from torch.utils import _pytree as pytree
 
 from integration_tests.export.programs import Program
@@ -51,28 +53,32 @@ def suggestion(error: Exception) -> list[str]:
 
 
 def inputs_of(program: ExportedProgram) -> list[tuple[Any, ...]]:
+    """Return kind, name and target of each input; of buffers, whether they are persistent."""
     return [
-        (spec.kind, getattr(spec.arg, "name", None), spec.target, spec.persistent)
+        (spec.kind, getattr(spec.arg, "name", None), spec.target, _is_persistent(spec))
         for spec in program.graph_signature.input_specs
     ]
 
 
+def _is_persistent(spec: InputSpec) -> bool | None:
+    return spec.persistent if spec.kind is InputKind.BUFFER else None
+
+
 def outputs_of(program: ExportedProgram) -> list[tuple[Any, ...]]:
-    return [
-        (spec.kind, type(spec.arg), spec.target) for spec in program.graph_signature.output_specs
-    ]
+    specs = program.graph_signature.output_specs
+    return [(spec.kind, type(spec.arg), spec.target) for spec in specs]
 
 
-def ranges_of(program: ExportedProgram) -> list[str]:
-    """Return the ranges of symbols, in the order in which inputs have them."""
-    return sorted(str(bounds) for bounds in program.range_constraints.values())
+def ranges_of(program: ExportedProgram) -> set[str]:
+    """Return the ranges of symbols, whose names differ."""
+    return {str(bounds) for bounds in program.range_constraints.values()}
 
 
 def shapes_of(program: ExportedProgram) -> list[str]:
-    """Return the shapes of inputs and results, the symbols numbered as they come."""
+    """Return the shapes of inputs, the symbols numbered as they come."""
     numbers: dict[str, str] = {}
     found = []
-    for node in program.graph.nodes:
+    for node in program.graph.find_nodes(op="placeholder"):
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor):
             text = str((value.dtype, tuple(value.shape)))
@@ -84,15 +90,29 @@ def _number(match: re.Match[str], numbers: dict[str, str]) -> str:
     return numbers.setdefault(match.group(), f"n{len(numbers)}")
 
 
-def operators_of(program: ExportedProgram) -> list[str]:
-    return [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
+def calls_of(program: ExportedProgram) -> list[tuple[Any, ...]]:
+    """Return the modules of a program, with the signatures that were kept."""
+    return [(entry.fqn, *_signature(entry.signature)) for entry in program.module_call_graph]
+
+
+def _signature(kept: ModuleCallSignature | None) -> tuple[Any, ...]:
+    return () if kept is None else (kept.inputs, kept.outputs, kept.in_spec, kept.out_spec)
+
+
+FACETS = {
+    "inputs": inputs_of,
+    "outputs": outputs_of,
+    "ranges": ranges_of,
+    "shapes": shapes_of,
+    "calls": calls_of,
+}
 
 
 def run(program: ExportedProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run the module of a program on copies; return the result, the arguments and the state."""
     args, kwargs = pytree.tree_map_only(torch.Tensor, torch.clone, (args, kwargs))
     torch.manual_seed(0)
-    made = program.module()
+    made = copy.deepcopy(program).module()
     result = made(*args, **kwargs)
     return result, args, kwargs, dict(made.state_dict())
 

@@ -53,6 +53,7 @@ class Layers(nn.Module):
 
 
 def test_layers_that_do_the_same_are_listed() -> None:
+    torch.manual_seed(0)  # the gradient of a batch of three is ill-conditioned for some numbers
     model, x = Layers(), torch.randn(3, 4, requires_grad=True)
     found = stator.bisect(model, (x,), {"scale": 2.0}, backends=["aot_eager"])
     assert found.first is None

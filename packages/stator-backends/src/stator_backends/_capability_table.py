@@ -16,7 +16,7 @@ from torch import Tensor
 from ._alias import has_storage
 from ._backend import Backend, BackendSpec, Compiled, spec_of
 from ._compare import gradients
-from ._conformance_graph import ConformanceGraph, conformance_graphs
+from ._conformance_graph import OPERATORS, ConformanceGraph, conformance_graphs
 from ._eager import graph_function
 from ._graph_facts import memory_of
 from ._lower import lower
@@ -79,12 +79,16 @@ class CapabilityTable:
         return f"  LOST  {name:15} {PROPERTIES[name]}: not in {count} graphs, as in {example}"
 
 
-def capability_table(backend: Backend, tolerance: Tolerance = DEFAULT_TOLERANCE) -> CapabilityTable:
-    """Run every graph of the kit eagerly and through a backend, in several calls each."""
+def capability_table(
+    backend: Backend,
+    tolerance: Tolerance = DEFAULT_TOLERANCE,
+    operators: Sequence[str] = tuple(OPERATORS),
+) -> CapabilityTable:
+    """Run the graphs with these operators eagerly and through a backend, in several calls each."""
     spec = spec_of(backend)
     faults: list[ConformanceFault] = []
     graphs = excluded = 0
-    for graph in conformance_graphs():
+    for graph in conformance_graphs(operators):
         if (graph.requires_grad and not spec.training) or (
             graph.dynamic and not spec.symbolic_shapes
         ):

@@ -3,7 +3,7 @@ change their meaning."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from traceback import walk_tb
 from typing import Any
@@ -19,6 +19,7 @@ from torch._subclasses.fake_tensor import (
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from ._alias import has_storage, is_leaf, was_written
+from ._backend import BackendSpec
 from ._contracts._shared_memory import returns_memory_as_several_kinds
 from ._graph_facts import (
     all_nodes,
@@ -32,9 +33,18 @@ from ._graph_facts import (
 from .errors import BackendError
 
 
-def reason_to_run_uncompiled(gm: fx.GraphModule) -> str:
-    """Return why a compiler would not keep the meaning of this graph; empty if it does."""
+def reason_to_run_uncompiled(gm: fx.GraphModule, spec: BackendSpec) -> str:
+    """Return why a compiler would not keep the meaning of this graph, or does not take it by its
+    spec; empty if it does both."""
+    if not spec.symbolic_shapes and any(isinstance(each, torch.SymInt) for each in _examples(gm)):
+        return f"symbolic sizes, which the backend {spec.name!r} does not take"
+    if not spec.training and any(value.requires_grad for value in tensors_returned(gm)):
+        return f"gradients, which the backend {spec.name!r} does not have"
     return next((reason for reason, holds in _REASONS.items() if holds(gm)), "")
+
+
+def _examples(gm: fx.GraphModule) -> Iterator[Any]:
+    return map(example_of, gm.graph.nodes)
 
 
 def refused_by_autograd(failure: BackendError) -> str:

@@ -1,5 +1,6 @@
 """TorchInductor, with the modes and options of `torch.compile`."""
 
+import sys
 import typing
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,6 +9,7 @@ import attrs
 import torch
 
 from ._backend import Backend, BackendSpec, Compiled
+from ._frozen_graph import freeze
 from .errors import InvalidBackendOption
 
 INDUCTOR = BackendSpec("inductor")
@@ -25,10 +27,24 @@ class Inductor:
         return hash((self.mode, frozenset(self.options), self.spec))
 
     def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
+        from torch._inductor import config
         from torch._inductor.compile_fx import compile_fx
 
-        compiled: Any = compile_fx(gm, example_inputs, config_patches=dict(self.options))
-        return compiled  # type: ignore[no-any-return]  # a callable, but for ahead-of-time files
+        patches = dict(self.options)
+        if torch.is_grad_enabled() or not patches.get("freezing", config.freezing):
+            compiled: Any = compile_fx(gm, example_inputs, config_patches=patches)
+            return compiled  # type: ignore[no-any-return]  # but for ahead-of-time files
+
+        graph = freeze(gm, example_inputs)
+        frozen: Any = compile_fx(graph.module, graph.inputs, config_patches=patches)
+        return graph.around(frozen)
+
+    @property
+    def uses_steps(self) -> bool:
+        """True with torch's CUDA graph trees: under `mode="reduce-overhead"`, for example."""
+        config: Any = sys.modules.get("torch._inductor.config")
+        by_default = config is not None and config.triton.cudagraphs
+        return bool(self.options.get("triton.cudagraphs", by_default))
 
     def compile_aten(self, gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
         """Compile what AOTAutograd would hand on, without AOTAutograd."""

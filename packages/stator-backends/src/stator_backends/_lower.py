@@ -33,7 +33,7 @@ from . import _session
 from ._alias import AliasLayout, InputGuard, from_torch, writes_to_inputs
 from ._backend import Backend, BackendSpec, Compiled, spec_of
 from ._check import check_graph
-from ._compiler_inputs import record_contexts, require_capabilities, with_symbols
+from ._compiler_inputs import record_contexts, with_symbols
 from ._context import attach_sources, cleared, sources_of_held
 from ._contracts import prepare, restore_all
 from ._contracts._history import begin_with_gradients, with_gradients_on
@@ -41,9 +41,10 @@ from ._contracts._saved_tensors import keep_saved_tensors
 from ._eager import eager
 from ._eager_fallback import reason_to_run_uncompiled, refused_by_autograd
 from ._graph_facts import all_nodes, example_of, graph_copy, placeholders, results_of
-from ._graph_spec import GraphSpec
+from ._graph_spec import GraphSpec, mark_buffers
 from ._repeats import gives_repeats
 from ._repro import report_failure
+from ._step import uses_steps
 from .errors import BackendError, MalformedGraph
 
 
@@ -132,7 +133,10 @@ def lower(
     # modules only.
     setattr(gm, "_param_name_to_source", sources_of_held(gm, param_sources or {}))
 
-    refused = (as_it_is or reason_to_run_uncompiled(gm)) if spec_of(backend).compiles else ""
+    if uses_steps(backend):
+        mark_buffers(gm)
+    spec = spec_of(backend)
+    refused = (as_it_is or reason_to_run_uncompiled(gm, spec)) if spec.compiles else ""
     job = _Job(
         gm,
         with_symbols(gm, example_inputs),
@@ -195,6 +199,7 @@ def _compiled(job: _Job) -> Lowered:
     _session.forget_texts_with(compiled, _session.generated_texts() - texts)
     added = job.context.guards_context.aotautograd_guards
     guards += [from_torch(job.spec.name, guard, job.positions) for guard in added]
+    guards += getattr(compiled, "input_guards", ())
     if modes is not present:
         compiled = with_gradients_on(compiled)
     compiled = restore_all(compiled, restores)
@@ -245,7 +250,6 @@ def _has_lstm(gm: torch.fx.GraphModule) -> bool:
 
 def _call_backend(job: _Job) -> Compiled:
     name = job.spec.name
-    require_capabilities(job.gm, job.inputs, job.spec)
     facts: Any = {"graph_spec": job.graph_spec} if job.spec.wants_graph_spec else {}
     try:
         compiled: Any = job.backend(job.gm, job.inputs, **facts)

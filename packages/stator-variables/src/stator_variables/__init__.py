@@ -19,6 +19,7 @@ from stator_variables._emitter import Emitter, RaisedBefore, StaysInGraph, Still
 from stator_variables._library._modes import grad_mode
 from stator_variables._library._modes import restore as restore_modes
 from stator_variables._lifetime._reachability import walk
+from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._dictionary import items as dict_items
 from stator_variables._objects._hashing import UserHashReplay
 from stator_variables._objects._inlining import (
@@ -30,7 +31,7 @@ from stator_variables._objects._inlining import (
     has_mark,
 )
 from stator_variables._objects._method import MethodTracker
-from stator_variables._objects._method_table import app_level
+from stator_variables._objects._method_table import MethodTable, app_level
 from stator_variables._objects._program_error import throw
 from stator_variables._objects._stand_ins import known_value
 from stator_variables._objects._tuple import TupleTracker
@@ -75,6 +76,7 @@ from stator_variables._trace._graph import (
     TraceLocations,
 )
 from stator_variables._trace._journal import Journal
+from stator_variables._trace._late_import import LateImport
 from stator_variables._trace._policy import Policy, RetraceLimit
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker, is_a, realize
 from stator_variables._trackers import (
@@ -100,7 +102,9 @@ from stator_variables._virtualization import (
 # a trace
 __all__ = [
     "DEFAULT_HANDLERS",
+    "BuilderTable",
     "Journal",
+    "MethodTable",
     "Policy",
     "RetraceLimit",
     "Space",
@@ -127,6 +131,7 @@ __all__ += [
     "MISSING",
     "ConstantTracker",
     "FunctionTracker",
+    "LateImport",
     "LazyTracker",
     "MethodTracker",
     "NumberTracker",

@@ -151,6 +151,7 @@ RULES: tuple[CallRule, ...] = (
     _allowed_in_graph,
     _assumed_constant,
     _single_dispatch,
+    _optimizers.state_first,
     _optimizers.functional,
     _by_name,
 )

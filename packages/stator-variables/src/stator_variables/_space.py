@@ -14,6 +14,7 @@ import torch
 from stator_bytecode import VALUE, Frame, Instruction, Invoke, Then, after
 from stator_bytecode.errors import NOWHERE, SourceSpan, Unsupported
 from stator_guards import (
+    AllDistinct,
     CallSource,
     CapturedSource,
     FunctionPartSource,
@@ -28,7 +29,6 @@ from stator_guards import (
     ShapeExpression,
     Source,
     Truth,
-    shown_as,
 )
 
 from stator_variables._operations import Operations
@@ -43,6 +43,7 @@ from stator_variables._runtime._support import is_new_in_each_call
 from stator_variables._trace._drawn import Streams, is_drawn
 from stator_variables._trace._graph import GraphRecorder
 from stator_variables._trace._journal import Journal
+from stator_variables._trace._late_import import LateImport
 from stator_variables._trace._memory import InputMemory
 from stator_variables._trace._policy import Policy
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker, is_pending
@@ -80,6 +81,8 @@ class CachedCalls:
 
     calls: list[Any] = attrs.field(factory=list)
     trial: dict[Any, Any] | None = None  # while such a call is tried: what others gave inside
+    # numbers of results that are others for other symbolic arguments
+    varying: set[Source] = attrs.field(factory=set)
 
 
 @attrs.define(eq=False)
@@ -147,6 +150,7 @@ class Space(Operations):
     lookups: dict[Any, Any] = attrs.field(factory=dict)  # class attribute lookups already guarded
     shared: dict[Any, Any] = attrs.field(factory=dict)  # objects that equal requests are to share
     cached: CachedCalls = attrs.field(factory=CachedCalls)
+    late_import: LateImport | None = None  # at which the trace broke, to be made again behind it
     # lifetimes: docs/explanation/object-lifetime.md
     # ids: held by the frames alone, and their end is observable
     observable: set[int] = attrs.field(factory=set)
@@ -172,6 +176,7 @@ class Space(Operations):
     parts: dict[int, Any] = attrs.field(factory=dict)
     overrides: Overrides = attrs.field(factory=Overrides)
     streams: Streams = attrs.field(factory=Streams)  # steps on streams of random numbers
+    builders: Any = None  # a `BuilderTable` from outside
     # classes made while tracing, by the identity of what stands there
     made: dict[int, Any] = attrs.field(factory=dict)
 
@@ -438,8 +443,10 @@ class Space(Operations):
             if vt.source is not None and not (is_drawn(vt.source) or self.is_of_made(vt.source)):
                 groups.setdefault(id(vt.cls), []).append(vt.source)
         for sources in groups.values():
-            if len(sources) > 1 and any(type(source) is not CapturedSource for source in sources):
-                self.guard(CallSource(all_distinct, *sources), Truth(True))
+            first = next((each for each in sources if type(each) is not CapturedSource), None)
+            if len(sources) > 1 and first is not None:
+                others = tuple(source for source in sources if source is not first)
+                self.guard(first, AllDistinct(others, first))
 
 
 def _owner(tracker: Any) -> Any:
@@ -452,11 +459,6 @@ def _may_be_observed(tracker: Any, real: Any) -> bool:
     to nothing."""
     is_at_end = getattr(tracker, "kind", "") == "existing" and tracker.exhausted
     return not is_at_end and may_have_observable_end(type(real))
-
-
-@shown_as("whether {all} are different objects")
-def all_distinct(*objects: object) -> bool:
-    return len(set(map(id, objects))) == len(objects)
 
 
 def _parts(held: Any) -> Iterable[Any]:

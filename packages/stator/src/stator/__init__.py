@@ -38,11 +38,18 @@ from stator._dynamic import (
     maybe_mark_dynamic,
 )
 from stator._explain import explain
-from stator._export._capture import capture
-from stator._export._exported_program import export
+from stator._export._api import capture, export
+from stator._export._program import CapturedGuard, CapturedInput, CapturedOutput, CapturedProgram
 from stator._load import load
 from stator._logs import set_logs
-from stator._options import Options, Stack, set_default_backend
+from stator._options import (
+    Options,
+    Stack,
+    default_builders,
+    default_handlers,
+    default_operators,
+    set_default_backend,
+)
 from stator._report import Report
 from stator._stance import set_stance
 from stator.errors import (
@@ -69,7 +76,14 @@ __all__ = [
     "load",
     "reset",
 ]
-__all__ += ["capture", "export"]
+__all__ += [
+    "CapturedGuard",
+    "CapturedInput",
+    "CapturedOutput",
+    "CapturedProgram",
+    "capture",
+    "export",
+]
 __all__ += ["disable", "graph_break", "is_compiling", "list_backends", "register_backend"]
 __all__ += ["Bisection", "bisect"]
 __all__ += ["explain", "list_modes", "list_options", "set_default_backend", "set_stance"]
@@ -82,6 +96,7 @@ __all__ += [
     "nonstrict_trace",
     "substitute_in_graph",
 ]
+__all__ += ["default_builders", "default_handlers", "default_operators"]
 __all__ += ["ComptimeContext", "ComptimeVar", "comptime"]
 __all__ += ["is_supported", "leaf_function", "skip_frame"]
 __all__ += ["load_cache_artifacts", "save_cache_artifacts"]

@@ -17,6 +17,8 @@ import attrs
 from stator_guards import Cache
 from torch._guards import CompileContext, CompileId, compile_context
 
+from stator._collector import rare_collections
+from stator._compilation_flag import compiling
 from stator._compile_log import Compilation, log_end, log_start
 from stator._stance import follow_torch
 from stator._target import Target
@@ -124,7 +126,8 @@ def observed(place: Observable, key: Hashable, state: tuple[object, ...]) -> Ite
     with compile_context(CompileContext(compile_id)):
         with _callbacks.around(event), _callbacks_of_torch(event):
             log_start(place.target, place.cache, key, state)
-            yield made
+            with compiling(), rare_collections():
+                yield made
         log_end(made)
     follow_torch()
 

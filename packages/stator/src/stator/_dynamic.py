@@ -22,7 +22,8 @@ class Shapes:
     ever.
 
     `is_whole`: see `Policy`. `hides_floats`: a compiler specialised on a float. `static_floats`: it
-    required the values of floats.
+    required the values of floats. `separates_steps`: it refused a step of an optimizer with what
+    follows.
     """
 
     dynamic: bool | None
@@ -31,6 +32,7 @@ class Shapes:
     patience: float = math.inf
     hides_floats: bool = False
     static_floats: bool = False
+    separates_steps: bool = False
     static_types: frozenset[type] = frozenset()
     sizes: dict[guards.Source, Sizes] = attrs.field(factory=dict)
     strides: dict[guards.Source, Sizes] = attrs.field(factory=dict)
@@ -58,6 +60,7 @@ class Shapes:
             *(dims, number_is_symbolic, self._may_recur),
             *(self.capture_data, self.is_whole, self.patience),
             draws_numbers=not self.static_floats,
+            separates_steps=self.separates_steps,
             hides_floats=self.hides_floats,
         )
 
@@ -190,9 +193,10 @@ def _is_passed_in(source: guards.Source, state: Mapping[str, object]) -> bool:
 
     What a module or the default of an argument has is configuration, until it changes.
     """
-    if isinstance(source, guards.CallSource):
-        return any(_is_passed_in(argument, state) for argument in source.arguments)
     steps = list(source.steps())
+    call = next((step for step in steps if isinstance(step, guards.CallSource)), None)
+    if call is not None:
+        return any(_is_passed_in(argument, state) for argument in call.arguments)
     defaults = (
         step.part in ("defaults", "kwdefaults")
         for step in steps

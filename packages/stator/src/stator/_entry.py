@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
-from stator_backends import AliasLayout, AmbientState, Lowered, one_at_a_time, report_failure
+from stator_backends import (
+    AliasLayout,
+    AmbientState,
+    FrozenInputs,
+    Lowered,
+    begin_step,
+    one_at_a_time,
+    report_failure,
+    uses_steps,
+)
 from stator_bytecode import Point, Site
 from stator_guards import (
     CallSource,
@@ -19,6 +28,7 @@ from stator_guards import (
     Entry,
     GlobalState,
     Guard,
+    Is,
     Loads,
     PartSource,
     Source,
@@ -34,7 +44,7 @@ from stator._graph_lowering import effects_of, is_run_in_order, lowered_with_war
 from stator._guard_filter import filtered
 from stator._known_graph import KnownGraph
 from stator._options import Options
-from stator._target import Continuation, Target, start_of
+from stator._target import Continuation, Root, Target, start_of
 from stator._trace import TraceResult
 from stator.errors import BackendFailed, InternalError, Unsupported
 
@@ -65,6 +75,7 @@ class EntryData:
     made_calls: bool = False  # of cached functions, while tracing: the first run has to follow
     # where in a state the locals are whose end it takes for unobservable
     ending: tuple[int, ...] = ()
+    begins_step: bool = False  # the first entry of a call under CUDA graphs
     source: str = ""
     point: Point | None = None  # where it breaks
 
@@ -100,6 +111,7 @@ def make_entry(
         uncompiled=lowered.refused if lowered is not None else "",
         made_calls=any(call.made for call in traced.emitter.t.cached.calls),
         ending=tuple(sorted(traced.emitter.t.ended_locals)),
+        begins_step=isinstance(target, Root) and uses_steps(options.backend),
         point=traced.point,
     )
     facts = retrace, ambient, data, ran
@@ -124,7 +136,8 @@ def _all_guards(
 ) -> list[Guard]:
     """Return the guards of the trace, of modes and shapes, and of what the backend relies on."""
     captured, target = traced.captured, retrace.target
-    guards = [*traced.guards, Guard(None, GlobalState(), start_of(target))]
+    modes = GlobalState(saves_tensors=any(map(_has_history, captured.graph.nodes)))
+    guards = [*traced.guards, Guard(None, modes, start_of(target))]
     with one_at_a_time:  # these are found with fake tensors, too; after the lowering
         facts = captured.shape_guards(bool(traced.raises))
         guards += [Guard(None, fact.expression, fact.where) for fact in facts]
@@ -132,6 +145,12 @@ def _all_guards(
     if lowered is not None:
         guards += _layout_guards(lowered, captured, target)
     return guards
+
+
+def _has_history(node: torch.fx.Node) -> bool:
+    """Return True for an operator whose result requires gradients, so that it may save tensors."""
+    example = node.meta.get("example_value")
+    return node.op.startswith("call_") and bool(getattr(example, "requires_grad", False))
 
 
 def _serve_loads(checked: object, data: EntryData) -> None:
@@ -176,6 +195,10 @@ def _layout_guards(lowered: Lowered, captured: CapturedGraph, target: Target) ->
             if len(given) < 2:
                 continue
             guard = attrs.evolve(guard, positions=tuple(given))
+        if isinstance(guard, FrozenInputs):
+            for position, tensor in guard.tensors.items():
+                yield Guard(captured.inputs[position].source, Is(tensor), start_of(target))
+            continue
         yield _layout_guard(guard, captured, target)
 
 
@@ -208,16 +231,24 @@ def _function(
     number = next(_numbers)
     name = f"entry_{number}"
     call: list[str] = [*emitter.draws]
+    graph = None
     if lowered is not None and recovery is not None:
-        call = _graph_call(traced, lowered, recovery, target)
+        assert recovery.retrace is not None  # `_recovery` gives it one
+        backend = recovery.retrace.options.backend
+        script = partial(report_failure, traced.captured.module, backend=backend)
+        graph = _FirstCall(lowered, script)
+        call = _graph_call(traced, graph, recovery, target)
     loads, marks = _loads(emitter, target), inference_marks(emitter)
-    body = [*loads, *call, *emitter.late_draws, *marks, *emitter.lines]
+    begin = [f"{emitter.capture(begin_step, 'begin_step')}()"] if data.begins_step else []
+    body = [*begin, *loads, *call, *emitter.late_draws, *marks, *emitter.lines]
     body.append(ending(traced, site))
     data.source = function_text(name, target.parameters, body)
     data.namespace = dict(emitter.captured)
-    return load_source(
-        data.source, f"<stator entry {number}: {target.name}>", emitter.captured, data
-    )[name]
+    filename = f"<stator entry {number}: {target.name}>"
+    run = load_source(data.source, filename, emitter.captured, data)[name]
+    if graph is not None:
+        graph.namespace = run.__globals__
+    return run
 
 
 def _loads(emitter: Any, target: Target) -> list[str]:
@@ -237,14 +268,11 @@ def _loads(emitter: Any, target: Target) -> list[str]:
 
 
 def _graph_call(
-    traced: TraceResult, lowered: Lowered, recovery: Recovery, target: Target
+    traced: TraceResult, compiled: _FirstCall, recovery: Recovery, target: Target
 ) -> list[str]:
     """`g = graph(inputs)`, and what is done when that raises."""
     emitter = traced.emitter
-    assert recovery.retrace is not None  # `_recovery` gives it one
-    backend = recovery.retrace.options.backend
-    script = partial(report_failure, traced.captured.module, backend=backend)
-    graph = emitter.capture(_giving_outputs(lowered, script), "graph")
+    graph = compiled.capture(emitter)
     loads: list[str] = []
     arguments = ", ".join(graph_arguments(traced, target, emitter, loads))
     state = "".join(f"{name}, " for name in target.parameters)
@@ -302,27 +330,35 @@ def _recovery(
 _SEQUENCES = (tuple, list)
 
 
-def _giving_outputs(lowered: Lowered, script: Callable[..., str]) -> Callable[..., Any]:
-    """Return the compiled graph, with a check that the backend's function returns the outputs as a
-    sequence.
+@attrs.define(eq=False)
+class _FirstCall:
+    """Takes the place of the graph in an entry until a call has shown that the function of the
+    backend returns the outputs as a sequence.
 
     `script` writes the graph with given inputs.
     """
-    count, run = lowered.count, lowered.callable
-    if not lowered.spec.compiles or not count:
-        return run
 
-    def graph(*inputs: object) -> Any:
-        outputs = run(*inputs)
-        if isinstance(outputs, _SEQUENCES) and len(outputs) == count:
-            return outputs
+    lowered: Lowered
+    script: Callable[..., str]
+    name: str = ""
+    namespace: dict[str, Any] = attrs.field(factory=dict, repr=False)
+
+    def __call__(self, *inputs: object) -> Any:
+        outputs, count = self.lowered.callable(*inputs), self.lowered.count
         is_sequence = isinstance(outputs, _SEQUENCES)
+        if is_sequence and len(outputs) == count:
+            self.namespace[self.name] = self.lowered.callable
+            return outputs
         given = f"{len(outputs)} outputs" if is_sequence else type(outputs).__name__
         reason = f"{given} instead of a tuple of {count}"
-        written = script(example_inputs=inputs)
-        raise BackendFailed(lowered.spec.name, reason, "running the graph", written)
+        written = self.script(example_inputs=inputs)
+        raise BackendFailed(self.lowered.spec.name, reason, "running the graph", written)
 
-    return graph
+    def capture(self, emitter: Any) -> str:
+        """Return the name of the graph in an entry."""
+        is_checked = self.lowered.spec.compiles and self.lowered.count
+        self.name = emitter.capture(self if is_checked else self.lowered.callable, "graph")
+        return self.name
 
 
 MANY = 4

@@ -44,6 +44,8 @@ def observed_ends(
     observable, and that nothing but the state refers to, which does so `holders` times."""
     if not places or are_plain_or_simple(state, places, holders):
         return ()
+    if hold_plain_values(map(state.__getitem__, places), holders):
+        return ()
     others = _others(len(state), tuple(places))
     kept = set(map(id, map(state.__getitem__, others)))  # to the end
     if hold_plain_values(map(state.__getitem__, places), holders, kept):

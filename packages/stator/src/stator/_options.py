@@ -11,10 +11,10 @@ from typing import Any
 
 import attrs
 import torch
-from stator_backends import Backend, configure, lookup
+from stator_backends import Backend, configure, lookup, spec_of
 from stator_bytecode import DEFAULT, HandlerTable, OpcodeHandler
 from stator_guards import Guard, GuardSet, compile_guards
-from stator_variables import DEFAULT_HANDLERS, Space, SymbolicDomain
+from stator_variables import DEFAULT_HANDLERS, BuilderTable, Space, SymbolicDomain
 
 from stator import _comptime, _module
 from stator._deferred_warning import defer_warning
@@ -34,23 +34,42 @@ def output_graph(places: Any, capture_data: bool = False) -> object:
 
 
 @functools.cache  # installed distributions are enumerated once per process
-def installed_operators() -> Mapping[Any, Any]:
-    """Merge the higher-order operators of the default graph layer with the installed ones.
+def _installed(group: str) -> tuple[Any, ...]:
+    """Return the tables that installed distributions announce under an entry point group.
 
-    A distribution announces its table under the entry point group `stator_operators`. One that
-    cannot be imported is reported in a warning and left out: it need not concern this program.
+    One that cannot be imported is reported in a warning and left out: it need not concern this
+    program.
     """
-    from stator_subgraphs import OPERATORS
-
     tables = []
-    for point in entry_points(group="stator_operators"):
+    for point in entry_points(group=group):
         try:
             tables.append(point.load())
         except Exception as error:  # importing a distribution of somebody else may raise anything
-            text = f"the operators {point.name!r} ({point.value}) are not available: {error!r}"
+            kind = group.removeprefix("stator_")
+            text = f"the {kind} {point.name!r} ({point.value}) are not available: {error!r}"
             defer_warning(UserWarning(text))
+    return tuple(tables)
 
-    return OPERATORS.merged_with(*tables)
+
+def default_operators() -> HandlerTable[Any, Any]:
+    """Return the higher-order operators of the default graph layer, with those of installed
+    distributions (entry point group `stator_operators`)."""
+    from stator_subgraphs import OPERATORS
+
+    return OPERATORS.merged_with(*_installed("stator_operators"))
+
+
+def default_handlers() -> HandlerTable[Any, Any]:
+    """Return the handlers of callables in C, with those of installed distributions (entry point
+    group `stator_handlers`)."""
+    own = DEFAULT_HANDLERS.merged_with(_module.handlers, _comptime.handlers)
+    return own.merged_with(*_installed("stator_handlers"))
+
+
+def default_builders() -> BuilderTable:
+    """Return the builders of trackers of installed distributions (entry point group
+    `stator_builders`), which take precedence over those of stator."""
+    return BuilderTable().merged_with(*_installed("stator_builders"))
 
 
 _default: list[str | Callable[..., Any]] = []
@@ -91,35 +110,38 @@ def disabled_by_environment() -> bool:
 
 
 def guard_set(guards: list[Guard], parameters: tuple[str, ...]) -> GuardSet:
-    """The default guard layer: of root objects, a module is likely to be given to the next calls
-    again."""
-    return compile_guards(guards, parameters, is_lasting=is_module)
+    """The default guard layer: of root objects, modules and optimizers are likely to be given to
+    the next calls again."""
+    return compile_guards(guards, parameters, is_lasting=is_lasting)
 
 
-def is_module(value: object) -> bool:
-    return issubclass(type(value), torch.nn.Module)
+def is_lasting(value: object) -> bool:
+    return issubclass(type(value), torch.nn.Module | torch.optim.Optimizer)
 
 
 @attrs.frozen
 class Stack:
     """The layers a compilation runs through; a fork passes one with its own parts.
 
-    `operators` are handlers as well, made by the first trace: their keys need all of torch.
+    `handlers`, `operators` and `builders` are made by the first trace. One's own are merged with
+    the defaults: `lambda: default_handlers().merged_with(mine)`.
     """
 
     guards: Callable[[list[Guard], tuple[str, ...]], GuardSet] = guard_set
     graph: Callable[..., Any] = output_graph
     domain: Callable[[Space], Any] = SymbolicDomain
-    handlers: Mapping[Any, Any] = DEFAULT_HANDLERS.merged_with(_module.handlers, _comptime.handlers)
-    operators: Callable[[], Mapping[Any, Any]] = installed_operators
-    _all: list[Mapping[Any, Any]] = attrs.field(factory=list, init=False, eq=False, repr=False)
+    handlers: Callable[[], Mapping[Any, Any]] = default_handlers
+    operators: Callable[[], Mapping[Any, Any]] = default_operators
+    builders: Callable[[], BuilderTable] = default_builders
+    _all: list[tuple[Mapping[Any, Any], BuilderTable]] = attrs.field(
+        factory=list, init=False, eq=False, repr=False
+    )
 
-    def all_handlers(self) -> Mapping[Any, Any]:
-        """`handlers` and `operators`, merged by the first trace."""
+    def tables(self) -> tuple[Mapping[Any, Any], BuilderTable]:
+        """Return handlers and operators, merged by the first trace, and the builders."""
         if not self._all:
-            self._all.append(
-                HandlerTable("callable", dict(self.handlers)).merged_with(self.operators())
-            )
+            handlers: HandlerTable[Any, Any] = HandlerTable("callable", dict(self.handlers()))
+            self._all.append((handlers.merged_with(self.operators()), self.builders()))
         return self._all[0]
 
 
@@ -227,6 +249,7 @@ def make_options(  # `compile` hands on what it was given, in its own order
         found = lookup(backend)
         _check_unknown(given)
         configured = configure(found, mode, given or None, dynamic)
+    dynamic = _taken_by(configured, dynamic)
     facts = fullgraph, dynamic, id(stack), mode, _typed(given), _typed(ours)
     sharing = None if isolate_recompiles else _hashable((_identity(found), *facts))
     ours |= {"disabled": disable or disabled_by_environment(), "name": name or ""}
@@ -238,7 +261,19 @@ def with_backend(options: Options, backend: str | Callable[..., Any]) -> Options
     with backend_boundary():
         found = lookup(backend)
     sharing = None if options.sharing is None else (_identity(found), options.sharing)
-    return attrs.evolve(options, backend=found, sharing=sharing)
+    dynamic = _taken_by(found, options.dynamic)
+    return attrs.evolve(options, backend=found, dynamic=dynamic, sharing=sharing)
+
+
+def _taken_by(backend: Backend, dynamic: bool | None) -> bool | None:
+    """Return `dynamic`, or False for a backend that takes no symbolic sizes."""
+    spec = spec_of(backend)
+    if spec.symbolic_shapes:
+        return dynamic
+    if dynamic:
+        text = f"dynamic=True has no effect: {spec.name!r} takes no symbolic sizes"
+        defer_warning(UserWarning(text))
+    return False
 
 
 def _from_surroundings() -> dict[str, Any]:

@@ -18,8 +18,7 @@ from stator_variables import REPLACEABLE, can_be_taken, give_back, taken
 from torch.autograd import forward_ad
 
 from stator._call_history import CallEvidence, FirstRuns, is_inside
-from stator._collector import rare_collections
-from stator._compilation_flag import compiling, is_compiling
+from stator._compilation_flag import is_compiling
 from stator._compile_event import observed
 from stator._compiled_target import CompiledTarget
 from stator._deferred_warning import (
@@ -32,7 +31,7 @@ from stator._dynamic import recorded
 from stator._entry import finishing_entry, make_entry
 from stator._entry_pool import EntryPool, pool_of, renewed
 from stator._fallback import EagerFallback, Remainder
-from stator._graph_lowering import FloatsNeeded
+from stator._graph_lowering import FloatsNeeded, SeparationNeeded
 from stator._known_graph import KnownGraph
 from stator._lazy import make_parameters
 from stator._local_ends import observed_ends
@@ -52,7 +51,6 @@ NOTHING_AFTER = "replaced-builtin"
 LAZY, LAZY_CALLS = "uninitialized-parameter", 4
 """The reason of a break at the first call of a lazy module, and how many such calls run eagerly as
 a whole: an entry for one is of no use to the next, which finds other classes and parameters."""
-
 
 _NEVER: Any = SimpleNamespace(check=lambda *state: False)
 NOTHING = Entry(_NEVER, run=lambda *state: None)
@@ -248,12 +246,7 @@ class Region:
     def _make(
         self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
     ) -> Entry | None:
-        with (
-            observed(place, key, state) as made,
-            compiling(),
-            ordinary_signal_handlers(),
-            rare_collections(),
-        ):
+        with observed(place, key, state) as made, ordinary_signal_handlers():
             finishing = self._finishing(place, state, key)
             made.entry = finishing or self._made_with_floats(place, state, key)
         return made.entry
@@ -266,6 +259,8 @@ class Region:
                 return self._made(place, state, key)
             except FloatsNeeded:
                 place.shared.shapes.need_floats()
+            except SeparationNeeded:
+                place.shared.shapes.separates_steps = True
 
     def _made(
         self, place: CompiledTarget, state: tuple[object, ...], key: Hashable

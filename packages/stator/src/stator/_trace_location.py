@@ -9,7 +9,15 @@ import attrs
 import torch
 from stator_bytecode import CallSite, Frame, Instruction, Machine
 from stator_guards import Source
-from stator_variables import Space, TraceLocation, VariableTracker, real_of, source_of
+from stator_variables import (
+    Space,
+    TraceLocation,
+    VariableTracker,
+    flatten,
+    real_of,
+    source_of,
+)
+from torch.fx import traceback
 
 from stator._call_history import visible_calls
 
@@ -47,7 +55,21 @@ class MachineLocations:
             catches_operators=any(map(catches_operators, guarded)),
             handled=any(map(is_handled, guarded)),
             began=began,
+            custom=self._annotations(),
         )
+
+    def _annotations(self) -> Mapping[str, Any]:
+        """Return what `torch.fx.traceback.annotate` has put on the nodes of this moment."""
+        t = self.tracing
+        known: Any = None if t is None else t.heap.get(id(traceback.current_meta))
+        if t is None or id(known) not in t.changed:
+            return {}
+        _, value = known.entries.get("custom", (None, None))
+        if getattr(value, "cls", None) is not dict:  # no key, or one that was deleted
+            return {}
+        leaves, spec = flatten(t, value)
+        found: dict[str, Any] = spec.filled(leaf.constant() for leaf in leaves)
+        return found
 
     def contributing(self, nodes: Iterable[torch.fx.Node]) -> frozenset[CallSite]:
         """Return the calls in which operators on tensors were recorded: numbers alone are no work

@@ -7,6 +7,7 @@ from stator_bytecode import HandlerTable
 from stator_subgraphs._operators import (
     _apply_again,
     _autograd_function,
+    _calls,
     _checkpoint,
     _collectives,
     _cond,
@@ -21,6 +22,7 @@ from stator_subgraphs._operators import (
 _MORE = (
     _apply_again,
     _autograd_function,
+    _calls,
     _checkpoint,
     _collectives,
     _flex,

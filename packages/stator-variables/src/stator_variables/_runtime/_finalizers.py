@@ -188,9 +188,8 @@ _FEW = 64
 def hold_plain_values(
     values: Iterable[object], holders: int, kept: Collection[int] = frozenset()
 ) -> bool:
-    """Return whether `values`, as far as they die, are containers of plain values and of objects
-    that something else refers to as well, or that are `kept`, by identity: quickly, False may be
-    wrong.
+    """Return True only if `values`, as far as they die, are containers of plain values and of
+    objects that something else refers to as well, or that are `kept`, by identity.
 
     Each value is referred to `holders` times for each time that it is among `values`. All are
     values that the program has: a tuple that only C has may have holes.
@@ -202,7 +201,10 @@ def hold_plain_values(
     seen: set[int] = set()
     for value in found:
         cls = type(value)
-        held: Any = value if cls is tuple else _held_by_container(value, cls, iterated)
+        if cls is tuple or cls is CellType:
+            held: Any = value if cls is tuple else _content(value)
+        else:
+            held = _held_by_container(value, cls, iterated)
         if held is None and sys.getrefcount(value) > _FEWEST:
             others[id(value)] = value
             continue
@@ -212,7 +214,6 @@ def hold_plain_values(
             return False
         if not held or id(value) in seen:
             continue
-
         seen.add(id(value))
         for each in held:  # as a rule few: a comprehension would be called for each container
             if id(type(each)) not in _PLAIN and id(each) not in kept:
@@ -230,8 +231,6 @@ def _held_by_container(value: Any, cls: type, iterated: set[int]) -> Sequence[ob
     What an iterator goes through is added to `iterated`, by identity: as a rule something else
     holds it, so that it is not gone through here.
     """
-    if cls is CellType:
-        return _content(value)
     if cls is list or cls is dict:
         if not value:
             return ()

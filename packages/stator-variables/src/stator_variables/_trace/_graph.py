@@ -46,6 +46,8 @@ class TraceLocation:
     handled: bool = False
     # how many instructions of the trace had begun, this one included: see `RetraceLimit`
     began: int = 0
+    # keys that the program adds to the metadata of nodes, under "custom"
+    custom: Mapping[str, Any] = attrs.field(factory=dict)
 
 
 class TraceLocations(Protocol):
@@ -138,6 +140,9 @@ class GraphRecorder(Protocol):
     def keep_history(self) -> None:
         """Require that the graph runs operator by operator: the history of values inside it will be
         read."""
+
+    def end_with_backward(self, traced: GraphValue) -> None:
+        """Note that the call which ends the graph frees the history of `traced`."""
 
     def tensor_input(
         self,

@@ -1,4 +1,4 @@
-"""`stator.capture`: the graph of one call with everything that it stands on."""
+"""The graph of one call, with all that it relies on."""
 
 from __future__ import annotations
 
@@ -6,29 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from stator_guards import Guard, Source
+from stator_guards import CapturedSource, Guard, Source
 from torch.utils import _pytree as pytree
 
 from stator._export._call import CapturedCall, captured_call
 from stator._export._program import CapturedGuard, CapturedInput, CapturedOutput, CapturedProgram
 from stator._export._traced_call import TracedCall, traced_call
+from stator._target import parameters_of
 
 
-def capture(
-    f: Any,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any] | None = None,
-    *,
-    dynamic_shapes: Any = None,
+def captured(
+    f: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None, dynamic_shapes: Any
 ) -> CapturedProgram:
-    """Capture one call of a function or module as one graph, without compiling or running it.
-
-    `dynamic_shapes` is a specification as `torch.export.export` takes it; without one, all sizes
-    are constants. Raises Unsupported, with the line of the program, where the call is not one
-    graph, and InvalidUse for arguments that `f` does not take.
-    """
+    """Trace a call, and describe what the graph takes, gives and relies on."""
     traced = traced_call(captured_call(f, args, kwargs), dynamic_shapes)
-    named = traced.call.named
     placeholders = [node for node in traced.module.graph.nodes if node.op == "placeholder"]
     inputs = [
         _input_spec(node.name, source, traced.call)
@@ -38,17 +29,23 @@ def capture(
     leaves, out_spec = pytree.tree_flatten(result)
     arguments = {
         id(leaf): f"{name}{pytree.keystr(path)}"
-        for name, value in named.items()
+        for name, value in zip(*_arguments(traced.call), strict=True)
         for path, leaf in pytree.tree_flatten_with_path(value)[0]
     }
+    guards = [guard for guard in traced.guards if not _is_of_call(guard, traced.call)]
     return CapturedProgram(
         traced.module,
         tuple(inputs),
         tuple(_output_spec(leaf, traced, arguments) for leaf in leaves),
         out_spec,
-        tuple(map(_readable, [*traced.guards, *traced.conditions])),
+        tuple(map(_readable, [*guards, *traced.conditions])),
         traced.effects,
     )
+
+
+def _arguments(call: CapturedCall) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+    """Return the names that the program has for the flat arguments, and these."""
+    return parameters_of(call.root.code), call.state
 
 
 def _input_spec(name: str, source: Source, call: CapturedCall) -> CapturedInput:
@@ -56,17 +53,17 @@ def _input_spec(name: str, source: Source, call: CapturedCall) -> CapturedInput:
     *_, first = source.steps()
     start = getattr(first, "parameter", None)
     if start is not None and start != owner:
-        return CapturedInput(name, "user input", source.name)
+        return CapturedInput(name, "user input", source.description)
 
     value = source.evaluate(call.named)
     if isinstance(call.subject, torch.nn.Module):
         for path, parameter in call.subject.named_parameters():
             if parameter is value:
-                return CapturedInput(name, "parameter", source.name, path)
+                return CapturedInput(name, "parameter", source.description, path)
         for path, buffer in call.subject.named_buffers():
             if buffer is value:
-                return CapturedInput(name, "buffer", source.name, path)
-    return CapturedInput(name, "constant", source.name)
+                return CapturedInput(name, "buffer", source.description, path)
+    return CapturedInput(name, "constant", source.description)
 
 
 def _output_spec(leaf: Any, traced: TracedCall, arguments: Mapping[int, str]) -> CapturedOutput:
@@ -76,6 +73,14 @@ def _output_spec(leaf: Any, traced: TracedCall, arguments: Mapping[int, str]) ->
     if isinstance(leaf, torch.Tensor) and id(leaf) in arguments:
         return CapturedOutput("input", arguments[id(leaf)])
     return CapturedOutput("constant", leaf)
+
+
+def _is_of_call(guard: Guard, call: CapturedCall) -> bool:
+    """Return True for a guard about the function that makes the call, which is ours."""
+    if guard.source is None:
+        return False
+    *_, first = guard.source.steps()
+    return isinstance(first, CapturedSource) and first.held.get() is call.root.fn
 
 
 def _readable(guard: Guard) -> CapturedGuard:

@@ -1,4 +1,4 @@
-"""`stator.export`: a captured call as a `torch.export.ExportedProgram`.
+"""A captured call as a `torch.export.ExportedProgram`.
 
 The graph is whole before torch.export starts, so its non-strict mode, which runs Python on fake
 tensors, has no Python of the program left to run. It is given a stand-in for the module: the same
@@ -16,66 +16,82 @@ import torch
 from stator_bytecode import HandlerTable
 from stator_variables import ConstantTracker
 from torch.backends import cudnn, mkldnn, nnpack
+from torch.utils._pytree import tree_map_only
 
 from stator._export._call import captured_call, signature_of
 from stator._export._graph_run import graph_run
 from stator._export._module_call import handlers as marks
 from stator._export._module_call import marked_calls
 from stator._export._module_stack import prepare_module_stacks
+from stator._export._shape_spec import built_spec
 from stator._export._signature import order_by_use
 from stator._export._traced_call import TracedCall, traced_call
-from stator._options import Stack
-from stator.errors import InvalidUse
+from stator._export._transform import inline_transforms
+from stator._options import default_handlers
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
 
-def export(
+def exported(
     module: torch.nn.Module,
     args: tuple[Any, ...],
-    kwargs: Mapping[str, Any] | None = None,
-    *,
-    dynamic_shapes: Any = None,
-    preserve_module_call_signature: tuple[str, ...] = (),
+    kwargs: Mapping[str, Any] | None,
+    dynamic_shapes: Any,
+    preserved: tuple[str, ...],
 ) -> ExportedProgram:
-    """Export one call of a module as `torch.export.export(strict=True)` does.
-
-    The parameters are those of `torch.export.export`. Raises Unsupported, with the line of the
-    program, where the call is not one graph, and what torch.export raises for specifications that
-    the program does not satisfy.
-    """
-    if not isinstance(module, torch.nn.Module):
-        hint = "wrap the function in the forward of a module, or use stator.capture"
-        raise InvalidUse(f"cannot export {module!r}: it is no torch.nn.Module", hint)
+    """Capture a call, and export a stand-in that runs the graph."""
+    shapes = built_spec(dynamic_shapes, module, args, kwargs)
+    args, kwargs = _distinct(args, dict(kwargs or {}))
     call = captured_call(module, args, kwargs)
-    with _any_backend(), marked_calls(call.subject, preserve_module_call_signature):
-        traced = traced_call(call, dynamic_shapes, _handlers())
+    with _any_backend(), marked_calls(call.subject, preserved):
+        traced = traced_call(call, shapes, _handlers)
+    inline_transforms(traced.module)
     prepare_module_stacks(traced.module, call.root.parameters[0])
     program = torch.export.export(
         _stand_in(traced),
         args,
-        dict(call.kwargs),
-        dynamic_shapes=dynamic_shapes,
+        kwargs,
+        # additional inputs are checked by torch.export
+        dynamic_shapes=dynamic_shapes if hasattr(dynamic_shapes, "verify") else shapes,
         strict=False,
-        preserve_module_call_signature=preserve_module_call_signature,
+        preserve_module_call_signature=preserved,
     )
     order_by_use(program, traced)
     return program
 
 
+def _distinct(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Give each argument a tensor of its own: later calls need not pass one tensor twice."""
+    seen: set[int] = set()
+
+    def distinct(tensor: torch.Tensor) -> torch.Tensor:
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            return tensor
+        return tensor.detach().clone().requires_grad_(tensor.requires_grad)
+
+    made: tuple[Any, dict[str, Any]] = tree_map_only(torch.Tensor, distinct, (args, kwargs))
+    return made
+
+
 def _handlers() -> Mapping[Any, Any]:
     """Return handlers for what differs while a program is exported."""
     exporting = {torch.compiler.is_exporting: lambda t, args, kwargs: ConstantTracker(True)}
-    standard = HandlerTable("callable", dict(Stack().handlers))
+    standard = HandlerTable("callable", dict(default_handlers()))
     return standard.overridden_by(exporting).merged_with(marks)
 
 
 @contextmanager
 def _any_backend() -> Iterator[None]:
     """Trace as for any machine: some libraries choose kernels by the size of a batch."""
-    with mkldnn.flags(enabled=False), nnpack.flags(enabled=False), cudnn.flags(enabled=False):
+    libraries: tuple[Any, ...] = (mkldnn, nnpack, cudnn)
+    before = [library.set_flags(False)[0] for library in libraries]
+    try:
         yield
+    finally:
+        for library, enabled in zip(libraries, before, strict=True):
+            library.set_flags(enabled)
 
 
 _SHARED = {"_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "training"}

@@ -10,11 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from stator_subgraphs import CHECKPOINTS
 from torch import fx
 from torch.amp.autocast_mode import _enter_autocast, _exit_autocast
 from torch.fx.traceback import preserve_node_meta
 
 from stator._export._module_call import CallEnd, MarkedCalls
+from stator._export._transform import InlinedGraph
 
 AutocastState = tuple[str, torch.dtype, bool, bool]
 """The arguments of an autocast region: device, dtype, whether it is on, whether it caches."""
@@ -31,11 +33,11 @@ class GraphRun(fx.Interpreter):
         self.before: AutocastState | None = None
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-        from stator_subgraphs import CHECKPOINTS
-
         if target in CHECKPOINTS:
             body, *inputs = args
             return GraphRun(body, self.calls).run(*inputs[CHECKPOINTS[target] :])
+        if isinstance(target, InlinedGraph):
+            return GraphRun(target.module, self.calls).run(*args)
         if isinstance(target, CallEnd):
             return self.calls.reach(target, args)
         if target is torch.set_autocast_enabled and self.before is None:

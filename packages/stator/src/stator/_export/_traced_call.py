@@ -1,8 +1,8 @@
 """A call traced whole, and its result as a function of the graph's outputs.
 
-def forward(self, x, mask):          loads, the graph, new objects: the entry of a compilation,
-    v0 = self._parameters["w"]       without guards and without effects, but for buffers that
-    g = graph(x, v0)                 got another tensor: these are returned beside the result
+def forward(self, x, mask):          the entry of a compilation, without guards and effects;
+    v0 = self._parameters["w"]       buffers that got another tensor are returned beside the
+    g = graph(x, v0)                 result
     r0 = {"out": g[0]}
     return r0, ((buffers, {"seen": g[1]}),)
 """
@@ -47,7 +47,7 @@ class TracedCall:
 
 
 def traced_call(
-    call: CapturedCall, dynamic_shapes: Any, handlers: Mapping[Any, Any] | None = None
+    call: CapturedCall, dynamic_shapes: Any, handlers: Callable[[], Mapping[Any, Any]] | None = None
 ) -> TracedCall:
     """Trace a call to its end. Raises Unsupported, with the line, where it cannot be one graph."""
     ours = {"repeat_effects": False}  # of checkpoints: there is no backward
@@ -71,7 +71,8 @@ def _refuse_ends(traced: TraceResult) -> None:
     if traced.point is not None:
         frame = traced.point.frames[-1]
         where = frame.code.span(frame.pc)
-        detail = f"the call raises {traced.raises} for these arguments\n  at {where}"
+        error = traced.raises or "an exception"
+        detail = f"the call raises {error} for these arguments\n  at {where}"
         raise InvalidUse(detail, "capture a call that returns")
     for item in traced.captured.inputs:
         if is_drawn(item.source):
