@@ -39,6 +39,8 @@ class Shapes:
     # CHANGED once two values were seen
     numbers: dict[guards.Source, Any] = attrs.field(factory=dict)
     texts: dict[guards.Source, set[object]] = attrs.field(factory=dict)
+    # where texts change with each call: of all continuations of one function
+    changing: set[tuple[int, guards.Source]] = attrs.field(factory=set)
 
     def policy(self, state: Mapping[str, object]) -> Policy:
         def number_is_symbolic(source: guards.Source, value: object, at_once: bool) -> bool:
@@ -127,7 +129,12 @@ class Shapes:
         seen = self.texts.setdefault(source, set())
         if len(seen) < MOST_TEXTS:
             seen.add(value)
-        return value in seen
+        if value in seen:
+            return True
+        where = id(self), source
+        if len(self.changing) < MOST_CHANGING:
+            self.changing.add(where)
+        return where not in self.changing
 
     def _can_be_symbol(self, value: Any) -> bool:
         """Return whether a graph can hold it: no comparison distinguishes the sign of a zero."""
@@ -176,6 +183,8 @@ def _seen(
 CHANGED = object()
 MOST_TEXTS = 6
 """The values of a text that may have an entry of their own."""
+MOST_CHANGING = 4
+"""The breaks of one function at such texts: one that does little else is better run eagerly."""
 
 
 def _is_passed_in(source: guards.Source, state: Mapping[str, object]) -> bool:
