@@ -5,8 +5,7 @@
 
 The function is traced as a body: its inputs are the arguments that the transform would pass (a
 slice of a batch, a tensor to be differentiated), and no level of the interpreter stack is entered
-while tracing. A break in it is a break at the transform, which then runs natively; so does whatever
-is refused here, and raises in its own words.
+while tracing. A break in it, and what is refused here, is a break at the transform.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import attrs
 import torch
 from stator_bytecode import HandlerTable, Raised, operation, settle
 from stator_variables import (
+    EVERYTHING,
     LEAF,
     MISSING,
     NONE,
@@ -50,7 +50,7 @@ from stator_subgraphs._operators import _transform_targets as targets
 handlers: HandlerTable[Any, Any] = HandlerTable("transform")
 CALLED_ONCE = Permits(effects=True, aliases=True)
 See = Callable[[Any], Any]
-"""A function from the example of an input to the example of the body's input for it."""
+"""A function from the example of an input to the body's example."""
 
 
 def sliced(dim: int) -> See:
@@ -234,7 +234,7 @@ class _Call:
 def _mapped(
     t: Space, call: _Call, leaves: list[Any]
 ) -> Generator[Any, Any, tuple[list[Any], Spec, list[int | None]]]:
-    transformed = Transformed.of(t, "vmap")
+    transformed = Transformed.of(t, "vmap", EVERYTHING)
     with transformed.body:
         pairs = list(zip(leaves, call.dims, strict=True))
         for leaf, dim in pairs:
