@@ -86,12 +86,15 @@ def log_end(made: Compilation) -> None:
 
 def _log_entry(name: str, entry: Entry) -> None:
     data: Any = entry.data
-    source = getattr(entry.guards, "source", "")
-    emit("guards", lambda: _text(f"guards of {name}", _guards(entry)), lambda: source)
+
+    def source() -> str:
+        return str(getattr(entry.guards, "source", ""))  # made when it is read
+
+    emit("guards", lambda: _text(f"guards of {name}", _guards(entry)), source)
     emit("bytecode", lambda: _text(f"the entry of {name}", [entry.source]))
     trace_structured("dynamo_cpp_guards_str", payload_fn=lambda: _text("guards", _guards(entry)))
     _artifact("stator_entry", lambda: entry.source)
-    _artifact("stator_guards", lambda: source)
+    _artifact("stator_guards", source)
     if data.reason is not None:
         frames = () if data.point is None else data.point.frames[:-1]
         callers = [str(layout.code.span(layout.pc)) for layout in reversed(frames)]
