@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -125,10 +126,11 @@ def make_entry(
 def _examined(target: Target, captured: CapturedGraph, options: Options) -> str:
     """Log a graph, check it where that is wanted, and return its text where that is kept."""
     module = captured.module
-    log_graph(target, captured, module)
+    code = functools.cache(lambda: module.print_readable(print_output=False))
+    log_graph(target, captured, code)
     if options.check:
         _check(module)
-    return module.print_readable(print_output=False) if options.keep_text else ""
+    return code() if options.keep_text else ""
 
 
 def _all_guards(
