@@ -572,6 +572,12 @@ PROGRAMS: Mapping[str, Program] = {
     "dynamic size that is constant": Program(
         module(fixed_size), rows(4), shapes={"x": {0: Dim.DYNAMIC}}, outcome=SAME_ERROR
     ),
+    "size outside of its range": Program(
+        module(plain, fc=linear),
+        rows(4),
+        shapes={"x": {0: Dim("rows", min=10)}},
+        outcome=SAME_ERROR,
+    ),
     "specification of another structure": Program(
         module(equal_sizes), rows(4, 4), shapes={"x": {0: BATCH}}, outcome=SAME_ERROR
     ),

@@ -8,6 +8,7 @@ constraints and errors are then those of torch.export.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,9 @@ import torch
 from stator_bytecode import HandlerTable
 from stator_variables import ConstantTracker
 from torch.backends import cudnn, mkldnn, nnpack
+from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 from torch.utils._pytree import tree_map_only
+from torch.utils._sympy.value_ranges import ValueRangeError
 
 from stator._export._call import captured_call, signature_of
 from stator._export._graph_run import graph_run
@@ -48,17 +51,31 @@ def exported(
         traced = traced_call(call, shapes, _handlers)
     inline_transforms(traced.module)
     prepare_module_stacks(traced.module, call.root.parameters[0])
-    program = torch.export.export(
-        _stand_in(traced),
-        args,
-        kwargs,
-        # additional inputs are checked by torch.export
-        dynamic_shapes=dynamic_shapes if hasattr(dynamic_shapes, "verify") else shapes,
-        strict=False,
-        preserve_module_call_signature=preserved,
-    )
+    with _errors_of_strict_mode():
+        program = torch.export.export(
+            _stand_in(traced),
+            args,
+            kwargs,
+            # additional inputs are checked by torch.export
+            dynamic_shapes=dynamic_shapes if hasattr(dynamic_shapes, "verify") else shapes,
+            strict=False,
+            preserve_module_call_signature=preserved,
+        )
     order_by_use(program, traced)
     return program
+
+
+@contextmanager
+def _errors_of_strict_mode() -> Iterator[None]:
+    """Raise UserError of torch for a size that is not in its range."""
+    try:
+        yield
+    except (ConstraintViolationError, ValueRangeError) as error:
+        exceptions = sys.modules.get("torch._dynamo.exc")  # torch.export has imported it
+        if exceptions is None:
+            raise
+        kind = exceptions.UserErrorType.CONSTRAINT_VIOLATION
+        raise exceptions.UserError(kind, str(error)) from error
 
 
 def _distinct(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
