@@ -167,7 +167,7 @@ class Transformed:
         )
 
     def parts(self, traced: GraphValue, given: Sequence[Any] = ()) -> list[Any]:
-        """Trackers of a tuple of tensors; one that the body was given is the tracker from outside."""
+        """Trackers of a tuple of tensors; one that the body was given is the outer tracker."""
         outside = dict(zip(map(id, self.inner), self.outer, strict=True))
         sources = [[outside.get(id(vt), vt)] for vt in given] or [[]] * len(traced.example)
         parts = [self.t.graph.project(traced, index) for index in range(len(traced.example))]
