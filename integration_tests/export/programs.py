@@ -602,6 +602,13 @@ PROGRAMS: Mapping[str, Program] = {
         outcome=ONLY_STATOR,
         note="torch.export: RuntimeError: _checkpoint_context_fn",
     ),
+    "one tensor as two arguments": Program(
+        module(equal_sizes),
+        lambda: (COLLECTED_ARGS[0],) * 2,
+        others=(rows(4, 4),),
+        outcome=DIFFERENT,
+        note="torch.export reads the second argument from the first",
+    ),
     "custom operator": Program(
         module(custom), rows(4), shapes={"x": {0: BATCH}}, others=(rows(6),)
     ),

@@ -41,9 +41,10 @@ from ._contracts._saved_tensors import keep_saved_tensors
 from ._eager import eager
 from ._eager_fallback import reason_to_run_uncompiled, refused_by_autograd
 from ._graph_facts import all_nodes, example_of, graph_copy, placeholders, results_of
-from ._graph_spec import GraphSpec
+from ._graph_spec import GraphSpec, mark_buffers
 from ._repeats import gives_repeats
 from ._repro import report_failure
+from ._step import uses_steps
 from .errors import BackendError, MalformedGraph
 
 
@@ -132,6 +133,8 @@ def lower(
     # modules only.
     setattr(gm, "_param_name_to_source", sources_of_held(gm, param_sources or {}))
 
+    if uses_steps(backend):
+        mark_buffers(gm)
     spec = spec_of(backend)
     refused = (as_it_is or reason_to_run_uncompiled(gm, spec)) if spec.compiles else ""
     job = _Job(

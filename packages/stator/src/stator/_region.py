@@ -31,7 +31,7 @@ from stator._dynamic import recorded
 from stator._entry import finishing_entry, make_entry
 from stator._entry_pool import EntryPool, pool_of, renewed
 from stator._fallback import EagerFallback, Remainder
-from stator._graph_lowering import FloatsNeeded
+from stator._graph_lowering import FloatsNeeded, SeparationNeeded
 from stator._known_graph import KnownGraph
 from stator._lazy import make_parameters
 from stator._local_ends import observed_ends
@@ -259,6 +259,8 @@ class Region:
                 return self._made(place, state, key)
             except FloatsNeeded:
                 place.shared.shapes.need_floats()
+            except SeparationNeeded:
+                place.shared.shapes.separates_steps = True
 
     def _made(
         self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
