@@ -167,8 +167,7 @@ class Transformed:
         )
 
     def parts(self, traced: GraphValue, given: Sequence[Any] = ()) -> list[Any]:
-        """Trackers of a tuple of tensors; one that the body gave back as it was is the tracker that
-        it always had."""
+        """Trackers of a tuple of tensors; one that the body was given is the outer tracker."""
         outside = dict(zip(map(id, self.inner), self.outer, strict=True))
         sources = [[outside.get(id(vt), vt)] for vt in given] or [[]] * len(traced.example)
         parts = [self.t.graph.project(traced, index) for index in range(len(traced.example))]
@@ -395,6 +394,8 @@ def vjp_with_argnums(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
         with grad_mode(t, True):
             result = yield from transformed.run(function, chosen.args, {})
         transformed.close(result, has_aux)
+        if not transformed.results:
+            raise transformed.refuse("a function that gives nothing")
     flags = [chosen.places, len(transformed.outer), len(transformed.results)]
     traced = transformed.record(targets.pulled_back, flags)
     out, rest, pull = (t.graph.project(traced, index) for index in range(3))
@@ -416,8 +417,7 @@ def _call_later(
     args: list[Any],
     kwargs: dict[str, Any],
 ) -> Any:
-    """A function that a transform gave: of tensors in the structure `taken`, and options, to such
-    in `given`."""
+    """A function of a transform: of tensors in the structure `taken` to such in `given`."""
     leaves, spec = flatten(t, args[0])
     if spec != taken or not all(is_a(leaf, TensorTracker) for leaf in leaves):
         raise t.unsupported("transform", "tangents, or cotangents, of another structure")
