@@ -86,7 +86,8 @@ def run_tests(root: pathlib.Path, paths: list[str]) -> None:
     assert found.returncode == 0, found.stdout + found.stderr
 
 
-def test_training_step_of_the_page_runs() -> None:
-    page = (FOLDER / "compile-a-training-step.md").read_text()
-    (program,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+@pytest.mark.parametrize("name", ["compile-a-training-step.md", "export-a-model.md"])
+def test_programs_of_the_page_run(name: str) -> None:
+    page = (FOLDER / name).read_text()
+    program = "\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -16,8 +16,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import api_reference
+import attrs
 import import_graph
 from interpreters import CURRENT
+from stator import Options
+from stator._logs import SUBJECTS
+from stator._options import ENVIRONMENT, OURS
 from stator_bytecode import DEFAULT, REFUSED
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -104,6 +108,81 @@ def impure_reads() -> str:
     )
 
 
+def options() -> str:
+    """Return the table of the options of stator, each with the test that shows its effect."""
+    fields = {field.name: field for field in attrs.fields(Options)}
+    rows = [_option(fields[name], text) for name, text in OURS.items()]
+    switches = [f"| `{name}` | {text} |" for name, text in _VARIABLES.items()]
+    subjects = [f"| `{name}` | {text} |" for name, text in SUBJECTS.items()]
+    lead = (
+        "The keys of `options=` that are no backend's; the others go to the backend, and "
+        "`stator.list_options()` has those of Inductor. Tests are in "
+        "`packages/stator/tests/test_options.py`. Keywords of `compile` and settings of "
+        "`torch._dynamo.config`: [torch-compile.md](torch-compile.md)."
+    )
+    table = ["| option | type | default | effect | variable | test |", "|---|---|---|---|---|---|"]
+    variables = ["", "## Environment variables", "", "| variable | effect |", "|---|---|"]
+    logs = [
+        *("", "## Logs", ""),
+        "Subjects of `STATOR_LOGS` and keywords of `set_logs`; each has a logger below `stator`.",
+        *("", "| subject | records |", "|---|---|"),
+    ]
+    return _page("Options", lead, *table, *rows, *variables, *switches, *logs, *subjects)
+
+
+_VARIABLES = {
+    "STATOR_LOGS": "log these subjects to stderr: `graph_breaks,+guards`; `+` with details, "
+    "`-` errors only, `all`",
+    "STATOR_LOGS_OUT": "the file that the log goes into as well",
+    "TORCH_LOGS": "torch's own: records of subjects that are artifacts of torch appear there too",
+    "TORCH_TRACE": "a folder for traces that `tlparse` reads, those of stator included",
+    "TORCH_COMPILE_DEBUG": "`1`: Inductor writes its files",
+    "TORCH_COMPILE_DISABLE, TORCHDYNAMO_DISABLE": "`1`: nothing is compiled",
+}
+
+
+def _option(field: Any, text: str) -> str:
+    kind = inspect.formatannotation(field.type).replace("collections.abc.", "").replace("|", "\\|")
+    variable = f"`{ENVIRONMENT[field.name]}=1`" if field.name in ENVIRONMENT else ""
+    facts = f"`{kind}` | `{field.default!r}` | {text} | {variable} | `test_{field.name}`"
+    return f"| `{field.name}` | {facts} |"
+
+
+def backend_contract() -> str:
+    """Return the facts that a backend is given, the properties that it keeps, and those that
+    lowering restores."""
+    from stator_backends import BackendSpec, InputSpec, _contracts
+    from stator_backends._capability_table import PROPERTIES
+    from stator_backends._contracts._saved_tensors import keep_saved_tensors
+
+    declared = [field for field in attrs.fields(BackendSpec) if field.name != "name"]
+    fields = [f"- `{field.name}`, by default `{field.default}`" for field in declared]
+    kept = [f"| {name} | {text} |" for name, text in PROPERTIES.items()]
+    contracts: list[Any] = [*_contracts.CONTRACTS, keep_saved_tensors]
+    restored = [*map(_contract, contracts)]
+    facts = inspect.cleandoc(InputSpec.__doc__ or "").partition("\n\n")[2]
+    return _page(
+        "The contract of a backend",
+        "A backend is a callable from a graph and example inputs to a callable. "
+        "`python -m stator_backends.conformance BACKEND` prints which of the properties below it "
+        "keeps in 165 small graphs.",
+        *("## What a backend declares", "", "Fields of `stator_backends.BackendSpec`:", ""),
+        *(*fields, "", "## What a backend is given", ""),
+        "With `wants_graph_spec`, a `stator_backends.GraphSpec`. It has, for each input:",
+        *("", facts, "", "## What a backend keeps", "", "| property | |", "|---|---|", *kept),
+        *("", "## What lowering restores", ""),
+        "Compilers do not keep these; a wrapper restores them at each call, where the trace shows "
+        "that there is something to restore.",
+        "",
+        *("| file of `stator_backends/_contracts` | contract |", "|---|---|", *restored),
+    )
+
+
+def _contract(function: Callable[..., object]) -> str:
+    text = inspect.cleandoc(function.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
+    return f"| `{function.__module__.rpartition('.')[2]}.py` | {text.removeprefix('Contract: ')} |"
+
+
 def _behaviour(name: str, promise: str, found: Mapping[str, Any]) -> str:
     broken = Counter(
         reason for marked in found.values() for reason in (marked.breaks or "").split()
@@ -133,6 +212,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "import-graph.md": imports,
     "behaviours.md": behaviours,
     "impure-reads.md": impure_reads,
+    "options.md": options,
+    "backend-contract.md": backend_contract,
     f"opcodes-{CURRENT}.md": opcodes,
 }
 

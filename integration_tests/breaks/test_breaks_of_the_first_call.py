@@ -4,12 +4,9 @@ one graph."""
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import pytest
 import stator
 import torch
 from stator._subject import region_in
@@ -30,31 +27,6 @@ def counted(fn: Callable[..., Any], calls: int) -> tuple[Any, list[int]]:
         assert torch.equal(compiled(X), fn(X))
         counts.append(counting.count)
     return compiled.report, counts
-
-
-@pytest.fixture
-def fresh_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    (tmp_path / "loaded_by_a_call.py").write_text("FACTOR = 3\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "loaded_by_a_call", raising=False)
-    return "loaded_by_a_call"
-
-
-def test_an_import_breaks_in_the_first_call_only(fresh_module: str) -> None:
-    def fn(x: Tensor) -> Any:
-        y = x + 1
-        import loaded_by_a_call  # type: ignore[import-not-found]
-
-        return y * loaded_by_a_call.FACTOR
-
-    counting = Counting()
-    compiled = stator.compile(fn, backend=counting)
-    counts = []
-    for _ in range(4):
-        assert torch.equal(compiled(X), (X + 1) * 3)
-        counts.append(counting.count)
-    assert counts == [2, 3, 3, 3]
-    assert compiled.report.breaks == []
 
 
 def test_a_module_that_cannot_be_imported_is_looked_for_twice() -> None:

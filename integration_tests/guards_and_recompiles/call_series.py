@@ -102,6 +102,7 @@ class Draw:
             "d": lambda: {"n": n, "f": f},
             "m": lambda: Scaled(n, f),
             "t": lambda: [self.rows(4), self.rows(4)],
+            "s": lambda: slice(n),
         }
         return made[kind]()
 
@@ -144,6 +145,12 @@ T x, d d: x * d["n"] + d["f"]
 T x, m m: m(x)
 t t: sum(each.sum() * k for k, each in enumerate(t))
 A a: torch.from_numpy(a) * 2 + len(a)
+T x, s s: x.flatten()[s] + 1
+T x, s s: x.flatten()[: s.stop] * s.stop
+T x, s s: (x + 1, s == slice(2), s != slice(3, None))
+t t: torch.cat([each[: min(len(one) for one in t)] for each in t])
+t t: t[0] * max([len(each) for each in t]) - max(map(len, t), default=0)
+t t: [F.pad(each, (0, 0, 0, max(len(one) for one in t) - len(each))) for each in t]
 """
 
 

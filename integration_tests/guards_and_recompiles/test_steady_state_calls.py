@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 import stator
+import stator_guards
 import torch
 import transformers
 from torch import Tensor, nn
@@ -343,3 +344,34 @@ def test_a_new_object_in_each_call_is_planned_for_in_the_first() -> None:
             *map(id, model.parameters()),
             *(id(k.states) for k in cache.layers),
         }
+
+
+@pytest.mark.parametrize("rounds", [2, 4, 9])
+def test_each_round_of_a_loop_with_a_break_is_expected(
+    rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A steady call looks no entry up: neither in the rounds of the loop nor at its end."""
+
+    @stator.compile(backend="eager")
+    def run(x: Tensor, times: int) -> Tensor:
+        for _ in range(times):
+            x = x * 2
+            print("", end="")
+        return x + times - 1
+
+    x = torch.ones(3)
+    for _ in range(4):
+        run(x, rounds)
+    looked_up: list[str] = []
+    lookup = stator_guards.Cache.lookup
+
+    def noted(cache: Any, *args: Any) -> Any:
+        looked_up.append(cache.name)
+        return lookup(cache, *args)
+
+    monkeypatch.setattr(stator_guards.Cache, "lookup", noted)
+    assert torch.equal(run(x, rounds), x * 2**rounds + rounds - 1)
+    assert looked_up == []
+    # other numbers of rounds are looked up where they end, and still right
+    assert torch.equal(run(x, rounds + 1), x * 2 ** (rounds + 1) + rounds)
+    assert torch.equal(run(x, 1), x * 2)

@@ -492,6 +492,41 @@ def test_marked_dimension_is_symbolic_at_once(name: str, marks: dict[str, Functi
     assert counts_of_marked(lambda x: x * 2 + x.shape[0], calls) == [1, 1, 1]
 
 
+@pytest.mark.parametrize("marks", [OURS, TORCHS], ids=["stator", "torch"])
+@pytest.mark.parametrize("name", OURS)
+def test_marked_dimension_may_be_counted_from_the_end(
+    name: str, marks: dict[str, Function]
+) -> None:
+    calls = [marked(marks[name], size, -2) for size in (4, 5, 6)]
+    assert counts_of_marked(lambda x: x * 2 + x.shape[0], calls) == [1, 1, 1]
+
+
+@pytest.mark.parametrize("mark", [stator.mark_unbacked, TORCHS["unbacked"]])
+def test_strict_unbacked_dimension_is_not_specialized(mark: Function) -> None:
+    def added(x: torch.Tensor) -> torch.Tensor:
+        return x + torch.ones(4, 1)
+
+    assert counts_of_marked(added, [marked(mark, 4, 0)]) == [1]
+    assert counts_of_marked(lambda x: x * 2, [marked(mark, 4, 0, strict=True)]) == [1]
+    with pytest.raises(stator.InvalidUse, match="specialized"):
+        stator.compile(added, backend="eager")(*marked(mark, 4, 0, strict=True))
+
+
+@pytest.mark.parametrize(
+    "mark", [OURS["dynamic"], TORCHS["dynamic"], OURS["unbacked"], TORCHS["unbacked"]]
+)
+def test_size_that_compilers_are_to_assume(mark: Function) -> None:
+    hints: list[dict[Any, int]] = []
+
+    def backend(graph: Any, inputs: list[Any]) -> Any:
+        (symbol,) = (value for value in inputs if isinstance(value, torch.SymInt))
+        hints.append(symbol.node.shape_env.var_to_hint_override)
+        return graph.forward
+
+    stator.compile(lambda x: x * 2, backend=backend)(*marked(mark, 4, 0, hint_override=100))
+    assert [[*hint.values()] for hint in hints] == [[100]]
+
+
 def test_unbacked_dimension_serves_zero_and_one() -> None:
     calls = [marked(stator.mark_unbacked, size, 0) for size in (4, 1, 0)]
     assert counts_of_marked(lambda x: x * 2 + 1, calls) == [1, 1, 1]

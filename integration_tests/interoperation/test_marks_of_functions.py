@@ -225,10 +225,3 @@ def test_forbidden_function_runs_eagerly() -> None:
 
     forbidden = dynamo.forbid_in_graph(observed)
     assert report_of(lambda x: forbidden(x.sin()) + 1, X).graph_count == 2
-
-
-def test_filter_of_guards_is_named_in_a_warning() -> None:
-    options = {"guard_filter_fn": compiler.keep_tensor_guards_unsafe}
-    compiled = stator.compile(steps, backend="eager", options=options)
-    with pytest.warns(UserWarning, match="guard_filter_fn is not called"):
-        compiled(X)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import pathlib
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -129,7 +131,50 @@ def test_settings_without_effect_are_named_once() -> None:
     stator.compile(plus, backend="eager")(X)
 
 
+NAMED_BY_USERS = (
+    *("recompile_limit", "accumulated_recompile_limit", "cache_size_limit", "suppress_errors"),
+    *("capture_scalar_outputs", "capture_dynamic_output_shape_ops", "assume_static_by_default"),
+    *("automatic_dynamic_shapes", "specialize_int", "specialize_float", "error_on_recompile"),
+    *("verbose", "log_file_name", "repro_after", "repro_level"),
+)
+OTHER_VALUES: dict[type, Any] = {str: "another", list: ["another"], set: {int}, dict: {"a": 1}}
+
+
+def other_value(value: Any) -> Any:
+    """Return a value that a setting does not have by default."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + 1
+    return OTHER_VALUES.get(type(value), "another")
+
+
+@pytest.mark.parametrize("name", sorted(_torch_settings.WITHOUT_EFFECT))
+def test_setting_without_effect_is_named_in_a_warning(name: str) -> None:
+    setattr(config, name, other_value(getattr(config, name)))
+    compiled = stator.compile(plus, backend="eager")
+    with pytest.warns(UserWarning, match=rf"does not follow these settings: \S*\.{name}$"):
+        assert torch.equal(compiled(X), plus(X))
+
+
+@pytest.mark.parametrize("name", NAMED_BY_USERS)
+def test_setting_takes_effect_or_is_named(name: str) -> None:
+    name = {"cache_size_limit": "recompile_limit"}.get(name, name)
+    assert (name in _torch_settings.TAKING_EFFECT) != (name in _torch_settings.WITHOUT_EFFECT)
+
+
 def test_every_setting_that_is_named_exists() -> None:
     """Renamed ones would be ignored silently."""
     known = config.get_config_copy().keys()
     assert known >= _torch_settings.TAKING_EFFECT.keys() | _torch_settings.WITHOUT_EFFECT
+
+
+def test_file_for_the_log(tmp_path: pathlib.Path) -> None:
+    config.log_file_name = str(tmp_path / "dynamo.log")
+    logger = logging.getLogger("stator.graph_code")
+    logger.setLevel(logging.INFO)
+    try:
+        stator.compile(plus, backend="eager")(X)
+    finally:
+        stator.set_logs()
+    assert "x.sin()" in (tmp_path / "dynamo.log").read_text()

@@ -35,6 +35,18 @@ def plus(x: torch.Tensor) -> torch.Tensor:
     return x.sin() + 1
 
 
+SCALE = 2.0
+
+
+class Layer(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(6, 2)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.linear(x) * SCALE
+
+
 def holds(condition: bool) -> None:
     assert condition
 
@@ -157,8 +169,8 @@ KEYWORDS = [
         "a mode of the backend",
     ),
     Row(
-        *("options", DIFFERS, lambda: same(options={"check": True})),
-        "options of stator besides; `guard_filter_fn` is named in a warning",
+        *("options", SUPPORTED, lambda: same(options={"check": True})),
+        "options of stator besides",
     ),
     Row("name", SUPPORTED, lambda: same(name="step"), "the name in reports and warnings"),
     Row("disable", SUPPORTED, lambda: holds(stator.compile(plus, disable=True) is plus)),
@@ -171,7 +183,13 @@ KEYWORDS = [
     ),
 ]
 
-_FILTERS = "`options={'guard_filter_fn': ...}` is named in a warning: all guards are checked"
+
+def filters(keeps: Any) -> None:
+    compiled = same(Layer(), options={"guard_filter_fn": keeps})
+    kept = len(compiled.report.guards)
+    assert kept < len(same(Layer()).report.guards)
+
+
 COMPILER = [
     Row("compile", SUPPORTED, same, "`stator.compile`"),
     Row("config", DIFFERS, beside, "of caches on disk: followed by Inductor, not by stator"),
@@ -188,7 +206,7 @@ COMPILER = [
     Row("get_default_backend", SUPPORTED, lambda: beside(compiler.get_default_backend)),
     Row(
         *("set_stance", DIFFERS, lambda: under(compiler.set_stance("eager_on_recompile"))),
-        "followed by calls that have no entry yet; `stator.set_stance` is followed by all",
+        "followed once `torch._dynamo` is imported and something was compiled",
     ),
     *rows_of(
         *(OF_TORCH, "set_enable_guard_collectives", "guards of stator use no collectives"),
@@ -202,15 +220,16 @@ COMPILER = [
     Row("is_exporting", SUPPORTED, lambda: same(lambda x: x + compiler.is_exporting())),
     Row("save_cache_artifacts", SUPPORTED, lambda: beside(compiler.save_cache_artifacts)),
     Row("load_cache_artifacts", SUPPORTED, beside, "both are of Inductor's caches"),
-    *rows_of(
-        REJECTED,
-        """
-        keep_portable_guards_unsafe skip_guard_on_inbuilt_nn_modules_unsafe
-        skip_guard_on_all_nn_modules_unsafe keep_tensor_guards_unsafe skip_guard_on_globals_unsafe
-        skip_all_guards_unsafe
-        """,
-        _FILTERS,
-        lambda: same(options={"guard_filter_fn": compiler.skip_all_guards_unsafe}),
+    *(
+        Row(
+            *(name, SUPPORTED, functools.partial(filters, getattr(compiler, name))),
+            "for `options={'guard_filter_fn': ...}`",
+        )
+        for name in (
+            *("keep_portable_guards_unsafe", "skip_guard_on_inbuilt_nn_modules_unsafe"),
+            *("skip_guard_on_all_nn_modules_unsafe", "keep_tensor_guards_unsafe"),
+            *("skip_guard_on_globals_unsafe", "skip_all_guards_unsafe"),
+        )
     ),
     Row("nested_compile_region", SUPPORTED, lambda: one_graph(compiler.nested_compile_region)),
 ]
@@ -366,6 +385,12 @@ OPTIONS = [
         SUPPORTED,
         lambda: same(options={"capture_data": True}),
         "sizes that data decides are symbols",
+    ),
+    Row(
+        "guard_filter_fn",
+        SUPPORTED,
+        lambda: filters(compiler.skip_all_guards_unsafe),
+        "which guards are checked",
     ),
     Row(
         "check",

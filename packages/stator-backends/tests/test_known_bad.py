@@ -89,14 +89,14 @@ def test_kit_passes_the_reference() -> None:
 @pytest.mark.parametrize(
     ("backend", "noticed_by"),
     [
-        (_around(_drops_gradients), "test_gradients_are_those_of_the_graph"),
-        (_around(_drops_writes), "test_written_input_is_written"),
-        (_around(_loses_constants), "test_constants_among_the_outputs"),
-        (_around(_is_slightly_off), "test_outputs_are_those_of_the_graph"),
-        (_around(_works_once), "test_compiled_graph_serves_many_calls"),
-        (_around(_always_contiguous), "test_strides_are_those_of_eager"),
-        (_around(_draws_at_run_time), "test_outputs_are_those_of_the_graph"),
-        (_bakes_in_the_sizes, "test_symbolic_size_serves_other_sizes"),
+        (_around(_drops_gradients), "test_properties_of_eager_execution_are_kept"),
+        (_around(_drops_writes), "test_properties_of_eager_execution_are_kept"),
+        (_around(_loses_constants), "test_properties_of_eager_execution_are_kept"),
+        (_around(_is_slightly_off), "test_properties_of_eager_execution_are_kept"),
+        (_around(_works_once), "test_properties_of_eager_execution_are_kept"),
+        (_around(_always_contiguous), "test_properties_of_eager_execution_are_kept"),
+        (_around(_draws_at_run_time), "test_properties_of_eager_execution_are_kept"),
+        (_bakes_in_the_sizes, "test_properties_of_eager_execution_are_kept"),
         (lambda gm, inputs: None, "test_graph_without_inputs"),
     ],
 )

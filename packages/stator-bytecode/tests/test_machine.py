@@ -11,6 +11,7 @@ from stator_bytecode import (
     DEFAULT,
     Broke,
     ConcreteDomain,
+    Domain,
     Escaped,
     Frame,
     Instruction,
@@ -473,3 +474,25 @@ def test_what_comes_after_an_operation_is_done_at_once_where_its_value_is_there(
 def iter_of(value: int) -> Generator[Any, Any, int]:
     return value
     yield
+
+
+def test_outcomes_and_frames_are_shown_on_one_line() -> None:
+    def breaking(values: list[int]) -> Any:
+        return [stop() for _ in values]
+
+    outcome = run(Stopping(), breaking, [*range(1000)])
+    assert isinstance(outcome, Broke)
+    for shown in (repr(outcome), repr(outcome.snapshot), repr(outcome.snapshot.frames[-1])):
+        assert "breaking" in shown
+        assert "\n" not in shown
+        assert len(shown) < 600
+    escaped = run(Stopping(), lambda values: values[0], [])
+    assert isinstance(escaped, Escaped)
+    assert "\n" not in repr(escaped)
+    assert len(repr(escaped)) < 300
+
+
+def test_every_operation_of_a_domain_is_documented() -> None:
+    operations = [value for name, value in vars(Domain).items() if not name.startswith("_")]
+    assert len(operations) > 80
+    assert all(operation.__doc__ for operation in operations)

@@ -98,6 +98,22 @@ def test_hooks_that_are_called_when_a_graph_runs_are_no_state() -> None:
         assert compile_guards([Guard(None, GlobalState())], []).check()
 
 
+@pytest.mark.parametrize("state", STATES)
+def test_hooks_for_saved_tensors_are_no_state_where_none_is_saved(state: str) -> None:
+    guards = [Guard(None, GlobalState(saves_tensors=False))]
+    outside = compile_guards(guards, [])
+    assert "hooks" not in outside.source
+    assert outside.check()
+    with STATES[state]():
+        inside = compile_guards([Guard(None, GlobalState(saves_tensors=False))], [])
+        expected = state == "saved tensor hooks"
+        assert outside.check() is outside.mirror() is expected
+        assert bool(outside.explain()) is not expected
+        assert inside.check()
+        assert inside.mirror()
+    assert inside.check() is inside.mirror() is expected
+
+
 @pytest.mark.parametrize("enter", STATES.values(), ids=STATES)
 @pytest.mark.parametrize("kind", ["plain", "parameter", "inference", "sparse", "subclass"])
 def test_each_state_misses_where_tensors_are_checked_too(

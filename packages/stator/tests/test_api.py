@@ -242,6 +242,22 @@ def test_backend_whose_function_gives_no_tuple_of_outputs_is_named(given: Any) -
     assert is_(forgiven(X), X * 2)
 
 
+def test_function_of_a_backend_is_called_by_the_entry_itself_after_its_first_call() -> None:
+    callers: list[str] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        def run(x: Any) -> Any:
+            callers.append(sys._getframe(1).f_code.co_name)
+            return graph(x)
+
+        return run
+
+    compiled = stator.compile(double, backend=backend)
+    for _ in range(3):
+        assert is_(compiled(X), X * 2)
+    assert [name.startswith("entry_") for name in callers] == [False, True, True]
+
+
 def test_backend_that_cannot_be_hashed() -> None:
     class Backend:
         __hash__ = None  # type: ignore[assignment]

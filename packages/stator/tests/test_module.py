@@ -189,3 +189,15 @@ def test_in_place_refuses_what_would_not_look_for_it() -> None:
         stator.compile_in_place(Called(), backend="eager")
     with pytest.raises(stator.InvalidUse, match=r"no torch\.nn\.Module"):
         stator.compile_in_place(len, backend="eager")  # type: ignore[type-var]
+
+
+def test_forward_of_a_compiled_module_under_torch_compile() -> None:
+    model = torch.nn.Linear(2, 2)
+    compiled = stator.compile(model, backend="eager")
+    x = torch.ones(3, 2)
+    for _ in range(2):
+        torch.compiler.reset()
+        outer: Any = torch.compile(compiled.forward, backend="eager", fullgraph=True)
+        assert torch.equal(outer(x), model(x))
+        assert torch.equal(compiled.forward(x), model(x))
+    torch.compiler.reset()

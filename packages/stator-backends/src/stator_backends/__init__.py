@@ -5,15 +5,19 @@ Start with `lower`. A backend is a callable `(graph_module, example_inputs) -> c
 finds one by name.
 """
 
-from ._alias import AliasLayout, InputGuard, Overlap, SameInput
+from ._alias import AliasLayout, FrozenInputs, InputGuard, Overlap, SameInput
 from ._backend import Backend, BackendSpec, configure, spec_of
 from ._calling_convention import boxed
 from ._check import check_graph
-from ._compare import ComparisonReport, Mismatch, Tolerance, compare
+from ._compare import ComparisonReport, Mismatch, compare
 from ._counting import CountingBackend
 from ._eager import AotEager, aot_eager, aot_eager_decomp_partition, eager
+from ._fault import ACCURACY, Fault, FaultCheck
+from ._fault_search import find_fault
+from ._graph_spec import GraphSpec, InputSpec
 from ._inductor import Inductor, inductor
 from ._lower import Lowered, lower
+from ._minify import MINIFY_AFTER, Minified, minify
 from ._registry import (
     BackendRegistry,
     default_registry,
@@ -23,12 +27,22 @@ from ._registry import (
     lookup,
     register_backend,
 )
-from ._repro import write_repro
+from ._repro import report_failure, write_repro
+from ._saved_graph import SavedGraph, minify_to
 from ._session import AmbientState, compile_session, one_at_a_time, preserved_rng
 from ._signal_handlers import ordinary_signal_handlers
-from .errors import BackendError, BackendNotFound, InvalidBackendOption, MalformedGraph, Unwritable
+from ._tolerance import Tolerance
+from .errors import (
+    BackendError,
+    BackendNotFound,
+    InvalidBackendOption,
+    MalformedGraph,
+    NoFault,
+    Unwritable,
+)
 
 __all__ = ["Backend", "BackendRegistry", "BackendSpec", "configure", "spec_of"]
+__all__ += ["GraphSpec", "InputSpec"]
 __all__ += ["default_registry", "list_backends", "list_modes", "list_options"]
 __all__ += ["lookup", "register_backend"]
 # the backends
@@ -43,15 +57,19 @@ __all__ += [
 ]
 # lowering, and what it looks after
 __all__ += ["AliasLayout", "AmbientState", "InputGuard", "Lowered", "Overlap", "SameInput", "lower"]
+__all__ += ["FrozenInputs"]
 __all__ += ["boxed"]
 __all__ += ["compile_session", "one_at_a_time", "ordinary_signal_handlers", "preserved_rng"]
 # looking into a graph that gives something wrong
 __all__ += ["ComparisonReport", "Mismatch", "Tolerance", "check_graph", "compare", "write_repro"]
+__all__ += ["ACCURACY", "MINIFY_AFTER", "report_failure"]
+__all__ += ["Fault", "FaultCheck", "Minified", "SavedGraph", "find_fault", "minify", "minify_to"]
 # errors
 __all__ += [
     "BackendError",
     "BackendNotFound",
     "InvalidBackendOption",
     "MalformedGraph",
+    "NoFault",
     "Unwritable",
 ]

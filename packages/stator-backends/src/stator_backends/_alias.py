@@ -55,6 +55,16 @@ class Overlap:
         return overlapping(inputs, sorted(self.overlapping | self.separate)) == self.overlapping
 
 
+@attrs.frozen(eq=False)
+class FrozenInputs:
+    """The inputs at these positions are the tensors whose values the compiled code contains."""
+
+    tensors: dict[int, Tensor]
+
+    def holds(self, inputs: Sequence[Any]) -> bool:
+        return all(inputs[position] is tensor for position, tensor in self.tensors.items())
+
+
 @attrs.frozen
 class AliasLayout:
     """The tensors at `positions` share memory among them as they did when the graph was
@@ -142,7 +152,7 @@ def was_written(value: torch.Tensor) -> bool:
 
 
 def from_torch(name: str, guard: GuardEnvExpr, positions: dict[Source, int]) -> InputGuard:
-    """A guard of AOTAutograd, which speaks of sources, as one that speaks of positions."""
+    """Translate a guard of AOTAutograd, which is over sources, to one over positions."""
     try:
         match guard:
             case DuplicateInputs(input_source_a=first, input_source_b=second):

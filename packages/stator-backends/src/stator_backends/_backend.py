@@ -34,6 +34,7 @@ class BackendSpec:
     boxed: bool = False  # what it returns takes one list, and empties it to free inputs early
     # False: it runs the graph as it is, relies on nothing and needs nothing set up around it
     compiles: bool = True
+    wants_graph_spec: bool = False  # is called with a keyword `graph_spec`, a `GraphSpec`
 
 
 @runtime_checkable
@@ -52,8 +53,10 @@ class FunctionBackend:
     function: Backend
     spec: BackendSpec
 
-    def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[object]) -> Compiled:
-        return self.function(gm, example_inputs)
+    def __call__(
+        self, gm: torch.fx.GraphModule, example_inputs: Sequence[object], **facts: Any
+    ) -> Compiled:
+        return self.function(gm, example_inputs, **facts)
 
     def configured(
         self, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None
@@ -81,8 +84,9 @@ class KeywordBackend:
     def __hash__(self) -> int:
         return hash((self.backend, self.mode, tuple(key for key, _ in self.options or ())))
 
-    def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
-        keywords: dict[str, Any] = {}
+    def __call__(
+        self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], **keywords: Any
+    ) -> Compiled:
         if self.mode is not None:
             keywords["mode"] = self.mode
         if self.options is not None:

@@ -14,6 +14,7 @@ from ._backend import Backend, Compiled
 from ._eager import graph_function
 from ._graph_facts import placeholders
 from ._lower import lower
+from ._tolerance import DEFAULT_TOLERANCE, Tolerance
 
 
 @attrs.frozen
@@ -22,6 +23,9 @@ class Mismatch:
 
     where: str
     detail: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.detail}"
 
 
 @attrs.frozen
@@ -37,29 +41,8 @@ class ComparisonReport:
         return not self.mismatches
 
     def __str__(self) -> str:
-        lines = [f"{mismatch.where}: {mismatch.detail}" for mismatch in self.mismatches]
+        lines = [*map(str, self.mismatches)]
         return "\n".join([f"{self.checked} values compared, {len(lines)} differ", *lines])
-
-
-@attrs.frozen
-class Tolerance:
-    """Tolerances of `torch.testing.assert_close`: without one, the default for the dtype."""
-
-    rtol: float | None = None
-    atol: float | None = None
-
-    def difference(self, actual: object, expected: object) -> str | None:
-        if type(actual) is not type(expected) and not isinstance(actual, Tensor):
-            return f"{actual!r} instead of {expected!r}"
-        if not isinstance(expected, Tensor | int | float | bool):
-            return None if actual == expected else f"{actual!r} instead of {expected!r}"
-        try:
-            torch.testing.assert_close(
-                actual, expected, rtol=self.rtol, atol=self.atol, equal_nan=True, check_stride=True
-            )
-        except AssertionError as error:
-            return str(error)
-        return None
 
 
 def compare(
@@ -68,17 +51,32 @@ def compare(
     backend: Backend,
     *,
     contexts: Mapping[Tensor, Any] | None = None,
-    tolerance: Tolerance = Tolerance(),  # frozen: one for all calls is no trap
+    tolerance: Tolerance = DEFAULT_TOLERANCE,
+    direct: bool = False,
 ) -> ComparisonReport:
     """Run the graph both ways on copies of `inputs`. Copies share no memory, even where the inputs
-    do."""
+    do.
+
+    `direct`: a graph of ATen operators goes to the compiler itself, not through `lower`.
+    """
     plain_inputs, backend_inputs = copies(inputs), copies(inputs)
     examples = copies(inputs)
     moved = _moved(contexts or {}, inputs, examples)
-    lowered = lower(copy.deepcopy(gm), examples, backend, fake_mode=_fake_mode(gm), contexts=moved)
-    expected = dict(_observed(graph_function(gm), plain_inputs))
-    actual = dict(_observed(lowered.callable, backend_inputs))
+    graph, fake_mode = copy.deepcopy(gm), _fake_mode(gm)
+    if direct:
+        compiled = compile_aten(graph, examples, backend)
+    else:
+        compiled = lower(graph, examples, backend, fake_mode=fake_mode, contexts=moved).callable
+    expected = dict(observed(graph_function(gm), plain_inputs))
+    actual = dict(observed(compiled, backend_inputs))
     return _report(actual, expected, tolerance)
+
+
+def compile_aten(gm: torch.fx.GraphModule, inputs: Sequence[Any], backend: Backend) -> Compiled:
+    """Compile a graph of ATen operators by the compiler that a backend has after AOTAutograd."""
+    compiler = getattr(backend, "compile_aten", backend)
+    compiled: Compiled = compiler(gm, inputs)
+    return compiled
 
 
 def _moved(
@@ -111,12 +109,12 @@ def _fake_mode(gm: torch.fx.GraphModule) -> FakeTensorMode:
     return FakeTensorMode(shape_env=ShapeEnv()) if found is None else found
 
 
-def _observed(function: Compiled, inputs: list[Any]) -> Iterator[tuple[str, Any]]:
+def observed(function: Compiled, inputs: list[Any]) -> Iterator[tuple[str, Any]]:
     """Everything a caller could see of one call, named."""
     outputs = function(*_non_leaf(inputs))
     yield from ((f"output {position}", value) for position, value in enumerate(outputs))
     yield from ((f"input {position} afterwards", value) for position, value in enumerate(inputs))
-    yield from _gradients(outputs, inputs)
+    yield from gradients(outputs, inputs)
 
 
 def _non_leaf(inputs: list[Any]) -> list[Any]:
@@ -127,7 +125,7 @@ def _non_leaf(inputs: list[Any]) -> list[Any]:
     ]
 
 
-def _gradients(outputs: Sequence[Any], inputs: list[Any]) -> Iterator[tuple[str, Any]]:
+def gradients(outputs: Sequence[Any], inputs: list[Any]) -> Iterator[tuple[str, Any]]:
     roots = [value for value in outputs if isinstance(value, Tensor) and value.requires_grad]
     leaves = {
         at: value

@@ -15,7 +15,6 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from ._backend import BackendSpec
 from ._context import PlaceholderSource, static_context, without_number
 from ._graph_facts import example_of, has_symbol_inside, placeholders
-from .errors import BackendError
 
 
 def with_symbols(gm: fx.GraphModule, inputs: Sequence[Any]) -> list[Any]:
@@ -70,14 +69,3 @@ def _is_known_by_trace_only(value: Tensor, node: fx.Node, contexts: Mapping[Tens
     example = example_of(node)
     symbolic = isinstance(example, FakeTensor) and example._has_symbolic_sizes_strides
     return bool(symbolic or (example is not None and is_traceable_wrapper_subclass(value)))
-
-
-def require_capabilities(gm: fx.GraphModule, inputs: Sequence[Any], spec: BackendSpec) -> None:
-    """Raise `BackendError` for symbolic shapes or gradients that the spec of the backend
-    excludes."""
-    examples = [example_of(node) for node in gm.graph.nodes]
-    if not spec.symbolic_shapes and any(isinstance(value, torch.SymInt) for value in examples):
-        raise BackendError(spec.name, "it takes no symbolic shapes", "checking the graph")
-    trained = any(isinstance(value, Tensor) and value.requires_grad for value in inputs)
-    if not spec.training and trained and torch.is_grad_enabled():
-        raise BackendError(spec.name, "it has no gradients", "checking the graph")

@@ -75,6 +75,8 @@ class AotEager:
     spec: BackendSpec = AOT_EAGER
     partition: Callable[[], Callable[..., Any]] = _default_partition
     decompositions: Callable[[], dict[Any, Any] | None] = lambda: None
+    # of the forward and of the backward graph
+    compilers: tuple[Callable[..., Any], Callable[..., Any]] = (run_boxed, run_boxed)
 
     def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[object]) -> Compiled:
         from torch._functorch.aot_autograd import aot_module_simplified
@@ -85,8 +87,8 @@ class AotEager:
             return aot_module_simplified(
                 gm,
                 example_inputs,
-                fw_compiler=run_boxed,
-                bw_compiler=run_boxed,
+                fw_compiler=self.compilers[0],
+                bw_compiler=self.compilers[1],
                 partition_fn=self.partition(),
                 decompositions=self.decompositions(),
                 keep_inference_input_mutations=True,

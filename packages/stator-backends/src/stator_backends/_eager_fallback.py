@@ -3,7 +3,7 @@ change their meaning."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from traceback import walk_tb
 from typing import Any
@@ -19,6 +19,7 @@ from torch._subclasses.fake_tensor import (
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from ._alias import has_storage, is_leaf, was_written
+from ._backend import BackendSpec
 from ._contracts._shared_memory import returns_memory_as_several_kinds
 from ._graph_facts import (
     all_nodes,
@@ -32,9 +33,18 @@ from ._graph_facts import (
 from .errors import BackendError
 
 
-def reason_to_run_uncompiled(gm: fx.GraphModule) -> str:
-    """Return why a compiler would not keep the meaning of this graph; empty if it does."""
+def reason_to_run_uncompiled(gm: fx.GraphModule, spec: BackendSpec) -> str:
+    """Return why a compiler would not keep the meaning of this graph, or does not take it by its
+    spec; empty if it does both."""
+    if not spec.symbolic_shapes and any(isinstance(each, torch.SymInt) for each in _examples(gm)):
+        return f"symbolic sizes, which the backend {spec.name!r} does not take"
+    if not spec.training and any(value.requires_grad for value in tensors_returned(gm)):
+        return f"gradients, which the backend {spec.name!r} does not have"
     return next((reason for reason, holds in _REASONS.items() if holds(gm)), "")
+
+
+def _examples(gm: fx.GraphModule) -> Iterator[Any]:
+    return map(example_of, gm.graph.nodes)
 
 
 def refused_by_autograd(failure: BackendError) -> str:
@@ -125,10 +135,42 @@ def _has_sparse_tensors(gm: fx.GraphModule) -> bool:
 _DENSE = (torch.strided, torch.jagged)
 
 
+def _copies_input_written_in_part(gm: fx.GraphModule) -> bool:
+    """Return True for `x[1:3].mul_(2); y = x.clone()`: Inductor takes `x` itself for `y`, also
+    where `x` is written to again."""
+    inputs = [example_of(node) for node in placeholders(gm)]
+    memory = {memory_of(value) for value in inputs if has_storage(value)}
+    changed: set[int] = set()
+    for node in all_nodes(gm):
+        first: Any = example_of(node.args[0]) if node.args else None
+        written = memory.intersection(node.meta.get("writes", ()))
+        is_view = not any(first is value for value in inputs)
+        if is_view or _name_of(node).startswith(_WRITES_IN_PART):
+            changed |= written
+        is_copy = _name_of(node) in _COPIES and has_storage(first)
+        if is_copy and memory_of(first) in changed and _has_own_memory(node, first):
+            return True
+    return False
+
+
+def _has_own_memory(node: fx.Node, first: Tensor) -> bool:
+    value = example_of(node)
+    return has_storage(value) and memory_of(value) != memory_of(first)
+
+
+def _name_of(node: fx.Node) -> str:
+    return str(getattr(node.target, "__name__", node.target))
+
+
+_WRITES_IN_PART = ("setitem", "index_", "scatter_", "put_", "select_", "slice_")
+_COPIES = ("clone", "contiguous", "to", "reshape", "flatten", "type", "float", "copy", "deepcopy")
+
+
 _REASONS: dict[str, Callable[[fx.GraphModule], bool]] = {
     "gradients of a tensor with others in it": _differentiates_wrappers,
     "a write to a tensor that has gradients": _writes_to_tensor_with_gradients,
     "a write to windows of memory": _writes_to_unfolded_memory,
     "sparse tensors": _has_sparse_tensors,
+    "a copy of an input that is written to in part": _copies_input_written_in_part,
     "results that are one memory seen as numbers of several kinds": returns_memory_as_several_kinds,
 }

@@ -77,3 +77,10 @@ def has_symbol_inside(node: fx.Node) -> bool:
     example = example_of(node)
     number = getattr(example, "item_memo", None)
     return isinstance(number, torch.SymFloat) and number.node.hint is not None
+
+
+def graph_copy(gm: fx.GraphModule) -> fx.Graph:
+    """Return a copy of a graph; its nodes share the values among their metadata."""
+    graph = fx.Graph()
+    graph.output(graph.graph_copy(gm.graph, {}))
+    return graph

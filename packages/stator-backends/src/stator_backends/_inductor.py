@@ -8,6 +8,7 @@ import attrs
 import torch
 
 from ._backend import Backend, BackendSpec, Compiled
+from ._frozen_graph import freeze
 from .errors import InvalidBackendOption
 
 INDUCTOR = BackendSpec("inductor")
@@ -25,10 +26,28 @@ class Inductor:
         return hash((self.mode, frozenset(self.options), self.spec))
 
     def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
+        from torch._inductor import config
         from torch._inductor.compile_fx import compile_fx
 
-        compiled: Any = compile_fx(gm, example_inputs, config_patches=dict(self.options))
-        return compiled  # type: ignore[no-any-return]  # a callable, but for ahead-of-time files
+        patches = dict(self.options)
+        if torch.is_grad_enabled() or not patches.get("freezing", config.freezing):
+            compiled: Any = compile_fx(gm, example_inputs, config_patches=patches)
+            return compiled  # type: ignore[no-any-return]  # but for ahead-of-time files
+
+        graph = freeze(gm, example_inputs)
+        frozen: Any = compile_fx(graph.module, graph.inputs, config_patches=patches)
+        return graph.around(frozen)
+
+    def compile_aten(self, gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+        """Compile what AOTAutograd would hand on, without AOTAutograd."""
+        from torch._inductor import config
+        from torch._inductor.compile_fx import compile_fx_inner
+        from torch.fx.experimental.proxy_tensor import make_fx
+
+        traced = make_fx(gm, tracing_mode="fake")(*inputs)
+        with config.patch(dict(self.options)):
+            boxed: Any = compile_fx_inner(traced, inputs)
+        return lambda *args: boxed(list(args))
 
     def configured(
         self, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None

@@ -12,7 +12,6 @@ properties of results that compilers do not keep.
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cache
 from typing import Any
 
 import attrs
@@ -34,14 +33,17 @@ from . import _session
 from ._alias import AliasLayout, InputGuard, from_torch, writes_to_inputs
 from ._backend import Backend, BackendSpec, Compiled, spec_of
 from ._check import check_graph
-from ._compiler_inputs import record_contexts, require_capabilities, with_symbols
+from ._compiler_inputs import record_contexts, with_symbols
 from ._context import attach_sources, cleared, sources_of_held
 from ._contracts import prepare, restore_all
 from ._contracts._history import begin_with_gradients, with_gradients_on
+from ._contracts._saved_tensors import keep_saved_tensors
 from ._eager import eager
 from ._eager_fallback import reason_to_run_uncompiled, refused_by_autograd
-from ._graph_facts import all_nodes, example_of, placeholders, results_of
+from ._graph_facts import all_nodes, example_of, graph_copy, placeholders, results_of
+from ._graph_spec import GraphSpec
 from ._repeats import gives_repeats
+from ._repro import report_failure
 from .errors import BackendError, MalformedGraph
 
 
@@ -77,6 +79,8 @@ class _Job:
     positions: dict[Source, int]
     add_fake_kernels: Callable[[FakeTensorMode], None] | None = None
     hides_floats: bool = False
+    graph_spec: GraphSpec | None = None
+    captured: torch.fx.Graph | None = None  # a copy for a script, as the backend owns the graph
 
     @property
     def spec(self) -> BackendSpec:
@@ -98,6 +102,7 @@ def lower(
     as_it_is: str = "",
     add_fake_kernels: Callable[[FakeTensorMode], None] | None = None,
     hides_floats: bool = False,
+    writes_repro: bool = False,
 ) -> Lowered:
     """Compile `gm`, which belongs to the backend from here on.
 
@@ -106,7 +111,7 @@ def lower(
     - `fake_mode`: the mode of the trace; do not trace under it afterwards.
     - `contexts`: the symbolic context of each input, so that it gets the same symbols again.
     - `ambient`: the modes at the entry of the trace; the present ones by default.
-    - `compile_id`: the id under which compilers report.
+    - `compile_id`: the id under which compilers report; by default that of the context.
     - `param_sources`: sources of tensors that are attributes of `gm`; the others get one.
     - `context`: a context of the front end, for this graph only: compiling the backward later uses
       it.
@@ -116,6 +121,8 @@ def lower(
     - `add_fake_kernels`: adds the fake kernels of the trace to the mode of the compiler.
     - `hides_floats`: gives a compiler no hint of a symbolic float, so that it cannot specialize on
       it.
+    - `writes_repro`: if the backend fails, writes the graph as a script; `BackendError.repro` is
+      its path.
 
     Raises `MalformedGraph` for a graph that breaks a rule of every backend, and `BackendError`.
     """
@@ -125,7 +132,8 @@ def lower(
     # modules only.
     setattr(gm, "_param_name_to_source", sources_of_held(gm, param_sources or {}))
 
-    refused = (as_it_is or reason_to_run_uncompiled(gm)) if spec_of(backend).compiles else ""
+    spec = spec_of(backend)
+    refused = (as_it_is or reason_to_run_uncompiled(gm, spec)) if spec.compiles else ""
     job = _Job(
         gm,
         with_symbols(gm, example_inputs),
@@ -133,11 +141,15 @@ def lower(
         fake_mode,
         context or TracingContext(None),
         ambient,
-        compile_id or CompileId(frame_id=0, frame_compile_id=0),
+        compile_id
+        or CompileContext.current_compile_id()
+        or CompileId(frame_id=0, frame_compile_id=0),
         contexts or {},
         attach_sources(gm),
         add_fake_kernels,
         hides_floats,
+        GraphSpec.of(gm, example_inputs) if spec_of(backend).wants_graph_spec else None,
+        graph_copy(gm) if writes_repro and spec_of(backend).compiles else None,
     )
     if not job.spec.compiles:
         return attrs.evolve(_uncompiled(job), refused=refused)
@@ -156,7 +168,7 @@ def _compiled(job: _Job) -> Lowered:
     """Lower for a backend that compiles; fall back to the graph's own function if AOTAutograd
     refuses the graph."""
     _forget_floats(job)
-    _keep_what_backward_needs()
+    keep_saved_tensors()
     guards = _layout_guards(job)
     known, texts = _shape_guards(job.fake_mode), _session.generated_texts()
 
@@ -174,6 +186,7 @@ def _compiled(job: _Job) -> Lowered:
     except BackendError as failure:
         refused = refused_by_autograd(failure)
         if not refused:
+            failure.repro = _script(job)
             raise
         job.gm.graph.output_node().args = output
         job.gm.recompile()
@@ -183,11 +196,19 @@ def _compiled(job: _Job) -> Lowered:
     _session.forget_texts_with(compiled, _session.generated_texts() - texts)
     added = job.context.guards_context.aotautograd_guards
     guards += [from_torch(job.spec.name, guard, job.positions) for guard in added]
+    guards += getattr(compiled, "input_guards", ())
     if modes is not present:
         compiled = with_gradients_on(compiled)
     compiled = restore_all(compiled, restores)
     gained = tuple(_shape_guards(job.fake_mode)[len(known) :])
     return Lowered(compiled, job.spec, tuple(guards), gained, len(output[0]))
+
+
+def _script(job: _Job) -> str:
+    """Write a script for a graph that its backend failed on, if wanted; return its path."""
+    if job.captured is None:
+        return ""
+    return report_failure(torch.fx.GraphModule(job.gm, job.captured), job.inputs, job.backend)
 
 
 @contextmanager
@@ -224,22 +245,11 @@ def _has_lstm(gm: torch.fx.GraphModule) -> bool:
     return any(getattr(node.target, "__name__", "") == "lstm" for node in all_nodes(gm))
 
 
-@cache
-def _keep_what_backward_needs() -> None:
-    """Allow `retain_graph=True`: by default AOTAutograd assumes that backward uses what it saved
-    for the last time.
-
-    The setting is for the process, since it is read in each backward. A program that never retains
-    a graph may set it back, to use less memory.
-    """
-    functorch_config.donated_buffer = False
-
-
 def _call_backend(job: _Job) -> Compiled:
     name = job.spec.name
-    require_capabilities(job.gm, job.inputs, job.spec)
+    facts: Any = {"graph_spec": job.graph_spec} if job.spec.wants_graph_spec else {}
     try:
-        compiled: Any = job.backend(job.gm, job.inputs)
+        compiled: Any = job.backend(job.gm, job.inputs, **facts)
     except Exception as error:  # code of another project: each error is its failure, chained
         raise BackendError(name, f"{type(error).__name__}: {error}") from error
     if not callable(compiled):

@@ -7,9 +7,12 @@ before.
 """
 
 import difflib
+import pkgutil
+import runpy
 import sys
 from collections.abc import Callable, Iterable
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -62,7 +65,10 @@ class BackendRegistry:
         return tuple(sorted({*self._backends, *(point.name for point in self._discover())}))
 
     def lookup(self, backend: str | Backend) -> Backend:
-        """The backend of that name; a callable is its own answer."""
+        """The backend of that name; a callable is its own answer.
+
+        `package.module:name` and `path/to/file.py:name` are imported.
+        """
         if not isinstance(backend, str):
             if not callable(backend):
                 raise TypeError(f"a backend is a name or a callable, not {backend!r}")
@@ -70,7 +76,8 @@ class BackendRegistry:
         return self._load(backend) if (found := self._backends.get(backend)) is None else found
 
     def _load(self, name: str) -> Backend:
-        point = next((point for point in self._discover() if point.name == name), None)
+        found = (point for point in self._discover() if point.name == name)
+        point = _InFile(name) if ":" in name else next(found, None)
         if point is None:
             if (of_torch := registered_in_torch(name)) is not None:
                 return of_torch
@@ -87,6 +94,25 @@ class BackendRegistry:
         # cache key.
         return self._backends.setdefault(name, loaded)
 
+    def name_elsewhere(self, backend: Backend) -> str | None:
+        """Return the name under which another process finds this backend; None if there is none."""
+        brought = {*BUILT_IN, *(point.name for point in self._discover())}
+        names = [name for name, known in self._backends.items() if known is backend]
+        return next((name for name in names if name in brought or ":" in name), None)
+
+
+@attrs.frozen
+class _InFile:
+    """A backend by the place of its definition, to be loaded as an entry point is."""
+
+    value: str
+
+    def load(self) -> Any:
+        place, _, name = self.value.rpartition(":")
+        if not place.endswith(".py"):
+            return pkgutil.resolve_name(self.value)
+        return runpy.run_path(place, run_name=Path(place).stem)[name]
+
 
 # The registry that names mean something in when nobody passes another one: built here, all in one
 # place.
@@ -94,6 +120,7 @@ class BackendRegistry:
 default_registry = BackendRegistry()
 for _backend in (eager, aot_eager, aot_eager_decomp_partition, inductor):
     default_registry.register(_backend)
+BUILT_IN = tuple(default_registry._backends)
 
 
 def register_backend(

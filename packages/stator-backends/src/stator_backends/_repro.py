@@ -11,9 +11,13 @@ One line for each node, so a graph can be cut down by deleting lines. Tensors be
 the same metadata.
 """
 
+import getpass
+import hashlib
 import math
 import operator
+import os
 import pkgutil
+import tempfile
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -24,12 +28,15 @@ import torch
 from torch import Tensor
 from torch.fx.node import _get_qualified_name
 
+from ._backend import Backend
+from ._backend_source import backend_source
+from ._fault import ORDINARY_CHECK, FaultCheck
 from .errors import Unwritable
 
-HEAD = '''"""One graph with random inputs like the captured ones: a backend against eager runs."""
+HEAD = '''"""One graph with inputs like the captured ones: a backend against eager runs."""
 
 {imports}
-from stator_backends import compare, lookup
+from stator_backends import FaultCheck, configure, find_fault, lookup
 
 
 def tensor(size, stride, dtype, device, requires_grad):
@@ -44,13 +51,19 @@ def tensor(size, stride, dtype, device, requires_grad):
 TAIL = """
 def inputs():
     torch.manual_seed(0)
-    return [{inputs}]
+    return {inputs}
 
+
+def backend():
+    return {backend}
+
+
+CHECK = FaultCheck(accuracy={accuracy!r}, seconds={seconds!r}, direct={direct!r})
 
 if __name__ == "__main__":
-    report = compare(graph_0(), inputs(), lookup({backend!r}))
-    print(report)
-    raise SystemExit(not report.ok)
+    fault = find_fault(graph_0(), inputs(), backend(), CHECK)
+    print(fault or "no fault")
+    raise SystemExit(fault is not None)
 """
 
 
@@ -58,26 +71,80 @@ def write_repro(
     gm: torch.fx.GraphModule,
     example_inputs: Sequence[Any],
     folder: str | Path,
-    backend: str = "inductor",
+    backend: str | Backend = "inductor",
+    check: FaultCheck = ORDINARY_CHECK,
 ) -> Path:
     """Write `folder/repro.py` and return its path. Symbolic sizes are written as their example
     numbers."""
-    path = Path(folder) / "repro.py"
+    return write_script(gm, example_inputs, Path(folder) / "repro.py", backend, check)
+
+
+def write_script(
+    gm: torch.fx.GraphModule,
+    example_inputs: Sequence[Any],
+    path: str | Path,
+    backend: str | Backend,
+    check: FaultCheck,
+    values: str = "",
+) -> Path:
+    """Write a script to `path`; its inputs are those in the file `values` beside it, if given."""
+    return _written(Path(path), repro_source(gm, example_inputs, backend, check, values))
+
+
+def _written(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(repro_source(gm, example_inputs, backend))
+    path.write_text(text)
     return path
 
 
-def repro_source(gm: torch.fx.GraphModule, example_inputs: Sequence[Any], backend: str) -> str:
+def report_failure(
+    gm: torch.fx.GraphModule, example_inputs: Sequence[Any], backend: Backend
+) -> str:
+    """Write a script for a backend that failed; return its path, or the reason why there is none.
+
+    One graph gives one file, in the folder `STATOR_REPRO_FOLDER`, or in that for temporary files.
+    """
+    try:
+        text = repro_source(gm, example_inputs, backend, ORDINARY_CHECK)
+    except Unwritable as reason:
+        return str(reason)
+    temporary = Path(tempfile.gettempdir(), f"stator_repros_{getpass.getuser()}")
+    folder = os.environ.get("STATOR_REPRO_FOLDER") or temporary
+    name = hashlib.sha256(text.encode()).hexdigest()[:12]
+    try:
+        return str(_written(Path(folder, f"repro_{name}.py"), text))
+    except OSError as error:  # the failure of the backend is what the user has to see
+        return f"no script was written: {error}"
+
+
+def repro_source(
+    gm: torch.fx.GraphModule,
+    example_inputs: Sequence[Any],
+    backend: str | Backend,
+    check: FaultCheck,
+    values: str = "",
+) -> str:
+    """Return the text of a script that runs one graph through a backend and reports its fault."""
     printer = _Printer()
     printer.graph(gm)
-    inputs = ", ".join(printer.value(value) for value in example_inputs)
+    inputs = f"[{', '.join(printer.value(value) for value in example_inputs)}]"
+    if values:
+        inputs = f"torch.load(pathlib.Path(__file__).with_name({values!r}))"
+        printer.modules.add("pathlib")
     imports = "\n".join(f"import {name}" for name in sorted(printer.modules))
     return (
         HEAD.format(imports=imports)
         + "\n\n".join(printer.functions)
-        + TAIL.format(inputs=inputs, backend=backend)
+        + TAIL.format(inputs=inputs, backend=_expression(backend), **attrs.asdict(check))
     )
+
+
+def _expression(backend: str | Backend) -> str:
+    """Return the expression for a backend; None, with the reason, for one that has no name."""
+    try:
+        return f"lookup({backend!r})" if isinstance(backend, str) else backend_source(backend)
+    except Unwritable as reason:
+        return f"None  # set it: {' '.join(str(reason).split())}"
 
 
 @attrs.define(eq=False)

@@ -13,6 +13,7 @@ __all__ = [
     "BackendNotFound",
     "InvalidBackendOption",
     "MalformedGraph",
+    "NoFault",
     "Unwritable",
 ]
 
@@ -25,6 +26,7 @@ class BackendError(Exception):
     name: str
     reason: str
     stage: str = "compiling the graph"
+    repro: str = ""  # the path of a script that shows the failure, or why there is none
 
     def __str__(self) -> str:
         return f"backend {self.name!r} failed while {self.stage}: {self.reason}"
@@ -76,3 +78,15 @@ class Unwritable(ValueError):
 
     def __str__(self) -> str:
         return f"{self.thing} cannot be written down: {self.why}"
+
+
+@attrs.define(eq=False)
+class NoFault(ValueError):
+    """Nothing to reduce: the backend does on this graph what eager execution does."""
+
+    name: str
+    accuracy: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"backend {self.name!r} has no fault here (accuracy {self.accuracy}, {self.after})"

@@ -19,6 +19,7 @@ from torch.fx.node import map_arg
 from torch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
 
 from ._context import PlaceholderSource, static_context
+from ._graph_facts import has_version, memory_of
 
 __all__ = ["GraphBuilder", "HandBuilt", "Lifted", "metadata"]
 
@@ -111,11 +112,16 @@ class GraphBuilder:
     def call(self, target: Callable[..., Any] | str, *args: Any, **kwargs: Any) -> torch.fx.Node:
         """A function, or with a string a method of the first argument."""
         function = getattr(torch.Tensor, target) if isinstance(target, str) else target
+        given: Any = map_arg(args, _example)
+        versions = [_version(value) for value in given]
         with self.fake_mode:
-            example = function(*map_arg(args, _example), **map_arg(kwargs, _example))
+            example = function(*given, **map_arg(kwargs, _example))
         operation = "call_method" if isinstance(target, str) else "call_function"
         node = self.graph.create_node(operation, target, args, kwargs)
         node.meta["example_value"] = example
+        written = [v for v, before in zip(given, versions, strict=True) if _version(v) != before]
+        if written:
+            node.meta["writes"] = frozenset(map(memory_of, written))
         if bindings := shapes.compute_unbacked_bindings(self.shape_env, example):
             node.meta["unbacked_bindings"] = bindings
         return node
@@ -126,6 +132,10 @@ class GraphBuilder:
         insert_deferred_runtime_asserts(gm, self.shape_env, "hand_built")
         gm.recompile()
         return HandBuilt(gm, self._inputs, self.fake_mode, self._contexts, tuple(self._layout))
+
+
+def _version(value: Any) -> int:
+    return value._version if has_version(value) else 0
 
 
 def _example(node: torch.fx.Node) -> Any:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from stator_guards._cache import Cache, Checked, Entry, RecompileLimitWarning, RecompileReason
 from stator_guards._container import AttrAbsent, KeyAbsent, KeyPresent, KeysAre, Length, LongerThan
-from stator_guards._guard import Failure, Guard, Kind
+from stator_guards._guard import CANNOT_READ, Failure, Guard, Kind
 from stator_guards._guard_set import GuardSet, compile_guards
 from stator_guards._loads import Loads
 from stator_guards._part_source import (
@@ -48,7 +48,16 @@ if TYPE_CHECKING:
     from stator_guards._global_state import GlobalState
     from stator_guards._tensor import DistinctStorages, TensorMatch
 
-__all__ = ["Failure", "Guard", "GuardSet", "Kind", "Loads", "compile_guards", "load_source"]
+__all__ = [
+    "CANNOT_READ",
+    "Failure",
+    "Guard",
+    "GuardSet",
+    "Kind",
+    "Loads",
+    "compile_guards",
+    "load_source",
+]
 __all__ += ["Cache", "Checked", "Entry", "RecompileLimitWarning", "RecompileReason"]
 # kinds of guards
 __all__ += ["Equals", "Is", "IsNone", "IsNotNone", "Truth", "TypeIs"]

@@ -103,14 +103,17 @@ class Cache:
     def lookup(
         self, backend_key: Hashable, state: Sequence[object], failed: Entry | None = None
     ) -> Entry | None:
-        """The first entry whose guards hold; those of `failed` are known not to."""
+        """The first entry whose guards hold; those of `failed` are known not to.
+
+        A caller that expected `failed` has an order of its own: that of the cache is kept.
+        """
         decision = self._decisions.get(backend_key, ())
         is_scan = type(decision) is not Decision
         entries = decision if is_scan else decision.candidates(state)
         for entry in entries:
             if entry is not failed and entry.guards.check(*state):
                 entry.hits += 1
-                if is_scan and entry is not entries[0]:
+                if is_scan and entry is not entries[0] and failed not in entries:
                     self._promote(entry)
                 return entry  # type: ignore[no-any-return]
         return None

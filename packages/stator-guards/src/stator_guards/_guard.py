@@ -139,7 +139,7 @@ class Kind:
 
     @property
     def fix(self) -> str:
-        """The cheapest change to the program that avoids the failure: `{0}` stands for the kind."""
+        """The cheapest change of the program that avoids the failure; `{0}` is the kind."""
         raise NotImplementedError
 
 

@@ -43,7 +43,7 @@ def shown_as(words: str) -> Callable[[F], F]:
     """Set the words by which messages call what a function gives, since the program does not call
     it.
 
-    `{0}` stands for the name of the first argument, `{all}` for the names of all.
+    `{0}` is replaced by the name of the first argument, `{all}` for the names of all.
     """
 
     def mark(fn: F) -> F:

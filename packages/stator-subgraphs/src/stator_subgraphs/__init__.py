@@ -14,6 +14,8 @@ from stator_subgraphs._fake import is_mode_call
 from stator_subgraphs._fake_kernel import add_fake_kernels, needs_fake_kernels
 from stator_subgraphs._mutation import storage_of
 from stator_subgraphs._operators._all import OPERATORS
+from stator_subgraphs._operators._checkpoint import CHECKPOINTS
+from stator_subgraphs._operators._transform_targets import TRANSFORM_RESULTS, TRANSFORMS
 from stator_subgraphs._output_graph import OutputGraph
 from stator_subgraphs._random import is_of_torch, may_draw, node_may_draw
 from stator_subgraphs._scope import BodyScope
@@ -40,6 +42,7 @@ __all__ += [
     "node_may_draw",
     "storage_of",
 ]
+__all__ += ["CHECKPOINTS", "TRANSFORMS", "TRANSFORM_RESULTS"]
 __all__ += ["CHECKS", "bodies_of", "calls_in", "may_raise", "name_of"]
 # compiled autograd
 __all__ += ["BackwardCapture", "CapturedBackward", "partitioned"]

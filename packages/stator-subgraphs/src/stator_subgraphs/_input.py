@@ -338,9 +338,9 @@ def is_static(dims: Sequence[Dim]) -> bool:
 
 
 def _constraint(dim: Dim) -> Constraint:
-    if dim.kind != "dynamic":
+    if dim.kind == "static":
         return None
-    if dim.low is not None or dim.high is not None:
+    if dim.kind == "dynamic" and (dim.low is not None or dim.high is not None):
         low, high = 0 if dim.low is None else dim.low, int_oo if dim.high is None else dim.high
         return shapes.StrictMinMaxConstraint(warn_only=not dim.strict, vr=ValueRanges(low, high))
     return shapes.RelaxedUnspecConstraint(warn_only=False) if dim.strict else None

@@ -81,6 +81,8 @@ class Location:
         meta.update(
             {field: copy.copy(place.original[field]) for field in KEPT if field in place.original}
         )
+        if place.custom:
+            meta["custom"] = {**meta.get("custom", {}), **place.custom}
 
     def _line(self, span: SourceSpan) -> str:
         key = (span.filename, span.line, span.function)

@@ -80,6 +80,11 @@ class OutputGraph:
     def shape_env(self) -> ShapeEnv:
         return self._state.env
 
+    @property
+    def current(self) -> fx.Graph:
+        """The graph that is being recorded, that of a body while one is traced."""
+        return self._state.current.graph
+
     @contextmanager
     def tracing(self) -> Iterator[None]:
         """Wrap the whole trace in this: torch then words messages and guards with the user's lines,

@@ -48,9 +48,7 @@ def is_pure(tracer: SubgraphTracer | None) -> bool:
     if tracer is None:
         return True
     calls = (node for node in tracer.graph.nodes if node.op.startswith("call_"))
-    return not (tracer.written or any(draws(node.target) for node in calls)) and is_pure(
-        tracer.parent
-    )
+    return not (tracer.written or any(map(node_may_draw, calls))) and is_pure(tracer.parent)
 
 
 def may_have_drawn(tracer: SubgraphTracer | None, foreign: bool) -> bool:
@@ -70,14 +68,15 @@ def may_have_drawn(tracer: SubgraphTracer | None, foreign: bool) -> bool:
 
 def node_may_draw(node: Node) -> bool:
     """Return True if a call may draw random numbers: dropout and attention do not where they drop
-    nothing."""
+    nothing; an operator that calls another one does if that does."""
     name = name_of(node)
     if name in ("dropout", "feature_dropout", "alpha_dropout"):
         return node.args[2:3] != (False,) and node.kwargs.get("training") is not False
     if name == "scaled_dot_product_attention":
         given = node.kwargs.get("dropout_p", node.args[4] if len(node.args) > 4 else 0.0)
         return bool(given != 0)
-    return draws(node.target)
+    called = (arg for arg in node.args if isinstance(arg, torch._ops.OpOverload))
+    return draws(node.target) or any(map(draws, called))
 
 
 def draws(target: object) -> bool:

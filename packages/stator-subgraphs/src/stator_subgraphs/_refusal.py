@@ -78,8 +78,12 @@ def refuse_seeding(operation: Operation) -> None:
 
 
 def refuse_quantizing(operation: Operation) -> None:
-    """The fake of a quantized tensor would be a plain one, which nothing needs to dequantize."""
-    if operation.name.startswith(QUANTIZING):
+    """The fake of a quantized tensor would be a plain one, which nothing needs to dequantize.
+
+    Operators of the same name in other libraries give integers (`quantized_decomposed`).
+    """
+    is_of_torch = getattr(operation.target, "namespace", "aten") == "aten"
+    if operation.name.startswith(QUANTIZING) and is_of_torch:
         raise Unsupported("no-fake-kernel", f"{operation.name}: it gives a quantized tensor")
 
 
@@ -213,7 +217,7 @@ def refuse_casts(operation: Operation) -> None:
 
 
 def _sample(value: Any) -> Any:
-    """A number stands for its kind: `result_type` takes no symbols, and no integers of over 64
+    """A number represents its kind: `result_type` takes no symbols, and no integers of over 64
     bits."""
     return (
         1.0

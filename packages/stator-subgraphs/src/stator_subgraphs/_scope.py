@@ -100,7 +100,7 @@ class BodyScope:
 
     def close_wrapping(self, candidates: Sequence[GraphValue]) -> Body:
         """End the body; it gives those of the candidates that are computed in it, each once. They
-        stand for parts of what the operator gives, when it is recorded with this body."""
+        represent parts of what the operator gives, when it is recorded with this body."""
         mine = (self.tracer.graph, *self.tracer.bodies)
         inside = [self.tracer.local(traced) for traced in candidates if traced.node.graph in mine]
         computed = {value.node: value for value in inside if self.tracer.computes(value)}

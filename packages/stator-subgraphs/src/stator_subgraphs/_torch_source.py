@@ -65,7 +65,7 @@ class WrappedFloatSource(TorchSource):
 
 
 def ours(torch_source: Any) -> Source:
-    """The source of ours that a torch source, given or derived, stands for."""
+    """The source of ours that a torch source, given or derived, represents."""
     if isinstance(torch_source, TorchSource):
         return torch_source.source
     kind = type(torch_source).__name__

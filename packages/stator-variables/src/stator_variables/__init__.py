@@ -11,6 +11,7 @@ from stator_variables._bodies._body import (
     wrapped,
 )
 from stator_variables._bodies._pytree import LEAF, Spec, broadcast, flatten, unflatten
+from stator_variables._call_rules import GENERATED_FORWARD
 from stator_variables._domain import SymbolicDomain
 from stator_variables._emit._effects import emit_effects, finalize_generators
 from stator_variables._emit._user_hash_replay import before_other_answers
@@ -18,6 +19,7 @@ from stator_variables._emitter import Emitter, RaisedBefore, StaysInGraph, Still
 from stator_variables._library._modes import grad_mode
 from stator_variables._library._modes import restore as restore_modes
 from stator_variables._lifetime._reachability import walk
+from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._dictionary import items as dict_items
 from stator_variables._objects._hashing import UserHashReplay
 from stator_variables._objects._inlining import (
@@ -29,7 +31,7 @@ from stator_variables._objects._inlining import (
     has_mark,
 )
 from stator_variables._objects._method import MethodTracker
-from stator_variables._objects._method_table import app_level
+from stator_variables._objects._method_table import MethodTable, app_level
 from stator_variables._objects._program_error import throw
 from stator_variables._objects._stand_ins import known_value
 from stator_variables._objects._tuple import TupleTracker
@@ -39,7 +41,7 @@ from stator_variables._protocols._attributes import get_attribute
 from stator_variables._protocols._calls import call, frame_for, function_frame
 from stator_variables._registry import DEFAULT_HANDLERS
 from stator_variables._runtime._finalizers import (
-    are_plain_or_method,
+    are_plain_or_simple,
     dying_with,
     has_observable_end,
     hold_plain_values,
@@ -74,6 +76,7 @@ from stator_variables._trace._graph import (
     TraceLocations,
 )
 from stator_variables._trace._journal import Journal
+from stator_variables._trace._late_import import LateImport
 from stator_variables._trace._policy import Policy, RetraceLimit
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker, is_a, realize
 from stator_variables._trackers import (
@@ -87,12 +90,21 @@ from stator_variables._trackers import (
     generator_state,
     is_none,
 )
-from stator_variables._virtualization import ObjectRecipe, is_identity, is_opaque, parts_of
+from stator_variables._virtualization import (
+    ObjectRecipe,
+    has_few_parts,
+    is_identity,
+    is_method,
+    is_opaque,
+    parts_of,
+)
 
 # a trace
 __all__ = [
     "DEFAULT_HANDLERS",
+    "BuilderTable",
     "Journal",
+    "MethodTable",
     "Policy",
     "RetraceLimit",
     "Space",
@@ -106,6 +118,7 @@ __all__ += ["STATE_SETTERS", "Setter", "give_warning", "sets_state_of_kernels"]
 __all__ += [
     "ALLOWED",
     "DISALLOWED",
+    "GENERATED_FORWARD",
     "MARKED",
     "NONSTRICT",
     "SUBSTITUTES",
@@ -118,13 +131,14 @@ __all__ += [
     "MISSING",
     "ConstantTracker",
     "FunctionTracker",
+    "LateImport",
     "LazyTracker",
     "MethodTracker",
     "NumberTracker",
 ]
 __all__ += ["TensorTracker", "VariableTracker", "is_a", "realize"]
 __all__ += [
-    "are_plain_or_method",
+    "are_plain_or_simple",
     "dying_with",
     "forget_class",
     "generator_state",
@@ -142,7 +156,9 @@ __all__ += [
     "before_other_answers",
     "emit_effects",
     "finalize_generators",
+    "has_few_parts",
     "is_identity",
+    "is_method",
     "is_opaque",
     "parts_of",
     "walk",

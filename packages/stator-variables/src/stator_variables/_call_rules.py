@@ -6,6 +6,7 @@ from typing import Any
 
 import stator_guards as guards
 from stator_bytecode import Unsupported
+from torch.fx import GraphModule
 
 from stator_variables._library import _functools, _optimizers
 from stator_variables._objects import _inlining
@@ -53,6 +54,19 @@ def _by_handler(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, 
 def _accepts(function: types.FunctionType, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
     """Return False where interpreting the function is to raise its TypeError."""
     return signature_arity(function).accepts(args, kwargs)
+
+
+GENERATED_FORWARD = "the code of a graph module"
+"""The key of the handler for calls of the code that fx has generated for a graph."""
+
+
+def _generated(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Call the code of a graph as its handler has it, if that is another one."""
+    if function.real.__name__ != "forward" or not args:
+        return MISSING
+    cls, handler = args[0].cls, t.handlers.get(GENERATED_FORWARD)
+    is_generated = issubclass(cls, GraphModule) and cls.forward is function.real
+    return handler(t, list(args), kwargs) if is_generated and handler else MISSING
 
 
 def _by_subclass(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -130,6 +144,7 @@ RULES: tuple[CallRule, ...] = (
     _requested_break,
     _substituted,
     _by_handler,
+    _generated,
     _by_subclass,
     _recorded,
     _marked_by_torch,

@@ -11,7 +11,7 @@ from typing import Any
 
 import stator_bytecode as bytecode
 from stator_bytecode.errors import Unsupported
-from stator_guards import CapturedSource, DictItemSource
+from stator_guards import CapturedSource
 
 from stator_variables import _trackers as k
 from stator_variables._builtin._strings import format_value, text_of
@@ -23,6 +23,7 @@ from stator_variables._domain_operations import (
     refused,
     with_hashes,
 )
+from stator_variables._library._imports import late_import, loaded_module
 from stator_variables._lifetime import _finalization, _generator_close
 from stator_variables._objects import _dictionary, _exceptions, _list, _new_values, _set_members
 from stator_variables._objects._cell import CellTracker
@@ -49,7 +50,16 @@ _IMPORT = builtins.__import__
 
 
 class SymbolicDomain:
-    """See `stator_bytecode.Domain`. Owns nothing: all state is in its `Space`."""
+    """See `stator_bytecode.Domain`. Owns nothing: all state is in its `Space`.
+
+    A subclass overrides operations by their names; names of its own begin with an underscore.
+    """
+
+    def __init_subclass__(cls) -> None:
+        unknown = [name for name in vars(cls) if not name.startswith("_")]
+        unknown = [name for name in unknown if not hasattr(SymbolicDomain, name)]
+        if unknown:
+            raise TypeError(f"no operations of a domain are called {', '.join(unknown)}")
 
     def __init__(self, tracing: Space) -> None:
         self.t = tracing
@@ -207,16 +217,17 @@ class SymbolicDomain:
             name = (
                 importlib.util.resolve_name("." * level.value + name, package) if package else name
             )
-        if (module := sys.modules.get(name)) is None or (level.value and package is None):
-            detail = f"the import of {name}, which is not loaded yet"
-            raise self.t.unsupported("import", detail, once=True)
         wanted = () if k.is_none(fromlist) else fromlist.constant()
+        if (module := sys.modules.get(name)) is None or (level.value and package is None):
+            raise late_import(
+                self.t, name, wanted, f"the import of {name}, which is not loaded yet"
+            )
         if "__path__" in vars(module) and any(part not in vars(module) for part in wanted):
             detail = f"the import of a part of {name}, which may not be loaded yet"
-            raise self.t.unsupported("import", detail, once=True)
+            raise late_import(self.t, name, wanted, detail)
         if k.is_none(fromlist) and not level.value:
             module = sys.modules[name.partition(".")[0]]
-        return self._module(module)
+        return loaded_module(self.t, module)
 
     def _refuse_other_imports(self, frame: bytecode.Frame) -> None:
         """Reject an import that does not reach the original `builtins.__import__` and an unchanged
@@ -229,10 +240,6 @@ class SymbolicDomain:
                 "import", "an import after sys.modules was changed, or done by somebody else"
             )
 
-    def _module(self, module: types.ModuleType) -> Any:
-        modules = CapturedSource("sys.modules", sys.modules)
-        return self.t.wrap(module, DictItemSource(modules, module.__name__))
-
     def import_from(self, module: Any, name: str) -> Any:
         try:
             return self.t.get_attribute(module, name)
@@ -241,7 +248,7 @@ class SymbolicDomain:
                 raise
         full = f"{module.value.__name__}.{name}"
         if full in sys.modules:
-            return self._module(sys.modules[full])
+            return loaded_module(self.t, sys.modules[full])
         raise self.t.unsupported("import", f"the import of {name} from {module.value.__name__}")
 
     import_star = refused("import", "import * inside a function")

@@ -44,6 +44,7 @@ class Emitter:
     draws: list[str] = attrs.field(factory=list)  # steps on random streams ahead of the graph
     late_draws: list[str] = attrs.field(factory=list)  # and after it
     lines: list[str] = attrs.field(factory=list)
+    effects_start: int = 0  # the lines from here on change existing objects
     # what hashes keys of the program, which read what effects write
     asking: Later = attrs.field(factory=Later)
     last: Later = attrs.field(factory=Later)  # what has to wait for all effects
@@ -53,7 +54,7 @@ class Emitter:
     # states of the generators that were rebuilt as objects
     generators: list[Any] = attrs.field(factory=list)
     unfilled: list[Any] = attrs.field(factory=list)  # dicts that do not have all their keys yet
-    _loaded: dict[Source, str] = attrs.field(factory=dict)
+    loaded: dict[Source, str] = attrs.field(factory=dict)  # the local that holds each source
     _made: dict[int, str] = attrs.field(factory=dict)
     _kept: list[Any] = attrs.field(factory=list)
     _names: dict[int, str] = attrs.field(factory=dict)
@@ -83,10 +84,10 @@ class Emitter:
             return self.capture(source.held.get(), source.text)
         if is_drawn(source):  # there when the lines of the steps have run
             return source.expression(self)
-        if (known := self._loaded.get(source)) is None:
+        if (known := self.loaded.get(source)) is None:
             text = source.expression(self)
             self.fleeting |= type(source) is CallSource and source.fn is living
-            known = self._loaded[source] = f"v{len(self._loaded)}"
+            known = self.loaded[source] = f"v{len(self.loaded)}"
             (self.lines if self.t.is_of_made(source) else self.loads).append(f"{known} = {text}")
         return known
 
@@ -120,7 +121,7 @@ class Emitter:
         if is_pending(vt):
             self.t.escaped.add(id(vt))
         if is_pending(vt) or vt.source is not None:
-            # of a container that forgets it
+            # of a container that drops it
             self.fleeting |= issubclass(type(real_of(vt)), weakref.ref)
             return self.load(source_of(vt))
         if (known := self._made.get(id(vt))) is not None:

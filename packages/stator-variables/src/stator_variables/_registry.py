@@ -32,6 +32,7 @@ from stator_variables._library import (
     _caching,
     _enums,
     _functools,
+    _imports,
     _inference,
     _itertools,
     _modes,
@@ -105,18 +106,13 @@ DEFAULT_HANDLERS: HandlerTable[Any, Any] = checked(
 
 _others = [table for table in _tables("builders") if table is not _constants.builders]
 _BUILDERS = _constants.builders.merged_with(*_others)  # first: an enumeration may also be a tuple
-_BY_CLASS = {
-    id(cls): builder
-    for table in (_BUILDERS.by_base, _BUILDERS.by_class)
-    for cls, builder in table.items()
-}
-"""The builders by identity: a metaclass may define how its classes compare and hash. The checks by
-identity: a metaclass may define how its classes compare and hash."""
 
 
 def build(t: Space, real: Any, source: Source) -> VariableTracker:
     """Make the tracker of an existing value, its class guarded."""
-    tracker = _builder_for(type(real))(t, real, source)
+    cls = type(real)
+    given: Builder | None = None if t.builders is None else t.builders.find(cls)
+    tracker = (given or _builder_for(cls))(t, real, source)
     tracker.source = source
     if tracker.real is MISSING:
         tracker.real = real
@@ -124,10 +120,6 @@ def build(t: Space, real: Any, source: Source) -> VariableTracker:
 
 
 def _builder_for(cls: type) -> Builder:
-    if (found := _BY_CLASS.get(id(cls))) is not None:
-        return found
     if issubclass(cls, type):
-        return _constants.build_class
-    bases = _BUILDERS.by_base.items()
-    found_by_base = (builder for base, builder in bases if type.__subclasscheck__(base, cls))
-    return next(found_by_base, build_object)
+        return _BUILDERS.exact.get(id(cls), _constants.build_class)
+    return _BUILDERS.find(cls) or build_object

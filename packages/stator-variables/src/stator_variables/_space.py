@@ -43,6 +43,7 @@ from stator_variables._runtime._support import is_new_in_each_call
 from stator_variables._trace._drawn import Streams, is_drawn
 from stator_variables._trace._graph import GraphRecorder
 from stator_variables._trace._journal import Journal
+from stator_variables._trace._late_import import LateImport
 from stator_variables._trace._memory import InputMemory
 from stator_variables._trace._policy import Policy
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker, is_pending
@@ -80,6 +81,8 @@ class CachedCalls:
 
     calls: list[Any] = attrs.field(factory=list)
     trial: dict[Any, Any] | None = None  # while such a call is tried: what others gave inside
+    # numbers of results that are others for other symbolic arguments
+    varying: set[Source] = attrs.field(factory=set)
 
 
 @attrs.define(eq=False)
@@ -147,6 +150,7 @@ class Space(Operations):
     lookups: dict[Any, Any] = attrs.field(factory=dict)  # class attribute lookups already guarded
     shared: dict[Any, Any] = attrs.field(factory=dict)  # objects that equal requests are to share
     cached: CachedCalls = attrs.field(factory=CachedCalls)
+    late_import: LateImport | None = None  # at which the trace broke, to be made again behind it
     # lifetimes: docs/explanation/object-lifetime.md
     # ids: held by the frames alone, and their end is observable
     observable: set[int] = attrs.field(factory=set)
@@ -172,6 +176,7 @@ class Space(Operations):
     parts: dict[int, Any] = attrs.field(factory=dict)
     overrides: Overrides = attrs.field(factory=Overrides)
     streams: Streams = attrs.field(factory=Streams)  # steps on streams of random numbers
+    builders: Any = None  # a `BuilderTable` from outside
     # classes made while tracing, by the identity of what stands there
     made: dict[int, Any] = attrs.field(factory=dict)
 

@@ -394,7 +394,7 @@ class GeneratorTracker(VariableTracker, references=("state",)):
         """A generator object that stands where the traced one stood."""
         if self.state.status is GeneratorStatus.RUNNING:
             raise StillRunning(self.state, e.refuse(self))
-        if self.state.frame.hidden:  # it stands for an iterator of C, of another class
+        if self.state.frame.hidden:  # it represents an iterator of C, of another class
             raise e.refuse(self)
         e.generators.append(self.state)
         layout, values = layout_of_generator(self.state, lambda frame: frame.globals.real)

@@ -1,4 +1,5 @@
-"""Objects that hold suspended generators, carried over a break in parts.
+"""Objects that hold suspended generators, and open `with` statements, carried over a break in
+parts.
 
 A generator that only the frames can see goes on as frame state. One that an object holds, which
 only the frames can see, has to go on the same way, or the break would leave a generator object that
@@ -10,15 +11,20 @@ is stepped natively from then on:
 
 So such an object is taken apart into a recipe, which is static, and the trackers of what it holds;
 each continuation makes a tracker of them again. Natively it is built when it is needed.
+
+The bound `__exit__` of any open `with` goes on in this way too: nothing but the stack has it. Its
+function and the flags of a new manager are part of the recipe, so a call neither makes nor guards
+them.
 """
 
 import collections
 import types
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import attrs
 from stator_bytecode import Virtualized
+from stator_guards import CapturedSource
 
 from stator_variables import _trackers as k
 from stator_variables._objects._deque import DequeTracker
@@ -32,7 +38,8 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import attributes_of, new_object
 from stator_variables._runtime._contents import has_member
 from stator_variables._runtime._support import advanced, base_of_c, pooled, unasked
-from stator_variables._tracker import DELETED, VariableTracker, is_a
+from stator_variables._space import Space, real_of
+from stator_variables._tracker import DELETED, VariableTracker, is_a, is_pending
 
 
 @attrs.frozen
@@ -47,8 +54,8 @@ class ObjectRecipe:
     def build(self, parts: Sequence[Any]) -> Any:
         return _FAMILIES[self.family].build(self, parts)
 
-    def tracker(self, parts: Sequence[Any]) -> VariableTracker:
-        return _FAMILIES[self.family].join(self, parts)
+    def tracker(self, t: Space, parts: Sequence[Any]) -> VariableTracker:
+        return _FAMILIES[self.family].join(self, t, parts)
 
 
 Split = tuple[Hashable, Sequence[Any]]
@@ -60,7 +67,7 @@ class Family:
     real object."""
 
     split: Callable[[Any], Split | None]
-    join: Callable[[ObjectRecipe, Sequence[Any]], VariableTracker]
+    join: Callable[[ObjectRecipe, Space, Sequence[Any]], VariableTracker]
     build: Callable[[ObjectRecipe, Sequence[Any]], Any]
 
 
@@ -84,6 +91,11 @@ def is_opaque(vt: Any) -> bool:
     return is_a(vt, k.ObjectTracker) and vt.source is None and stands_for_c(vt.cls)
 
 
+def has_few_parts(vt: Any) -> bool:
+    """Return True for an object that has as many parts in each round of a loop, as a rule."""
+    return type(vt) is k.ObjectTracker or (type(vt) is TupleTracker and len(vt.items) <= SHORT)
+
+
 def is_identity(vt: Any) -> bool:
     """Return True for `id(thing)`: a number that no other call has, so that nothing may rely on
     it."""
@@ -91,41 +103,85 @@ def is_identity(vt: Any) -> bool:
 
 
 # -- instances of classes written in Python --------------------------------------------------------
+_FLAGS = (None, True, False)
+
+
 def _split_object(vt: Any) -> Split | None:
     if vt.namespace is None or vt.is_of_made or has_member(vt.cls, "__del__"):
         return None
     fields = attributes_of(vt)
     members = {member: value for member, value in vt.members.items() if value is not DELETED}
-    return (tuple(fields), tuple(members)), (*fields.values(), *members.values())
+    flags = tuple((name, value.value) for name, value in fields.items() if _is_flag(value))
+    others = [value for value in fields.values() if not _is_flag(value)]
+    return (tuple(fields), tuple(members), flags), (*others, *members.values())
 
 
-def _join_object(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
-    names, members = recipe.detail
-    tracker: k.ObjectTracker = new_object(recipe.cls, dict(zip(names, parts, strict=False)))
-    tracker.members = dict(zip(members, parts[len(names) :], strict=True))
+def _is_flag(vt: Any) -> bool:
+    return type(vt) is k.ConstantTracker and any(vt.value is flag for flag in _FLAGS)
+
+
+def _attributes(
+    recipe: ObjectRecipe, given: Iterator[Any], flags: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the attributes of an instance in their order, the parts among them from `given`."""
+    return {name: flags[name] if name in flags else next(given) for name in recipe.detail[0]}
+
+
+def _join_object(recipe: ObjectRecipe, t: Space, parts: Sequence[Any]) -> Any:
+    _, members, flags = recipe.detail
+    given, known = iter(parts), {name: k.ConstantTracker(value) for name, value in flags}
+    tracker: k.ObjectTracker = new_object(recipe.cls, _attributes(recipe, given, known))
+    tracker.members = dict(zip(members, given, strict=True))
     return tracker
 
 
 def _build_object(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
-    names, members = recipe.detail
+    _, members, flags = recipe.detail
     make: Any = base_of_c(recipe.cls).__new__
-    made = make(recipe.cls)
-    made.__dict__.update(zip(names, parts, strict=False))
-    for member, part in zip(members, parts[len(names) :], strict=True):
+    made, given = make(recipe.cls), iter(parts)
+    made.__dict__.update(_attributes(recipe, given, dict(flags)))
+    for member, part in zip(members, given, strict=True):
         member.__set__(made, part)
     return made
 
 
 # -- methods and containers ------------------------------------------------------------------------
 def _split_method(vt: Any) -> Split | None:
-    return (None, (vt.function, vt.receiver)) if vt.cls is types.MethodType else None
+    """The function that a class has is as static as the class."""
+    if vt.cls is not types.MethodType:
+        return None
+    return (
+        (real_of(vt.function), (vt.receiver,))
+        if is_method(vt)
+        else (None, (vt.function, vt.receiver))
+    )
+
+
+def is_method(vt: Any) -> bool:
+    """Return True for a bound method whose function is one of the class of its object."""
+    if type(vt) is not MethodTracker or is_pending(vt.receiver):
+        return False
+    function = real_of(vt.function)
+    if type(function) is not types.FunctionType:
+        return False
+    return any(vars(base).get(function.__name__) is function for base in vt.receiver.cls.__mro__)
+
+
+def _join_method(recipe: ObjectRecipe, t: Space, parts: Sequence[Any]) -> VariableTracker:
+    if (function := recipe.detail) is not None:
+        parts = t.wrap(function, CapturedSource(function.__name__, function)), *parts
+    return MethodTracker(*parts)
+
+
+def _build_method(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
+    return types.MethodType(*(parts if recipe.detail is None else (recipe.detail, *parts)))
 
 
 def _split_list(vt: Any) -> Split | None:
     return (vt.maxlen, vt.items) if vt.cls in (list, collections.deque) else None
 
 
-def _join_list(recipe: ObjectRecipe, parts: Sequence[Any]) -> VariableTracker:
+def _join_list(recipe: ObjectRecipe, t: Space, parts: Sequence[Any]) -> VariableTracker:
     tracker = (ListTracker if recipe.cls is list else DequeTracker)(parts, recipe.cls)
     if recipe.detail is not None:
         tracker.maxlen = recipe.detail
@@ -177,7 +233,7 @@ _ITERATORS: dict[str, Callable[[Any], Split | None]] = {
 }
 
 
-def _join_iterator(recipe: ObjectRecipe, parts: Sequence[Any]) -> VariableTracker:
+def _join_iterator(recipe: ObjectRecipe, t: Space, parts: Sequence[Any]) -> VariableTracker:
     kind, *detail = recipe.detail
     if kind == "zip":
         return IteratorTracker(zip, kind, [list(parts), *detail])
@@ -210,21 +266,17 @@ def _build_iterator(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
 
 _FAMILIES: dict[type[VariableTracker], Family] = {
     k.ObjectTracker: Family(_split_object, _join_object, _build_object),
-    MethodTracker: Family(
-        _split_method,
-        lambda recipe, parts: MethodTracker(*parts),
-        lambda recipe, parts: types.MethodType(*parts),
-    ),
+    MethodTracker: Family(_split_method, _join_method, _build_method),
     TupleTracker: Family(
         lambda vt: (None, vt.items) if vt.cls is tuple else None,
-        lambda recipe, parts: TupleTracker(parts, tuple),
+        lambda recipe, t, parts: TupleTracker(parts, tuple),
         lambda recipe, parts: tuple(parts),
     ),
     **dict.fromkeys((ListTracker, DequeTracker), Family(_split_list, _join_list, _build_list)),
     IteratorTracker: Family(_split_iterator, _join_iterator, _build_iterator),
     IdTracker: Family(
         lambda vt: (None, (vt.thing,)),
-        lambda recipe, parts: IdTracker(*parts),
+        lambda recipe, t, parts: IdTracker(*parts),
         lambda recipe, parts: id(*parts),
     ),
 }

@@ -2,10 +2,19 @@
 you can read."""
 
 from stator_backends import list_backends, list_modes, list_options, register_backend
+from torch.compiler import load_cache_artifacts, save_cache_artifacts
 
-from stator._api import compile, compile_in_place
+from stator._api import compile, compile_in_place, is_supported
+from stator._bisect import Bisection, bisect
 from stator._break_policy import error_on_graph_break
+from stator._compile_event import (
+    CompileEvent,
+    on_compile_end,
+    on_compile_start,
+    remove_compile_callback,
+)
 from stator._compiled_autograd import compiled_autograd
+from stator._comptime import ComptimeContext, ComptimeVar, comptime
 from stator._control import (
     allow_in_graph,
     assume_constant_result,
@@ -14,8 +23,10 @@ from stator._control import (
     graph_break,
     is_compiling,
     is_exporting,
+    leaf_function,
     nonstrict_trace,
     reset,
+    skip_frame,
     substitute_in_graph,
 )
 from stator._dump import dump
@@ -27,8 +38,17 @@ from stator._dynamic import (
     maybe_mark_dynamic,
 )
 from stator._explain import explain
+from stator._export._api import capture, export
 from stator._load import load
-from stator._options import Options, Stack, set_default_backend
+from stator._logs import set_logs
+from stator._options import (
+    Options,
+    Stack,
+    default_builders,
+    default_handlers,
+    default_operators,
+    set_default_backend,
+)
 from stator._report import Report
 from stator._stance import set_stance
 from stator.errors import (
@@ -55,7 +75,9 @@ __all__ = [
     "load",
     "reset",
 ]
+__all__ += ["capture", "export"]
 __all__ += ["disable", "graph_break", "is_compiling", "list_backends", "register_backend"]
+__all__ += ["Bisection", "bisect"]
 __all__ += ["explain", "list_modes", "list_options", "set_default_backend", "set_stance"]
 __all__ += [
     "allow_in_graph",
@@ -65,6 +87,17 @@ __all__ += [
     "is_exporting",
     "nonstrict_trace",
     "substitute_in_graph",
+]
+__all__ += ["default_builders", "default_handlers", "default_operators"]
+__all__ += ["ComptimeContext", "ComptimeVar", "comptime"]
+__all__ += ["is_supported", "leaf_function", "skip_frame"]
+__all__ += ["load_cache_artifacts", "save_cache_artifacts"]
+__all__ += [
+    "CompileEvent",
+    "on_compile_end",
+    "on_compile_start",
+    "remove_compile_callback",
+    "set_logs",
 ]
 __all__ += [
     "mark_dynamic",

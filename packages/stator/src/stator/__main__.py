@@ -1,19 +1,24 @@
 """`python -m stator`: versions and backends. `python -m stator report script.py`: run a script and
-report what was compiled."""
+report what was compiled. `python -m stator minify FILE`: reduce a graph that a backend fails on."""
 
 import argparse
 import importlib.metadata
 import platform
 import runpy
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+import attrs
 import stator_backends
 import torch
+from stator_backends import ACCURACY, MINIFY_AFTER, SavedGraph
 
 from stator._report import Report
 from stator._stance import REGIONS
 
-__all__ = ["DISTRIBUTIONS", "main", "reports", "versions"]
+__all__ = ["DISTRIBUTIONS", "main", "minified", "reports", "versions"]
 
 _LAYERS = ("backends", "subgraphs", "variables", "guards", "bytecode")
 DISTRIBUTIONS = ("stator", *(f"stator-{layer}" for layer in _LAYERS))
@@ -27,9 +32,38 @@ def main(arguments: list[str] | None = None) -> int:
     )
     report.add_argument("script")
     report.add_argument("arguments", nargs=argparse.REMAINDER)
+    _add_minify(commands)
     given = parser.parse_args(arguments)
-    print(reports(given.script, given.arguments) if given.command == "report" else versions())
+    print(_COMMANDS[given.command](given))
     return 0
+
+
+def _add_minify(commands: Any) -> None:
+    minify = commands.add_parser(
+        "minify", help="reduce the graph of a repro script, or one saved by torch with its inputs"
+    )
+    minify.add_argument("file")
+    minify.add_argument("--backend", help="a name, module:name or file.py:name")
+    minify.add_argument("--accuracy", choices=ACCURACY, help="the difference that is a fault")
+    minify.add_argument("--seconds", type=float, help="compilations that take longer are a fault")
+    minify.add_argument("--after", choices=MINIFY_AFTER, default="capture", help="whose graph")
+    minify.add_argument("--output", help="the script to write; FILE_minified.py by default")
+
+
+def minified(given: argparse.Namespace) -> str:
+    """Reduce the graph in a file; return the fault and the script that shows it."""
+    path = Path(given.file)
+    saved = SavedGraph.load(path)
+    backend = saved.backend if given.backend is None else stator_backends.lookup(given.backend)
+    if backend is None:
+        raise SystemExit(f"{path} names no backend: pass --backend")
+    asked = {"accuracy": given.accuracy, "seconds": given.seconds}
+    changes = {name: value for name, value in asked.items() if value is not None}
+
+    output = Path(given.output or path.with_name(f"{path.stem}_minified.py"))
+    check = attrs.evolve(saved.check, **changes)
+    reduced = stator_backends.minify_to(saved, backend, check, given.after, output)
+    return f"{output.read_text()}\n# {reduced.ops} operators: {output}\n# {reduced.fault}"
 
 
 def versions() -> str:
@@ -54,6 +88,13 @@ def reports(script: str, arguments: list[str]) -> str:
     texts = [f"{region.root.target.name}: {Report.of(region)}" for region in REGIONS]
     namespace.clear()  # alive until here, or what it compiled would be gone
     return "\n\n".join(sorted(texts)) or "nothing was compiled"
+
+
+_COMMANDS: dict[str | None, Callable[[argparse.Namespace], str]] = {
+    None: lambda given: versions(),
+    "report": lambda given: reports(given.script, given.arguments),
+    "minify": minified,
+}
 
 
 if __name__ == "__main__":

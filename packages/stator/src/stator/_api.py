@@ -9,7 +9,7 @@ import torch
 from stator._control import follow_resets_of_torch, is_disabled
 from stator._options import Options, Stack, make_options
 from stator._subject import compiled, in_place, refuse
-from stator.errors import InvalidUse
+from stator.errors import BackendFailed, InvalidUse, UnknownBackend
 
 T = TypeVar("T")
 M = TypeVar("M", bound=torch.nn.Module)
@@ -82,6 +82,15 @@ def _compiled(subject: object, options: Options) -> object:
     if options.disabled or is_disabled(subject):
         return subject
     return compiled(subject, options)
+
+
+def is_supported(backend: str | Callable[..., Any] | None = None) -> bool:
+    """Return True if functions can be compiled for a backend here: a small one is tried."""
+    try:
+        compile(lambda x: x + 1, backend=backend, isolate_recompiles=True)(torch.ones(2))
+    except (UnknownBackend, BackendFailed):
+        return False
+    return True
 
 
 def compile_in_place(module: M, **settings: Unpack[Settings]) -> M:

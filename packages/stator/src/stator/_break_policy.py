@@ -1,6 +1,6 @@
 """`error_on_graph_break`: a part of a program in which a graph break is an error, or is none again.
 
-The manager is a plain Python object, so a trace knows what it has set at the place of a break.
+The manager is a plain Python object, so a trace can read what it has set at the place of a break.
 """
 
 from __future__ import annotations

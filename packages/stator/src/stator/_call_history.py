@@ -47,7 +47,7 @@ class CallEvidence:
 
 
 def visible_calls(frames: Sequence[Any]) -> list[tuple[int, CallSite]]:
-    """Return the number of each called frame and its call site; app-level frames stand for C and
+    """Return the number of each called frame and its call site; app-level frames represent C and
     have none."""
     numbered = enumerate(call_sites(frames), 1)
     return [

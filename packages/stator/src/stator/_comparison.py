@@ -18,6 +18,7 @@ from typing import Any
 
 import attrs
 import torch
+from stator_backends import Tolerance
 from stator_variables import history_of
 
 ATOMS = (int, float, complex, str, bytes, bool, type(None))
@@ -33,6 +34,7 @@ class Comparison:
     compared.
     """
 
+    tolerance: Tolerance = attrs.field(factory=Tolerance)
     _ours: dict[int, tuple[Any, Any]] = attrs.field(factory=dict)
     _theirs: dict[int, tuple[Any, Any]] = attrs.field(factory=dict)
 
@@ -56,7 +58,7 @@ class Comparison:
 
     def _inside(self, a: Any, b: Any, where: str) -> Iterator[tuple[str, str, str]]:
         if isinstance(a, torch.Tensor):
-            yield from _tensor_differences(a, b, where)
+            yield from _tensor_differences(a, b, where, self.tolerance)
         ours, theirs = parts(a), parts(b)
         if list(ours) != list(theirs):
             yield f"the parts of {where}", str(list(ours)), str(list(theirs))
@@ -71,7 +73,7 @@ def _is_same_class(a: type, b: type) -> bool:
 
 
 def _tensor_differences(
-    a: torch.Tensor, b: torch.Tensor, where: str
+    a: torch.Tensor, b: torch.Tensor, where: str, tolerance: Tolerance
 ) -> Iterator[tuple[str, str, str]]:
     for fact in ("shape", "dtype", "device", "requires_grad"):
         if getattr(a, fact) != getattr(b, fact):
@@ -79,8 +81,9 @@ def _tensor_differences(
             return
     try:
         # A view whose base was written to has no readable history: it is compared without.
+        plain, found = (one.detach() if one.requires_grad else one for one in (a, b))
         torch.testing.assert_close(
-            *(one.detach() if one.requires_grad else one for one in (b, a)), equal_nan=True
+            found, plain, rtol=tolerance.rtol, atol=tolerance.atol, equal_nan=True
         )
     except AssertionError as error:
         lines = [line for line in str(error).splitlines() if line]

@@ -24,7 +24,7 @@ from stator._compiled_autograd import release_compiled
 from stator._entry_pool import forget_pools, release_pools_in_child
 from stator._interoperation import leave_to_python
 from stator._module import put_in_place
-from stator._stance import REGIONS
+from stator._stance import REGIONS, follow_torch
 from stator.errors import InvalidUse
 
 T = TypeVar("T")
@@ -35,7 +35,21 @@ def graph_break(msg: str = "") -> None:
     """Break the graph here; the report has the message. Does nothing in code that runs eagerly."""
 
 
-graph_break._stator_graph_break = True  # type: ignore[attr-defined]
+def skip_frame(msg: str = "") -> None:
+    """Leave the rest of the graph to the next one: a graph break, whose message the report has."""
+
+
+for _breaking in (graph_break, skip_frame):
+    setattr(_breaking, "_stator_graph_break", True)
+
+
+def leaf_function(fn: Any = None, *, mutates_args: set[str] | None = None) -> Any:
+    """Let calls of a function be one node that no compiler looks into, as torch's decorator does.
+
+    A function that gives results of the same shapes has to be registered with the result.
+    """
+    torch.compiler.list_backends(())  # imports torch._dynamo
+    return sys.modules["torch._dynamo.decorators"].leaf_function(fn, mutates_args=mutates_args)
 
 
 @overload
@@ -173,7 +187,7 @@ def nonstrict_trace(fn: Callable[..., Any]) -> Any:
 
 
 def assume_constant_result(fn: T) -> T:
-    """Let the result of one call of a function stand for all: it is a constant of the graph."""
+    """Use the result of one call of a function for all: it is a constant of the graph."""
     setattr(fn, "_dynamo_marked_constant", True)
     return fn
 
@@ -210,7 +224,8 @@ _sentinels: weakref.WeakSet[_Sentinel] = weakref.WeakSet()
 
 def follow_resets_of_torch() -> None:
     """Let `torch.compiler.reset` reset stator, too, from now on, if the program has imported what
-    it resets."""
+    it resets; likewise `torch.compiler.set_stance`."""
+    follow_torch()
     cleared = getattr(sys.modules.get("torch._dynamo.utils"), "warn_once_cache", None)
     if cleared is None or _sentinels:
         return

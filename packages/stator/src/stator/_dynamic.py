@@ -170,9 +170,10 @@ def _is_passed_in(source: guards.Source, state: Mapping[str, object]) -> bool:
 
     What a module or the default of an argument has is configuration, until it changes.
     """
-    if isinstance(source, guards.CallSource):
-        return any(_is_passed_in(argument, state) for argument in source.arguments)
     steps = list(source.steps())
+    call = next((step for step in steps if isinstance(step, guards.CallSource)), None)
+    if call is not None:
+        return any(_is_passed_in(argument, state) for argument in call.arguments)
     defaults = (
         step.part in ("defaults", "kwdefaults")
         for step in steps
@@ -220,16 +221,22 @@ class DimRange:
 
 
 def mark_dynamic(
-    tensor: torch.Tensor, index: Index, *, min: int | None = None, max: int | None = None
+    tensor: torch.Tensor,
+    index: Index,
+    *,
+    hint_override: int | None = None,
+    min: int | None = None,
+    max: int | None = None,
 ) -> None:
     """Make these dimensions symbols from the first call on.
 
     Code that needs one of their sizes as a constant, or a size outside the range, raises
-    InvalidUse.
+    InvalidUse. A compiler that tunes kernels assumes the size `hint_override`.
     """
     for dim in _indices(tensor, index):
         _attribute(tensor, "_dynamo_dynamic_indices", set()).add(dim)
         _attribute(tensor, "_dynamo_dynamic_range", set()).add(DimRange(dim, min, max))
+        _set_hint(tensor, dim, hint_override)
 
 
 def maybe_mark_dynamic(tensor: torch.Tensor, index: Index) -> None:
@@ -239,14 +246,30 @@ def maybe_mark_dynamic(tensor: torch.Tensor, index: Index) -> None:
 
 
 def mark_unbacked(
-    tensor: torch.Tensor, index: Index, *, min: int | None = None, max: int | None = None
+    tensor: torch.Tensor,
+    index: Index,
+    hint_override: int | None = None,
+    strict: bool = False,
+    *,
+    min: int | None = None,
+    max: int | None = None,
 ) -> None:
     """Make these dimensions symbols without a known value: not even 0 and 1 have graphs of their
-    own."""
+    own.
+
+    `strict`: code that needs one of their sizes as a constant raises InvalidUse.
+    """
+    name = "_dynamo_strict_unbacked_indices" if strict else "_dynamo_unbacked_indices"
     for dim in _indices(tensor, index):
-        _attribute(tensor, "_dynamo_unbacked_indices", set()).add(dim)
+        _attribute(tensor, name, set()).add(dim)
+        _set_hint(tensor, dim, hint_override)
         if min is not None or max is not None:
             _attribute(tensor, "_dynamo_unbacked_bounds", {})[dim] = (min, max)
+
+
+def _set_hint(tensor: torch.Tensor, dim: int, hint: int | None) -> None:
+    if hint is not None:
+        _attribute(tensor, "_dynamo_hint_overrides", {})[dim] = hint
 
 
 def mark_static(tensor: torch.Tensor, index: Index | None = None) -> None:
@@ -279,21 +302,29 @@ def _attribute(tensor: torch.Tensor, name: str, empty: object) -> Any:
 
 
 def marks_of(tensor: torch.Tensor) -> dict[int, Dim]:
-    """The dimensions that carry marks; of several marks the last of: weak, dynamic, unbacked,
-    static."""
+    """The dimensions that carry marks, in the order of precedence: weak, dynamic, unbacked, static.
+
+    Those that torch has set may count from the end.
+    """
+
+    def marked(name: str) -> Iterator[int]:
+        return (index % tensor.dim() for index in getattr(tensor, name, ()))
+
     weak = ("_dynamo_weak_dynamic_indices", "_dynamo_propagated_dynamic_indices")
-    found = {index: Dim("dynamic") for name in weak for index in getattr(tensor, name, ())}
+    found = {index: Dim("dynamic") for name in weak for index in marked(name)}
     if not getattr(tensor, "_has_dynamo_dim_marking", False) and not found:
         return found
     ranges = {
-        each.dim: (each.min, each.max) for each in getattr(tensor, "_dynamo_dynamic_range", ())
+        each.dim % tensor.dim(): (each.min, each.max)
+        for each in getattr(tensor, "_dynamo_dynamic_range", ())
     }
-    for index in getattr(tensor, "_dynamo_dynamic_indices", ()):
+    for index in marked("_dynamo_dynamic_indices"):
         found[index] = Dim("dynamic", *ranges.get(index, (None, None)), strict=True)
     bounds = getattr(tensor, "_dynamo_unbacked_bounds", {})
-    for name in ("_dynamo_unbacked_indices", "_dynamo_strict_unbacked_indices"):
-        found |= {
-            index: Dim("unbacked", *bounds.get(index, (None, None)))
-            for index in getattr(tensor, name, ())
-        }
-    return found | {index: Dim() for index in getattr(tensor, "_dynamo_static_indices", ())}
+    for is_strict, name in enumerate(
+        ("_dynamo_unbacked_indices", "_dynamo_strict_unbacked_indices")
+    ):
+        for index in marked(name):
+            low, high = bounds.get(index, (None, None))
+            found[index] = Dim("unbacked", low, high, strict=bool(is_strict))
+    return found | {index: Dim() for index in marked("_dynamo_static_indices")}

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
-from stator_backends import AliasLayout, AmbientState, Lowered, one_at_a_time
-from stator_bytecode import Site
+from stator_backends import (
+    AliasLayout,
+    AmbientState,
+    FrozenInputs,
+    Lowered,
+    one_at_a_time,
+    report_failure,
+)
+from stator_bytecode import Point, Site
 from stator_guards import (
     CallSource,
     CapturedSource,
@@ -18,17 +26,20 @@ from stator_guards import (
     Entry,
     GlobalState,
     Guard,
+    Is,
     Loads,
     PartSource,
     Source,
     Truth,
     load_source,
 )
-from stator_variables import Step, is_drawn
+from stator_variables import is_drawn
 
+from stator._compile_log import log_graph
 from stator._entry_source import ending, function_text, inference_marks
 from stator._fallback import EagerFallback, Remainder
 from stator._graph_lowering import effects_of, is_run_in_order, lowered_with_warnings
+from stator._guard_filter import filtered
 from stator._known_graph import KnownGraph
 from stator._options import Options
 from stator._target import Continuation, Target, start_of
@@ -63,6 +74,7 @@ class EntryData:
     # where in a state the locals are whose end it takes for unobservable
     ending: tuple[int, ...] = ()
     source: str = ""
+    point: Point | None = None  # where it breaks
 
 
 def make_entry(
@@ -72,33 +84,33 @@ def make_entry(
     ambient: AmbientState,
     key: Hashable,
     known: dict[Hashable, KnownGraph],
+    state: Mapping[str, object],
 ) -> Entry:
     """Lower the graph, collect the guards, write the function.
 
-    `known` has the graphs that were compiled before.
+    `known` has the graphs that were compiled before, `state` the parameters by name.
     """
     target, options = retrace.target, retrace.options
     captured = traced.captured
     runs = captured.op_count > 0 or bool(traced.emitter.outputs)
     module = captured.module if runs else None
-    if module is not None and options.check:
-        _check(module)
-    text = _graph_text(module) if module is not None and options.keep_text else ""
+    text = "" if module is None else _examined(target, captured, options)
 
     lowered, ran, effects = None, module, None
     if runs:
         effects = effects_of(captured)  # before a backend changes the graph
         lowered, ran = lowered_with_warnings(traced, options, ambient, effects, known)
 
-    guards = _all_guards(traced, target, lowered)
+    guards = _all_guards(traced, retrace, lowered, state)
     data = EntryData(
         *(target, module, text, captured.op_count, traced.reason, traced.seconds, {}),
         forgives=options.fallback,
         uncompiled=lowered.refused if lowered is not None else "",
         made_calls=any(call.made for call in traced.emitter.t.cached.calls),
         ending=tuple(sorted(traced.emitter.t.ended_locals)),
+        point=traced.point,
     )
-    facts = traced.emitter.t.streams.early, retrace, ambient, data, ran
+    facts = retrace, ambient, data, ran
     recovery = None if effects is None else _recovery(traced, effects, *facts)
     run = _function(target, traced, lowered, site, recovery, data)
     checked = options.stack.guards(guards, target.parameters)
@@ -106,20 +118,35 @@ def make_entry(
     return Entry(checked, run, data.source, backend_key=key, data=data)
 
 
-def _graph_text(module: torch.fx.GraphModule) -> str:
-    return module.print_readable(print_output=False)
+def _examined(target: Target, captured: CapturedGraph, options: Options) -> str:
+    """Log a graph, check it where that is wanted, and return its text where that is kept."""
+    module = captured.module
+    log_graph(target, captured, module)
+    if options.check:
+        _check(module)
+    return module.print_readable(print_output=False) if options.keep_text else ""
 
 
-def _all_guards(traced: TraceResult, target: Target, lowered: Lowered | None) -> list[Guard]:
+def _all_guards(
+    traced: TraceResult, retrace: Retrace, lowered: Lowered | None, state: Mapping[str, object]
+) -> list[Guard]:
     """Return the guards of the trace, of modes and shapes, and of what the backend relies on."""
-    captured = traced.captured
-    guards = [*traced.guards, Guard(None, GlobalState(), start_of(target))]
+    captured, target = traced.captured, retrace.target
+    modes = GlobalState(saves_tensors=any(map(_has_history, captured.graph.nodes)))
+    guards = [*traced.guards, Guard(None, modes, start_of(target))]
     with one_at_a_time:  # these are found with fake tensors, too; after the lowering
         facts = captured.shape_guards(bool(traced.raises))
         guards += [Guard(None, fact.expression, fact.where) for fact in facts]
+    guards = filtered(guards, retrace.options.guard_filter_fn, state)
     if lowered is not None:
         guards += _layout_guards(lowered, captured, target)
     return guards
+
+
+def _has_history(node: torch.fx.Node) -> bool:
+    """Return True for an operator whose result requires gradients, so that it may save tensors."""
+    example = node.meta.get("example_value")
+    return node.op.startswith("call_") and bool(getattr(example, "requires_grad", False))
 
 
 def _serve_loads(checked: object, data: EntryData) -> None:
@@ -164,6 +191,10 @@ def _layout_guards(lowered: Lowered, captured: CapturedGraph, target: Target) ->
             if len(given) < 2:
                 continue
             guard = attrs.evolve(guard, positions=tuple(given))
+        if isinstance(guard, FrozenInputs):
+            for position, tensor in guard.tensors.items():
+                yield Guard(captured.inputs[position].source, Is(tensor), start_of(target))
+            continue
         yield _layout_guard(guard, captured, target)
 
 
@@ -196,16 +227,23 @@ def _function(
     number = next(_numbers)
     name = f"entry_{number}"
     call: list[str] = [*emitter.draws]
+    graph = None
     if lowered is not None and recovery is not None:
-        call = _graph_call(traced, lowered, recovery, target)
+        assert recovery.retrace is not None  # `_recovery` gives it one
+        backend = recovery.retrace.options.backend
+        script = partial(report_failure, traced.captured.module, backend=backend)
+        graph = _FirstCall(lowered, script)
+        call = _graph_call(traced, graph, recovery, target)
     loads, marks = _loads(emitter, target), inference_marks(emitter)
     body = [*loads, *call, *emitter.late_draws, *marks, *emitter.lines]
     body.append(ending(traced, site))
     data.source = function_text(name, target.parameters, body)
     data.namespace = dict(emitter.captured)
-    return load_source(
-        data.source, f"<stator entry {number}: {target.name}>", emitter.captured, data
-    )[name]
+    filename = f"<stator entry {number}: {target.name}>"
+    run = load_source(data.source, filename, emitter.captured, data)[name]
+    if graph is not None:
+        graph.namespace = run.__globals__
+    return run
 
 
 def _loads(emitter: Any, target: Target) -> list[str]:
@@ -225,13 +263,13 @@ def _loads(emitter: Any, target: Target) -> list[str]:
 
 
 def _graph_call(
-    traced: TraceResult, lowered: Lowered, recovery: Recovery, target: Target
+    traced: TraceResult, compiled: _FirstCall, recovery: Recovery, target: Target
 ) -> list[str]:
     """`g = graph(inputs)`, and what is done when that raises."""
     emitter = traced.emitter
-    graph = emitter.capture(_giving_outputs(lowered), "graph")
+    graph = compiled.capture(emitter)
     loads: list[str] = []
-    arguments = ", ".join(_inputs(traced, target, emitter, loads))
+    arguments = ", ".join(graph_arguments(traced, target, emitter, loads))
     state = "".join(f"{name}, " for name in target.parameters)
     recover = emitter.capture(recovery, "recovery")
 
@@ -268,7 +306,6 @@ def _kept(traced: TraceResult, recovery: Recovery) -> Iterator[str]:
 def _recovery(
     traced: TraceResult,
     effects: GraphEffects,
-    steps: Sequence[Step],
     retrace: Retrace,
     ambient: AmbientState,
     data: EntryData,
@@ -278,7 +315,7 @@ def _recovery(
     from stator._recovery import Recovery, RollbackPlan
 
     in_order = is_run_in_order(retrace.options, effects)
-    made = RandomSteps.of(steps, data.graph, in_order)
+    made = RandomSteps.of(traced.emitter.t.streams.early, data.graph, in_order)
     plan = RollbackPlan.of(effects, made, in_order, data.forgives)
     facts = retrace.target, ambient, effects, plan, data.failures, data.forgives
     settings = tuple(traced.emitter.t.modes.items())
@@ -288,31 +325,44 @@ def _recovery(
 _SEQUENCES = (tuple, list)
 
 
-def _giving_outputs(lowered: Lowered) -> Callable[..., Any]:
-    """Return the compiled graph, with a check that the backend's function returns the outputs as a
-    sequence."""
-    count, run = lowered.count, lowered.callable
-    if not lowered.spec.compiles or not count:
-        return run
+@attrs.define(eq=False)
+class _FirstCall:
+    """Takes the place of the graph in an entry until a call has shown that the function of the
+    backend returns the outputs as a sequence.
 
-    def graph(*inputs: object) -> Any:
-        outputs = run(*inputs)
-        if isinstance(outputs, _SEQUENCES) and len(outputs) == count:
-            return outputs
+    `script` writes the graph with given inputs.
+    """
+
+    lowered: Lowered
+    script: Callable[..., str]
+    name: str = ""
+    namespace: dict[str, Any] = attrs.field(factory=dict, repr=False)
+
+    def __call__(self, *inputs: object) -> Any:
+        outputs, count = self.lowered.callable(*inputs), self.lowered.count
         is_sequence = isinstance(outputs, _SEQUENCES)
+        if is_sequence and len(outputs) == count:
+            self.namespace[self.name] = self.lowered.callable
+            return outputs
         given = f"{len(outputs)} outputs" if is_sequence else type(outputs).__name__
-        raise BackendFailed(
-            lowered.spec.name, f"{given} instead of a tuple of {count}", "running the graph"
-        )
+        reason = f"{given} instead of a tuple of {count}"
+        written = self.script(example_inputs=inputs)
+        raise BackendFailed(self.lowered.spec.name, reason, "running the graph", written)
 
-    return graph
+    def capture(self, emitter: Any) -> str:
+        """Return the name of the graph in an entry."""
+        is_checked = self.lowered.spec.compiles and self.lowered.count
+        self.name = emitter.capture(self if is_checked else self.lowered.callable, "graph")
+        return self.name
 
 
 MANY = 4
 """The number of consecutive inputs from which on one call that reads them all pays."""
 
 
-def _inputs(traced: TraceResult, target: Target, emitter: Any, lines: list[str]) -> Iterator[str]:
+def graph_arguments(
+    traced: TraceResult, target: Target, emitter: Any, lines: list[str]
+) -> Iterator[str]:
     """Yield the arguments of the graph. Inputs deep inside a parameter (a model's weights) are
     loaded together, in one of `lines` where others come in between."""
     inputs, given = traced.captured.inputs, ", ".join(target.parameters)

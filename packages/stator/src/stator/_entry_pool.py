@@ -22,7 +22,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -84,6 +84,10 @@ class PooledPlace:
             usable = (other for other in self._living() if not other.guards.is_gone)
             self.entries = (weakref.ref(entry), *map(weakref.ref, usable))
             self.latest.append(entry)
+
+    def add_ending(self, ended: Iterable[int]) -> None:
+        """Note the locals that a trace found to end where it can be observed."""
+        self.ending = tuple(sorted({*self.ending, *ended}))
 
     def _living(self) -> Iterator[Entry]:
         return (entry for reference in self.entries if (entry := reference()) is not None)

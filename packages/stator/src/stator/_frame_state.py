@@ -1,5 +1,5 @@
-"""The values of a broken frame stack that are carried as frame state: generators, iterators, and
-the objects that hold them.
+"""The values of a broken frame stack that are carried as frame state: generators, iterators, the
+objects that hold them, and open `with` statements.
 
 `id(thing)` is carried as well if a frame holds the thing: as a number it would differ on every
 call.
@@ -10,16 +10,18 @@ turns out when the entry is written.
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import attrs
-from stator_bytecode import NULL, GeneratorState, Snapshot, Virtualized, operands
+from stator_bytecode import NULL, Frame, GeneratorState, Snapshot, Virtualized, operands
 from stator_variables import (
     Emitter,
     VariableTracker,
     generator_state,
+    has_few_parts,
     is_identity,
+    is_method,
     is_opaque,
     parts_of,
     real_of,
@@ -40,13 +42,6 @@ def reads_frames(snapshot: Snapshot) -> bool:
     )
 
 
-def held_by(snapshot: Snapshot) -> frozenset[int]:
-    """The identities of what the frames hold themselves."""
-    return frozenset(
-        id(value) for frame in snapshot.frames for value in (*frame.slots, *frame.stack)
-    )
-
-
 @attrs.define(eq=False)
 class Carried:
     """The decision for each value of the frames: its virtualized form, or None to make a real
@@ -56,11 +51,14 @@ class Carried:
     """
 
     objects: list[Any]
-    in_frames: frozenset[int] = frozenset()  # identities of what the frames hold
     nothing: bool = False
     states: list[GeneratorState] = attrs.field(factory=list)
+    # the identities of what the frames hold, those of carried generators included
+    _in_slots: set[int] = attrs.field(factory=set)
+    _on_stacks: set[int] = attrs.field(factory=set)
     # by the identity of a tracker, kept alive
     _parts: dict[int, tuple[Any, Virtualized | None]] = attrs.field(factory=dict)
+    _open: set[int] = attrs.field(factory=set)
 
     def __call__(self, value: VariableTracker) -> GeneratorState | Virtualized | None:
         if self.nothing:
@@ -70,7 +68,13 @@ class Carried:
         if any(state is known for known in self.objects):
             return None
         self.states.append(state)
+        self.add_frames([state.frame])
         return state
+
+    def add_frames(self, frames: Iterable[Frame]) -> None:
+        for frame in frames:
+            self._in_slots.update(map(id, frame.slots))
+            self._on_stacks.update(map(id, frame.stack))
 
     def reached(self, emitter: Emitter) -> list[Any]:
         """Return the values that were carried and yet made objects, as something besides the frames
@@ -96,13 +100,26 @@ class Carried:
         if any(value is known for known in self.objects):
             return None
         if is_identity(value):
-            return parts if id(parts.values[0]) in self.in_frames else None
+            return parts if self._is_in_frames(parts.values[0]) else None
         if is_opaque(value) and any(
             is_opaque(part) and self._in_parts(part) is None for part in parts.values
         ):
             return None
-        wanted = is_opaque(value) or self._holds_generator(parts)
+        wanted = is_opaque(value) or self._is_open(value, parts) or self._holds_generator(parts)
         return parts if wanted and not _holds_itself(value, parts) else None
+
+    def _is_open(self, value: VariableTracker, parts: Virtualized) -> bool:
+        """Return True for the `__exit__` of an open `with`, the manager that it is bound to, and
+        tuples that this holds."""
+        on_stack = id(value) in self._on_stacks and id(value) not in self._in_slots
+        if not (on_stack and is_method(value)) and id(value) not in self._open:
+            return False
+        held = (part for part in parts.values if has_few_parts(part))
+        self._open.update(id(part) for part in held if not self._is_in_frames(part))
+        return True
+
+    def _is_in_frames(self, value: VariableTracker) -> bool:
+        return id(value) in self._in_slots or id(value) in self._on_stacks
 
     def _holds_generator(self, parts: Virtualized) -> bool:
         for part in parts.values:

@@ -38,13 +38,16 @@ class GraphEffects:
 
     written: tuple[int, ...]
     draws: bool  # random numbers, or whatever an operator of another library does
-    # other processes took part, or a tensor got another storage: nothing takes that back
+    # other processes took part, a tensor got another storage, or something was printed: nothing
+    # takes that back
     is_final: bool
     # of which autograd may refuse everything afterwards, a new trace included
     writes_to_views: bool
     has_checks: bool  # a node raises where an assumption of the trace does not hold
     is_caught: bool  # an operator behind the first effect may raise, and the program may catch it
-    catches_foreign: bool  # the program may catch what an operator of another library raises
+    # the program may catch what an operator of another library raises, or anything behind a final
+    # effect
+    catches_foreign: bool
 
     @property
     def is_observable(self) -> bool:
@@ -59,15 +62,16 @@ class GraphEffects:
         calls = list(_all_calls(module))
 
         written = {storage for node in calls for storage in _written(node)}
+        is_final, is_caught = any(map(_is_final, calls)), _is_caught_after_effect(module)
         positions = [i for i, node in enumerate(inputs) if _storage(node) in written]
         return cls(
             tuple(positions),
             writes_to_views=any(inputs[i].meta["example_value"]._is_view() for i in positions),
             draws=any(map(node_may_draw, calls)),
-            is_final=any(map(_is_final, calls)),
+            is_final=is_final,
             has_checks=any(map(is_check, calls)),
-            is_caught=_is_caught_after_effect(module),
-            catches_foreign=any(map(_is_foreign_and_caught, calls)),
+            is_caught=is_caught,
+            catches_foreign=(is_final and is_caught) or any(map(_is_foreign_and_caught, calls)),
         )
 
 
@@ -134,4 +138,7 @@ def is_silent_write(node: Node) -> bool:
 
 def _is_final(node: Node) -> bool:
     qualified = str(getattr(node.target, "_qualified_op_name", node.target))
-    return qualified.startswith("_c10d_functional") or name_of(node) == "set_"
+    return qualified.startswith("_c10d_functional") or name_of(node) in _FINAL
+
+
+_FINAL = ("call_torchbind", "print", "_print", "set_", "with_effects")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
-from stator_backends import AmbientState, Lowered, lower, spec_of
+from stator_backends import AmbientState, FrozenInputs, Lowered, lower, spec_of
 from stator_variables import is_drawn
 
 from stator._kernel_state import SEVERAL, StateCalls, state_calls
@@ -72,7 +72,8 @@ def _lowered_once(
     if key is not None and key in known:
         return known[key]
     made = KnownGraph(_lowered(traced, options, ambient, effects), captured.module)
-    if key is not None and not made.lowered.shape_guards:
+    is_frozen = any(isinstance(guard, FrozenInputs) for guard in made.lowered.guards)
+    if key is not None and not made.lowered.shape_guards and not is_frozen:
         known[key] = made
     return made
 
@@ -130,6 +131,7 @@ def _call_backend(
             as_it_is=as_it_is,
             add_fake_kernels=kernels,
             hides_floats=traced.emitter.t.policy.hides_floats,
+            writes_repro=True,
         )
 
 

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from types import CellType, MethodType
 
 from stator_variables import (
-    are_plain_or_method,
+    are_plain_or_simple,
     dying_with,
     has_observable_end,
     hold_plain_values,
@@ -42,7 +42,9 @@ def observed_ends(
 ) -> tuple[int, ...]:
     """Return those of `places` in the state of a continuation where an object is whose end is
     observable, and that nothing but the state refers to, which does so `holders` times."""
-    if not places or are_plain_or_method(state, places):
+    if not places or are_plain_or_simple(state, places, holders):
+        return ()
+    if hold_plain_values(map(state.__getitem__, places), holders):
         return ()
     others = _others(len(state), tuple(places))
     kept = set(map(id, map(state.__getitem__, others)))  # to the end

@@ -14,6 +14,7 @@ The class is made once for each class of modules. The object itself adds three s
 import copy
 import inspect
 import operator
+import sys
 import types
 import weakref
 from abc import ABCMeta
@@ -25,6 +26,8 @@ import torch
 from stator_bytecode import HandlerTable
 from stator_guards import AttrSource, CallSource, Is
 from stator_variables import Space, SymbolicDomain, VariableTracker, get_attribute, source_of, wrap
+
+from stator._interoperation import show_callable_to_dynamo
 
 
 class CompiledModule:
@@ -80,7 +83,11 @@ class _CompiledForward:
     def __get__(self, module: Any, cls: type | None = None) -> Any:
         if module is None:
             return self.plain
-        return types.MethodType(module._stator_forward(), module._stator_model)
+        model, wrapper = module._stator_model, module._stator_forward()
+        method = types.MethodType(wrapper, model)
+        if "torch._dynamo" in sys.modules:
+            show_callable_to_dynamo(method, wrapper, types.MethodType(self.plain, model))
+        return method
 
 
 def compiled_module(model: torch.nn.Module, call: Any, forward: Any) -> Any:

@@ -11,13 +11,15 @@ from typing import Any
 
 import attrs
 import torch
-from stator_backends import Backend, configure, lookup
+from stator_backends import Backend, configure, lookup, spec_of
 from stator_bytecode import DEFAULT, HandlerTable, OpcodeHandler
 from stator_guards import Guard, GuardSet, compile_guards
-from stator_variables import DEFAULT_HANDLERS, Space, SymbolicDomain
+from stator_variables import DEFAULT_HANDLERS, BuilderTable, Space, SymbolicDomain
 
-from stator import _module
+from stator import _comptime, _module
 from stator._deferred_warning import defer_warning
+from stator._guard_filter import Filter
+from stator._logs import log_into
 from stator._stress import MODES, is_mode, stressed
 from stator._torch_settings import dynamic_by_settings, setting, warn_of_settings
 from stator.errors import InvalidOption, InvalidUse, backend_boundary
@@ -32,23 +34,42 @@ def output_graph(places: Any, capture_data: bool = False) -> object:
 
 
 @functools.cache  # installed distributions are enumerated once per process
-def installed_operators() -> Mapping[Any, Any]:
-    """Merge the higher-order operators of the default graph layer with the installed ones.
+def _installed(group: str) -> tuple[Any, ...]:
+    """Return the tables that installed distributions announce under an entry point group.
 
-    A distribution announces its table under the entry point group `stator_operators`. One that
-    cannot be imported is reported in a warning and left out: it need not concern this program.
+    One that cannot be imported is reported in a warning and left out: it need not concern this
+    program.
     """
-    from stator_subgraphs import OPERATORS
-
     tables = []
-    for point in entry_points(group="stator_operators"):
+    for point in entry_points(group=group):
         try:
             tables.append(point.load())
         except Exception as error:  # importing a distribution of somebody else may raise anything
-            text = f"the operators {point.name!r} ({point.value}) are not available: {error!r}"
+            kind = group.removeprefix("stator_")
+            text = f"the {kind} {point.name!r} ({point.value}) are not available: {error!r}"
             defer_warning(UserWarning(text))
+    return tuple(tables)
 
-    return OPERATORS.merged_with(*tables)
+
+def default_operators() -> HandlerTable[Any, Any]:
+    """Return the higher-order operators of the default graph layer, with those of installed
+    distributions (entry point group `stator_operators`)."""
+    from stator_subgraphs import OPERATORS
+
+    return OPERATORS.merged_with(*_installed("stator_operators"))
+
+
+def default_handlers() -> HandlerTable[Any, Any]:
+    """Return the handlers of callables in C, with those of installed distributions (entry point
+    group `stator_handlers`)."""
+    own = DEFAULT_HANDLERS.merged_with(_module.handlers, _comptime.handlers)
+    return own.merged_with(*_installed("stator_handlers"))
+
+
+def default_builders() -> BuilderTable:
+    """Return the builders of trackers of installed distributions (entry point group
+    `stator_builders`), which take precedence over those of stator."""
+    return BuilderTable().merged_with(*_installed("stator_builders"))
 
 
 _default: list[str | Callable[..., Any]] = []
@@ -102,36 +123,44 @@ def is_module(value: object) -> bool:
 class Stack:
     """The layers a compilation runs through; a fork passes one with its own parts.
 
-    `operators` are handlers as well, made by the first trace: their keys need all of torch.
+    `handlers`, `operators` and `builders` are made by the first trace. One's own are merged with
+    the defaults: `lambda: default_handlers().merged_with(mine)`.
     """
 
     guards: Callable[[list[Guard], tuple[str, ...]], GuardSet] = guard_set
     graph: Callable[..., Any] = output_graph
     domain: Callable[[Space], Any] = SymbolicDomain
-    handlers: Mapping[Any, Any] = DEFAULT_HANDLERS.merged_with(_module.handlers)
-    operators: Callable[[], Mapping[Any, Any]] = installed_operators
-    _all: list[Mapping[Any, Any]] = attrs.field(factory=list, init=False, eq=False, repr=False)
+    handlers: Callable[[], Mapping[Any, Any]] = default_handlers
+    operators: Callable[[], Mapping[Any, Any]] = default_operators
+    builders: Callable[[], BuilderTable] = default_builders
+    _all: list[tuple[Mapping[Any, Any], BuilderTable]] = attrs.field(
+        factory=list, init=False, eq=False, repr=False
+    )
 
-    def all_handlers(self) -> Mapping[Any, Any]:
-        """`handlers` and `operators`, merged by the first trace."""
+    def tables(self) -> tuple[Mapping[Any, Any], BuilderTable]:
+        """Return handlers and operators, merged by the first trace, and the builders."""
         if not self._all:
-            self._all.append(
-                HandlerTable("callable", dict(self.handlers)).merged_with(self.operators())
-            )
+            handlers: HandlerTable[Any, Any] = HandlerTable("callable", dict(self.handlers()))
+            self._all.append((handlers.merged_with(self.operators()), self.builders()))
         return self._all[0]
 
 
-OURS = (
-    "recompile_limit",
-    "fallback",
-    "break_everywhere",
-    "oracle",
-    "compiled_autograd",
-    "repeat_effects",
-    "keep_text",
-    "capture_data",
-    "check",
-)
+OURS = {
+    "recompile_limit": "entries that one object may have at one place",
+    "fallback": "run eagerly where the backend fails, instead of raising",
+    "break_everywhere": "break at every place of a kind, for tests: see `_stress.py`",
+    "oracle": "run the original too, and compare",
+    "compiled_autograd": "capture the backward passes that start in the function",
+    "repeat_effects": "repeat side effects of a checkpointed function when it is computed again, "
+    "as eager autograd does",
+    "keep_text": "keep the text of each graph for the report",
+    "capture_data": "sizes and numbers that data decides are symbols; None: under `fullgraph`",
+    "check": "look for faults in every graph",
+    "guard_filter_fn": "a function that decides which guards are checked: see `_guard_filter.py`",
+}
+"""The keys of `options` that are no backend's, and the effect of each."""
+ENVIRONMENT = {"oracle": "STATOR_ORACLE", "check": "STATOR_CHECK"}
+"""The variables that switch an option on with the value 1."""
 
 
 TOTAL_LIMIT = 64
@@ -139,27 +168,22 @@ TOTAL_LIMIT = 64
 
 @attrs.frozen
 class Options:
-    """One compilation's settings. `backend` is configured already."""
+    """One compilation's settings: `backend` is configured already, `OURS` describes the rest."""
 
     backend: Backend
     fullgraph: bool = False
     dynamic: bool | None = None
     stack: Stack = attrs.field(factory=Stack)
     recompile_limit: int = 8
-    fallback: bool = False  # a backend that fails: run plainly instead of raising
-    break_everywhere: bool | str | int = False  # stress: see `_stress.py`
-    # run the plain function too, and compare; also STATOR_ORACLE=1 in the environment
+    fallback: bool = False
+    break_everywhere: bool | str | int = False
     oracle: bool = False
-    # repeat the effects of a checkpointed function when it is computed again, as eager autograd
-    # does
     repeat_effects: bool = True
-    # capture the backward passes that the function starts, for the same backend
     compiled_autograd: bool = False
-    # sizes and numbers that data decides as unbacked symbols; None: if `fullgraph`
     capture_data: bool | None = None
-    check: bool = False  # look for faults in every graph; also STATOR_CHECK=1 in the environment
-    # keep each graph's text for the report, since a backend may take the graph apart
+    check: bool = False
     keep_text: bool = True
+    guard_filter_fn: Filter | None = None
     opcodes: Mapping[str, OpcodeHandler] = attrs.field(init=False, eq=False, repr=False)
     key: int = attrs.field(init=False, eq=False, repr=False)
     """The identity of the backend, which may be one that cannot be hashed; the options keep it
@@ -208,12 +232,15 @@ def make_options(  # `compile` hands on what it was given, in its own order
         raise InvalidUse("shapes_spec is not supported", "mark dimensions with stator.mark_dynamic")
     backend = default_backend() if backend is None else backend
     given = dict(options or {})
-    ours = {**_from_surroundings(), **_taken_out(given)}
+    ours = {**_from_surroundings(), **{name: given.pop(name) for name in OURS if name in given}}
     if recompile_limit is not None:
         ours["recompile_limit"] = recompile_limit
     dynamic = dynamic_by_settings() if dynamic is None else dynamic
     warn_of_settings()
-    _check_types(fullgraph, dynamic, ours)
+    if file := setting("log_file_name"):
+        log_into(file)
+    checked = {name: value for name, value in ours.items() if name in OURS}
+    _check_types({**checked, "fullgraph": fullgraph, "dynamic": dynamic})
     if not isinstance(backend, str) and not callable(backend):
         raise InvalidUse(
             f"{backend!r} is not a backend", "pass a name (see list_backends) or a callable"
@@ -222,6 +249,7 @@ def make_options(  # `compile` hands on what it was given, in its own order
         found = lookup(backend)
         _check_unknown(given)
         configured = configure(found, mode, given or None, dynamic)
+    dynamic = _taken_by(configured, dynamic)
     facts = fullgraph, dynamic, id(stack), mode, _typed(given), _typed(ours)
     sharing = None if isolate_recompiles else _hashable((_identity(found), *facts))
     ours |= {"disabled": disable or disabled_by_environment(), "name": name or ""}
@@ -233,14 +261,19 @@ def with_backend(options: Options, backend: str | Callable[..., Any]) -> Options
     with backend_boundary():
         found = lookup(backend)
     sharing = None if options.sharing is None else (_identity(found), options.sharing)
-    return attrs.evolve(options, backend=found, sharing=sharing)
+    dynamic = _taken_by(found, options.dynamic)
+    return attrs.evolve(options, backend=found, dynamic=dynamic, sharing=sharing)
 
 
-def _taken_out(given: dict[str, Any]) -> dict[str, Any]:
-    """Take the options out that no backend gets, and return those of stator."""
-    if given.pop("guard_filter_fn", None) is not None:
-        defer_warning(UserWarning("guard_filter_fn is not called: all guards are checked"))
-    return {name: given.pop(name) for name in OURS if name in given}
+def _taken_by(backend: Backend, dynamic: bool | None) -> bool | None:
+    """Return `dynamic`, or False for a backend that takes no symbolic sizes."""
+    spec = spec_of(backend)
+    if spec.symbolic_shapes:
+        return dynamic
+    if dynamic:
+        text = f"dynamic=True has no effect: {spec.name!r} takes no symbolic sizes"
+        defer_warning(UserWarning(text))
+    return False
 
 
 def _from_surroundings() -> dict[str, Any]:
@@ -249,8 +282,7 @@ def _from_surroundings() -> dict[str, Any]:
     captures = setting("capture_scalar_outputs") or setting("capture_dynamic_output_shape_ops")
     static = [cls for cls in (int, float) if setting(f"specialize_{cls.__name__}")]
     found = {
-        "oracle": os.environ.get("STATOR_ORACLE") == "1",
-        "check": os.environ.get("STATOR_CHECK") == "1",
+        **{name: os.environ.get(each) == "1" for name, each in ENVIRONMENT.items()},
         "recompile_limit": setting("recompile_limit"),
         "total_limit": setting("accumulated_recompile_limit"),
         "fallback": setting("suppress_errors") or None,
@@ -288,27 +320,27 @@ def _check_unknown(given: Mapping[str, Any]) -> None:
             raise InvalidOption(f"unknown option {name!r}", f"did you mean {close[0]!r}?", name)
 
 
-def _check_types(fullgraph: object, dynamic: object, ours: Mapping[str, object]) -> None:
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_flag_or_none(value: object) -> bool:
+    return value is None or _is_flag(value)
+
+
+_VALID: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "recompile_limit": (lambda value: type(value) is int and value > 0, "a positive int"),
+    "break_everywhere": (is_mode, f"True, False, a number or one of {', '.join(map(repr, MODES))}"),
+    "guard_filter_fn": (lambda value: value is None or callable(value), "a function or None"),
+    "capture_data": (_is_flag_or_none, "True or False"),
+    "dynamic": (_is_flag_or_none, "True or False"),
+}
+"""The test of each option that is no flag, and the values that pass it."""
+
+
+def _check_types(given: Mapping[str, object]) -> None:
     """A wrong type must not wait until something reads it."""
-    flags = {
-        "recompile_limit": 1,
-        "break_everywhere": False,
-        **{name: value for name, value in ours.items() if name in OURS},
-        "fullgraph": fullgraph,
-        "dynamic": dynamic,
-    }
-    limit, given = flags.pop("recompile_limit"), flags.pop("break_everywhere")
-    if not is_mode(given):
-        expected = f"expected True, False, a number or one of {', '.join(map(repr, MODES))}"
-        raise InvalidOption(
-            f"break_everywhere={given!r} is not valid", expected, "break_everywhere"
-        )
-    for name, value in flags.items():
-        if not isinstance(value, bool) and (
-            value is not None or name not in ("capture_data", "dynamic")
-        ):
-            raise InvalidOption(f"{name}={value!r} is not valid", "expected True or False", name)
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        raise InvalidOption(
-            f"recompile_limit={limit!r} is not valid", "expected a positive int", "recompile_limit"
-        )
+    for name, value in given.items():
+        is_valid, expected = _VALID.get(name, (_is_flag, "True or False"))
+        if not is_valid(value):
+            raise InvalidOption(f"{name}={value!r} is not valid", f"expected {expected}", name)

@@ -18,7 +18,9 @@ from stator_variables import REPLACEABLE, can_be_taken, give_back, taken
 from torch.autograd import forward_ad
 
 from stator._call_history import CallEvidence, FirstRuns, is_inside
-from stator._compilation_flag import compiling, is_compiling
+from stator._compilation_flag import is_compiling
+from stator._compile_event import observed
+from stator._compiled_target import CompiledTarget
 from stator._deferred_warning import (
     RUNNERS,
     defer_warning,
@@ -27,46 +29,28 @@ from stator._deferred_warning import (
 )
 from stator._dynamic import recorded
 from stator._entry import finishing_entry, make_entry
-from stator._entry_pool import EntryPool, PooledPlace, pool_of, renewed
+from stator._entry_pool import EntryPool, pool_of, renewed
 from stator._fallback import EagerFallback, Remainder
 from stator._graph_lowering import FloatsNeeded, SeparationNeeded
 from stator._known_graph import KnownGraph
 from stator._lazy import make_parameters
 from stator._local_ends import observed_ends
 from stator._options import Options, with_backend
+from stator._recompile_limit import past_limit, recompiled
 from stator._release import without_frames
 from stator._retrace import Retrace
 from stator._stance import DEFAULT_STANCE, stance
-from stator._target import Root, Target
+from stator._target import Root
 from stator._torch_settings import setting
 from stator._trace import TraceResult, trace
 from stator._traceback import OWN_CODES
-from stator.errors import BackendFailed, InvalidUse, SourceSpan, Unsupported
+from stator.errors import BackendFailed, Unsupported
 
 NOTHING_AFTER = "replaced-builtin"
 """The reason of a break after which no code of ours could run: the whole runs plainly."""
 LAZY, LAZY_CALLS = "uninitialized-parameter", 4
 """The reason of a break at the first call of a lazy module, and how many such calls run eagerly as
 a whole: an entry for one is of no use to the next, which finds other classes and parameters."""
-
-
-@attrs.define(eq=False)
-class CompiledTarget:
-    """The entries of one compiled object for one target."""
-
-    shared: PooledPlace
-    target: Target
-    cache: Cache
-    # for each key the entry used last; for two entries the one that followed them
-    newest: dict[Hashable, Entry] = attrs.field(factory=dict)
-    # the two used last, where several take turns, as in loops
-    last: tuple[Entry, ...] = ()
-    # at most one: the same, for calls under function modes
-    under_modes: list[CompiledTarget] = attrs.field(factory=list)
-    recent: Entry | None = None  # the entry used last
-    passed: set[SourceSpan] = attrs.field(factory=set)  # breaks that were to come only once
-    lazy_calls: int = 0  # calls that ran eagerly because they initialize lazy modules
-
 
 _NEVER: Any = SimpleNamespace(check=lambda *state: False)
 NOTHING = Entry(_NEVER, run=lambda *state: None)
@@ -140,7 +124,7 @@ class Region:
             entry = place.newest.get(last, entry)
         if entry.guards.check(*values) and not observed_ends(values, entry.data.ending):
             if last:
-                place.newest[last], place.last = entry, (last[1], entry)
+                place.follow(last, entry)
             result = entry.run(*values)
         else:
             result = self.enter(place, values, entry)
@@ -186,7 +170,7 @@ class Region:
         if entry is None and not place.cache.is_full(key) and self._may_compile(place, state, key):
             if place is self.root:
                 make_parameters(place.target, state)
-            place.newest, place.last = {}, ()  # some may be dropped now
+            place.newest, place.last = {}, None  # some may be dropped now
             entry = place.cache.get_or_make(key, state, lambda: self._pooled(place, state, key))
             if entry is not None and not entry.data.made_calls and not entry.guards.check(*state):
                 # while it was made, another thread or the collector changed what it stands on
@@ -194,7 +178,7 @@ class Region:
         if entry is None:
             raises = self._refuses(place) or setting("fail_on_recompile_limit_hit")
             if raises and place.cache.is_full(key):
-                raise _past_limit(place.cache, key, state)
+                raise past_limit(place.cache, key, state)
             return EagerFallback(place.target, state)
         if self._breaks_once(place, entry):
             place.cache.remove(entry)
@@ -202,8 +186,7 @@ class Region:
         if place is self.root:
             self._remember(place, key, entry)
         elif key == self.options.key and (place.last or place.newest.get(key, entry) is not entry):
-            last = place.last or (entry, entry)
-            place.newest[last], place.last = entry, (last[1], entry)
+            place.follow(place.last or (entry, entry, 0), entry)
         place.newest[key] = entry
         return _first_run(entry, state) if entry.data.made_calls else entry.run(*state)
 
@@ -215,7 +198,7 @@ class Region:
         name = stance().name
         is_recompile = bool(place.cache.entries(key)) and setting("error_on_recompile")
         if name == "fail_on_recompile" or is_recompile:
-            raise _recompiled(place.cache, key, state)
+            raise recompiled(place.cache, key, state)
         delays = name.endswith("eager_then_compile") and place is self.root
         if delays and not place.shared.ran_eagerly:
             place.shared.ran_eagerly = True
@@ -263,16 +246,21 @@ class Region:
     def _make(
         self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
     ) -> Entry | None:
-        with compiling(), ordinary_signal_handlers():
-            if (entry := self._finishing(place, state, key)) is not None:
-                return entry
-            while True:
-                try:
-                    return self._made(place, state, key)
-                except FloatsNeeded:
-                    place.shared.shapes.need_floats()
-                except SeparationNeeded:
-                    place.shared.shapes.separates_steps = True
+        with observed(place, key, state) as made, ordinary_signal_handlers():
+            finishing = self._finishing(place, state, key)
+            made.entry = finishing or self._made_for_backend(place, state, key)
+        return made.entry
+
+    def _made_for_backend(
+        self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
+    ) -> Entry | None:
+        while True:
+            try:
+                return self._made(place, state, key)
+            except FloatsNeeded:
+                place.shared.shapes.need_floats()
+            except SeparationNeeded:
+                place.shared.shapes.separates_steps = True
 
     def _made(
         self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
@@ -290,10 +278,10 @@ class Region:
                 refuses = refuses or traced.is_error
                 if traced.reason is not None and (refuses or _ends_all(traced.reason)):
                     raise traced.reason
-                ended = {*place.shared.ending, *traced.emitter.t.ended_locals}
-                place.shared.ending = tuple(sorted(ended))
+                place.shared.add_ending(traced.emitter.t.ended_locals)
                 retrace = Retrace(place.target, self.options, again)
-                entry = make_entry(traced, retrace, self._site(traced), ambient, key, self.graphs)
+                facts = retrace, self._site(traced), ambient, key, self.graphs, named
+                entry = make_entry(traced, *facts)
                 self._count_calls(traced.calls, entry)
                 return entry
             finally:
@@ -433,29 +421,6 @@ _RUNNING = (Region.run, Region.enter, Region._entered, Region.finish, Region.dis
 OWN_CODES.update(passed_over(*_RUNNING, EagerFallback.run, make_parameters))
 passed_over(Region._enter_under_modes, _first_run)
 RUNNERS.add(Region.finish.__code__)
-
-
-def _recompiled(cache: Cache, key: Hashable, state: tuple[object, ...]) -> InvalidUse:
-    """The error of a call that is to be compiled while the stance or a setting of torch forbids
-    it."""
-    reasons = [str(reason) for reason in cache.reasons(state, key)]
-    text = f"{cache.name} has no entry for this call, and must not be compiled again"
-    hint = "call it with the same kinds of arguments before, or change the stance"
-    return InvalidUse("\n".join([text, *reasons]), hint)
-
-
-def _past_limit(cache: Cache, key: Hashable, state: tuple[object, ...]) -> Unsupported:
-    """`fullgraph` promises one graph or an error, so nothing may run plainly past the limit."""
-    failure = next(
-        (failure for reason in cache.reasons(state, key) for failure in reason.failures), None
-    )
-    detail = f"another version of {cache.name}: it has its {cache.limit} already"
-    if failure is None:
-        return Unsupported("recompile-limit", detail, "raise recompile_limit")
-    changed = f"{detail}, and {failure.source} was {failure.needed}, is now {failure.found}"
-    return Unsupported(
-        "recompile-limit", changed, f"{failure.fix}, or raise recompile_limit", failure.where
-    )
 
 
 # Calls from inside another tracer or mode: those are run plainly, so that the other one sees every

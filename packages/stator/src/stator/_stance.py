@@ -2,8 +2,8 @@
 
 A wrapper runs the entry used last without looking at the stance, so setting one takes the entries
 out of all wrappers. While it is not the default, every call goes through its region, which follows
-it. A stance that was set by `torch.compiler.set_stance` is followed by calls that come there, which
-are those without a valid entry.
+it. So `torch.compiler.set_stance` is made to take them out, too, once the program has imported what
+it calls.
 """
 
 from __future__ import annotations
@@ -53,9 +53,33 @@ def stance() -> Stance:
 
 def _follow(now: Stance) -> Stance:
     before, _set[0] = _set[0], DEFAULT_STANCE if now == DEFAULT_STANCE else now
+    _forget_newest()
+    return before
+
+
+def _forget_newest() -> None:
     for region in [*REGIONS]:
         region.forget_newest()
-    return before
+
+
+def follow_torch() -> None:
+    """Let setting the stance of torch take the entries out of all wrappers from now on.
+
+    Called whenever something is compiled: a compiler may just have imported `torch._dynamo`.
+    """
+    module: Any = sys.modules.get("torch._dynamo.decorators")
+    original = getattr(module, "_set_stance", None)
+    if original is None or hasattr(original, "_stator_follows"):
+        return
+
+    @functools.wraps(original)
+    def set_and_forget(stance: Any) -> Any:
+        before = original(stance)
+        _forget_newest()
+        return before
+
+    setattr(set_and_forget, "_stator_follows", True)
+    module._set_stance = set_and_forget
 
 
 class set_stance:  # named like torch's

@@ -155,7 +155,7 @@ class Continuation:
             trackers,
             domain.make_generator,
             lambda namespace: globals_tracker(tracing, namespace),
-            lambda recipe, parts: recipe.tracker(parts),
+            lambda recipe, parts: recipe.tracker(tracing, parts),
         )
 
     def plain(self) -> Callable[..., Any]:

@@ -27,12 +27,13 @@ TAKING_EFFECT = {
     "specialize_float": "floats are constants",
     "error_on_recompile": "the stance `fail_on_recompile`, once an object has an entry",
     "fail_on_recompile_limit_hit": "a call past the limit raises",
+    "log_file_name": "the log goes into this file as well",
 }
 """The effect of each in stator."""
 
 WITHOUT_EFFECT = frozenset(
     """
-    verbose log_file_name repro_after repro_level repro_forward_only repro_tolerance
+    verbose repro_after repro_level repro_forward_only repro_tolerance
     repro_ignore_non_fp replay_record_enabled report_guard_failures log_compilation_metrics
     verify_correctness minimum_call_count force_parameter_static_shapes
     force_nn_module_property_static_shapes guard_nn_modules optimize_ddp

@@ -20,7 +20,7 @@ from stator_guards import Guard
 
 from stator._break_policy import raises_on_break
 from stator._call_history import CallEvidence, CallsUnderWay, visible_calls
-from stator._frame_state import Carried, held_by, reads_frames
+from stator._frame_state import Carried, reads_frames
 from stator._native_call import before_library, before_loop
 from stator._options import Options
 from stator._release import release, without_frames
@@ -59,20 +59,23 @@ def trace(
     target: Target, state: tuple[object, ...], options: Options, policy: variables.Policy
 ) -> TraceResult:
     """Trace `target` on `state`. Raises Unsupported when not even the start can be written down."""
-    # torch's tracing state is global, and so is the interpreter's lock: nothing is lost
-    with one_at_a_time:
-        try:
-            return _traced(target, state, options, policy)
-        except _Again as again:
-            stop = again.stop
-        return _traced(target, state, options, attrs.evolve(policy, stop=stop))
+    while True:
+        # torch's tracing state is global, and so is the interpreter's lock: nothing is lost
+        with one_at_a_time:
+            try:
+                return _traced(target, state, options, policy)
+            except _Again as again:
+                policy, late = again.policy, again.late
+        if late is not None:
+            late.load()
 
 
 @attrs.define(eq=False)
 class _Again(StatorError):
-    """A trace is to be made again, up to where it broke."""
+    """A trace is to be made again: up to where it broke, or behind an import."""
 
-    stop: variables.RetraceLimit
+    policy: variables.Policy
+    late: variables.LateImport | None = None
 
 
 def _traced(
@@ -82,8 +85,9 @@ def _traced(
     places = MachineLocations()
     graph = options.stack.graph(places, capture_data=options.captures_data)
     policy = _policy_of_backend(policy, options)
+    handlers, builders = options.stack.tables()
     tracing = variables.StandardSpace(
-        graph, options.stack.all_handlers(), policy, variables.Journal()
+        graph, handlers, policy, variables.Journal(), builders=builders
     )
     domain = options.stack.domain(tracing)
     depth_limit = sys.getrecursionlimit()
@@ -100,10 +104,9 @@ def _traced(
             finished = under_way.finished(machine.frames)
             if isinstance(outcome, Broke):
                 without_frames(outcome.reason)
-                if (stop := domain.learned_in_vain(outcome)) is not None:
-                    raise _Again(stop)
+                _refuse_in_vain(outcome, tracing, domain, policy)
                 if policy.stop is None and not policy.is_whole:
-                    outcome = _without_library(outcome, machine, domain)
+                    outcome = _without_library(outcome, machine, domain, policy)
             is_error = isinstance(outcome, Broke) and raises_on_break(tracing)
             traced = _written_down(outcome, machine, tracing, graph, started)
             calls = _evidence(traced, places, finished)
@@ -114,6 +117,17 @@ def _traced(
     finally:
         variables.restore_modes(tracing)
         release(tracing, machine, places)
+
+
+def _refuse_in_vain(
+    outcome: Broke, tracing: variables.Space, domain: Any, policy: variables.Policy
+) -> None:
+    """Raise `_Again` where another trace gets further, or does without a fact that this one
+    added."""
+    if (late := tracing.late_import) is not None:
+        raise _Again(attrs.evolve(policy, imported={*policy.imported, late}), late)
+    if (stop := domain.learned_in_vain(outcome)) is not None:
+        raise _Again(attrs.evolve(policy, stop=stop))
 
 
 def _policy_of_backend(policy: variables.Policy, options: Options) -> variables.Policy:
@@ -144,12 +158,14 @@ def _before_hook(outcome: Outcome, machine: Machine) -> Outcome:
     return Broke(machine.go_back(outcome.reason.begun), outcome.reason)
 
 
-def _without_library(outcome: Broke, machine: Machine, domain: Any) -> Broke:
+def _without_library(
+    outcome: Broke, machine: Machine, domain: Any, policy: variables.Policy
+) -> Broke:
     """Break at the call of a library function instead of inside of it, in a trace that has not
     looked into it."""
     if (earlier := before_library(outcome, machine, domain)) is None:
         return outcome
-    raise _Again(domain.stop_at(earlier))
+    raise _Again(attrs.evolve(policy, stop=domain.stop_at(earlier)))
 
 
 @contextmanager
@@ -279,10 +295,11 @@ def _emitted(
             result = emitter.expr(outcome.value)
         else:
             assert isinstance(outcome, Broke | Escaped)
-            carried.in_frames = held_by(outcome.snapshot)
             carried.nothing = reads_frames(outcome.snapshot)
+            carried.add_frames(outcome.snapshot.frames)
             point, trackers = layout_of(outcome.snapshot, carried, lambda frame: frame.globals.real)
             values = [emitter.expr(vt) for vt in trackers]
+        emitter.effects_start = len(emitter.lines)
         variables.emit_effects(emitter)
         variables.finalize_generators(emitter, carried.states)
         if not (reached := carried.reached(emitter)):

@@ -9,7 +9,15 @@ import attrs
 import torch
 from stator_bytecode import CallSite, Frame, Instruction, Machine
 from stator_guards import Source
-from stator_variables import Space, TraceLocation, VariableTracker, real_of, source_of
+from stator_variables import (
+    Space,
+    TraceLocation,
+    VariableTracker,
+    flatten,
+    real_of,
+    source_of,
+)
+from torch.fx import traceback
 
 from stator._call_history import visible_calls
 
@@ -35,6 +43,7 @@ class MachineLocations:
     def current(self) -> TraceLocation:
         frames = [] if self.machine is None else self.machine.frames
         visible = [frame for frame in frames if not frame.hidden]
+        guarded = [f for f in frames if f.code.instructions[f.pc].handler is not None]
         began = 0 if self.tracing is None else self.tracing.progress.begun
         self._calls.setdefault(began, [site for _, site in visible_calls(frames)])
         spans = tuple(frame.code.span(frame.pc) for frame in visible)
@@ -42,11 +51,25 @@ class MachineLocations:
             spans,
             self._modules(visible),
             self._original(visible),
-            caught=any(map(is_caught, frames)),
-            catches_operators=any(map(catches_operators, frames)),
-            handled=any(map(is_handled, frames)),
+            caught=any(map(is_caught, guarded)),
+            catches_operators=any(map(catches_operators, guarded)),
+            handled=any(map(is_handled, guarded)),
             began=began,
+            custom=self._annotations(),
         )
+
+    def _annotations(self) -> Mapping[str, Any]:
+        """Return what `torch.fx.traceback.annotate` has put on the nodes of this moment."""
+        t = self.tracing
+        known: Any = None if t is None else t.heap.get(id(traceback.current_meta))
+        if t is None or id(known) not in t.changed:
+            return {}
+        _, value = known.entries.get("custom", (None, None))
+        if getattr(value, "cls", None) is not dict:  # no key, or one that was deleted
+            return {}
+        leaves, spec = flatten(t, value)
+        found: dict[str, Any] = spec.filled(leaf.constant() for leaf in leaves)
+        return found
 
     def contributing(self, nodes: Iterable[torch.fx.Node]) -> frozenset[CallSite]:
         """Return the calls in which operators on tensors were recorded: numbers alone are no work
@@ -64,7 +87,7 @@ class MachineLocations:
                 if raw.co_filename.startswith(GENERATED) and frame.slots
                 else None
             )
-            if isinstance(module, torch.fx.GraphModule):
+            if isinstance(module, torch.fx.GraphModule) and type(module).forward.__code__ is raw:
                 line, *_ = frame.code.instructions[frame.pc].positions
                 index = (module._lineno_map or {}).get((line or 0) - raw.co_firstlineno)
                 return {} if index is None else [*module.graph.nodes][index].meta
@@ -81,9 +104,19 @@ class MachineLocations:
             if frame.code.raw.co_name == "_call_impl" and frame.slots:
                 first = frame.slots[0]  # a cell where a nested function uses `self`
                 entry = self._module(getattr(first, "content", first))
-                if entry is not None and entry not in found:
-                    found.append(entry)
+                if entry is not None:
+                    key, path, cls = entry
+                    if call := self._call_number(key, frame):
+                        key = f"{key}@{call}"
+                    if (key, path, cls) not in found:
+                        found.append((key, path, cls))
         return tuple(found)
+
+    def _call_number(self, key: str, frame: Frame) -> int:
+        """Return how many calls of the module there were before that of a frame."""
+        calls = self._known.setdefault(key, {})
+        _, number = calls.setdefault(id(frame), (frame, len(calls)))
+        return int(number)
 
     def _module(self, tracker: Any) -> tuple[str, str, type] | None:
         if (known := self._known.get(id(tracker))) is None:

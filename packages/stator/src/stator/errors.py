@@ -28,10 +28,13 @@ class BackendFailed(StatorError):
     name: str
     reason: str
     stage: str = "compiling the graph"
+    repro: str = ""  # the path of a script that shows the failure, or why there is none
 
     def __str__(self) -> str:
+        script = f"  script: {self.repro}; `python -m stator minify` reduces it\n"
         return (
             f"backend {self.name!r} failed while {self.stage}: {self.reason}\n"
+            f"{script if self.repro else ''}"
             "  try: backend='eager', which shows if the graph itself is sound; or"
             " options={'fallback': True}"
         )
@@ -88,7 +91,7 @@ _BOUNDARY: dict[type[Exception], Callable[..., StatorError]] = {
     stator_backends.BackendNotFound: _unknown_backend,
     stator_backends.InvalidBackendOption: _invalid_option,
     stator_backends.BackendError: lambda error: BackendFailed(
-        error.name, error.reason, error.stage
+        error.name, error.reason, error.stage, error.repro
     ),
     stator_backends.MalformedGraph: lambda error: InternalError(str(error)),
 }

@@ -16,15 +16,16 @@ from torch import fx
 
 from stator_backends._backend import Compiled
 from stator_backends._contracts._history import keep_history
+from stator_backends._contracts._repeats import keep_repeats
 from stator_backends._contracts._shared_memory import share_memory
 from stator_backends._contracts._versions import keep_versions
 
 ResultWrapper = Callable[[Compiled], Compiled]
 Contract = Callable[[fx.GraphModule], ResultWrapper]
 
-CONTRACTS: tuple[Contract, ...] = (keep_versions, keep_history, share_memory)
-"""The contracts from the outermost wrapper to the innermost; the last one adds results to the graph
-and drops them again."""
+CONTRACTS: tuple[Contract, ...] = (keep_repeats, keep_versions, keep_history, share_memory)
+"""The contracts from the outermost wrapper to the innermost. The first one drops results of the
+graph and repeats them, the last one adds some and drops them again."""
 
 
 def prepare(gm: fx.GraphModule) -> list[ResultWrapper]:

@@ -149,7 +149,7 @@ class _ExitBuilder:
         return kind if self._object(kind) is None else VALUE
 
     def _object(self, kind: CarriedAt) -> int | None:
-        """The place of the object that stands for the generator from now on, if one does."""
+        """The place of the object that replaces the generator from now on, if one does."""
         if not kind.running:
             return self.objects.get(kind.index)
         if kind.index <= self.index:

@@ -1,4 +1,4 @@
-"""Native frames that stand for frames of the Machine: the code shape and the prologue of every stub
+"""Native frames that represent frames of the Machine: the code shape and the prologue of every stub
 and continuation.
 
 The code has the user's name, file, lines, globals and *the same local slots*, so `locals()`,

@@ -2,7 +2,7 @@
 
 A *step stub* restores locals and cells, re-enters the handled exception, pushes the operands of its
 instruction, runs it (the raw instruction itself, at its own position) and returns what it gave,
-with the number of the exit taken last. A *call stub* stands for an outer frame: it calls the next
+with the number of the exit taken last. A *call stub* represents an outer frame: it calls the next
 stub at the position of the call that frame is parked at.
 
     def f(state):                       # name, file, line, globals, slots of the user's f

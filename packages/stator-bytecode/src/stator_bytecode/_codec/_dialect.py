@@ -4,7 +4,7 @@ A `Dialect` has opcodes by name only, so the tables of every version (`_tables_3
 can be read and tested under any Python; `_tables.py` picks the one of the running interpreter, the
 only place that reads the version. A raw opcode has one of two kinds of rule:
 
-- a tuple of `Emit`s: the neutral instructions it stands for, each with a resolver of its argument
+- a tuple of `Emit`s: the neutral instructions it represents, each with a resolver of its argument
   (none: it vanishes);
 - a `Fuse`: a function that reads the raw instructions after it too, where several are one neutral
   instruction.

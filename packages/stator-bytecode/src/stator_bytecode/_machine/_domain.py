@@ -48,7 +48,7 @@ class Invoke:
 class Resume:
     """Go on in a generator: send `sent` in, or throw `thrown`. Completes with what it yields.
 
-    When it returns instead, `then` is what that stands for: "next" (`next_value` gives this): NULL,
+    When it returns instead, `then` is what that means: "next" (`next_value` gives this): NULL,
     exhausted; "value" (a call of `next`, `send`, `throw`): StopIteration is raised; "close": the
     call's None. A `sent` of None is the program's None.
     """
@@ -126,33 +126,67 @@ class Domain(Protocol):
     instruction."""
 
     # bookkeeping
-    def mark(self) -> Any: ...
-    def rollback(self, mark: Any) -> None: ...
-    def as_raised(self, error: BaseException) -> Raised | None: ...
+    def mark(self) -> Any:
+        """Return the present state of the trace, for `rollback`."""
+
+    def rollback(self, mark: Any) -> None:
+        """Undo all that was done since `mark`."""
+
+    def as_raised(self, error: BaseException) -> Raised | None:
+        """Return the exception of the interpreted program that `error` is, None if it is none."""
+
     def at(self, frame: Frame, instruction: Instruction) -> None:
         """Record where the program is; called before each instruction that can break or call."""
 
     # constants, names, imports
-    def constant(self, value: object) -> V: ...
-    def load_global(self, frame: Frame, name: str) -> Result: ...
-    def store_global(self, frame: Frame, name: str, value: V) -> Result: ...
-    def delete_global(self, frame: Frame, name: str) -> Result: ...
-    def load_name(self, frame: Frame, name: str) -> Result: ...
-    def store_name(self, frame: Frame, name: str, value: V) -> Result: ...
-    def delete_name(self, frame: Frame, name: str) -> Result: ...
-    def load_locals(self, frame: Frame) -> Result: ...
+    def constant(self, value: object) -> V:
+        """Return the value of a constant of the code."""
+
+    def load_global(self, frame: Frame, name: str) -> Result:
+        """LOAD_GLOBAL: the global, else the builtin, else NameError."""
+
+    def store_global(self, frame: Frame, name: str, value: V) -> Result:
+        """STORE_GLOBAL."""
+
+    def delete_global(self, frame: Frame, name: str) -> Result:
+        """DELETE_GLOBAL."""
+
+    def load_name(self, frame: Frame, name: str) -> Result:
+        """LOAD_NAME, in a class body: the name there, else the global, else the builtin."""
+
+    def store_name(self, frame: Frame, name: str, value: V) -> Result:
+        """STORE_NAME, in a class body."""
+
+    def delete_name(self, frame: Frame, name: str) -> Result:
+        """DELETE_NAME, in a class body."""
+
+    def load_locals(self, frame: Frame) -> Result:
+        """LOAD_LOCALS: the mapping of a class body."""
+
     def load_from_mapping(self, mapping: V, name: str) -> Result:
         """The item, or NULL when the mapping has none."""
 
-    def build_class(self, frame: Frame) -> Result: ...
-    def import_name(self, frame: Frame, name: str, fromlist: V, level: V) -> Result: ...
-    def import_from(self, module: V, name: str) -> Result: ...
-    def import_star(self, frame: Frame, module: V) -> Result: ...
+    def build_class(self, frame: Frame) -> Result:
+        """LOAD_BUILD_CLASS: the function that a class statement calls."""
 
-    # cells: values of the domain too; `NULL` stands for an empty one
-    def make_cell(self, content: V) -> V: ...
-    def cell_get(self, cell: V) -> V: ...
-    def cell_set(self, cell: V, content: V) -> None: ...
+    def import_name(self, frame: Frame, name: str, fromlist: V, level: V) -> Result:
+        """IMPORT_NAME: the module."""
+
+    def import_from(self, module: V, name: str) -> Result:
+        """IMPORT_FROM: an attribute of the module, else its submodule."""
+
+    def import_star(self, frame: Frame, module: V) -> Result:
+        """IMPORT_STAR: into the globals of `frame`."""
+
+    # cells: values of the domain too; `NULL` represents an empty one
+    def make_cell(self, content: V) -> V:
+        """Return a new cell."""
+
+    def cell_get(self, cell: V) -> V:
+        """Return the content of a cell."""
+
+    def cell_set(self, cell: V, content: V) -> None:
+        """Replace the content of a cell."""
 
     # results of called frames
     def complete(self, then: Then, value: V) -> Result:
@@ -164,45 +198,81 @@ class Domain(Protocol):
         """
 
     # operators
-    def unary(self, operator: str, value: V) -> Result: ...
-    def binary(self, operator: str, left: V, right: V) -> Result: ...
-    def compare(self, operator: str, left: V, right: V) -> Result: ...
-    def contains(self, container: V, item: V, invert: bool) -> Result: ...
-    def identical(self, left: V, right: V, invert: bool) -> Result: ...
+    def unary(self, operator: str, value: V) -> Result:
+        """`-value`, `+value`, `~value` or `not value`, by the operator's text."""
+
+    def binary(self, operator: str, left: V, right: V) -> Result:
+        """`left operator right`; with `=` at the end of the operator, in place."""
+
+    def compare(self, operator: str, left: V, right: V) -> Result:
+        """A rich comparison, by the operator's text."""
+
+    def contains(self, container: V, item: V, invert: bool) -> Result:
+        """`item in container`; `invert`: `not in`."""
+
+    def identical(self, left: V, right: V, invert: bool) -> Result:
+        """`left is right`; `invert`: `is not`."""
+
     def truth(self, value: V) -> Result:
         """A Python bool (not a V), an Invoke with a "truth" or "length" Then, or a Pending that
         ends in a Python bool."""
 
-    def from_bool(self, value: bool) -> V: ...
-    def is_none(self, value: V) -> bool: ...
+    def from_bool(self, value: bool) -> V:
+        """Return the value that stands for a Python bool."""
+
+    def is_none(self, value: V) -> bool:
+        """Return True if the value is None."""
 
     # attributes and items
-    def get_attribute(self, value: V, name: str) -> Result: ...
+    def get_attribute(self, value: V, name: str) -> Result:
+        """LOAD_ATTR."""
+
     def load_method(self, value: V, name: str) -> Result:
         """`(function, receiver)` when an unbound function can be called with the receiver first,
         else `(attribute, NULL)`."""
 
-    def load_super(self, frame: Frame, super_fn: V, cls: V, receiver: V, name: str) -> Result: ...
-    def set_attribute(self, value: V, name: str, new: V) -> Result: ...
-    def delete_attribute(self, value: V, name: str) -> Result: ...
-    def get_item(self, container: V, key: V) -> Result: ...
-    def set_item(self, container: V, key: V, new: V) -> Result: ...
-    def delete_item(self, container: V, key: V) -> Result: ...
+    def load_super(self, frame: Frame, super_fn: V, cls: V, receiver: V, name: str) -> Result:
+        """LOAD_SUPER_ATTR: `super_fn(cls, receiver).name`."""
+
+    def set_attribute(self, value: V, name: str, new: V) -> Result:
+        """STORE_ATTR."""
+
+    def delete_attribute(self, value: V, name: str) -> Result:
+        """DELETE_ATTR."""
+
+    def get_item(self, container: V, key: V) -> Result:
+        """`container[key]`."""
+
+    def set_item(self, container: V, key: V, new: V) -> Result:
+        """`container[key] = new`."""
+
+    def delete_item(self, container: V, key: V) -> Result:
+        """`del container[key]`."""
 
     # calls and functions
-    def call(self, function: V, args: Sequence[V], kwargs: dict[str, V]) -> Result: ...
-    def call_spread(self, function: V, args: V, kwargs: V | None) -> Result: ...
+    def call(self, function: V, args: Sequence[V], kwargs: dict[str, V]) -> Result:
+        """A call; the Result of a function of Python is an Invoke."""
+
+    def call_spread(self, function: V, args: V, kwargs: V | None) -> Result:
+        """CALL_FUNCTION_EX: `function(*args, **kwargs)`."""
+
     def make_function(self, frame: Frame, code: CodeType, parts: dict[str, V]) -> V:
         """`parts` has any of defaults (tuple), kwdefaults (dict), annotations, closure (tuple of
         cells)."""
 
     # iteration and generators
-    def get_iterator(self, value: V) -> Result: ...
+    def get_iterator(self, value: V) -> Result:
+        """`iter(value)`."""
+
     def next_value(self, iterator: V) -> Result:
         """The next item, or NULL when exhausted, or a Resume for a generator."""
 
-    def make_generator(self, state: GeneratorState) -> V: ...
-    def generator_state(self, value: V) -> GeneratorState | None: ...
+    def make_generator(self, state: GeneratorState) -> V:
+        """Return the value of a generator, coroutine or async generator with this state."""
+
+    def generator_state(self, value: V) -> GeneratorState | None:
+        """Return the state of a value that `make_generator` returned, None for others."""
+
     def drop(self, value: V, holders: list[Frame], kept: V | None = None) -> None:
         """Drop a value from a frame (it may be NULL or a marker); `holders` may still have it, or
         what is `kept`."""
@@ -215,31 +285,63 @@ class Domain(Protocol):
         """SEND to something that is no generator of ours: `(yielded, NULL)` or `(NULL,
         returned)`."""
 
-    def yield_from_iterator(self, value: V) -> Result: ...
+    def yield_from_iterator(self, value: V) -> Result:
+        """GET_YIELD_FROM_ITER: the iterator that `yield from value` delegates to."""
 
     # building
-    def build_tuple(self, items: list[V]) -> V: ...
-    def build_list(self, items: list[V]) -> V: ...
-    def build_set(self, items: list[V]) -> Result: ...
-    def build_map(self, keys: list[V], values: list[V]) -> Result: ...
-    def build_const_key_map(self, keys: V, values: list[V]) -> Result: ...
-    def build_string(self, parts: list[V]) -> Result: ...
-    def build_slice(self, parts: list[V]) -> Result: ...
-    def list_append(self, target: V, item: V) -> Result: ...
-    def list_extend(self, target: V, iterable: V) -> Result: ...
-    def list_to_tuple(self, target: V) -> V: ...
-    def set_add(self, target: V, item: V) -> Result: ...
-    def set_update(self, target: V, iterable: V) -> Result: ...
-    def map_add(self, target: V, key: V, value: V) -> Result: ...
-    def dict_update(self, target: V, mapping: V) -> Result: ...
-    def dict_merge(self, target: V, mapping: V, function: V) -> Result: ...
+    def build_tuple(self, items: list[V]) -> V:
+        """BUILD_TUPLE."""
+
+    def build_list(self, items: list[V]) -> V:
+        """BUILD_LIST."""
+
+    def build_set(self, items: list[V]) -> Result:
+        """BUILD_SET: items are hashed."""
+
+    def build_map(self, keys: list[V], values: list[V]) -> Result:
+        """BUILD_MAP: keys are hashed."""
+
+    def build_const_key_map(self, keys: V, values: list[V]) -> Result:
+        """BUILD_CONST_KEY_MAP: `keys` is a constant tuple."""
+
+    def build_string(self, parts: list[V]) -> Result:
+        """BUILD_STRING: the parts of an f-string, joined."""
+
+    def build_slice(self, parts: list[V]) -> Result:
+        """BUILD_SLICE: two or three parts."""
+
+    def list_append(self, target: V, item: V) -> Result:
+        """LIST_APPEND: to the list of a comprehension."""
+
+    def list_extend(self, target: V, iterable: V) -> Result:
+        """LIST_EXTEND: `[*target, *iterable]`."""
+
+    def list_to_tuple(self, target: V) -> V:
+        """LIST_TO_TUPLE: `(*target,)`."""
+
+    def set_add(self, target: V, item: V) -> Result:
+        """SET_ADD: to the set of a comprehension."""
+
+    def set_update(self, target: V, iterable: V) -> Result:
+        """SET_UPDATE: `{*target, *iterable}`."""
+
+    def map_add(self, target: V, key: V, value: V) -> Result:
+        """MAP_ADD: to the dict of a comprehension."""
+
+    def dict_update(self, target: V, mapping: V) -> Result:
+        """DICT_UPDATE: `{**target, **mapping}`."""
+
+    def dict_merge(self, target: V, mapping: V, function: V) -> Result:
+        """DICT_MERGE: keyword arguments for `function`, none of them twice."""
+
     def unpack(self, value: V, count: int) -> Result:
         """A Python list of `count` values."""
 
     def unpack_ex(self, value: V, before: int, after: int) -> Result:
         """A Python list of before + 1 + after values."""
 
-    def format_value(self, value: V, conversion: str, spec: V | None) -> Result: ...
+    def format_value(self, value: V, conversion: str, spec: V | None) -> Result:
+        """FORMAT_VALUE: converted by `str`, `repr` or `ascii`, then formatted."""
 
     # exceptions
     def exception_from(self, value: V, cause: V | None) -> Result:
@@ -267,9 +369,14 @@ class Domain(Protocol):
     def python_error(self, kind: type[BaseException], *args: object) -> V:
         """An exception the Machine itself raises, such as UnboundLocalError."""
 
-    def stop_iteration_value(self, exception: V) -> V: ...
-    def exception_type(self, exception: V) -> V: ...
-    def exception_traceback(self, exception: V) -> V: ...
+    def stop_iteration_value(self, exception: V) -> V:
+        """Return the value of a StopIteration."""
+
+    def exception_type(self, exception: V) -> V:
+        """Return the class of an exception."""
+
+    def exception_traceback(self, exception: V) -> V:
+        """Return the traceback of an exception, or None."""
 
     # with statements
     def enter_context(self, manager: V) -> Result:
@@ -277,17 +384,27 @@ class Domain(Protocol):
         Pending."""
 
     # match statements
-    def match_class(self, subject: V, cls: V, count: int, names: V) -> Result: ...
-    def match_mapping(self, subject: V) -> Result: ...
-    def match_sequence(self, subject: V) -> Result: ...
-    def match_keys(self, subject: V, keys: V) -> Result: ...
-    def length(self, value: V) -> Result: ...
+    def match_class(self, subject: V, cls: V, count: int, names: V) -> Result:
+        """MATCH_CLASS: the tuple of attributes, or None."""
+
+    def match_mapping(self, subject: V) -> Result:
+        """MATCH_MAPPING: True for a mapping."""
+
+    def match_sequence(self, subject: V) -> Result:
+        """MATCH_SEQUENCE: True for a sequence that is no text."""
+
+    def match_keys(self, subject: V, keys: V) -> Result:
+        """MATCH_KEYS: the tuple of values, or None."""
+
+    def length(self, value: V) -> Result:
+        """GET_LEN."""
 
     # exception groups
     def match_group(self, exception: V, pattern: V) -> Result:
         """A Python tuple `(rest, match)`, each None (the domain's) when empty."""
 
-    def prepare_reraise(self, original: V, remaining: V) -> Result: ...
+    def prepare_reraise(self, original: V, remaining: V) -> Result:
+        """PREP_RERAISE_STAR: what is left of an exception group, with new exceptions."""
 
 
 def raised_as(domain: Domain, error: BaseException) -> Raised:

@@ -94,7 +94,7 @@ class Parked:
     before: Any = None
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Frame:
     """One activation. `pc` is the neutral index of the next instruction to run (of the running one
     while parked)."""
@@ -116,6 +116,9 @@ class Frame:
     def then(self) -> Then | None:
         """The `Then` it waits with; None for the innermost frame."""
         return None if self.parked is None else self.parked.then
+
+    def __repr__(self) -> str:
+        return f"<frame of {self.code.raw.co_qualname} at {self.pc}>"
 
     def wait(self, then: Then | None) -> None:
         """Park it as if its instruction had just called."""
@@ -144,7 +147,7 @@ class Frame:
         return taken
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, repr=False)
 class Snapshot:
     """A whole frame stack, outermost first; the innermost stands before the instruction
     `frames[-1].pc`.
@@ -154,3 +157,6 @@ class Snapshot:
 
     frames: tuple[Frame, ...]
     mark: Any
+
+    def __repr__(self) -> str:
+        return f"<{len(self.frames)} frames, the innermost {self.frames[-1:]}>"

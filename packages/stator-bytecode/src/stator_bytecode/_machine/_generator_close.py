@@ -24,7 +24,7 @@ STOPITERATION_ERROR replaces StopIteration only."""
 def observes_close(code: Code, pc: int, names: Mapping[str, Any]) -> bool:
     """Return whether code of the program runs when a generator suspended before `pc` is closed.
 
-    `names` has the classes that names of the module stand for.
+    `names` has the classes that names of the module refer to.
     """
     handler = code.instructions[pc].handler
     while handler is not None:

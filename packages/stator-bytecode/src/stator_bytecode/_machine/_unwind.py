@@ -111,7 +111,7 @@ def _note_caught(machine: MachineState, value: V, depth: int | None = None) -> N
 
 def _release_operands(machine: MachineState, value: V, site: HandlerSite) -> None:
     """Report the operands that unwinding will release to the Domain, before any is unwound. A
-    traceback keeps what is in slots, but of frames that stand for C it has no entry; what ends a
+    traceback keeps what is in slots, but of frames that represent C it has no entry; what ends a
     loop keeps nothing."""
     frames, left = machine.frames, machine.frames[site.depth + 1 :]
     released, kept = frames[site.depth].stack[site.operands :], [value]

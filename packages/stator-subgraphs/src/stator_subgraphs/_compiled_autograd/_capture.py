@@ -1,6 +1,6 @@
 """The object that C++ describes a backward to, node by node; it writes the graph down.
 
-Tensors that C++ is given meanwhile are empty: each only stands for a node of the graph. Nothing is
+Tensors that C++ is given meanwhile are empty: each only represents a node of the graph. Nothing is
 computed and no hook is called. See `torch._C._dynamo.compiled_autograd`.
 """
 
@@ -139,7 +139,7 @@ class BackwardCapture:
         return [self._bind(_operator.part_of(self._graph, node, i)) for i in range(count)]
 
     def _argument(self, value: object) -> Any:
-        """Return what stands for a value of C++ in the arguments of a node."""
+        """Return what represents a value of C++ in the arguments of a node."""
         if isinstance(value, Tensor):
             return self._node_of(self._values[id(value)])
         if isinstance(value, torch.SymInt | torch.SymFloat):

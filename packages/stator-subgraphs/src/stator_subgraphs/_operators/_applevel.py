@@ -3,11 +3,14 @@ part of torch.func."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.utils._pytree as pytree
 from torch._functorch import eager_transforms
+from torch._higher_order_ops.flat_apply import is_valid_output
 from torch.autograd.function import FunctionCtx
 
 
@@ -128,3 +131,75 @@ def _of_torch(function: Any, maker: str) -> Any:
     function.__qualname__ = f"{maker}.<locals>.{function.__name__}"
     function.__module__ = "torch._functorch.eager_transforms"
     return function
+
+
+# -- operators that are a few lines of Python ------------------------------------------------------
+def call_with_grad_mode(
+    enable_grad: bool, wrapped_func: Callable[..., object], *args: object, **kwargs: object
+) -> object:
+    """`wrap_with_set_grad_enabled`; an exception leaves the mode as it is set then."""
+    before = torch.is_grad_enabled()
+    torch.set_grad_enabled(enable_grad)
+    result = wrapped_func(*args, **kwargs)
+    torch.set_grad_enabled(before)
+    return result
+
+
+def call_with_autocast(
+    device_type: str,
+    dtype: torch.dtype | None,
+    enabled: bool,
+    cache_enabled: bool | None,
+    wrapped_func: Callable[..., object],
+    *args: object,
+    **kwargs: object,
+) -> object:
+    """`wrap_with_autocast`."""
+    with torch.autocast(device_type, dtype, enabled, cache_enabled):
+        return wrapped_func(*args, **kwargs)
+
+
+def call_wrapped(wrapper_fn_or_key: Any, inner_fn: Any, *args: object, **kwargs: object) -> object:
+    """`dynamo_bypassing_wrapper`; a graph has its wrapper under a key."""
+    if isinstance(wrapper_fn_or_key, str):
+        wrapper_fn_or_key = inner_fn.meta[wrapper_fn_or_key]
+    return wrapper_fn_or_key(inner_fn)(*args, **kwargs)
+
+
+def apply_function(autograd_function: Any, *args: object, **kwargs: object) -> object:
+    """`custom_function_call`, outside of transforms."""
+    return autograd_function.apply(*args, **kwargs)
+
+
+def apply_flat(func: Any, in_spec: Any, *flat_args: object, checked_output: bool = True) -> object:
+    """`flat_apply`, of an operator or the specification that holds a function."""
+    if isinstance(func, pytree.TreeSpec):
+        func = func._context.value.func
+    args, kwargs = pytree.tree_unflatten(flat_args, in_spec)
+    result = func(*args, **kwargs)
+    if checked_output and not is_valid_output(result):
+        raise AssertionError(
+            f"output must be graphable or nested list/tuple of graphables, got {type(result)}"
+        )
+    return result
+
+
+def hook_with_inputs(tensor: Any, hook_body: Callable[..., Any], *freevars: object) -> Any:
+    """`register_hook`: a hook that is given these inputs besides the gradient."""
+
+    def hook(grad: torch.Tensor) -> Any:
+        return hook_body(grad, *freevars)
+
+    tensor.register_hook(hook)
+    return tensor
+
+
+def each_of_lists(function: Callable[..., object], *operands: Any) -> object:
+    """`foreach_map`: call a function with the items of lists; other operands are repeated."""
+    if not any(isinstance(operand, list | tuple) for operand in operands):
+        return function(*operands)
+    repeated = [
+        operand if isinstance(operand, list | tuple) else itertools.repeat(operand)
+        for operand in operands
+    ]
+    return [function(*items) for items in zip(*repeated, strict=False)]

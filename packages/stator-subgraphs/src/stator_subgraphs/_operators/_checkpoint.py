@@ -151,6 +151,13 @@ def checkpoint_again(t: variables.Space, args: list[Any], kwargs: dict[str, Any]
     return checkpoint(t, args, kwargs | named)
 
 
+@handlers.handles(tag_activation_checkpoint)
+def tagged(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Record a checkpoint of a graph that torch captured."""
+    kwargs.setdefault("use_reentrant", variables.ConstantTracker(False))
+    return checkpoint_again(t, args, kwargs)
+
+
 # -- reentrant -------------------------------------------------------------------------------------
 def _reentrant(
     t: variables.Space,
@@ -254,3 +261,7 @@ def reentrant_again(t: variables.Space, args: list[Any], kwargs: dict[str, Any])
     body, count, *inputs = args
     options, start = {name: vt.constant() for name, vt in kwargs.items()}, count.constant()
     return (yield from _reentrant(t, body, inputs[:start], options, inputs[start:]))
+
+
+CHECKPOINTS = {checkpointed: 0, checkpointed_reentrantly: 1}
+"""The targets of checkpoints; with how many arguments between the body and its inputs."""

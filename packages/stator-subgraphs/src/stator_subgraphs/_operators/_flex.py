@@ -36,23 +36,25 @@ class IndexedByTensors(TorchFunctionMode):
 @handlers.handles(flex_attention_op)
 @operation
 def record(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    query, key, value, score_mod, block_mask, *options = args
+    query, key, value, score_mod, block_mask, scale, kernel_options, *buffers = args
     *blocks, mask_mod = block_mask.items
-    score = yield from _body(t, "score_mod", score_mod, query, scored=True)
-    mask = yield from _body(t, "mask_mod", mask_mod, query, scored=False)
+    # a graph that is traced again has bodies that take what they use besides as further inputs
+    of_score, of_mask = (vt.items for vt in buffers) if buffers else ([], [])
+    score = yield from _body(t, "score_mod", score_mod, query, of_score, scored=True)
+    mask = yield from _body(t, "mask_mod", mask_mod, query, of_mask, scored=False)
     bodies = [
         t.graph.install(name, body.module)
         for name, body in (("score_mod", score), ("mask_mod", mask))
     ]
     taken = [argument(t, vt) for vt in (query, key, value)]
     held = (*(argument(t, vt) for vt in blocks), bodies[1])
-    chosen = [argument(t, vt) for vt in options]
+    chosen = [argument(t, vt) for vt in (scale, kernel_options)]
     operands = (*taken, bodies[0], held, *chosen, tuple(score.lifted), tuple(mask.lifted))
     return from_traced(t, t.graph.call(flex_attention_op, operands, {}))
 
 
 def _body(
-    t: Space, name: str, function: object, query: Any, *, scored: bool
+    t: Space, name: str, function: object, query: Any, buffers: list[Any], *, scored: bool
 ) -> Generator[Any, Any, BodyGraph]:
     """Trace a function whose inputs are a score and its position: batch, head, query, key."""
     example = query.example
@@ -61,5 +63,5 @@ def _body(
         scores = [example.new_zeros((), requires_grad=example.requires_grad)] if scored else []
     with BodyTrace(t, name, Permits(aliases=True)) as body, IndexedByTensors():
         inputs = [body.argument(given) for given in (*scores, *places)]
-        result = yield from body.run(function, inputs, {})
+        result = yield from body.run(function, [*inputs, *buffers], {})
         return body.alone(result)

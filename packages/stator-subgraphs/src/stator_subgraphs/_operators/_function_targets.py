@@ -109,7 +109,7 @@ CALLS = _Calls()
 
 
 class StandInModule(torch.nn.Module):
-    """Part of the graph's module: the original, and the class that stands for it."""
+    """Part of the graph's module: the original, and the class that replaces it."""
 
     def __init__(self, original: type[Function], plan: ApplyPlan, has_setup: bool) -> None:
         super().__init__()

@@ -9,6 +9,7 @@ ints.
 from collections.abc import Generator, Sequence
 from typing import Any
 
+import attrs
 import torch
 from stator_bytecode import HandlerTable, Invoke, operation
 from stator_guards import CapturedSource
@@ -35,7 +36,7 @@ from torch._higher_order_ops.associative_scan import associative_scan, associati
 from torch._higher_order_ops.map import map as map_function
 from torch._higher_order_ops.map import map_impl
 from torch._higher_order_ops.scan import scan, scan_op
-from torch._higher_order_ops.while_loop import while_loop, while_loop_op
+from torch._higher_order_ops.while_loop import while_loop, while_loop_op, while_loop_stack_output_op
 from torch.nn.attention.flex_attention import flex_attention
 from torch.utils.checkpoint import checkpoint_sequential
 
@@ -63,9 +64,9 @@ def as_a_whole(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> An
     return (yield Invoke(frame_for(t, known, args, kwargs)))
 
 
-@handlers.handles(while_loop_op)
+@handlers.handles_each((while_loop_op, while_loop_stack_output_op))
 @operation
-def record_while_loop(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def record_while_loop(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
     test, step, carried, *rest = args[0], args[1], args[2].items, *_additional(args[3:])
     examples = [_next_round(t, value) for value in carried]
     with BodyTrace(t, "cond_fn") as inner:
@@ -82,7 +83,7 @@ def record_while_loop(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     written = {"mutated_arg_indices": ",".join(map(str, body.written))} if body.written else {}
     return _record(
         t,
-        while_loop_op,
+        of,
         (*bodies, tuple(leaf_of(t, value) for value in carried), lifted),
         spec,
         written,
@@ -155,9 +156,14 @@ def _record(
     options: dict[str, Any] | None = None,
 ) -> Any:
     given = t.graph.call(target, args if options else _apart(t, args), options or {})
+    spec = attrs.evolve(spec, cls=_GIVEN.get(target, spec.cls))
     return unflatten(
         t, [from_traced(t, t.graph.project(given, index)) for index in range(spec.leaf_count)], spec
     )
+
+
+_GIVEN: dict[object, type] = {scan_op: tuple, associative_scan_op: list}
+"""The sequences that operators return, whatever their bodies do."""
 
 
 def _apart(t: Space, args: tuple[object, ...]) -> tuple[Any, ...]:

@@ -78,7 +78,7 @@ def nested_region(subgraph: torch.fx.GraphModule, name: str, *operands: object) 
     return invoke_subgraph(subgraph, name, *operands)
 
 
-@handlers.handles(nested_region)
+@handlers.handles(nested_region, invoke_subgraph)
 def region_again(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Record a region of a graph that is traced again; the name of the module is a new one."""
     return region(t, [args[0], *args[2:]], kwargs)

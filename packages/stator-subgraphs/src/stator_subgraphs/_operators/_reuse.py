@@ -227,7 +227,7 @@ def _read(call: RegionCall, kind: str, where: Any, moved: dict[Any, Source]) -> 
 
 
 def _moved(source: Any, moved: dict[Any, Source]) -> Source:
-    """The same part of what a parameter stands for now; parts that are shared stay shared."""
+    """The same part of what a parameter refers to now; parts that are shared stay shared."""
     if isinstance(source, ParameterSource):
         return moved[source.parameter]
     if (found := moved.get(id(source))) is None:

@@ -172,3 +172,8 @@ def _first_apart(body: FlatFunction, count: int) -> Callable[..., tuple[Flat, Fl
         return results[:count], results[count:]
 
     return function
+
+
+TRANSFORMS = frozenset({vmapped, value_and_grads, pulled_back, pushed_forward, linearized})
+TRANSFORM_RESULTS = frozenset({cotangents_pulled, tangents_pushed})
+"""Targets that call a function which a transform gave, their first argument."""

@@ -9,11 +9,15 @@ import stator_variables as variables
 import sympy  # type: ignore[import-untyped]
 import torch
 from stator_bytecode import HandlerTable, operation, settle
+from stator_guards import CapturedSource
+from torch._higher_order_ops import run_const_graph
 from torch._higher_order_ops.base_hop import BaseHOP
+from torch._higher_order_ops.foreach_map import _foreach_map, foreach_map
 from torch._higher_order_ops.hints_wrap import hints_wrapper
 from torch._higher_order_ops.strict_mode import strict_mode, strict_mode_op
 from torch._ops import _higher_order_ops
 
+from stator_subgraphs._operators._applevel import each_of_lists
 from stator_subgraphs._symbol import expression_of, sizes_of, symbols_of
 
 handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
@@ -82,17 +86,18 @@ def hints(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     )
 
 
-@handlers.handles(strict_mode_op)
-@handlers.handles(strict_mode)
-def strict(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    named = dict(zip(("callable", "operands"), args, strict=False)) | kwargs
-    operands = named["operands"].items
+@handlers.handles_each(
+    {strict_mode_op: strict_mode_op, strict_mode: strict_mode_op, run_const_graph: run_const_graph}
+)
+def strict(t: variables.Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    """An operator over a function and a tuple of its operands."""
+    function, operands = *args, *kwargs.values()
     return variables.wrapped(
         t,
-        strict_mode_op,
-        "strict_mode_body",
-        named["callable"],
-        operands,
+        of,
+        f"{of.__name__}_body",
+        function,
+        operands.items,
         {},
         variables.NOTHING,
         operands=lambda held, inputs: (held, inputs),
@@ -129,6 +134,13 @@ def base(t: variables.Space, args: list[Any], kwargs: dict[str, Any], of: BaseHO
             "higher-order-operator", f"gradients through {of._name} with such an option"
         )
     return result
+
+
+@handlers.handles(foreach_map)
+def map_lists(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`foreach_map(function, *lists, **options)`: the body goes through the lists."""
+    function = variables.wrap(t, each_of_lists, CapturedSource("each_of_lists", each_of_lists))
+    return base(t, [function, *args], kwargs, _foreach_map)
 
 
 def _has_gradients(t: variables.Space, result: object) -> bool:

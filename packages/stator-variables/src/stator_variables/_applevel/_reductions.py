@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 import sys
 from typing import Any
 
 _NOTHING: Any = object()
+_of_ints = {"min": builtins.min, "max": builtins.max}
 _COMPENSATES = sys.version_info >= (3, 12)
 _EMPTY = "arg is an empty sequence" if sys.version_info < (3, 12) else "iterable argument is empty"
 
@@ -67,6 +69,10 @@ def _extreme(name: str, args: Any, key: Any, default: Any) -> Any:
     best = _NOTHING
     best_key = None
     for item in _candidates(name, args, default):
+        if key is None and type(best) is int and type(item) is int:
+            # of symbolic ints the result is one, and no guard says which of them is larger
+            best = best_key = _of_ints[name](best, item)
+            continue
         item_key = item if key is None else key(item)
         if best is _NOTHING or (item_key < best_key if name == "min" else item_key > best_key):
             best = item

@@ -90,12 +90,18 @@ _SYMBOLS |= {name.strip("_"): symbol for symbol, (name, *_) in COMPARISONS.items
     )
 )
 def compare(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
-    if of.__objclass__ is slice and all(vt.cls is slice and not vt.is_known for vt in args):
-        sides = [TupleTracker(vt.parts, tuple) for vt in args]
+    if of.__objclass__ is slice and all(vt.cls is slice for vt in args):
+        sides = [TupleTracker(_bounds(vt), tuple) for vt in args]
         return t.compare(_SYMBOLS[of.__name__.strip("_")], *sides)
     if issubclass(args[1].cls, of.__objclass__):
         raise t.unsupported("number-object", f"a comparison of a {args[1].cls.__name__}")
     return k.NOT_IMPLEMENTED
+
+
+def _bounds(vt: Any) -> list[Any]:
+    if (value := vt.constant()) is MISSING:
+        return [*vt.parts]
+    return [*map(k.ConstantTracker, (value.start, value.stop, value.step))]
 
 
 # -- builtin functions -----------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def contains(t: Space, vt: Any, element: Any) -> Any:
 
 
 def _element(t: Space, of: Any, vt: Any) -> Any:
-    """A set that has no hash and is looked for stands for the frozenset of its elements."""
+    """A set that has no hash and is looked for represents the frozenset of its elements."""
     has_hash = getattr(vt.cls, "__hash__", None) is not None
     return element_of(t, vt, of) if has_hash or vt.base is not set else frozenset(vt.entries)
 

@@ -38,6 +38,8 @@ from stator_guards import (
 
 from stator_variables import _trackers as k
 from stator_variables._bodies._body import BodyTrace
+from stator_variables._library._cached_numbers import note_varying_numbers
+from stator_variables._library._code_references import reaches
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._cache_contents import (
     CACHED,
@@ -58,7 +60,7 @@ handlers: HandlerTable[Any, Any] = HandlerTable("cache")
 
 
 class _Ahead(threading.local):
-    """The calls of this thread that were made before the entry that stands for them ran."""
+    """The calls of this thread that were made before the entry that replaces them ran."""
 
     def __init__(self) -> None:
         self.made: Counter[tuple[int, int]] = Counter()
@@ -255,11 +257,17 @@ def call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if result is not MISSING:
         made.made = _was_made_ahead(t, made, real)
         return _found(t, made, result)
+    is_whole = t.policy.is_whole and t.graph.is_pure and _is_independent(t, made, real)
     # those make equals of equal arguments
-    if cached.real.__module__ != "typing" and not _may_be_ahead(t, made):
+    if cached.real.__module__ != "typing" and not _may_be_ahead(t, made, is_whole):
         raise _refused(t, made, "has no result for this yet")
-    is_first = t.graph.is_pure and not t.changed
-    return _missed(t, made, real) if t.policy.is_whole and is_first else _tried(t, made, real)
+    return _missed(t, made, real) if is_whole else _tried(t, made, real)
+
+
+def _is_independent(t: Space, made: CachedCall, values: list[Any]) -> bool:
+    """Return whether the function cannot reach what the program has changed before."""
+    changed = {id(vt.real) for vt in t.changed.values()}
+    return not changed or not reaches([made.cached.real, *values], changed)
 
 
 def _refused(t: Space, made: CachedCall, why: str) -> Exception:
@@ -271,6 +279,8 @@ def _found(t: Space, made: CachedCall, result: Any) -> Any:
     t.cached.calls.append(made)
     t.journal.record(t.cached.calls.pop)
     if made.is_read:
+        if _symbolic_numbers.has_numbers([*made.args, *made.kwargs.values()]):
+            note_varying_numbers(t, made.cached.real, made.args, made.kwargs, result, made.asked)
         return wrap_present(t, result, made.asked)  # for other arguments there may be nothing
     _rely_on(t, made, result)
     return t.wrap(result, CapturedSource("cached", result))
@@ -308,7 +318,7 @@ def _has_room(t: Space, info: Any) -> bool:
     return info.maxsize is None or bool(info.currsize + len(t.cached.calls) < info.maxsize)
 
 
-def _may_be_ahead(t: Space, made: CachedCall) -> bool:
+def _may_be_ahead(t: Space, made: CachedCall, is_independent: bool) -> bool:
     """Return True if a call that misses may be made before the entry runs, if it does nothing but
     compute.
 
@@ -321,6 +331,8 @@ def _may_be_ahead(t: Space, made: CachedCall) -> bool:
         for earlier in before
     ):
         return False
+    if is_independent:
+        return True
     return all(is_a(vt, IteratorTracker) for vt in t.changed.values())  # reading one advances it
 
 

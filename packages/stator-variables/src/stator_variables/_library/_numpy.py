@@ -298,7 +298,7 @@ def _of_tensors(field: Callable[..., Any]) -> Callable[..., Any]:
 
     def read(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if not is_a(args[0], k.ArrayTracker):
-            raise t.unsupported("numpy", "an attribute of an array that no tensor can stand for")
+            raise t.unsupported("numpy", "an attribute of an array that no tensor can represent")
         return field(t, args, kwargs)
 
     return read

@@ -39,7 +39,7 @@ def may_clean_up(t: Space, state: GeneratorState) -> bool:
 
 
 def _tested_classes(frame: Frame) -> dict[str, Any]:
-    """Return what the names stand for that the `except` clauses of a generator test."""
+    """Return what the names refer to that the `except` clauses of a generator test."""
     return {name: _value_of(frame, name) for name in names_in_handlers(frame.code)}
 
 

@@ -1,6 +1,7 @@
 """Builders of trackers, by the classes of the existing objects."""
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -19,7 +20,7 @@ def _table() -> HandlerTable[type, Builder]:
     return HandlerTable("builder")
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class BuilderTable:
     """The builders of one module: of exactly these classes, and of these classes with their
     subclasses."""
@@ -32,6 +33,20 @@ class BuilderTable:
             self.by_class.merged_with(*(other.by_class for other in others)),
             self.by_base.merged_with(*(other.by_base for other in others)),
         )
+
+    @cached_property
+    def exact(self) -> dict[int, Builder]:
+        """The builders by the identity of their classes: a metaclass may define how its classes
+        compare and hash."""
+        tables = self.by_base, self.by_class
+        return {id(cls): builder for table in tables for cls, builder in table.items()}
+
+    def find(self, cls: type) -> Builder | None:
+        """Return the builder of instances of a class."""
+        if (found := self.exact.get(id(cls))) is not None:
+            return found
+        bases = self.by_base.items()
+        return next((builder for base, builder in bases if type.__subclasscheck__(base, cls)), None)
 
 
 def by_identity(kind: Callable[[Any], VariableTracker]) -> Builder:

@@ -34,11 +34,9 @@ builders = BuilderTable()
 
 @builders.by_class.handles(*VALUES)
 def build_value(t: Space, real: Any, source: guards.Source) -> VariableTracker:
-    if type(real) is slice and not all(
-        type(part) in ATOMS for part in (real.start, real.stop, real.step)
-    ):
+    if type(real) is slice and any(_varies(t, real, name, source) for name in _BOUNDS):
         t.guard(source, guards.TypeIs(slice))
-        start, stop, step = (field(t, real, name, source) for name in ("start", "stop", "step"))
+        start, stop, step = (field(t, real, name, source) for name in _BOUNDS)
         return k.SliceTracker((start, stop, step))
     if is_number_of_numpy(type(real)) or type(real) in TRUTHS:
         return build_scalar(t, real, source)
@@ -47,6 +45,17 @@ def build_value(t: Space, real: Any, source: guards.Source) -> VariableTracker:
         equal_to(real) if type(real) in (torch.device, *ENUMS_OF_C) else guards.Equals(real),
     )
     return k.ConstantTracker(real)
+
+
+_BOUNDS = ("start", "stop", "step")
+
+
+def _varies(t: Space, real: slice, name: str, source: guards.Source) -> bool:
+    """Return True for a part of a slice that is no constant."""
+    part = getattr(real, name)
+    if type(part) is int:
+        return t.policy.number_is_symbolic(guards.AttrSource(source, name), part, False)
+    return type(part) not in ATOMS
 
 
 build_singleton = builders.by_class.handles(*SINGLETONS)(by_identity(k.ConstantTracker))

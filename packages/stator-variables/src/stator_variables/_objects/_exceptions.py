@@ -146,7 +146,7 @@ def _traceback_source(exception: Any) -> SlotSource:
 
 
 def extend_traceback(t: Space, exception: Any, frame: Frame) -> None:
-    """Add an entry for where `frame` is. One that stands for C has none."""
+    """Add an entry for where `frame` is. One that represents C has none."""
     if not frame.hidden:
         entry = TracebackEntry(frame.code.raw, frame.pc, frame.globals.real)
         t.journal.assign(exception, entries=(entry, *exception.entries))

@@ -26,7 +26,8 @@ NATIVE_MODULES += ("linecache", "tokenize", "traceback")
 INLINED_MODULES = _of_torch(
     "autograd.function autograd.grad_mode _functorch.apis _functorch.eager_transforms "
     "_functorch.functional_call _functorch.utils fx.graph_module _functorch.vmap "
-    "distributed._functional_collectives distributed.tensor.experimental._func_map fx.traceback"
+    "distributed._functional_collectives distributed.tensor.experimental._func_map fx.traceback "
+    "fx._pytree"
 )
 """Exceptions from these."""
 
@@ -161,12 +162,15 @@ def is_assumed_constant(function: Any) -> bool:
 
 
 _DISABLED = torch._compile._disable_dynamo(torch.random.manual_seed).__code__
+_WRAPPED = {"torch._dynamo.mutation_guard": "init", "torch._dynamo.external_utils": "func"}
+"""The free variable that holds the wrapped function, by the module of the wrapper."""
 _TRACED = (torch.random.manual_seed, getattr(torch.optim.Optimizer.zero_grad, "__wrapped__"))
 
 
 def behind_bookkeeping(function: Any) -> Any:
     """The function that torch.compile wrapped for its own bookkeeping (it patches
-    `Module.__init__`), or replaced by one that it does not trace (`torch.manual_seed`;
+    `Module.__init__`, and runs the guards of an exported module under settings of its own), or
+    replaced by one that it does not trace (`torch.manual_seed`;
     `Adam._init_group`, with its first use), else None."""
     if function.__code__ is _DISABLED and function.__wrapped__ in _TRACED:
         return function.__wrapped__
@@ -174,7 +178,7 @@ def behind_bookkeeping(function: Any) -> Any:
         original = getattr(function, "_torchdynamo_orig_callable", None)
         is_of_optimizer = _is_in(str(getattr(original, "__module__", "")), _of_torch("optim"))
         return original if is_of_optimizer else None
-    if getattr(function, "__module__", None) != "torch._dynamo.mutation_guard":
+    if (name := _WRAPPED.get(str(getattr(function, "__module__", None)))) is None:
         return None
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
-    return cells["init"].cell_contents if "init" in cells else None
+    return cells[name].cell_contents if name in cells else None

@@ -136,24 +136,28 @@ def ahead(iterator: Any) -> Any:
     Raises ValueError, which fails a guard, if its set or dict has changed.
     """
     try:
-        verb, operands, *rest = iterator.__reduce__()
+        state = iterator.__reduce__()
     except RuntimeError as changed:
         raise ValueError(str(changed)) from None
-    whole, start = operands[0], rest[0] if rest else None
+    whole, start = state[1][0], state[2] if len(state) > 2 else None
     cls = type(whole)
-    base = cls if cls in _BASES else next(base for base in _BASES if isinstance(whole, base))
-    if verb is not reversed:
+    if state[0] is not reversed:
         start = start or 0
-        if base is cls:
+        if cls in _BASES:
             return whole[start : start + AHEAD]
         # A class may read its items in its own way.
-        return base.__getitem__(whole, slice(start, start + AHEAD))
+        return _base(cls).__getitem__(whole, slice(start, start + AHEAD))
+    base = _base(cls)
     left = (
         slice(start, None, -1)
         if start is not None and 0 <= start < base.__len__(whole)
         else slice(0)
     )
     return base.__getitem__(base.__getitem__(whole, left), slice(AHEAD))
+
+
+def _base(cls: type) -> Any:
+    return next(base for base in _BASES if issubclass(cls, base))
 
 
 _BASES: tuple[Any, ...] = (list, tuple, str, bytes, range)
@@ -400,7 +404,8 @@ def effects(e: Any, changed: list[Any]) -> None:
         if _has_ended(vt):
             e.lines.append(f"{e.capture(finished, 'finished')}({name})")
         elif steps := _steps(vt):
-            e.lines.append(f"{e.capture(advanced, 'advanced')}({name}, {steps})")
+            several = f"{e.capture(advanced, 'advanced')}({name}, {steps})"
+            e.lines.append(f"next({name})" if steps == 1 else several)
 
 
 def _steps(vt: Any) -> int:

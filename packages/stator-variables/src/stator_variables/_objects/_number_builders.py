@@ -29,6 +29,7 @@ def build_number(
 def build_atom(
     t: Space, real: Any, source: guards.Source, *, at_once: bool = False
 ) -> VariableTracker:
+    at_once = at_once or source in t.cached.varying
     if type(real) in (int, float) and t.policy.number_is_symbolic(source, real, at_once):
         t.guard(source, guards.TypeIs(type(real)))
         return symbolic_number(t, real, source)

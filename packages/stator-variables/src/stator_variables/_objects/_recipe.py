@@ -1,4 +1,4 @@
-"""Immutable objects of C classes that say all by the arguments they were made with."""
+"""Immutable objects of C classes that are determined by the arguments they were made with."""
 
 import functools
 import operator

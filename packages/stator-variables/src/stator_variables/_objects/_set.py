@@ -6,7 +6,7 @@ are known.
 
 A set that is made while tracing remembers the calls of C that made and changed it. They are written
 into the entry as they are, so the set it makes has the order of plain Python; done here as well,
-with real elements, they tell the order.
+with real elements, they give the order.
 """
 
 import functools

@@ -218,7 +218,7 @@ def _is_subclass(t: Space, vt: Any, classes: list[type]) -> Any:
 @handlers.handles(type.__subclasses__)
 def subclasses(t: Space, args: Args, kwargs: Kwargs) -> Any:
     cls = args[0].value
-    if t.made:  # what stands for a class made here is a subclass, too, while tracing
+    if t.made:  # what represents a class made here is a subclass, too, while tracing
         raise t.unsupported(
             "class-definition", "the subclasses of a class, some of which were made here"
         )

@@ -158,38 +158,27 @@ def are_released_unobserved(*values: object) -> bool:
     return dying is not None and not is_end_observable(dying)
 
 
-_FEW_OF_METHOD = 3
-"""The references to a part of a method that nothing else holds: by it, a local and the question."""
-
-
-def are_plain_or_method(state: tuple[object, ...], places: Iterable[int]) -> bool:
-    """Return whether the values at `places` of a state are plain, but for one bound method:
-    something else refers to its function, and to its object unless that holds plain values only.
-    The `__exit__` that a `with` statement keeps is one nearly always."""
-    method: Any = None
+def are_plain_or_simple(state: tuple[object, ...], places: Iterable[int], holders: int) -> bool:
+    """Return whether the values at `places` of a state are plain, but for one object, which holds
+    plain values only, or lives on: the state refers `holders` times to each value, and something
+    else refers to it."""
+    other: Any = None
+    ours = 2  # references to it: a local and the query, then those of the state
     for place in places:
         value = state[place]
         if id(type(value)) in _PLAIN:
             continue
-        if type(value) is not MethodType or method is not None:
+        if other is not None and other is not value:
             return False
-        method = value
+        other = value
+        ours += holders
 
-    if method is None:
+    if other is None:
         return True
     value = None
-    owner, function = method.__self__, method.__func__
-    is_held = sys.getrefcount(owner) > _FEW_OF_METHOD
-    if not is_held and not are_plain(_held_by_simple_object(owner, type(owner)) or (owner,)):
-        return False
-    if sys.getrefcount(function) <= _FEW_OF_METHOD:
-        return False
-    numbers = [*map(id, state)]
-    return (
-        id(owner) not in numbers
-        and id(function) not in numbers
-        and not weakref.getweakrefcount(method)
-    )
+    if sys.getrefcount(other) > ours:
+        return True
+    return are_plain(_held_by_simple_object(other, type(other)) or (other,))
 
 
 _FEW = 64
@@ -199,9 +188,8 @@ _FEW = 64
 def hold_plain_values(
     values: Iterable[object], holders: int, kept: Collection[int] = frozenset()
 ) -> bool:
-    """Return whether `values`, as far as they die, are containers of plain values and of objects
-    that something else refers to as well, or that are `kept`, by identity: quickly, False may be
-    wrong.
+    """Return True only if `values`, as far as they die, are containers of plain values and of
+    objects that something else refers to as well, or that are `kept`, by identity.
 
     Each value is referred to `holders` times for each time that it is among `values`. All are
     values that the program has: a tuple that only C has may have holes.
@@ -213,7 +201,12 @@ def hold_plain_values(
     seen: set[int] = set()
     for value in found:
         cls = type(value)
-        held: Any = value if cls is tuple else _held_by_container(value, cls, iterated)
+        if cls is tuple:
+            held: Any = value
+        elif cls is CellType:
+            held = _content(value)
+        else:
+            held = _held_by_container(value, cls, iterated)
         if held is None and sys.getrefcount(value) > _FEWEST:
             others[id(value)] = value
             continue
@@ -223,7 +216,6 @@ def hold_plain_values(
             return False
         if not held or id(value) in seen:
             continue
-
         seen.add(id(value))
         for each in held:  # as a rule few: a comprehension would be called for each container
             if id(type(each)) not in _PLAIN and id(each) not in kept:
@@ -241,8 +233,6 @@ def _held_by_container(value: Any, cls: type, iterated: set[int]) -> Sequence[ob
     What an iterator goes through is added to `iterated`, by identity: as a rule something else
     holds it, so that it is not gone through here.
     """
-    if cls is CellType:
-        return _content(value)
     if cls is list or cls is dict:
         if not value:
             return ()

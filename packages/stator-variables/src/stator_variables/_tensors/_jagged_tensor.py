@@ -1,7 +1,7 @@
 """Jagged nested tensors: the graph takes their parts as inputs, and puts them together.
 
 A jagged tensor is its values, one row after the other, with the offsets at which rows begin. Its
-ragged size is no number: it stands for the identity of the offsets, so tensors with equal rows are
+ragged size is no number: it represents the identity of the offsets, so tensors with equal rows are
 those that share one offsets tensor.
 
     n * 2           the graph: n = nested_view(n_values, n_offsets, 1); mul = n * 2

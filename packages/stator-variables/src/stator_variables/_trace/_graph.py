@@ -46,6 +46,8 @@ class TraceLocation:
     handled: bool = False
     # how many instructions of the trace had begun, this one included: see `RetraceLimit`
     began: int = 0
+    # keys that the program adds to the metadata of nodes, under "custom"
+    custom: Mapping[str, Any] = attrs.field(factory=dict)
 
 
 class TraceLocations(Protocol):
@@ -111,7 +113,7 @@ class BodyRecorder(Protocol):
     def close_wrapping(self, candidates: Sequence[GraphValue]) -> BodyGraph:
         """The body gives those of the candidates that it computed, each once.
 
-        When its operator was recorded, with `GraphRecorder.call(..., body=this)`, they stand for
+        When its operator was recorded, with `GraphRecorder.call(..., body=this)`, they represent
         parts of what the operator gives.
         """
 

@@ -10,6 +10,7 @@ from stator_bytecode.errors import Unsupported
 from stator_guards import Source
 
 from stator_variables._trace._graph import Dim
+from stator_variables._trace._late_import import LateImport
 
 
 @attrs.frozen(eq=False)
@@ -42,6 +43,7 @@ class Policy:
     patience: float = math.inf
     native_calls: Set[CallSite] = frozenset()  # calls that run natively as a whole
     stop: RetraceLimit | None = None  # where an earlier trace of the same broke
+    imported: Set[LateImport] = frozenset()  # by earlier traces of the same
     runs_in_order: bool = True  # the graph runs node by node, setters of state included
     repeats_effects: bool = True  # of a checkpointed function, when it is computed again
     draws_numbers: bool = True  # numbers drawn at random, or read from tensors, are symbols

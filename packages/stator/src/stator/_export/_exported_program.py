@@ -1,0 +1,103 @@
+"""A captured call as a `torch.export.ExportedProgram`.
+
+The graph is whole before torch.export starts, so its non-strict mode, which runs Python on fake
+tensors, has no Python of the program left to run. It is given a stand-in for the module: the same
+parameters, buffers and submodules, and a `forward` that runs the captured graph. Names, signature,
+constraints and errors are then those of torch.export.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+from stator_bytecode import HandlerTable
+from stator_variables import ConstantTracker
+from torch.backends import cudnn, mkldnn, nnpack
+
+from stator._export._call import captured_call, signature_of
+from stator._export._graph_run import graph_run
+from stator._export._module_call import handlers as marks
+from stator._export._module_call import marked_calls
+from stator._export._module_stack import prepare_module_stacks
+from stator._export._signature import order_by_use
+from stator._export._traced_call import TracedCall, traced_call
+from stator._export._transform import inline_transforms
+from stator._options import default_handlers
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+
+def exported(
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any] | None,
+    dynamic_shapes: Any,
+    preserved: tuple[str, ...],
+) -> ExportedProgram:
+    """Capture a call, and export a stand-in that runs the graph."""
+    call = captured_call(module, args, kwargs)
+    with _any_backend(), marked_calls(call.subject, preserved):
+        traced = traced_call(call, dynamic_shapes, _handlers)
+    inline_transforms(traced.module)
+    prepare_module_stacks(traced.module, call.root.parameters[0])
+    program = torch.export.export(
+        _stand_in(traced),
+        args,
+        dict(call.kwargs),
+        dynamic_shapes=dynamic_shapes,
+        strict=False,
+        preserve_module_call_signature=preserved,
+    )
+    order_by_use(program, traced)
+    return program
+
+
+def _handlers() -> Mapping[Any, Any]:
+    """Return handlers for what differs while a program is exported."""
+    exporting = {torch.compiler.is_exporting: lambda t, args, kwargs: ConstantTracker(True)}
+    standard = HandlerTable("callable", dict(default_handlers()))
+    return standard.overridden_by(exporting).merged_with(marks)
+
+
+@contextmanager
+def _any_backend() -> Iterator[None]:
+    """Trace as for any machine: some libraries choose kernels by the size of a batch."""
+    libraries: tuple[Any, ...] = (mkldnn, nnpack, cudnn)
+    before = [library.set_flags(False)[0] for library in libraries]
+    try:
+        yield
+    finally:
+        for library, enabled in zip(libraries, before, strict=True):
+            library.set_flags(enabled)
+
+
+_SHARED = {"_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "training"}
+
+
+def _stand_in(traced: TracedCall) -> torch.nn.Module:
+    """Return a module with the state of the subject, and the captured call as its forward."""
+    call = traced.call
+    made = torch.nn.Module()
+    own = vars(made).keys() - _SHARED
+    members = {name: value for name, value in vars(call.subject).items() if name not in own}
+    vars(made).update(members)
+    replay = traced.replay(graph_run(traced.module, call.subject))
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        state = call.state_of(args, {name: kwargs[name] for name in call.kwargs})
+        named = dict(zip(call.root.parameters, state, strict=True))
+        for condition in traced.conditions:
+            condition.kind.holds(None, named)  # a guard of the shapes that torch.export traces with
+        result, buffers = replay(*state)
+        for owner, changed in buffers:
+            for name, value in changed.items():
+                owner[name].copy_(value)
+        return result
+
+    setattr(forward, "__signature__", signature_of(call.subject))
+    made.forward = forward
+    return made

@@ -1,0 +1,141 @@
+"""`bisect` names the first layer that differs; each failure of a backend leaves a script."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import stator
+import torch
+from stator.__main__ import main
+from stator_backends import eager, lookup
+from torch import Tensor, nn
+
+TOYS = """
+import torch
+
+def crash(gm, example_inputs):
+    if any(node.target is torch.cos for node in gm.graph.nodes):
+        raise ValueError("no kernel")
+    return gm.forward
+
+def wrong_fusion(gm, example_inputs):
+    for node in gm.graph.nodes:
+        if node.target is torch.cos:
+            node.target = torch.sin
+    gm.recompile()
+    return gm.forward
+"""
+
+
+@pytest.fixture
+def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+    """Backends in a file, which another process can load."""
+    monkeypatch.setenv("STATOR_REPRO_FOLDER", str(tmp_path / "repros"))
+    (tmp_path / "toys.py").write_text(TOYS)
+    return lambda name: lookup(f"{tmp_path / 'toys.py'}:{name}")
+
+
+class Layers(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.norm = nn.BatchNorm1d(4)
+
+    def forward(self, x: Tensor, scale: float = 1.0) -> Tensor:
+        hidden = torch.relu(self.norm(self.linear(x)))
+        print(end="")
+        return torch.cos(hidden).sum(0) * scale
+
+
+def test_layers_that_do_the_same_are_listed() -> None:
+    torch.manual_seed(0)  # the gradient of a batch of three is ill-conditioned for some numbers
+    model, x = Layers(), torch.randn(3, 4, requires_grad=True)
+    found = stator.bisect(model, (x,), {"scale": 2.0}, backends=["aot_eager"])
+    assert found.first is None
+    assert str(found).splitlines() == [
+        "eager: the same",
+        "aot_eager: the same",
+        "aot_eager_decomp_partition: the same",
+        "aot_eager: the same",
+    ]
+    assert x.grad is None
+    assert model.norm.num_batches_tracked == 0
+
+
+@pytest.mark.parametrize("name", ["crash", "wrong_fusion"])
+def test_first_layer_that_differs_is_named_with_its_smallest_graph(
+    name: str, toys: Callable[[str], Any], tmp_path: Path
+) -> None:
+    found = stator.bisect(Layers(), (torch.randn(3, 4),), backends=[toys(name)], folder=tmp_path)
+    assert found.first == name
+    assert found.reduced is not None
+    assert found.reduced.ops == 1
+    done = subprocess.run(
+        [sys.executable, str(found.script)], cwd="/", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert "1 operators show it" in str(found)
+
+
+def test_capture_is_the_first_layer() -> None:
+    def changed_by_capture(x: Tensor) -> Tensor:
+        return x + (1 if stator.is_compiling() else 0)
+
+    found = stator.bisect(changed_by_capture, (torch.zeros(2),))
+    assert found.first == "eager"
+    assert "capture differs" in found.note
+
+
+def test_accuracy_of_a_bisection(toys: Callable[[str], Any]) -> None:
+    def angle(x: Tensor) -> Tensor:
+        return torch.cos(x)
+
+    backends = [toys("wrong_fusion")]
+    found = stator.bisect(angle, (torch.ones(2),), backends=backends, accuracy="crash")
+    assert found.first is None
+    with pytest.raises(stator.InvalidUse, match="no accuracy is called 'exact'"):
+        stator.bisect(angle, (torch.ones(2),), accuracy="exact")
+
+
+def failure(backend: Any) -> stator.BackendFailed:
+    compiled = stator.compile(Layers(), backend=backend)
+    with pytest.raises(stator.BackendFailed) as caught:
+        compiled(torch.randn(3, 4))
+    return caught.value
+
+
+def test_failed_backend_leaves_a_script_that_one_command_reduces(
+    toys: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = failure(toys("crash"))
+    assert failed.repro in str(failed)
+    assert main(["minify", failed.repro, "--accuracy", "crash"]) == 0
+    printed = capsys.readouterr().out
+    assert "# 1 operators: " in printed
+    small = Path(failed.repro).with_name(f"{Path(failed.repro).stem}_minified.py")
+    done = subprocess.run(
+        [sys.executable, str(small)], capture_output=True, text=True, check=False, cwd="/"
+    )
+    assert (done.returncode, done.stdout) == (1, "crash: ValueError: no kernel\n"), done.stderr
+
+
+def test_wrong_number_of_outputs_leaves_a_script(toys: Callable[[str], Any]) -> None:
+    def forgets(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+        return lambda *args: eager(gm, ())(*args)[:0]
+
+    failed = failure(forgets)
+    assert "0 outputs instead of a tuple of" in failed.reason
+    assert "# set it: <function" in Path(failed.repro).read_text()
+    with pytest.raises(SystemExit, match="names no backend"):
+        main(["minify", failed.repro])
+
+
+def test_failure_that_falls_back_is_reported_with_its_script(toys: Callable[[str], Any]) -> None:
+    compiled = stator.compile(Layers(), backend=toys("crash"), options={"fallback": True})
+    compiled(torch.randn(3, 4))
+    assert "script: " in str(compiled.report)

@@ -1,0 +1,155 @@
+"""Each option of stator takes effect, rejects what is no value of it, and is in the reference."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import attrs
+import pytest
+import stator
+import torch
+from stator._options import ENVIRONMENT, OURS
+from torch.utils.checkpoint import checkpoint
+
+X = torch.arange(3.0)
+
+
+def plus(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() + 1
+
+
+def failing(graph: Any, inputs: Any) -> Any:
+    raise ValueError("of the backend")
+
+
+def report_of(fn: Any = plus, *args: Any, **options: Any) -> Any:
+    compiled = stator.compile(fn, backend="eager", options=options)
+    compiled(*(args or (X,)))
+    return compiled.report
+
+
+def test_recompile_limit() -> None:
+    compiled = stator.compile(
+        lambda x, name: x * len(name), backend="eager", options={"recompile_limit": 2}
+    )
+    compiled(X, "a")
+    compiled(X, "bb")
+    with pytest.warns(UserWarning, match="was compiled 2 times"):
+        compiled(X, "ccc")
+
+
+def test_fallback() -> None:
+    with pytest.raises(stator.BackendFailed):
+        stator.compile(plus, backend=failing)(X)
+    forgiving = stator.compile(plus, backend=failing, options={"fallback": True})
+    assert torch.equal(forgiving(X), plus(X))
+
+
+def test_break_everywhere() -> None:
+    assert report_of().graph_break_count == 0
+    assert report_of(break_everywhere=True).graph_break_count == 1
+    assert report_of(break_everywhere="operations").graph_break_count > 1
+
+
+def test_oracle(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(graph: Any, inputs: Any) -> Any:
+        return lambda *args: (args[0] * 0,)
+
+    with pytest.raises(stator.OracleMismatch):
+        stator.compile(plus, backend=wrong, options={"oracle": True})(X)
+    monkeypatch.setenv("STATOR_ORACLE", "1")
+    with pytest.raises(stator.OracleMismatch):
+        stator.compile(plus, backend=wrong)(X)
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_compiled_autograd(captured: bool) -> None:
+    graphs: list[Any] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        graphs.append(graph)
+        return graph.forward
+
+    def step(x: torch.Tensor) -> None:
+        x.sin().sum().backward()  # type: ignore[no-untyped-call]
+
+    options = {"compiled_autograd": captured}
+    x = X.clone().requires_grad_()
+    stator.compile(step, backend=backend, options=options)(x)
+    assert x.grad is not None
+    assert torch.equal(x.grad, X.cos())
+    assert any("SinBackward0" in graph.code for graph in graphs) == captured
+
+
+@pytest.mark.parametrize(("repeats", "count"), [(True, 2), (False, 1)])
+def test_repeat_effects(repeats: bool, count: int) -> None:
+    calls: list[int] = []
+
+    def body(x: torch.Tensor) -> torch.Tensor:
+        calls.append(1)
+        return x.sin()
+
+    def fn(x: torch.Tensor) -> Any:
+        return checkpoint(body, x, use_reentrant=False)
+
+    compiled = stator.compile(fn, backend="eager", options={"repeat_effects": repeats})
+    compiled(X.clone().requires_grad_()).sum().backward()
+    assert len(calls) == count
+
+
+def test_keep_text() -> None:
+    assert "x.sin()" in report_of().entries[0].graph_text
+    assert report_of(keep_text=False).entries[0].graph_text == ""
+
+
+def test_capture_data() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return x[x > 0].sum() + 1
+
+    assert report_of(fn).graph_count > 1
+    assert report_of(fn, capture_data=True).graph_count == 1
+
+
+def test_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[Any] = []
+    monkeypatch.setattr("stator._entry._check", checked.append)
+    monkeypatch.delenv("STATOR_CHECK", raising=False)
+    report_of()
+    assert not checked
+    report_of(check=True)
+    assert len(checked) == 1
+    monkeypatch.setenv("STATOR_CHECK", "1")
+    stator.reset()
+    report_of()
+    assert len(checked) == 2
+
+
+def test_guard_filter_fn() -> None:
+    assert not report_of(guard_filter_fn=lambda entries: [False] * len(entries)).guards
+
+
+WRONG: dict[str, Any] = {
+    **dict.fromkeys(OURS, "yes"),
+    "recompile_limit": 0,
+    "break_everywhere": "never",
+}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_wrong_value_is_rejected(name: str) -> None:
+    with pytest.raises(stator.InvalidOption, match=f"{name}={WRONG[name]!r} is not valid"):
+        stator.compile(plus, options={name: WRONG[name]})
+
+
+def test_every_option_is_a_field_with_a_default_and_a_test() -> None:
+    fields = {field.name: field for field in attrs.fields(stator.Options)}
+    for name in OURS:
+        assert fields[name].default is not attrs.NOTHING
+        assert f"test_{name}" in globals()
+    assert ENVIRONMENT.keys() <= OURS.keys()
+
+
+def test_misspelt_option_is_an_error() -> None:
+    with warnings.catch_warnings(), pytest.raises(stator.InvalidOption, match="did you mean"):
+        stator.compile(plus, options={"recompile_limits": 3})
