@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import attrs
 
 from integration_tests.benchmarks.cases import Row
+from integration_tests.benchmarks.real_models._results import Store
 
 ROUNDS = 2
 STEP = """
@@ -72,7 +73,7 @@ def main() -> None:
     kept = [row for row in kept if not row.title.startswith("training step")]
     kept += rows()
     pages.COSTS.write_text(json.dumps([attrs.asdict(row) for row in kept], indent=1) + "\n")
-    pages.PAGE.write_text(pages.page(kept, pages.Store.read(pages.CALLS)))
+    pages.PAGE.write_text(pages.page(kept, Store.read(pages.CALLS)))
 
 
 if __name__ == "__main__":
