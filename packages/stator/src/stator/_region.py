@@ -248,10 +248,10 @@ class Region:
     ) -> Entry | None:
         with observed(place, key, state) as made, ordinary_signal_handlers():
             finishing = self._finishing(place, state, key)
-            made.entry = finishing or self._made_with_floats(place, state, key)
+            made.entry = finishing or self._made_for_backend(place, state, key)
         return made.entry
 
-    def _made_with_floats(
+    def _made_for_backend(
         self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
     ) -> Entry | None:
         while True:
