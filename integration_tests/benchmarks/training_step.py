@@ -66,7 +66,6 @@ def rows() -> Iterator[Row]:
 
 def main() -> None:
     from integration_tests.benchmarks import __main__ as pages
-    from integration_tests.benchmarks.real_models._results import Store
 
     kept = [Row(**row) for row in json.loads(pages.COSTS.read_text())]
     kept = [row for row in kept if not row.title.startswith("training step")]
