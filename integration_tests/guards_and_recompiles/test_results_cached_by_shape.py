@@ -142,3 +142,32 @@ def test_function_that_reads_nothing_changed_is_called_ahead() -> None:
         assert compiled(torch.zeros(1)) == 6
     assert len(calls) == 3
     assert doubled.cache_info()[:2] == (2, 1)
+
+
+def test_function_without_tensors_is_called_ahead_behind_a_write() -> None:
+    @functools.lru_cache
+    def doubled(n: int) -> int:
+        return n * 2
+
+    def fn(x: Tensor) -> Tensor:
+        return x.add_(1) + doubled(3)
+
+    compiled = stator.compile(fn, backend="eager", fullgraph=True)
+    assert [compiled(torch.zeros(1)).item() for _ in range(2)] == [7, 7]
+
+
+def test_function_that_reads_a_tensor_is_not_called_ahead_behind_a_write() -> None:
+    table = torch.zeros(1)
+
+    @functools.lru_cache
+    def read(n: int) -> float:
+        return n + table.item()
+
+    def fn(x: Tensor) -> Tensor:
+        table.add_(1)
+        return x + read(3)
+
+    with pytest.raises(stator.errors.Unsupported, match="has no result for this yet"):
+        stator.compile(fn, backend="eager", fullgraph=True)(torch.zeros(1))
+    assert table == 0
+    assert stator.compile(fn, backend="eager")(torch.zeros(1)) == 4

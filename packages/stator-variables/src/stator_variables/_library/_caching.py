@@ -257,7 +257,7 @@ def call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if result is not MISSING:
         made.made = _was_made_ahead(t, made, real)
         return _found(t, made, result)
-    is_whole = t.policy.is_whole and t.graph.is_pure and _is_independent(t, made, real)
+    is_whole = t.policy.is_whole and _is_independent(t, made, real)
     # those make equals of equal arguments
     if cached.real.__module__ != "typing" and not _may_be_ahead(t, made, is_whole):
         raise _refused(t, made, "has no result for this yet")
@@ -265,9 +265,12 @@ def call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def _is_independent(t: Space, made: CachedCall, values: list[Any]) -> bool:
-    """Return whether the function cannot reach what the program has changed before."""
-    changed = {id(vt.real) for vt in t.changed.values()}
-    return not changed or not reaches([made.cached.real, *values], changed)
+    """Return whether the function cannot reach what the program has changed before, nor tensors or
+    random numbers behind writes to some."""
+    changed, is_pure = {id(vt.real) for vt in t.changed.values()}, t.graph.is_pure
+    if is_pure and not changed:
+        return True
+    return not reaches([made.cached.real, *values], changed, with_torch=not is_pure)
 
 
 def _refused(t: Space, made: CachedCall, why: str) -> Exception:

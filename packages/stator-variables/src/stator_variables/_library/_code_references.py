@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Set
 from inspect import getattr_static
 from typing import Any
 
+import torch
+
 from stator_variables._objects._cache_contents import CACHED
 
 _LIMIT = 5_000
@@ -16,13 +18,14 @@ _LIMIT = 5_000
 _WITHOUT_PARTS = (str, bytes, int, float, type(None), types.BuiltinFunctionType, types.CodeType)
 
 
-def reaches(roots: Iterable[object], targets: Set[int]) -> bool:
-    """Return whether one of the objects with the ids `targets` may be reached from the roots."""
+def reaches(roots: Iterable[object], targets: Set[int], with_torch: bool) -> bool:
+    """Return whether one of the objects with the ids `targets`, or anything of torch, may be
+    reached from the roots."""
     seen: dict[int, object] = {}
     waiting = list(roots)
     while waiting:
         found = waiting.pop()
-        if id(found) in targets or len(seen) > _LIMIT:
+        if id(found) in targets or len(seen) > _LIMIT or (with_torch and _is_of_torch(found)):
             return True
         if id(found) not in seen and not isinstance(found, _WITHOUT_PARTS):
             seen[id(found)] = found
@@ -43,6 +46,16 @@ def _references(found: Any) -> Iterator[object]:
         yield from (value for name, value in vars(found).items() if name != "__annotations__")
     elif not isinstance(found, types.ModuleType | classmethod | staticmethod | CACHED):
         yield from gc.get_referents(found)
+
+
+def _is_of_torch(found: Any) -> bool:
+    if isinstance(found, types.BuiltinFunctionType):
+        found = found.__self__
+    if isinstance(found, types.ModuleType):
+        return found.__name__.partition(".")[0] == "torch"
+    if isinstance(found, types.FunctionType | type):
+        return str(found.__module__).partition(".")[0] == "torch"
+    return isinstance(found, torch.Tensor | torch.Generator)
 
 
 def _is_of_library(found: Any) -> bool:
