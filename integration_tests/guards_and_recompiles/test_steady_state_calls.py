@@ -13,6 +13,7 @@ import dataclasses
 import dis
 import functools
 import pathlib
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -283,13 +284,49 @@ def broken() -> tuple[Any, ...]:
     return run, torch.randn(2, 8)
 
 
-PROGRAMS = (batch_norm, llama, t5, cross_attending, broken)
+def optimizer_of(layers: int) -> torch.optim.Optimizer:
+    model = nn.Sequential(*(nn.Linear(4, 4) for _ in range(layers)))
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    return torch.optim.Adam(model.parameters())
+
+
+def optimizer_step() -> tuple[Any, ...]:
+    optimizer = optimizer_of(4)
+
+    def run() -> None:
+        optimizer.step()
+
+    return (run,)
+
+
+PROGRAMS = (optimizer_step, batch_norm, llama, t5, cross_attending, broken)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_a_steady_state_call_decides_nothing_again(program: Callable[[], tuple[Any, ...]]) -> None:
     torch.manual_seed(0)
     assert work_of(*program()) == set()
+
+
+def test_guards_of_an_optimizer_step_do_not_read_its_state() -> None:
+    """Of each parameter they read the gradient, which is another tensor in each step."""
+    optimizer = optimizer_of(8)
+
+    def step() -> None:
+        optimizer.step()
+
+    compiled = stator.compile(step, backend=lambda graph, inputs: graph.forward)
+    for _ in range(4):
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = torch.ones_like(parameter)
+        compiled()
+
+    watched = [entry.compiled_guards.watched for entry in compiled.report.entries]
+    assert watched[-1]
+    assert set(re.findall(r"params_\d+\.(\w+)", watched[-1])) == {"grad"}
+    assert "exp_avg" not in watched[-1]
 
 
 class Kept:

@@ -123,7 +123,7 @@ def test_distinct_tensors_must_stay_distinct() -> None:
     guard_set = compile_guards([Guard(X, TensorMatch(x)), Guard(Y, TensorMatch(y))], ["x", "y"])
     assert check(guard_set, x, y)
     assert not check(guard_set, x, x)
-    assert "one tensor in two" in str(guard_set.explain(x, x)[0])
+    assert "one object in two" in str(guard_set.explain(x, x)[0])
 
 
 def test_one_tensor_in_two_places_may_be_two_unless_guarded() -> None:

@@ -12,6 +12,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from stator_guards import (  # noqa: E402  # noqa: E402
+    AllDistinct,
+    Custom,
     DictItemSource,
     DistinctStorages,
     Guard,
@@ -20,6 +22,7 @@ from stator_guards import (  # noqa: E402  # noqa: E402
     ParameterSource,
     TensorMatch,
     compile_guards,
+    history_words,
 )
 from stator_guards._tensor_memory import can_be_watched, tensor_layout  # noqa: E402
 
@@ -125,6 +128,64 @@ def test_shared_storage_is_detected(checked: GuardSet, holder: Holder, x: Any) -
     holder.p1.data = torch.ones(3, 3)
     assert checked.check(holder, x)
     assert not checked.check(holder, holder.p1.data.view(-1)[:2])
+
+
+LEAF = Custom("{value}.is_leaf", lambda tensor: bool(tensor.is_leaf), "a leaf", history_words)
+
+
+def test_a_history_is_detected_by_its_words(holder: Holder) -> None:
+    for i in range(COUNT):
+        getattr(holder, f"p{i}").requires_grad_(i % 2 == 0)
+    made = compile_guards([Guard(source(i), LEAF) for i in range(COUNT)], ("self",))
+    for _ in range(3):
+        assert made.check(holder)
+    if tensor_layout() is not None:
+        assert "is_leaf" not in made.watched
+
+    for i in (2, 3):
+        tensor = getattr(holder, f"p{i}").requires_grad_(False)
+        tensor.mul_(torch.ones((), requires_grad=True))
+        assert not made.check(holder)
+        tensor.detach_()
+        assert made.check(holder)
+    holder.p4.sum().backward()
+    assert made.check(holder)
+    holder.p5 = holder.p4 * 2
+    assert not made.check(holder)
+
+
+def test_the_history_of_a_view_has_no_words(holder: Holder) -> None:
+    for i in range(COUNT):
+        setattr(holder, f"p{i}", torch.ones(2, 3)[0])
+    made = compile_guards([Guard(source(i), LEAF) for i in range(COUNT)], ("self",))
+    for _ in range(3):
+        assert made.check(holder)
+    assert not made.watched or "is_leaf" in made.watched
+    holder.p6._base.mul_(torch.ones((), requires_grad=True))
+    assert not made.check(holder)
+
+
+def test_pinned_objects_stay_distinct_without_a_test(holder: Holder) -> None:
+    others = tuple(source(i) for i in range(1, COUNT))
+    matches = [Guard(source(i), TensorMatch(getattr(holder, f"p{i}"))) for i in range(COUNT)]
+    made = compile_guards([*matches, Guard(source(0), AllDistinct(others, source(0)))], ("self",))
+    for _ in range(3):
+        assert made.check(holder)
+    kept, holder.p3 = holder.p3, holder.p4
+    assert not made.check(holder)
+    assert not made.mirror(holder)
+    holder.p3 = kept
+    assert made.check(holder)
+
+
+def test_tensors_with_storages_of_their_own_are_not_compared_besides(
+    holder: Holder, x: Any
+) -> None:
+    made = compile_guards(guards_on(holder, x), ("self", "x"))
+    for _ in range(3):
+        assert made.check(holder, x)
+    assert "identities" not in made.watched
+    assert not made.check(holder, holder.p0)
 
 
 def test_one_tensor_in_two_places_is_detected(checked: GuardSet, holder: Holder, x: Any) -> None:

@@ -78,6 +78,25 @@ A = ParameterSource("a")
 
 
 @needs_words
+def test_to_write_the_item_that_is_there_is_no_change() -> None:
+    whole = Whole()
+    guard_set = warmed(guards_on(A), ["a"], whole)
+    names = [*vars(whole)], [*vars(whole.parts["3"])]
+    assert guard_set.watching is not None
+    watches = list(guard_set.watching.watches.values())
+    bindings = [dict(watch.bindings) for watch in watches]
+    for i in range(6):
+        vars(whole)["calls"] = whole.calls
+        vars(whole.parts[str(i)])["flag"] = True
+        assert guard_set.check(whole)
+
+    assert [dict(watch.bindings) for watch in watches] == bindings
+    assert ([*vars(whole)], [*vars(whole.parts["3"])]) == names
+    whole.parts["3"].flag = False
+    assert not guard_set.check(whole)
+
+
+@needs_words
 def test_a_watched_predicate_reads_nothing_one_by_one() -> None:
     whole = Whole()
     guard_set = warmed(guards_on(A), ["a"], whole)

@@ -30,7 +30,7 @@ from stator_guards._part_source import (
     SlotSource,
     TypeSource,
 )
-from stator_guards._relation import Custom, DistinctObject, SameObject, ShapeExpression
+from stator_guards._relation import AllDistinct, Custom, DistinctObject, SameObject, ShapeExpression
 from stator_guards._source import (
     CallSource,
     CapturedSource,
@@ -47,6 +47,7 @@ from stator_guards._walk import load_source
 if TYPE_CHECKING:
     from stator_guards._global_state import GlobalState
     from stator_guards._tensor import DistinctStorages, TensorMatch
+    from stator_guards._tensor_memory import history_words
 
 __all__ = [
     "CANNOT_READ",
@@ -61,10 +62,18 @@ __all__ = [
 __all__ += ["Cache", "Checked", "Entry", "RecompileLimitWarning", "RecompileReason"]
 # kinds of guards
 __all__ += ["Equals", "Is", "IsNone", "IsNotNone", "Truth", "TypeIs"]
-__all__ += ["AttrAbsent", "KeyAbsent", "KeyPresent", "KeysAre", "Length", "LongerThan"]
+__all__ += [
+    "AllDistinct",
+    "AttrAbsent",
+    "KeyAbsent",
+    "KeyPresent",
+    "KeysAre",
+    "Length",
+    "LongerThan",
+]
 __all__ += ["Custom", "DistinctObject", "SameObject", "ShapeExpression"]
 if TYPE_CHECKING or _find_spec("torch"):  # else `import *` works without them
-    __all__ += ["DistinctStorages", "GlobalState", "TensorMatch"]
+    __all__ += ["DistinctStorages", "GlobalState", "TensorMatch", "history_words"]
 # sources
 __all__ += [
     "CallSource",
@@ -92,6 +101,7 @@ _NEED_TORCH = {
     "DistinctStorages": "stator_guards._tensor",
     "GlobalState": "stator_guards._global_state",
     "TensorMatch": "stator_guards._tensor",
+    "history_words": "stator_guards._tensor_memory",
 }
 
 

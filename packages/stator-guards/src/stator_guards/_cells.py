@@ -21,6 +21,7 @@ from stator_guards._memory import (
     detach,
     give_version,
     has_inline_values,
+    unshare,
     word,
 )
 
@@ -145,6 +146,7 @@ class Cells:
         own = (managed or offset > 0) and self.pointer(obj, offset, attributes)
         if own and isinstance(attributes, dict) and has_inline_values(self.layout, attributes):
             detach(obj)
+            unshare(attributes)
             own = not has_inline_values(self.layout, attributes)
         return bool(own) and self.type_of(obj)
 

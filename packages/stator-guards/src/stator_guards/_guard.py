@@ -97,8 +97,8 @@ class Kind:
 
     @classmethod
     def left(cls, covered: Sequence[Guard], rest: Sequence[Guard]) -> tuple[Guard, ...]:
-        """Return what `test_all` of `rest` does not check, and words that prove `covered` do not
-        prove either."""
+        """Return what no test of `rest`, guards of any kind, checks, and words that prove `covered`
+        do not prove either."""
         return ()
 
     def holds(self, value: object, state: State) -> bool:

@@ -19,6 +19,7 @@ import functools
 import platform
 import sys
 from collections.abc import Callable, Sequence
+from itertools import starmap
 from types import FunctionType, GetSetDescriptorType
 from typing import Any
 
@@ -125,6 +126,16 @@ def detach(obj: object) -> None:
         if type(slot) is GetSetDescriptorType:
             next(map(slot.__set__, (obj,), map(slot.__get__, (obj,))))
             return
+
+
+def unshare(mapping: dict[str, object]) -> None:
+    """Give the dict of an instance keys of its own: with those of its class, to set an item to the
+    value that it has counts as a change on 3.13.
+
+    The last item is taken out and put back, which is one step for other threads.
+    """
+    if mapping:
+        next(starmap(mapping.__setitem__, iter(mapping.popitem, None)))
 
 
 def give_version(cls: type) -> None:

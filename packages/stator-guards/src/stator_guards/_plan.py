@@ -306,8 +306,7 @@ def _left(covered: Sequence[Guard], rest: Sequence[Guard]) -> list[Guard]:
     found: list[Guard] = []
     for kind in dict.fromkeys(type(guard.kind) for guard in covered):
         if kind.batched:
-            mine, others = ([g for g in some if type(g.kind) is kind] for some in (covered, rest))
-            found += kind.left(mine, others)
+            found += kind.left([guard for guard in covered if type(guard.kind) is kind], rest)
     return found
 
 

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Callable, Hashable, Mapping
+from itertools import combinations
 from typing import Any, ClassVar
 
 import attrs
@@ -9,7 +10,7 @@ import attrs
 from stator_guards._cells import Cells
 from stator_guards._guard import Kind
 from stator_guards._object_ref import short
-from stator_guards._source import Renderer, Source, State
+from stator_guards._source import GuardRenderer, Renderer, Source, State
 
 
 @attrs.frozen
@@ -47,6 +48,52 @@ class DistinctObject(SameObject):
     needs = "another object than {0.other}"
     finds = "the same object as {0.other}"
     fix = "keep passing two objects, or copy one of them"
+
+
+def all_distinct(*values: object) -> bool:
+    return len(set(map(id, values))) == len(values)
+
+
+def identities(*values: object) -> frozenset[int] | None:
+    """Return the identities of values; None where one is there twice."""
+    found = frozenset(map(id, values))
+    return found if len(found) == len(values) else None
+
+
+def are_disjoint(*parts: frozenset[int] | None) -> bool:
+    """Return whether no part is None and no two have a common member."""
+    known = [part for part in parts if part is not None]
+    pairs = combinations(known, 2)
+    return len(known) == len(parts) and all(one.isdisjoint(other) for one, other in pairs)
+
+
+@attrs.frozen
+class AllDistinct(Kind):
+    """The value and all of `others` are different objects."""
+
+    others: tuple[Source, ...]
+    first: Source
+    """The source of the value itself."""
+
+    rank = 31
+    of_contents = False
+    finds = "one object in two of these places"
+    fix = "pass different objects, or always the same one in the same places"
+
+    def test(self, value: str, render: GuardRenderer) -> str:
+        parts = render.kept(identities, [self.first, *self.others])
+        return f"{render.capture(are_disjoint, 'are_disjoint')}({', '.join(parts)})"
+
+    def holds(self, value: object, state: State) -> bool:
+        return all_distinct(value, *(source.evaluate(state) for source in self.others))
+
+    def watch(self, value: object, cells: Cells) -> bool:
+        """Needs no words: all of the sources are pinned in one group."""
+        return True
+
+    @property
+    def needed(self) -> str:
+        return f"another object than {', '.join(map(str, self.others))}"
 
 
 def _ids(scope: Mapping[str, object]) -> tuple[tuple[str, int], ...]:

@@ -1,13 +1,12 @@
 """Facts about a tensor's metadata, all tensors of a set checked in one native call.
 
 The native check also refuses one tensor in two places, so tensors that were distinct when the
-guards were made must stay so; that is the implied guard `DistinctTensors`. Two sources of one
+guards were made must stay so; that is the implied guard `AllDistinct`. Two sources of one
 tensor need a `SameObject` guard besides.
 """
 
 import weakref
 from collections.abc import Hashable, Sequence
-from itertools import combinations
 from typing import Any
 
 import attrs
@@ -15,6 +14,7 @@ import torch
 
 from stator_guards._cells import Cells
 from stator_guards._guard import CaseFunction, Guard, Kind, Undecided
+from stator_guards._relation import AllDistinct, all_distinct, are_disjoint
 from stator_guards._source import GuardRenderer, Once, Renderer, Source, State
 from stator_guards._tensor_memory import addresses_of, can_be_watched, implementation_of
 from stator_guards._value import type_case
@@ -151,8 +151,15 @@ class TensorMatch(Kind):
     def left(cls, covered: Sequence[Guard], rest: Sequence[Guard]) -> tuple[Guard, ...]:
         """Test one of the covered tensors natively, for the keys that the thread adds and takes
         away."""
-        sources = [guard.source for guard in _firsts([*covered, *rest]) if guard.source is not None]
-        return (covered[0], *_distinct(sources))
+        tensors = _firsts([*covered, *(guard for guard in rest if type(guard.kind) is cls)])
+        sources = [guard.source for guard in tensors if guard.source is not None]
+        apart = {
+            source
+            for guard in rest
+            if type(guard.kind) is DistinctStorages
+            for source in guard.sources
+        }
+        return (covered[0], *(() if apart.issuperset(sources) else _distinct(sources)))
 
     def holds(self, value: object, state: State) -> bool:
         return self.matches(value)
@@ -187,7 +194,7 @@ class TensorMatch(Kind):
 def _distinct(sources: Sequence[Source]) -> tuple[Guard, ...]:
     if len(sources) < 2:
         return ()
-    return (Guard(sources[0], DistinctTensors(tuple(sources[1:]), sources[0])),)
+    return (Guard(sources[0], AllDistinct(tuple(sources[1:]), sources[0])),)
 
 
 def _unequal(what: str, old: Sequence[int | None], new: Sequence[int]) -> list[str]:
@@ -252,52 +259,10 @@ def _slow(kinds: Sequence[TensorMatch]) -> Any:
     return tensors_match
 
 
-def all_distinct(*values: object) -> bool:
-    return len(set(map(id, values))) == len(values)
-
-
-def identities(*values: object) -> frozenset[int] | None:
-    """Return the identities of values; None where one is there twice."""
-    found = frozenset(map(id, values))
-    return found if len(found) == len(values) else None
-
-
 def storages(*tensors: torch.Tensor) -> frozenset[int] | None:
     """Return the storages of tensors; None where two share one."""
     found = frozenset([tensor.untyped_storage()._cdata for tensor in tensors])
     return found if len(found) == len(tensors) else None
-
-
-def are_disjoint(*parts: frozenset[int] | None) -> bool:
-    """Return whether no part is None and no two have a common member."""
-    known = [part for part in parts if part is not None]
-    pairs = combinations(known, 2)
-    return len(known) == len(parts) and all(one.isdisjoint(other) for one, other in pairs)
-
-
-@attrs.frozen
-class DistinctTensors(Kind):
-    """The value and all of `others` are different objects."""
-
-    others: tuple[Source, ...]
-    first: Source
-    """The source of the value itself."""
-
-    rank = 31
-    of_contents = False
-    finds = "one tensor in two of these places"
-    fix = "pass different tensors, or always the same one in the same places"
-
-    def test(self, value: str, render: GuardRenderer) -> str:
-        parts = render.kept(identities, [self.first, *self.others])
-        return f"{render.capture(are_disjoint, 'are_disjoint')}({', '.join(parts)})"
-
-    def holds(self, value: object, state: State) -> bool:
-        return all_distinct(value, *(source.evaluate(state) for source in self.others))
-
-    @property
-    def needed(self) -> str:
-        return f"another tensor than {', '.join(map(str, self.others))}"
 
 
 @attrs.frozen

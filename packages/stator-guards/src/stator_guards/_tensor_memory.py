@@ -5,7 +5,8 @@ A parameter keeps its metadata for the whole of training, and a native check of 
 longer than everything else that a call verifies. These words are compared instead, with those of
 dicts and classes, in one pass.
 
-    tensor (PyObject)  +16 -> TensorImpl  +16 storage  +24 -> AutogradMeta  +128 requires_grad
+    tensor (PyObject)  +16 -> TensorImpl  +16 storage  +24 -> AutogradMeta  +48 grad_fn
+                                                                            +128 requires_grad
                                           +56 number of dimensions, sizes, strides
                                           +160 data type, device   +168 keys
 
@@ -26,6 +27,7 @@ from typing import Any
 import attrs
 import torch
 
+from stator_guards._cells import Cells
 from stator_guards._memory import word
 
 _DIMENSIONS = 5
@@ -46,8 +48,9 @@ class TensorLayout:
     strides: int = 104
     type_and_device: int = 160
     keys: int = 168
+    grad_fn: int = 48
     requires_grad: int = 128
-    """The offset from the address of an AutogradMeta."""
+    """The offsets from the address of an AutogradMeta."""
 
     def of(self, tensor: torch.Tensor) -> list[int]:
         """The addresses of all words that the metadata of a strided tensor stands on."""
@@ -59,6 +62,14 @@ class TensorLayout:
         found = [id(tensor) + self.implementation, *(base + offset for offset in offsets)]
         if autograd := word(base + self.autograd):
             found.append(autograd + self.requires_grad)
+        return found
+
+    def of_history(self, tensor: torch.Tensor) -> list[int]:
+        """The addresses of all words that the history of a tensor stands on, which is no view."""
+        meta = tensor._cdata + self.autograd
+        found = [id(tensor) + self.implementation, meta]
+        if autograd := word(meta):
+            found.append(autograd + self.grad_fn)
         return found
 
 
@@ -78,6 +89,17 @@ def addresses_of(tensor: torch.Tensor) -> list[int]:
     layout = tensor_layout()
     assert layout is not None
     return layout.of(tensor)
+
+
+def history_words(tensor: Any, cells: Cells) -> bool:
+    """Record the words that prove that a tensor has the history that it has now."""
+    if not can_be_watched(tensor) or tensor._is_view():
+        return False
+    layout = tensor_layout()
+    assert layout is not None
+    for address in layout.of_history(tensor):
+        cells.add(address, implementation_of(tensor))
+    return True
 
 
 def implementation_of(tensor: torch.Tensor) -> object:
@@ -118,9 +140,9 @@ def _stands_trial(found: TensorLayout) -> bool:
         return False
     if word(base + found.keys) != torch._C._dispatch_keys(tensor).raw_repr():
         return False
-    return word(base + found.autograd) != 0 and all(
-        _changes(found, name, change) for name, change in _trials().items()
-    )
+    if (autograd := word(base + found.autograd)) == 0 or word(autograd + found.grad_fn) != 0:
+        return False
+    return all(_changes(found, name, change) for name, change in _trials().items())
 
 
 TensorChange = Callable[[torch.Tensor], object]
@@ -132,7 +154,12 @@ def _trials() -> dict[str, TensorChange]:
     def set_data(tensor: torch.Tensor) -> None:
         tensor.data = torch.empty(5, 3, dtype=torch.float16)
 
+    @torch.enable_grad()
+    def set_history(tensor: torch.Tensor) -> None:
+        tensor.requires_grad_(False).mul_(torch.ones((), requires_grad=True))
+
     return {
+        "grad_fn": set_history,
         "requires_grad": lambda tensor: tensor.requires_grad_(False),
         "type_and_device": set_data,
         "storage": set_data,
@@ -159,6 +186,6 @@ def _address(tensor: torch.Tensor, found: TensorLayout, name: str) -> int:
     offset: int = getattr(found, name)
     if name == "implementation":
         return id(tensor) + offset
-    if name == "requires_grad":
+    if name in ("grad_fn", "requires_grad"):
         return word(tensor._cdata + found.autograd) + offset
     return tensor._cdata + offset

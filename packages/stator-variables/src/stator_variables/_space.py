@@ -14,6 +14,7 @@ import torch
 from stator_bytecode import VALUE, Frame, Instruction, Invoke, Then, after
 from stator_bytecode.errors import NOWHERE, SourceSpan, Unsupported
 from stator_guards import (
+    AllDistinct,
     CallSource,
     CapturedSource,
     FunctionPartSource,
@@ -28,7 +29,6 @@ from stator_guards import (
     ShapeExpression,
     Source,
     Truth,
-    shown_as,
 )
 
 from stator_variables._operations import Operations
@@ -443,8 +443,10 @@ class Space(Operations):
             if vt.source is not None and not (is_drawn(vt.source) or self.is_of_made(vt.source)):
                 groups.setdefault(id(vt.cls), []).append(vt.source)
         for sources in groups.values():
-            if len(sources) > 1 and any(type(source) is not CapturedSource for source in sources):
-                self.guard(CallSource(all_distinct, *sources), Truth(True))
+            first = next((each for each in sources if type(each) is not CapturedSource), None)
+            if len(sources) > 1 and first is not None:
+                others = tuple(source for source in sources if source is not first)
+                self.guard(first, AllDistinct(others, first))
 
 
 def _owner(tracker: Any) -> Any:
@@ -457,11 +459,6 @@ def _may_be_observed(tracker: Any, real: Any) -> bool:
     to nothing."""
     is_at_end = getattr(tracker, "kind", "") == "existing" and tracker.exhausted
     return not is_at_end and may_have_observable_end(type(real))
-
-
-@shown_as("whether {all} are different objects")
-def all_distinct(*objects: object) -> bool:
-    return len(set(map(id, objects))) == len(objects)
 
 
 def _parts(held: Any) -> Iterable[Any]:

@@ -110,13 +110,13 @@ def disabled_by_environment() -> bool:
 
 
 def guard_set(guards: list[Guard], parameters: tuple[str, ...]) -> GuardSet:
-    """The default guard layer: of root objects, a module is likely to be given to the next calls
-    again."""
-    return compile_guards(guards, parameters, is_lasting=is_module)
+    """The default guard layer: of root objects, modules and optimizers are likely to be given to
+    the next calls again."""
+    return compile_guards(guards, parameters, is_lasting=is_lasting)
 
 
-def is_module(value: object) -> bool:
-    return issubclass(type(value), torch.nn.Module)
+def is_lasting(value: object) -> bool:
+    return issubclass(type(value), torch.nn.Module | torch.optim.Optimizer)
 
 
 @attrs.frozen

@@ -201,10 +201,8 @@ def hold_plain_values(
     seen: set[int] = set()
     for value in found:
         cls = type(value)
-        if cls is tuple:
-            held: Any = value
-        elif cls is CellType:
-            held = _content(value)
+        if cls is tuple or cls is CellType:
+            held: Any = value if cls is tuple else _content(value)
         else:
             held = _held_by_container(value, cls, iterated)
         if held is None and sys.getrefcount(value) > _FEWEST:

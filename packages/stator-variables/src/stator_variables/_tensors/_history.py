@@ -3,7 +3,7 @@
 from typing import Any
 
 import torch
-from stator_guards import Custom
+from stator_guards import Custom, history_words
 
 _requires_grad = torch._C.TensorBase.requires_grad_
 _creation: Any = torch._C._autograd._get_creation_meta
@@ -64,7 +64,10 @@ def is_no_leaf(tensor: torch.Tensor) -> bool:
     return history_of(tensor) is not UNTOLD and not tensor.is_leaf
 
 
-LEAF = Custom("{fn}({value}) if {value}._is_view() else {value}.is_leaf", is_leaf, "a leaf")
+LEAF = Custom(
+    *("{fn}({value}) if {value}._is_view() else {value}.is_leaf", is_leaf, "a leaf"),
+    words=history_words,
+)
 NO_LEAF = Custom(
     "{fn}({value}) if {value}._is_view() else not {value}.is_leaf", is_no_leaf, "no leaf"
 )
