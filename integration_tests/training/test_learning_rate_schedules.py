@@ -136,3 +136,10 @@ def test_schedule_inside_of_the_region() -> None:
         assert_equal([*model.parameters()], [*other.parameters()])
         assert plans[0].get_last_lr() == plans[1].get_last_lr()
     assert len(compiled.report.breaks) == compiled.report.graph_count == 2
+
+
+def test_every_schedule_of_torch_is_in_the_table() -> None:
+    pair = OptimizerPair(lambda model: optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
+    tried = {type(make(pair.plain[1])) for make in SCHEDULES.values()}
+    known = {getattr(schedulers, name) for name in schedulers.__all__}
+    assert known <= tried | {schedulers.LRScheduler}
