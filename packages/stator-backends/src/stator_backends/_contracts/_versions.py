@@ -98,7 +98,7 @@ def _keeping(
     )
 
     def call(*inputs: object) -> Sequence[Any]:
-        tensors = written(inputs)[:-1]
+        tensors = written(inputs)
         after = tuple(map(add, map(_version_of, tensors), counts))
         results = compiled(*inputs)
         set_versions(tensors, after)
