@@ -6,9 +6,11 @@ from __future__ import annotations
 import json
 import pathlib
 import sys
+from itertools import chain
 
 import attrs
 
+from integration_tests.benchmarks import training_step
 from integration_tests.benchmarks.cases import Row, measure
 from integration_tests.benchmarks.real_models import _page, command
 from integration_tests.benchmarks.real_models._results import Store
@@ -40,7 +42,7 @@ def line(row: Row) -> str:
 
 def measured_costs() -> list[Row]:
     rows = []
-    for row in measure():
+    for row in chain(measure(), training_step.rows()):
         print(line(row), flush=True)
         rows.append(row)
     COSTS.write_text(json.dumps([attrs.asdict(row) for row in rows], indent=1) + "\n")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import stator
 import torch
+import torch._dynamo
 from torch import Tensor
 
 X = torch.linspace(-1.0, 2.0, 6)
@@ -76,3 +77,28 @@ def test_policy_around_a_call() -> None:
     with stator.error_on_graph_break(True), pytest.raises(stator.Unsupported):
         compiled(X)
     assert torch.equal(compiled(X), X.sin() + 1)
+
+
+dynamo: Any = torch._dynamo
+
+
+def entering_that_of_torch(x: torch.Tensor) -> torch.Tensor:
+    with dynamo.error_on_graph_break(True):
+        return breaking(x + 1)
+
+
+def leaving_that_of_torch(x: torch.Tensor) -> torch.Tensor:
+    with dynamo.error_on_graph_break(True):
+        y = x.sin()
+    return breaking(y)
+
+
+def test_manager_of_torch_is_followed() -> None:
+    x = torch.linspace(-1.0, 2.0, 4)
+    with pytest.raises(stator.Unsupported):
+        stator.compile(entering_that_of_torch, backend="eager")(x)
+    compiled = stator.compile(leaving_that_of_torch, backend="eager")
+    assert torch.equal(compiled(x), leaving_that_of_torch(x))
+    assert compiled.report.graph_break_count == 1
+    with dynamo.error_on_graph_break(True), pytest.raises(stator.Unsupported):
+        stator.compile(breaking, backend="eager", isolate_recompiles=True)(x)

@@ -572,6 +572,12 @@ PROGRAMS: Mapping[str, Program] = {
     "dynamic size that is constant": Program(
         module(fixed_size), rows(4), shapes={"x": {0: Dim.DYNAMIC}}, outcome=SAME_ERROR
     ),
+    "size outside of its range": Program(
+        module(plain, fc=linear),
+        rows(4),
+        shapes={"x": {0: Dim("rows", min=10)}},
+        outcome=SAME_ERROR,
+    ),
     "specification of another structure": Program(
         module(equal_sizes), rows(4, 4), shapes={"x": {0: BATCH}}, outcome=SAME_ERROR
     ),
@@ -601,6 +607,13 @@ PROGRAMS: Mapping[str, Program] = {
         rows(4),
         outcome=ONLY_STATOR,
         note="torch.export: RuntimeError: _checkpoint_context_fn",
+    ),
+    "one tensor as two arguments": Program(
+        module(equal_sizes),
+        lambda: (COLLECTED_ARGS[0],) * 2,
+        others=(rows(4, 4),),
+        outcome=DIFFERENT,
+        note="torch.export reads the second argument from the first",
     ),
     "custom operator": Program(
         module(custom), rows(4), shapes={"x": {0: BATCH}}, others=(rows(6),)

@@ -72,11 +72,12 @@ def test_error_is_that_of_torch(name: str) -> None:
 @pytest.mark.parametrize("name", with_outcome(ONLY_STATOR, DIFFERENT))
 def test_program_is_that_of_python(name: str) -> None:
     program = PROGRAMS[name]
-    args, kwargs = program.args(), program.kwargs()
-    result, *_, state = comparison.run(by_stator(program), args, kwargs)
-    eager = program.make()
-    comparison.assert_equal_trees(result, eager(*args, **kwargs))
-    comparison.assert_equal_trees(state, dict(eager.state_dict()))
+    made, kwargs = by_stator(program), program.kwargs()
+    for args in (program.args(), *(other() for other in program.others)):
+        result, *_, state = comparison.run(made, args, kwargs)
+        eager = program.make()
+        comparison.assert_equal_trees(result, eager(*args, **kwargs))
+        comparison.assert_equal_trees(state, dict(eager.state_dict()))
 
 
 def test_page_is_up_to_date() -> None:

@@ -4,6 +4,7 @@ treats a call of them."""
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -122,6 +123,20 @@ def test_substitute_is_traced_in_place_of_a_function() -> None:
 
     compiled = stator.compile(lambda x: steps(x) + 1, backend="eager")
     assert torch.equal(compiled(X), X * 2 + 1)
+
+
+def test_substitute_that_is_registered_with_torch() -> None:
+    def adler32(data: bytes, value: int = 1) -> int:
+        return len(data) + value
+
+    def fn(x: torch.Tensor, data: bytes) -> torch.Tensor:
+        return x * zlib.adler32(data)
+
+    native = compiler.substitute_in_graph(zlib.adler32, skip_signature_check=True)(adler32)
+    compiled = stator.compile(fn, backend="eager", fullgraph=True)
+    for data in (b"", b"a", b"abc"):
+        assert torch.equal(compiled(X, data), X * (len(data) + 1))
+    assert native(b"abc") == zlib.adler32(b"abc")
 
 
 @pytest.mark.parametrize(

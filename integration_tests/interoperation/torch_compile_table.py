@@ -198,7 +198,7 @@ COMPILER = [
     Row("allow_in_graph", SUPPORTED, lambda: one_graph(compiler.allow_in_graph)),
     Row(
         *("substitute_in_graph", DIFFERS, lambda: same(fullgraph=True)),
-        "`stator.substitute_in_graph`; substitutes that torch has are its own",
+        "substitutes that torch has itself are for torch.compile alone",
     ),
     Row("list_backends", SUPPORTED, lambda: holds("inductor" in stator.list_backends())),
     Row("disable", DIFFERS, lambda: two_graphs(compiler.disable(torch.sin)), "see `disable` below"),
@@ -286,7 +286,7 @@ DYNAMO = [
     Row("set_stance", DIFFERS, lambda: under(dynamo.set_stance("default")), "as above"),
     Row(
         *("error_on_graph_break", DIFFERS, lambda: under(dynamo.error_on_graph_break(False))),
-        "a graph break where compiled code enters it; `stator.error_on_graph_break` is followed",
+        "a graph break at a call of a function that was decorated with it",
     ),
     Row("substitute_in_graph", DIFFERS, lambda: same(fullgraph=True), "as above"),
     *rows_of(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any, cast
 
 import attrs
@@ -50,6 +51,21 @@ def as_a_compiler_sees(optimizer: Optimizer) -> Iterator[None]:
         yield
     for group, value in zip(groups, before, strict=True):
         group["capturable"] = value
+
+
+@contextmanager
+def stepping_as_compiled(optimizer: Optimizer) -> Iterator[None]:
+    """Let the steps alone take the branches for compilers; the forward pass takes its own."""
+    original = optimizer.step
+
+    @wraps(original)  # with the mark of a scheduler
+    def step(*args: Any, **kwargs: Any) -> Any:
+        with as_a_compiler_sees(optimizer):
+            return original(*args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(optimizer, "step", step)
+        yield
 
 
 def write_gradients(model: nn.Module, number: int, layout: torch.layout = torch.strided) -> None:

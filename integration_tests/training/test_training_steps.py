@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import stator
@@ -14,10 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn, optim
 from torch.nn.utils import clip_grad_norm_
-from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 
-from .optimizer_pair import as_a_compiler_sees, assert_equal
+from .optimizer_pair import assert_equal, stepping_as_compiled
 
 
 def network() -> nn.Module:
@@ -121,20 +119,6 @@ def functional(world: World, x: Tensor, y: Tensor) -> object:
     return out.detach()
 
 
-@contextmanager
-def stepping_as_compiled(optimizer: Optimizer) -> Iterator[None]:
-    """Let the steps alone take the branches for compilers; the forward pass takes its own."""
-    original = optimizer.step
-
-    def step(*args: Any, **kwargs: Any) -> Any:
-        with as_a_compiler_sees(optimizer):
-            return original(*args, **kwargs)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(optimizer, "step", step)
-        yield
-
-
 STEPS: dict[Callable[..., object], int] = {
     plainly: 4,  # once without, once with gradients and state
     clipped: 3,
@@ -161,3 +145,63 @@ def test_training_step(step: Callable[..., object], graphs: int) -> None:
         assert_equal(expected, compiled(x, y))
         assert_equal(plain.contents(), traced.contents())
     assert compiled.report.graph_count <= graphs
+
+
+# -- where a compiler needs several graphs ---------------------------------------------------------
+def over_batches(world: World, batches: list[tuple[Tensor, Tensor]]) -> object:
+    """Each step is followed by the next forward pass, which reads what it has written."""
+    total = torch.zeros(())
+    for x, y in batches:
+        total = total + cast(Tensor, plainly(world, x, y))
+    return total
+
+
+def test_step_and_next_forward_pass_are_compiled_apart() -> None:
+    plain, traced = World(), World()
+    compiled = stator.compile(partial(over_batches, traced), backend="aot_eager")
+    for number in range(3):
+        generator = torch.Generator().manual_seed(number)
+        x, y = torch.randn(6, 8, generator=generator), torch.arange(6) % 4
+        batches = [(x, y), (x * 2, y), (x + 1, y)]
+        torch.testing.assert_close(compiled(batches), over_batches(plain, batches))
+    torch.testing.assert_close(traced.contents(), plain.contents())
+    assert not [entry.uncompiled for entry in compiled.report.entries if entry.uncompiled]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("retain", [False, True])
+def test_backward_frees_no_history_of_another_result(backend: str, retain: bool) -> None:
+    """The graph before the first backward has two results with nothing in common."""
+
+    def step(modules: list[nn.Module], x: Tensor) -> object:
+        first, second = (module(x).exp() for module in modules)
+        first.sum().backward(retain_graph=retain)
+        (second * second).sum().backward()
+        return second.detach()
+
+    def both() -> list[nn.Module]:
+        torch.manual_seed(0)
+        return [nn.Linear(3, 2), nn.Linear(3, 2)]
+
+    plain, traced = both(), both()
+    compiled = stator.compile(step, backend=backend)
+    for _ in range(3):
+        x = torch.ones(4, 3)
+        torch.testing.assert_close(compiled(traced, x), step(plain, x))
+    for one, two in zip(plain, traced, strict=True):
+        gradients = [[each.grad for each in module.parameters()] for module in (one, two)]
+        torch.testing.assert_close(*gradients)
+
+
+def test_second_backward_of_a_freed_history_raises() -> None:
+    def step(x: Tensor) -> Tensor:
+        shared = x.exp()
+        first: Any = shared.sin().sum()
+        second: Any = shared.cos().sum()
+        first.backward()
+        second.backward()
+        return shared
+
+    for function in (step, stator.compile(step, backend="aot_eager")):
+        with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+            function(torch.ones(3, requires_grad=True))

@@ -66,13 +66,15 @@ class _RunCounting:
         return run
 
 
-def run(name: str, compile: Callable[[Script], Callable[..., Any]]) -> Iterator[Any]:
+def run(
+    name: str, compile: Callable[[Script], Callable[..., Any]], steps: int = STEPS
+) -> Iterator[Any]:
     """Yield the result and the state of the script after each step."""
     torch.manual_seed(0)
     random.seed(0)
     script = SCRIPTS[name]()
     step = compile(script)
-    for number in range(STEPS):
+    for number in range(steps):
         result = step(*script.batch(number))
         yield result, script.state()
         script.after(number)

@@ -31,12 +31,14 @@ CAPTURED, REJECTED, RAISES = "captured", "rejected", "torch raises"
 
 ops: Any = torch.ops.higher_order
 public: Any = hops
-flex: Any = torch.nn.attention.flex_attention.flex_attention
+flex: Any = importlib.import_module("torch.nn.attention.flex_attention").flex_attention
 X = torch.linspace(-1, 2, 12).reshape(3, 4)
 WEIGHT = torch.full((3, 4), 0.5, requires_grad=True)
 ROW, STATE = torch.ones(4), torch.get_rng_state()
 TOKEN = torch.tensor([])
 DOUBLED = torch.fx.symbolic_trace(lambda a: (a * 2,))
+FORWARD = torch.fx.symbolic_trace(lambda a: (a.sin(), [a]))
+BACKWARD = torch.fx.symbolic_trace(lambda grad, a: grad * a.cos())
 
 
 @torch.library.custom_op("stator_table::add_twice", mutates_args={"x"})
@@ -188,9 +190,11 @@ OPERATORS: dict[str, Row] = {
         ),
     ),
     "autograd_function_apply": Row(
-        REJECTED,
-        "AutogradFunctionApply, over graphs",
-        lambda x: ops.autograd_function_apply(DOUBLED, DOUBLED, x),
+        CAPTURED,
+        "over the bodies",
+        lambda x: ops.autograd_function_apply(
+            FORWARD, BACKWARD, x * WEIGHT, non_differentiable_idx=[], saved_for_backward_idx=[0]
+        ),
     ),
     "call_torchbind": Row(
         REJECTED,
@@ -265,7 +269,7 @@ OPERATORS: dict[str, Row] = {
         lambda x: ops.invoke_quant_packed(lambda a: (a * 2,), x, scheme="nf4"),
     ),
     "invoke_subgraph": Row(
-        REJECTED, "InvokeSubgraph, over a graph", lambda x: ops.invoke_subgraph(DOUBLED, "name", x)
+        CAPTURED, "over the body", lambda x: ops.invoke_subgraph(DOUBLED, "name", x)
     ),
     "local_map_hop": Row(
         REJECTED,
@@ -309,9 +313,9 @@ OPERATORS: dict[str, Row] = {
         CAPTURED, "over the body", lambda x: ops.strict_mode(lambda a: (a.sin(), a + 1), (x,))
     ),
     "tag_activation_checkpoint": Row(
-        REJECTED,
-        "TagActivationCheckpoint, over a graph",
-        lambda x: ops.tag_activation_checkpoint(DOUBLED, x),
+        CAPTURED,
+        "over the body, as `checkpoint`",
+        lambda x: ops.tag_activation_checkpoint(DOUBLED, x * WEIGHT),
     ),
     "triton_kernel_wrapper_functional": Row(
         REJECTED,
@@ -349,9 +353,9 @@ OPERATORS: dict[str, Row] = {
         lambda x: ops.trace_wrapped(x, fn=torch.sin),
     ),
     "wrap_activation_checkpoint": Row(
-        REJECTED,
-        "WrapActivationCheckpoint, over a graph",
-        lambda x: ops.wrap_activation_checkpoint(DOUBLED, x, use_reentrant=False),
+        CAPTURED,
+        "over the body, as `checkpoint`",
+        lambda x: ops.wrap_activation_checkpoint(DOUBLED, x * WEIGHT),
     ),
     "wrap_with_autocast": Row(
         CAPTURED,

@@ -517,14 +517,6 @@ def mapped_result_that_is_no_tensor(x: Tensor, w: Tensor) -> Any:
 
 
 @broken
-def a_write_to_a_captured_tensor(x: Tensor, w: Tensor) -> Any:
-    y = x.sin()
-    z = w * 2
-    result = vmap(lambda a: a * z.add_(1).sum())(y.detach())
-    return y + 1, result, z
-
-
-@broken
 def a_value_of_the_body_that_gets_out(x: Tensor, w: Tensor) -> Any:
     kept: list[Any] = []
 

@@ -1,11 +1,13 @@
 """Training scripts in the style of libraries; each is small and needs torch alone."""
 
 from .generative import Diffusion, Distillation, Gan, MeanTeacher
+from .gpt import GptTraining
 from .research import Contrastive, MetaLearning, PhysicsInformed, PolicyGradient
 from .script import Script
 from .supervised import Lightning, Lora, Timm, Trainer
 
 SCRIPTS: dict[str, type[Script]] = {
+    "GPT": GptTraining,
     "timm": Timm,
     "transformers Trainer": Trainer,
     "Lightning": Lightning,

@@ -1,5 +1,8 @@
 """Loops that train generators and learn from two models: diffusion, GAN, distillation, teachers."""
 
+# mypy: ignore-errors
+# The code of libraries is not typed strictly.
+
 from __future__ import annotations
 
 import copy
@@ -92,7 +95,7 @@ class Accelerator:
         yield
 
     def backward(self, loss: Tensor) -> None:
-        (loss / self.gradient_accumulation_steps).backward()  # type: ignore[no-untyped-call]
+        (loss / self.gradient_accumulation_steps).backward()
 
     def clip_grad_norm_(self, parameters: Any, most: float) -> Tensor | None:
         if not self.sync_gradients:

@@ -1,5 +1,8 @@
 """Loops of research code: policies, meta-learning, contrastive learning, physics-informed nets."""
 
+# mypy: ignore-errors
+# The code of libraries is not typed strictly.
+
 from __future__ import annotations
 
 import copy
@@ -62,7 +65,7 @@ class PolicyGradient(Script):
         losses = [-log * gain for log, gain in zip(logs, gains, strict=True)]
         self.optimizer.zero_grad()
         loss = torch.stack(losses).sum()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         self.optimizer.step()
         self.running = 0.05 * sum(rewards).item() + (1 - 0.05) * self.running
         return loss.detach()
@@ -96,7 +99,7 @@ class MetaLearning(Script):
             fast = self.adapted(support, wanted)
             losses.append(F.mse_loss(functional_call(self.model, fast, (query,)), target))
         loss = torch.stack(losses).mean()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         self.optimizer.step()
         return loss.detach()
 

@@ -1,5 +1,8 @@
 """Loops of libraries that train on labelled data: timm, transformers, Lightning, LoRA."""
 
+# mypy: ignore-errors
+# The code of libraries is not typed strictly.
+
 from __future__ import annotations
 
 import copy
@@ -176,7 +179,7 @@ class ModelOutput(OrderedDict[str, Any]):
     """A dataclass that is a dict of the fields that are not None."""
 
     def __post_init__(self) -> None:
-        for each in fields(self):  # type: ignore[arg-type]
+        for each in fields(self):
             value = getattr(self, each.name)
             if value is not None:
                 self[each.name] = value
@@ -287,7 +290,7 @@ class Trainer(Script):
         with self.autocast():
             loss = self.compute_loss(inputs)
         loss = loss / self.accumulation_steps
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         return loss.detach()
 
     def step(self, batches: list[dict[str, Tensor]]) -> object:
@@ -401,7 +404,7 @@ class Lightning(Script):
 
         def backward(loss: Tensor) -> None:
             self.call_hook("on_before_backward", loss)
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             self.call_hook("on_before_optimizer_step", self.optimizer)
 
         closure = Closure(training_step, zero_grad, backward)

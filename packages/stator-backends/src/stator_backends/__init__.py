@@ -9,14 +9,15 @@ from ._alias import AliasLayout, FrozenInputs, InputGuard, Overlap, SameInput
 from ._backend import Backend, BackendSpec, configure, spec_of
 from ._calling_convention import boxed
 from ._check import check_graph
-from ._compare import ComparisonReport, Mismatch, compare
+from ._compare import ComparisonReport, Mismatch, compare, recording_first_call
 from ._counting import CountingBackend
+from ._cudagraphs import CudaGraphs, cudagraphs
 from ._eager import AotEager, aot_eager, aot_eager_decomp_partition, eager
 from ._fault import ACCURACY, Fault, FaultCheck
 from ._fault_search import find_fault
 from ._graph_spec import GraphSpec, InputSpec
 from ._inductor import Inductor, inductor
-from ._lower import Lowered, lower
+from ._lower import Lowered, LoweringOptions, lower
 from ._minify import MINIFY_AFTER, Minified, minify
 from ._registry import (
     BackendRegistry,
@@ -31,6 +32,7 @@ from ._repro import report_failure, write_repro
 from ._saved_graph import SavedGraph, minify_to
 from ._session import AmbientState, compile_session, one_at_a_time, preserved_rng
 from ._signal_handlers import ordinary_signal_handlers
+from ._step import begin_step, uses_steps
 from ._tolerance import Tolerance
 from .errors import (
     BackendError,
@@ -49,20 +51,23 @@ __all__ += ["lookup", "register_backend"]
 __all__ += [
     "AotEager",
     "CountingBackend",
+    "CudaGraphs",
     "Inductor",
     "aot_eager",
     "aot_eager_decomp_partition",
+    "cudagraphs",
     "eager",
     "inductor",
 ]
 # lowering, and what it looks after
-__all__ += ["AliasLayout", "AmbientState", "InputGuard", "Lowered", "Overlap", "SameInput", "lower"]
+__all__ += ["AliasLayout", "AmbientState", "InputGuard", "Lowered", "Overlap", "SameInput"]
+__all__ += ["LoweringOptions", "lower"]
 __all__ += ["FrozenInputs"]
-__all__ += ["boxed"]
+__all__ += ["begin_step", "boxed", "uses_steps"]
 __all__ += ["compile_session", "one_at_a_time", "ordinary_signal_handlers", "preserved_rng"]
 # looking into a graph that gives something wrong
 __all__ += ["ComparisonReport", "Mismatch", "Tolerance", "check_graph", "compare", "write_repro"]
-__all__ += ["ACCURACY", "MINIFY_AFTER", "report_failure"]
+__all__ += ["ACCURACY", "MINIFY_AFTER", "recording_first_call", "report_failure"]
 __all__ += ["Fault", "FaultCheck", "Minified", "SavedGraph", "find_fault", "minify", "minify_to"]
 # errors
 __all__ += [

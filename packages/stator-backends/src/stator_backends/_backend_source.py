@@ -12,7 +12,7 @@ from ._backend import Backend, FunctionBackend, KeywordBackend
 from ._counting import CountingBackend
 from ._inductor import Inductor, inductor
 from ._registry import default_registry
-from .errors import BackendError, Unwritable
+from .errors import Unwritable
 
 
 def backend_source(backend: Backend) -> str:
@@ -41,9 +41,7 @@ def _place(backend: Any) -> str:
     file = getattr(module, "__file__", None)
     if file is not None and not _is_installed(module.__name__, file):
         place = f"{Path(file).resolve()}:{name}"
-    if module.__name__ == "__main__":
-        return place  # to import it again would run the program
-    return _checked(place, backend)
+    return place
 
 
 def _name_in(module: Any, value: object) -> str | None:
@@ -57,11 +55,3 @@ def _is_installed(name: str, file: str) -> bool:
     folders += os.environ.get("PYTHONPATH", "").split(os.pathsep)
     inside = [folder for folder in folders if folder and Path(folder) in Path(file).parents]
     return "." in name or bool(inside)
-
-
-def _checked(place: str, backend: object) -> str:
-    try:
-        default_registry.lookup(place)
-    except BackendError as error:
-        raise Unwritable(repr(backend), str(error)) from error
-    return place

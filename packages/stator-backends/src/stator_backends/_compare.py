@@ -1,7 +1,7 @@
 """Comparison of a backend with the graph run eagerly: outputs, gradients and written inputs."""
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -89,6 +89,18 @@ def _moved(
         for value, copied in pairs
         if isinstance(value, Tensor) and value in contexts
     }
+
+
+def recording_first_call(run: Compiled, record: Callable[[list[Any]], None]) -> Compiled:
+    """Wrap a compiled graph: `record` is given copies of the inputs of its first call."""
+    pending = [record]
+
+    def call(*inputs: Any) -> Sequence[Any]:
+        while pending:
+            pending.pop()(copies(inputs))
+        return run(*inputs)
+
+    return call
 
 
 def copies(inputs: Sequence[Any]) -> list[Any]:

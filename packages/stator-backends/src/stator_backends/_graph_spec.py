@@ -62,8 +62,20 @@ class GraphSpec:
         return cls(tuple(_input_spec(node, value, group, written) for node, value, group in nodes))
 
 
+def mark_buffers(gm: fx.GraphModule) -> None:
+    """Mark the buffers of modules, as parameters are, for compilers that use CUDA graphs: they are
+    likely to keep their address."""
+    for node in placeholders(gm):
+        if _HELD.search(_source_of(node)):
+            node.meta.setdefault("tensor_dict", {"_dynamo_static_input_type": "unguarded"})
+
+
+def _source_of(node: fx.Node) -> str:
+    return str(getattr(getattr(node, "_dynamo_source", None), "name", node.name))
+
+
 def _input_spec(node: fx.Node, value: object, group: int | None, written: set[int]) -> InputSpec:
-    source = getattr(getattr(node, "_dynamo_source", None), "name", node.name)
+    source = _source_of(node)
     if not isinstance(value, Tensor):
         return InputSpec("number", source)
 

@@ -1,5 +1,6 @@
 """TorchInductor, with the modes and options of `torch.compile`."""
 
+import sys
 import typing
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -37,6 +38,13 @@ class Inductor:
         graph = freeze(gm, example_inputs)
         frozen: Any = compile_fx(graph.module, graph.inputs, config_patches=patches)
         return graph.around(frozen)
+
+    @property
+    def uses_steps(self) -> bool:
+        """True with torch's CUDA graph trees: under `mode="reduce-overhead"`, for example."""
+        config: Any = sys.modules.get("torch._inductor.config")
+        by_default = config is not None and config.triton.cudagraphs
+        return bool(self.options.get("triton.cudagraphs", by_default))
 
     def compile_aten(self, gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
         """Compile what AOTAutograd would hand on, without AOTAutograd."""

@@ -12,7 +12,7 @@ properties of results that compilers do not keep.
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import attrs
 import torch
@@ -41,9 +41,10 @@ from ._contracts._saved_tensors import keep_saved_tensors
 from ._eager import eager
 from ._eager_fallback import reason_to_run_uncompiled, refused_by_autograd
 from ._graph_facts import all_nodes, example_of, graph_copy, placeholders, results_of
-from ._graph_spec import GraphSpec
+from ._graph_spec import GraphSpec, mark_buffers
 from ._repeats import gives_repeats
 from ._repro import report_failure
+from ._step import uses_steps
 from .errors import BackendError, MalformedGraph
 
 
@@ -87,32 +88,13 @@ class _Job:
         return spec_of(self.backend)
 
 
-def lower(
-    gm: torch.fx.GraphModule,
-    example_inputs: Sequence[object],
-    backend: Backend,
-    *,
-    fake_mode: FakeTensorMode,
-    contexts: Mapping[Tensor, Any] | None = None,
-    ambient: _session.AmbientState | None = None,
-    compile_id: CompileId | None = None,
-    param_sources: Mapping[str, Source] | None = None,
-    context: TracingContext | None = None,
-    keeps_history: bool = False,
-    as_it_is: str = "",
-    add_fake_kernels: Callable[[FakeTensorMode], None] | None = None,
-    hides_floats: bool = False,
-    writes_repro: bool = False,
-) -> Lowered:
-    """Compile `gm`, which belongs to the backend from here on.
+class LoweringOptions(TypedDict, total=False):
+    """Options of `lower`.
 
-    - `example_inputs`: the real inputs, in the order of the placeholders; for a symbolic
-      placeholder an int will do.
-    - `fake_mode`: the mode of the trace; do not trace under it afterwards.
     - `contexts`: the symbolic context of each input, so that it gets the same symbols again.
     - `ambient`: the modes at the entry of the trace; the present ones by default.
     - `compile_id`: the id under which compilers report; by default that of the context.
-    - `param_sources`: sources of tensors that are attributes of `gm`; the others get one.
+    - `param_sources`: sources of tensors that are attributes of the graph; the others get one.
     - `context`: a context of the front end, for this graph only: compiling the backward later uses
       it.
     - `keeps_history`: gradients for values inside the graph will be computed, so it runs
@@ -123,6 +105,34 @@ def lower(
       it.
     - `writes_repro`: if the backend fails, writes the graph as a script; `BackendError.repro` is
       its path.
+    """
+
+    contexts: Mapping[Tensor, Any] | None
+    ambient: _session.AmbientState | None
+    compile_id: CompileId | None
+    param_sources: Mapping[str, Source] | None
+    context: TracingContext | None
+    keeps_history: bool
+    as_it_is: str
+    add_fake_kernels: Callable[[FakeTensorMode], None] | None
+    hides_floats: bool
+    writes_repro: bool
+
+
+def lower(
+    gm: torch.fx.GraphModule,
+    example_inputs: Sequence[object],
+    backend: Backend,
+    *,
+    fake_mode: FakeTensorMode,
+    **options: Unpack[LoweringOptions],
+) -> Lowered:
+    """Compile `gm`, which belongs to the backend from here on.
+
+    - `example_inputs`: the real inputs, in the order of the placeholders; for a symbolic
+      placeholder an int will do.
+    - `fake_mode`: the mode of the trace; do not trace under it afterwards.
+    - `options`: see `LoweringOptions`.
 
     Raises `MalformedGraph` for a graph that breaks a rule of every backend, and `BackendError`.
     """
@@ -130,30 +140,46 @@ def lower(
         raise MalformedGraph(tuple(faults))
     # Its absence would mean that the graph was exported. `setattr`, as modules declare tensors and
     # modules only.
-    setattr(gm, "_param_name_to_source", sources_of_held(gm, param_sources or {}))
+    setattr(gm, "_param_name_to_source", sources_of_held(gm, options.get("param_sources") or {}))
 
-    spec = spec_of(backend)
-    refused = (as_it_is or reason_to_run_uncompiled(gm, spec)) if spec.compiles else ""
-    job = _Job(
-        gm,
-        with_symbols(gm, example_inputs),
-        eager if keeps_history or refused else backend,
-        fake_mode,
-        context or TracingContext(None),
-        ambient,
-        compile_id
-        or CompileContext.current_compile_id()
-        or CompileId(frame_id=0, frame_compile_id=0),
-        contexts or {},
-        attach_sources(gm),
-        add_fake_kernels,
-        hides_floats,
-        GraphSpec.of(gm, example_inputs) if spec_of(backend).wants_graph_spec else None,
-        graph_copy(gm) if writes_repro and spec_of(backend).compiles else None,
-    )
+    if uses_steps(backend):
+        mark_buffers(gm)
+    refused = ""
+    if spec_of(backend).compiles:
+        refused = options.get("as_it_is") or reason_to_run_uncompiled(gm, spec_of(backend))
+    used = eager if options.get("keeps_history") or refused else backend
+    job = _job(gm, example_inputs, backend, used, fake_mode, options)
     if not job.spec.compiles:
         return attrs.evolve(_uncompiled(job), refused=refused)
     return _compiled(job)
+
+
+def _job(
+    gm: torch.fx.GraphModule,
+    example_inputs: Sequence[object],
+    wanted: Backend,
+    used: Backend,
+    fake_mode: FakeTensorMode,
+    options: LoweringOptions,
+) -> _Job:
+    """Return the job for the backend that is `used` in place of the one that is `wanted`."""
+    default_id = CompileContext.current_compile_id() or CompileId(frame_id=0, frame_compile_id=0)
+    spec = spec_of(wanted)
+    return _Job(
+        gm,
+        with_symbols(gm, example_inputs),
+        used,
+        fake_mode,
+        options.get("context") or TracingContext(None),
+        options.get("ambient"),
+        options.get("compile_id") or default_id,
+        options.get("contexts") or {},
+        attach_sources(gm),
+        options.get("add_fake_kernels"),
+        options.get("hides_floats", False),
+        GraphSpec.of(gm, example_inputs) if spec.wants_graph_spec else None,
+        graph_copy(gm) if options.get("writes_repro") and spec.compiles else None,
+    )
 
 
 def _uncompiled(job: _Job) -> Lowered:

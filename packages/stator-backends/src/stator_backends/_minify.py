@@ -71,7 +71,7 @@ def _candidates(
     if after == "capture":
         return [(plain, inputs)]
     found = aten_graphs(plain, inputs, decomposed=after == "backend")
-    return [(without_metadata(graph.gm), graph.inputs) for graph in found]
+    return [(without_metadata(graph), given) for graph, given in found]
 
 
 def without_metadata(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:

@@ -19,6 +19,7 @@ import attrs
 import torch
 
 from ._backend import Backend, BackendSpec, FunctionBackend
+from ._cudagraphs import cudagraphs
 from ._eager import aot_eager, aot_eager_decomp_partition, eager
 from ._inductor import inductor
 from .errors import BackendError, BackendNotFound
@@ -120,6 +121,7 @@ class _InFile:
 default_registry = BackendRegistry()
 for _backend in (eager, aot_eager, aot_eager_decomp_partition, inductor):
     default_registry.register(_backend)
+default_registry.register(cudagraphs)
 BUILT_IN = tuple(default_registry._backends)
 
 

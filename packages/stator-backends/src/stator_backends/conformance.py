@@ -123,20 +123,6 @@ class BackendConformance(BackendKit):
     def test_graph_without_tensors(self, backend: Backend) -> None:
         assert list(lower_built(GraphBuilder().finish(3, None), backend).callable()) == [3, None]
 
-    def test_symbolic_size_in_training(self, backend: Backend) -> None:
-        build = GraphBuilder()
-        x = build.input(torch.randn(4, requires_grad=True), dynamic=(0,))
-        built = build.finish(build.call("sum", build.call(torch.mul, x, build.call(torch.sin, x))))
-        if self.refuses(
-            built, backend, spec_of(backend).training and spec_of(backend).symbolic_shapes
-        ):
-            return
-        compiled = lower_built(built, backend).callable
-        for count in (4, 6):
-            a = torch.randn(count, requires_grad=True)
-            compiled(*built.arguments(a))[0].backward()
-            assert self.tolerance.difference(a.grad, (a.sin() + a * a.cos()).detach()) is None
-
     def test_size_that_only_the_data_knows(self, backend: Backend) -> None:
         build = GraphBuilder()
         count = build.call("item", build.input(torch.tensor(3)))

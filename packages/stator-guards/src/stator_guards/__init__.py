@@ -62,8 +62,16 @@ __all__ = [
 __all__ += ["Cache", "Checked", "Entry", "RecompileLimitWarning", "RecompileReason"]
 # kinds of guards
 __all__ += ["Equals", "Is", "IsNone", "IsNotNone", "Truth", "TypeIs"]
-__all__ += ["AttrAbsent", "KeyAbsent", "KeyPresent", "KeysAre", "Length", "LongerThan"]
-__all__ += ["AllDistinct", "Custom", "DistinctObject", "SameObject", "ShapeExpression"]
+__all__ += [
+    "AllDistinct",
+    "AttrAbsent",
+    "KeyAbsent",
+    "KeyPresent",
+    "KeysAre",
+    "Length",
+    "LongerThan",
+]
+__all__ += ["Custom", "DistinctObject", "SameObject", "ShapeExpression"]
 if TYPE_CHECKING or _find_spec("torch"):  # else `import *` works without them
     __all__ += ["DistinctStorages", "GlobalState", "TensorMatch", "history_words"]
 # sources

@@ -187,6 +187,10 @@ class OutputGraph:
         """A rollback leaves this: it costs speed, no answer."""
         self._state.keeps_history = True
 
+    def end_with_backward(self, traced: GraphValue) -> None:
+        """A rollback leaves this, too."""
+        self._state.differentiated.append(traced.node)
+
     # -- operators ---------------------------------------------------------------------------------
     def call(
         self,

@@ -44,6 +44,7 @@ class GraphState:
     # modules and tensors that graphs refer to by name
     held: dict[str, Any] = attrs.field(factory=dict)
     keeps_history: bool = False  # the history of values inside will be read
+    differentiated: list[fx.Node] = attrs.field(factory=list)  # by the call that ends the graph
     # fakes with changes that a rollback took back
     stale: list[torch.Tensor] = attrs.field(factory=list)
     # sets the process back to where tracing began

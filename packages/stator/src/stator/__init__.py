@@ -39,6 +39,7 @@ from stator._dynamic import (
 )
 from stator._explain import explain
 from stator._export._api import capture, export
+from stator._export._program import CapturedGuard, CapturedInput, CapturedOutput, CapturedProgram
 from stator._load import load
 from stator._logs import set_logs
 from stator._options import (
@@ -75,7 +76,14 @@ __all__ = [
     "load",
     "reset",
 ]
-__all__ += ["capture", "export"]
+__all__ += [
+    "CapturedGuard",
+    "CapturedInput",
+    "CapturedOutput",
+    "CapturedProgram",
+    "capture",
+    "export",
+]
 __all__ += ["disable", "graph_break", "is_compiling", "list_backends", "register_backend"]
 __all__ += ["Bisection", "bisect"]
 __all__ += ["explain", "list_modes", "list_options", "set_default_backend", "set_stance"]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from stator_backends import (
     lookup,
     minify_to,
     preserved_rng,
+    recording_first_call,
     spec_of,
 )
 from torch.utils._pytree import tree_leaves
@@ -45,25 +46,15 @@ LAYERS = ("eager", "aot_eager", "aot_eager_decomp_partition")
 
 
 @attrs.frozen(eq=False)
-class LayerResult:
-    """The result of one layer: `difference` is empty if it did what the plain function did."""
-
-    name: str
-    difference: str
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.difference or 'the same'}"
-
-
-@attrs.frozen(eq=False)
 class Bisection:
-    """The layers in their order, up to the first that differs.
+    """The layers in their order, up to the first that differs: each with the difference, which is
+    empty if it did what the plain function did.
 
     `reduced` is the smallest graph on which that layer has the fault, and `script` shows it;
     `note` is the reason why there is none.
     """
 
-    layers: tuple[LayerResult, ...]
+    layers: tuple[tuple[str, str], ...]
     reduced: Minified | None = None
     script: Path | None = None
     note: str = ""
@@ -71,10 +62,10 @@ class Bisection:
     @property
     def first(self) -> str | None:
         """The name of the first layer that differs."""
-        return next((layer.name for layer in self.layers if layer.difference), None)
+        return next((name for name, difference in self.layers if difference), None)
 
     def __str__(self) -> str:
-        lines = [*map(str, self.layers)]
+        lines = [f"{name}: {difference or 'the same'}" for name, difference in self.layers]
         if self.reduced is not None:
             lines.append(f"{self.reduced.ops} operators show it: {self.script}")
         return "\n".join([*lines, *([self.note] if self.note else [])])
@@ -99,19 +90,19 @@ def bisect(
         raise InvalidUse(f"no accuracy is called {accuracy!r}", f"there are: {', '.join(ACCURACY)}")
     case = _Case(f, args, kwargs or {}, accuracy)
     expected = case.run(f)
-    results: list[LayerResult] = []
+    results: list[tuple[str, str]] = []
     for layer in (*LAYERS, *backends):
         with backend_boundary():
             backend = lookup(layer)
         difference = case.difference(expected, backend)
-        results.append(LayerResult(spec_of(backend).name, difference))
+        results.append((spec_of(backend).name, difference))
         if difference:
             return _with_graph(case, backend, tuple(results), folder)
     return Bisection(tuple(results))
 
 
 def _with_graph(
-    case: _Case, backend: Backend, layers: tuple[LayerResult, ...], folder: str | Path | None
+    case: _Case, backend: Backend, layers: tuple[tuple[str, str], ...], folder: str | Path | None
 ) -> Bisection:
     """Reduce the first graph on which the backend has a fault."""
     if backend is eager:
@@ -160,7 +151,7 @@ class _Case:
         comparison = Comparison(tolerance)
         for name, value in expected.items():
             for where, left, right in comparison.differences(value, found[name], name):
-                return f"{where}: {left} instead of {right}"
+                return f"{where}: plain {left}, here {right}"
         return ""
 
     def graphs(self) -> list[SavedGraph]:
@@ -195,21 +186,7 @@ class FirstCallRecorder:
     def __call__(
         self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any]
     ) -> Callable[..., Any]:
+        kept = copy.deepcopy(gm)
+        keep = self.graphs.append
         run = eager(gm, example_inputs)
-        unseen = [copy.deepcopy(gm)]
-
-        def call(*inputs: Any) -> Sequence[Any]:
-            while unseen:
-                self.graphs.append(SavedGraph(unseen.pop(), tuple(_copies(inputs))))
-            return run(*inputs)
-
-        return call
-
-
-def _copies(values: Sequence[Any]) -> Iterator[Any]:
-    for value in values:
-        if not isinstance(value, torch.Tensor):
-            yield value
-            continue
-        copied = value.detach().clone()
-        yield copied.requires_grad_(value.requires_grad)
+        return recording_first_call(run, lambda inputs: keep(SavedGraph(kept, inputs)))

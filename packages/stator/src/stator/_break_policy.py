@@ -6,10 +6,11 @@ The manager is a plain Python object, so a trace can read what it has set at the
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
-from stator_variables import Space
+from stator_variables import SUBSTITUTES, Space
 
 
 class BreakPolicy:
@@ -49,5 +50,18 @@ def raises_on_break(t: Space) -> bool:
     """Return True if a break where a trace has come to is an error."""
     tracker = t.heap.get(id(_POLICY))
     if tracker is None:
-        return _POLICY.error
+        return _POLICY.error or _is_error_in_torch()
     return bool(t.get_attribute(tracker, "error").constant())
+
+
+def _is_error_in_torch() -> bool:
+    decorators = sys.modules.get("torch._dynamo.decorators")
+    setting = getattr(decorators, "_get_error_on_graph_break", None)
+    return setting is not None and bool(setting())
+
+
+def follow_torch() -> None:
+    """Trace the manager of this module where the program enters that of torch."""
+    torchs = getattr(sys.modules.get("torch._dynamo.decorators"), "error_on_graph_break", None)
+    if torchs is not None:
+        SUBSTITUTES.setdefault(id(torchs), (torchs, error_on_graph_break))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
-from stator_guards import Cache, Entry
+from stator_guards import Cache, Entry, Guard
 from torch._logging import structured
 from torch._logging._internal import trace_structured
 
@@ -59,18 +59,14 @@ def log_start(target: Target, cache: Cache, key: Hashable, state: tuple[object, 
     _artifact("recompile_reasons", reasons, "json")
 
 
-def log_graph(target: Target, captured: CapturedGraph, module: torch.fx.GraphModule) -> None:
-    """Record a graph before the backend gets it, which may take it apart."""
-
-    @functools.cache
-    def code() -> str:
-        return module.print_readable(print_output=False)
+def log_graph(target: Target, captured: CapturedGraph, code: Callable[[], str]) -> None:
+    """Record a graph before the backend gets it, which may take it apart; `code` is its text."""
 
     def symbols() -> str:
         return _text(f"symbols in the graph of {target.name}", _symbolic(captured))
 
     emit("graph_code", lambda: _text(f"the graph of {target.name}", [code()]))
-    emit("graph", lambda: _text(f"the graph of {target.name}", [module.graph]))
+    emit("graph", lambda: _text(f"the graph of {target.name}", [captured.graph]))
     if any(_symbolic(captured)):
         emit("dynamic", symbols)
     trace_structured("dynamo_output_graph", lambda: {"sizes": _sizes(captured)}, payload_fn=code)
@@ -90,12 +86,15 @@ def log_end(made: Compilation) -> None:
 
 def _log_entry(name: str, entry: Entry) -> None:
     data: Any = entry.data
-    source = getattr(entry.guards, "source", "")
-    emit("guards", lambda: _text(f"guards of {name}", _guards(entry)), lambda: source)
+
+    def source() -> str:
+        return str(getattr(entry.guards, "source", ""))  # made when it is read
+
+    emit("guards", lambda: _text(f"guards of {name}", _guards(entry)), source)
     emit("bytecode", lambda: _text(f"the entry of {name}", [entry.source]))
     trace_structured("dynamo_cpp_guards_str", payload_fn=lambda: _text("guards", _guards(entry)))
     _artifact("stator_entry", lambda: entry.source)
-    _artifact("stator_guards", lambda: source)
+    _artifact("stator_guards", source)
     if data.reason is not None:
         frames = () if data.point is None else data.point.frames[:-1]
         callers = [str(layout.code.span(layout.pc)) for layout in reversed(frames)]
@@ -121,9 +120,15 @@ def _text(head: str, parts: Iterable[object]) -> str:
     return "\n".join([head, *(indent(str(part), "  ") for part in parts)])
 
 
+def _all_guards(entry: Entry) -> Sequence[Guard]:
+    """Return the guards; a foreign guard compiler may not expose them."""
+    guards: Sequence[Guard] = getattr(entry.guards, "guards", ())
+    return guards
+
+
 def _guards(entry: Entry) -> list[str]:
-    """Return a line for each guard; a foreign guard compiler may not expose them."""
-    guards = getattr(entry.guards, "guards", ())
+    """Return a line for each guard."""
+    guards = _all_guards(entry)
     return [f"{guard.name} is {guard.kind.needed}, needed at {guard.where}" for guard in guards]
 
 
@@ -174,7 +179,7 @@ def _metrics(made: Compilation) -> dict[str, Any]:
         "entire_frame_compile_time_s": time.time() - made.begun,
         "graph_op_count": getattr(data, "op_count", 0),
         "graph_node_count": 0 if graph is None else len(graph.graph.nodes),
-        "guard_count": 0 if made.entry is None else len(_guards(made.entry)),
+        "guard_count": 0 if made.entry is None else len(_all_guards(made.entry)),
         "has_guarded_code": made.entry is not None,
         "fail_reason": None if made.refused is None else str(made.refused),
     }

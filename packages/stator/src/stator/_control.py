@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 import torch
+from stator_backends import cudagraphs
 from stator_variables import (
     ALLOWED,
     DISALLOWED,
@@ -240,4 +241,5 @@ def reset() -> None:
     forget_pools()
     for region in list(REGIONS):
         region.reset()
+    cudagraphs.reset()
     release_compiled()

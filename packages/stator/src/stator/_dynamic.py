@@ -22,7 +22,8 @@ class Shapes:
     ever.
 
     `is_whole`: see `Policy`. `hides_floats`: a compiler specialised on a float. `static_floats`: it
-    required the values of floats.
+    required the values of floats. `separates_steps`: it refused a step of an optimizer with what
+    follows.
     """
 
     dynamic: bool | None
@@ -31,11 +32,15 @@ class Shapes:
     patience: float = math.inf
     hides_floats: bool = False
     static_floats: bool = False
+    separates_steps: bool = False
     static_types: frozenset[type] = frozenset()
     sizes: dict[guards.Source, Sizes] = attrs.field(factory=dict)
     strides: dict[guards.Source, Sizes] = attrs.field(factory=dict)
     # CHANGED once two values were seen
     numbers: dict[guards.Source, Any] = attrs.field(factory=dict)
+    texts: dict[guards.Source, set[object]] = attrs.field(factory=dict)
+    # where texts change with each call: of all continuations of one function
+    changing: set[tuple[int, guards.Source]] = attrs.field(factory=set)
 
     def policy(self, state: Mapping[str, object]) -> Policy:
         def number_is_symbolic(source: guards.Source, value: object, at_once: bool) -> bool:
@@ -52,8 +57,10 @@ class Shapes:
             return self.dims(source, tensor, state)
 
         return Policy(
-            *(dims, number_is_symbolic, self.capture_data, self.is_whole, self.patience),
+            *(dims, number_is_symbolic, self._may_recur),
+            *(self.capture_data, self.is_whole, self.patience),
             draws_numbers=not self.static_floats,
+            separates_steps=self.separates_steps,
             hides_floats=self.hides_floats,
         )
 
@@ -114,6 +121,21 @@ class Shapes:
             self.numbers[source] = before = CHANGED
         return before is CHANGED
 
+    def _may_recur(self, source: guards.Source, value: Any) -> bool:
+        """Return False for a text, or an int too large for a graph, where each trace saw another:
+        a guard would fail again, up to the limit of recompilations."""
+        if self.is_whole or (type(value) is int and self._can_be_symbol(value)):
+            return True
+        seen = self.texts.setdefault(source, set())
+        if len(seen) < MOST_TEXTS:
+            seen.add(value)
+        if value in seen:
+            return True
+        where = id(self), source
+        if len(self.changing) < MOST_CHANGING:
+            self.changing.add(where)
+        return where not in self.changing
+
     def _can_be_symbol(self, value: Any) -> bool:
         """Return whether a graph can hold it: no comparison distinguishes the sign of a zero."""
         if type(value) is float:
@@ -159,6 +181,10 @@ def _seen(
 
 
 CHANGED = object()
+MOST_TEXTS = 6
+"""The values of a text that may have an entry of their own."""
+MOST_CHANGING = 4
+"""The breaks of one function at such texts: one that does little else is better run eagerly."""
 
 
 def _is_passed_in(source: guards.Source, state: Mapping[str, object]) -> bool:

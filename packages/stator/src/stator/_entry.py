@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -15,8 +16,10 @@ from stator_backends import (
     AmbientState,
     FrozenInputs,
     Lowered,
+    begin_step,
     one_at_a_time,
     report_failure,
+    uses_steps,
 )
 from stator_bytecode import Point, Site
 from stator_guards import (
@@ -42,7 +45,7 @@ from stator._graph_lowering import effects_of, is_run_in_order, lowered_with_war
 from stator._guard_filter import filtered
 from stator._known_graph import KnownGraph
 from stator._options import Options
-from stator._target import Continuation, Target, start_of
+from stator._target import Continuation, Root, Target, start_of
 from stator._trace import TraceResult
 from stator.errors import BackendFailed, InternalError, Unsupported
 
@@ -73,6 +76,7 @@ class EntryData:
     made_calls: bool = False  # of cached functions, while tracing: the first run has to follow
     # where in a state the locals are whose end it takes for unobservable
     ending: tuple[int, ...] = ()
+    begins_step: bool = False  # the first entry of a call under CUDA graphs
     source: str = ""
     point: Point | None = None  # where it breaks
 
@@ -108,6 +112,7 @@ def make_entry(
         uncompiled=lowered.refused if lowered is not None else "",
         made_calls=any(call.made for call in traced.emitter.t.cached.calls),
         ending=tuple(sorted(traced.emitter.t.ended_locals)),
+        begins_step=isinstance(target, Root) and uses_steps(options.backend),
         point=traced.point,
     )
     facts = retrace, ambient, data, ran
@@ -121,10 +126,11 @@ def make_entry(
 def _examined(target: Target, captured: CapturedGraph, options: Options) -> str:
     """Log a graph, check it where that is wanted, and return its text where that is kept."""
     module = captured.module
-    log_graph(target, captured, module)
+    code = functools.cache(lambda: module.print_readable(print_output=False))
+    log_graph(target, captured, code)
     if options.check:
         _check(module)
-    return module.print_readable(print_output=False) if options.keep_text else ""
+    return code() if options.keep_text else ""
 
 
 def _all_guards(
@@ -235,7 +241,8 @@ def _function(
         graph = _FirstCall(lowered, script)
         call = _graph_call(traced, graph, recovery, target)
     loads, marks = _loads(emitter, target), inference_marks(emitter)
-    body = [*loads, *call, *emitter.late_draws, *marks, *emitter.lines]
+    begin = [f"{emitter.capture(begin_step, 'begin_step')}()"] if data.begins_step else []
+    body = [*begin, *loads, *call, *emitter.late_draws, *marks, *emitter.lines]
     body.append(ending(traced, site))
     data.source = function_text(name, target.parameters, body)
     data.namespace = dict(emitter.captured)

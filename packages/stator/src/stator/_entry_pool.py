@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 from stator_bytecode import CallSite, Point, Site
-from stator_guards import Entry
+from stator_guards import Entry, Source
 
 from stator._call_history import CallHistory, is_inside
 from stator._dynamic import Shapes
@@ -64,10 +64,10 @@ class PooledPlace:
     """A first call has run eagerly, as the stance `eager_then_compile` requires."""
 
     @classmethod
-    def of(cls, target: Target, options: Options) -> PooledPlace:
+    def of(cls, target: Target, options: Options, changing: set[tuple[int, Source]]) -> PooledPlace:
         patience = float("inf") if options.fullgraph else PATIENCE
         facts = options.dynamic, options.captures_data, options.fullgraph, patience
-        shapes = Shapes(*facts, static_types=options.static_types)
+        shapes = Shapes(*facts, static_types=options.static_types, changing=changing)
         return cls(target, shapes, deque(maxlen=options.recompile_limit))
 
     def lookup(self, key: Hashable, state: Sequence[object]) -> Entry | None:
@@ -114,6 +114,8 @@ class EntryPool:
     missed: list[Unsupported] = attrs.field(factory=list)
     """Exceptions that were expected and did not come."""
     history: CallHistory = attrs.field(factory=CallHistory)
+    changing: set[tuple[int, Source]] = attrs.field(factory=set)
+    """See `Shapes.changing`."""
     users: weakref.WeakSet[Pooling] = attrs.field(factory=weakref.WeakSet)
     wrappers: dict[Hashable, CodeType] = attrs.field(factory=dict)
     """Code of wrappers, by the defaults that the function has."""
@@ -125,7 +127,7 @@ class EntryPool:
         places of their own."""
         if (found := self.places.get((point, under_modes))) is None:
             target = self.root if point is None else Continuation(point)
-            made = PooledPlace.of(target, self.options)
+            made = PooledPlace.of(target, self.options, self.changing)
             found = self.places.setdefault((point, under_modes), made)
         return found
 

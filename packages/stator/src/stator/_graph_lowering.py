@@ -81,8 +81,8 @@ def _lowered_once(
 def _lowered(
     traced: TraceResult, options: Options, ambient: AmbientState, effects: GraphEffects
 ) -> Lowered:
-    """Lower the graph; raises FloatsNeeded if the backend specializes on floats, which are traced
-    again then."""
+    """Lower the graph; raises FloatsNeeded if the backend specializes on floats, and
+    SeparationNeeded if it refuses what follows a step: both are traced again then."""
     captured, space = traced.captured, traced.emitter.t
     calls, as_it_is = None, CATCHES_FOREIGN if effects.catches_foreign else ""
     if is_run_in_order(options, effects):
@@ -106,6 +106,9 @@ def _lowered(
         for setting, start in space.modes.items():
             setting.set(start)
 
+    can_separate = not space.policy.separates_steps and not space.policy.is_whole
+    if lowered.refused == _WRITES_WITH_GRADIENTS and can_separate:
+        raise SeparationNeeded
     if has_floats and _is_specialized(lowered, space.policy.hides_floats):
         raise FloatsNeeded
     return attrs.evolve(lowered, callable=calls.around(lowered.callable)) if calls else lowered
@@ -157,6 +160,16 @@ def _is_specialized(lowered: Lowered, hides_floats: bool) -> bool:
 
 
 CATCHES_FOREIGN = "an operator of another library in a `try` of the program"
+
+
+_WRITES_WITH_GRADIENTS = "a write to a tensor that has gradients"
+
+
+class SeparationNeeded(Exception):
+    """The compiler takes no graph with a step of an optimizer and the forward pass that follows.
+
+    The program is traced once more, with the break behind a step that torch.optim has there.
+    """
 
 
 class FloatsNeeded(Exception):

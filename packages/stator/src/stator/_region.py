@@ -31,7 +31,7 @@ from stator._dynamic import recorded
 from stator._entry import finishing_entry, make_entry
 from stator._entry_pool import EntryPool, pool_of, renewed
 from stator._fallback import EagerFallback, Remainder
-from stator._graph_lowering import FloatsNeeded
+from stator._graph_lowering import FloatsNeeded, SeparationNeeded
 from stator._known_graph import KnownGraph
 from stator._lazy import make_parameters
 from stator._local_ends import observed_ends
@@ -248,10 +248,10 @@ class Region:
     ) -> Entry | None:
         with observed(place, key, state) as made, ordinary_signal_handlers():
             finishing = self._finishing(place, state, key)
-            made.entry = finishing or self._made_with_floats(place, state, key)
+            made.entry = finishing or self._made_for_backend(place, state, key)
         return made.entry
 
-    def _made_with_floats(
+    def _made_for_backend(
         self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
     ) -> Entry | None:
         while True:
@@ -259,6 +259,8 @@ class Region:
                 return self._made(place, state, key)
             except FloatsNeeded:
                 place.shared.shapes.need_floats()
+            except SeparationNeeded:
+                place.shared.shapes.separates_steps = True
 
     def _made(
         self, place: CompiledTarget, state: tuple[object, ...], key: Hashable

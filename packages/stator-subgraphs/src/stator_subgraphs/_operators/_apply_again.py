@@ -29,7 +29,7 @@ def _function(
     """Return a class whose forward keeps what the body gives besides its output. `dirty` and
     `fixed` are positions of outputs that forward writes to, and that have no gradients."""
 
-    class Apply(Function):
+    class ApplyTemplate(Function):
         @staticmethod
         def forward(ctx: Any, *args: Any) -> Any:
             output, ctx.kept = forward_body(*args)
@@ -44,4 +44,4 @@ def _function(
         def backward(ctx: Any, *grads: torch.Tensor) -> Any:
             return backward_body(*grads, *ctx.kept)
 
-    return Apply
+    return ApplyTemplate

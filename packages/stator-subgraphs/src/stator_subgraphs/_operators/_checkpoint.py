@@ -151,7 +151,7 @@ def checkpoint_again(t: variables.Space, args: list[Any], kwargs: dict[str, Any]
     return checkpoint(t, args, kwargs | named)
 
 
-@handlers.handles(tag_activation_checkpoint)
+@handlers.handles(tag_activation_checkpoint, torch.ops.higher_order.wrap_activation_checkpoint)
 def tagged(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Record a checkpoint of a graph that torch captured."""
     kwargs.setdefault("use_reentrant", variables.ConstantTracker(False))

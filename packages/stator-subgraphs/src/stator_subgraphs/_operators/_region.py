@@ -10,6 +10,7 @@ from torch._guards import TracingContext
 from torch._higher_order_ops.invoke_subgraph import invoke_subgraph, invoke_subgraph_placeholder
 
 from stator_subgraphs._captured_graph import Body
+from stator_subgraphs._operators._cond import refuse_overlap
 from stator_subgraphs._operators._reuse import RegionCall, ReusableRegion, is_same
 
 handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
@@ -30,11 +31,12 @@ def region(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
         operands = before.operands(call) if before.serves(call) else None
         if operands is not None:
             return _again(t, before, operands)
-    permits = Permits(effects=True, writes=not (torch.is_grad_enabled() or t.touched))
+    permits = Permits(effects=True, writes=not t.touched, aliases=True)
     distinct = len(t.assumed_distinct)
     with BodyTrace(t, "subgraph", permits) as body:
         result = yield from body.run(args[0], args[1:], kwargs)
         graph: Any = body.wrapping(result)
+        _refuse_as_torch(t, graph)
     _share(t.shared.setdefault(nested_region, []), graph)
     found = record_wrapping(t, nested_region, graph, "subgraph", result, _named)
     call = RegionCall.of(t, args[0], args[1:], kwargs)  # sizes are better known now
@@ -45,6 +47,28 @@ def region(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
             ReusableRegion.of(call, graph, result, [vt for vt, _ in body.touched.values()]),
         )
     return found
+
+
+def _refuse_as_torch(t: Space, graph: Any) -> None:
+    """Reject what torch's operator rejects, in its words."""
+    if graph.aliased or graph.overlapping:
+        raise t.unsupported(
+            "alias-in-body",
+            "Encountered aliasing during higher order op tracing: "
+            "a result that shares memory with an input or another result",
+        )
+    inputs = [traced for traced in (*graph.arguments, *graph.lifted) if traced is not None]
+    refuse_overlap(t, [graph], inputs)
+    if graph.written and torch.is_grad_enabled() and any(map(_has_history, inputs)):
+        raise t.unsupported(
+            "write-in-body",
+            "The invoke_subgraph HigherOrderOperator does not currently support training "
+            "with in-place input or buffer mutations",
+        )
+
+
+def _has_history(traced: GraphValue) -> bool:
+    return isinstance(traced.example, torch.Tensor) and traced.example.requires_grad
 
 
 MANY = 8

@@ -5,8 +5,7 @@
 
 The function is traced as a body: its inputs are the arguments that the transform would pass (a
 slice of a batch, a tensor to be differentiated), and no level of the interpreter stack is entered
-while tracing. A break in it is a break at the transform, which then runs natively; so does whatever
-is refused here, and raises in its own words.
+while tracing. A break in it, and what is refused here, is a break at the transform.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import attrs
 import torch
 from stator_bytecode import HandlerTable, Raised, operation, settle
 from stator_variables import (
+    EVERYTHING,
     LEAF,
     MISSING,
     NONE,
@@ -50,7 +50,7 @@ from stator_subgraphs._operators import _transform_targets as targets
 handlers: HandlerTable[Any, Any] = HandlerTable("transform")
 CALLED_ONCE = Permits(effects=True, aliases=True)
 See = Callable[[Any], Any]
-"""A function from the example of an input to the example of the body's input for it."""
+"""A function from the example of an input to the body's example."""
 
 
 def sliced(dim: int) -> See:
@@ -167,8 +167,7 @@ class Transformed:
         )
 
     def parts(self, traced: GraphValue, given: Sequence[Any] = ()) -> list[Any]:
-        """Trackers of a tuple of tensors; one that the body gave back as it was is the tracker that
-        it always had."""
+        """Trackers of a tuple of tensors; one that the body was given is the outer tracker."""
         outside = dict(zip(map(id, self.inner), self.outer, strict=True))
         sources = [[outside.get(id(vt), vt)] for vt in given] or [[]] * len(traced.example)
         parts = [self.t.graph.project(traced, index) for index in range(len(traced.example))]
@@ -234,7 +233,7 @@ class _Call:
 def _mapped(
     t: Space, call: _Call, leaves: list[Any]
 ) -> Generator[Any, Any, tuple[list[Any], Spec, list[int | None]]]:
-    transformed = Transformed.of(t, "vmap")
+    transformed = Transformed.of(t, "vmap", EVERYTHING)
     with transformed.body:
         pairs = list(zip(leaves, call.dims, strict=True))
         for leaf, dim in pairs:
@@ -395,6 +394,8 @@ def vjp_with_argnums(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
         with grad_mode(t, True):
             result = yield from transformed.run(function, chosen.args, {})
         transformed.close(result, has_aux)
+        if not transformed.results:
+            raise transformed.refuse("a function that gives nothing")
     flags = [chosen.places, len(transformed.outer), len(transformed.results)]
     traced = transformed.record(targets.pulled_back, flags)
     out, rest, pull = (t.graph.project(traced, index) for index in range(3))
@@ -416,8 +417,7 @@ def _call_later(
     args: list[Any],
     kwargs: dict[str, Any],
 ) -> Any:
-    """A function that a transform gave: of tensors in the structure `taken`, and options, to such
-    in `given`."""
+    """A function of a transform: of tensors in the structure `taken` to such in `given`."""
     leaves, spec = flatten(t, args[0])
     if spec != taken or not all(is_a(leaf, TensorTracker) for leaf in leaves):
         raise t.unsupported("transform", "tangents, or cotangents, of another structure")

@@ -51,10 +51,11 @@ def text_of(t: Space, parts: Iterable[Any]) -> Any:
 def _of_number(t: Space, vt: Any, spec: str = "") -> Any:
     """`format(number, spec)`.
 
-    Of a float that was computed the last digit may differ from that in the graph.
+    Of a float that the graph computes the last digit may differ.
     """
     stays = vt.cls is not float or vt.example.node.expr.is_symbol
-    if not stays or re.search(r"[{}]|c$", spec):  # a character code may be too large
+    is_exact = stays or t.graph.text_of(vt.traced, lambda source: source.name) is not None
+    if not is_exact or re.search(r"[{}]|c$", spec):  # a character code may be too large
         return k.ConstantTracker(_formatted(vt.cls(_symbolic_numbers.specialised(t, vt)), spec))
     _formatted(vt.cls(1), spec)
     return text_of(t, [(vt, spec)])
@@ -249,9 +250,8 @@ def _percent_value(t: Space, value: Any, match: re.Match[str]) -> Generator[Any,
         if not (flags or width or digits):
             return value
     elif value.is_symbolic:
-        # format() does the same
-        if verb == "d" and value.cls is int and flags in ("", "0") and digits is None:
-            return _of_number(t, value, f"{flags}{width}d")
+        if (spec := _as_specification(value.cls, match)) is not None:
+            return _of_number(t, value, spec)
         value = k.ConstantTracker(_symbolic_numbers.specialised(t, value))
     if (constant := value.constant()) is MISSING:
         raise t.unsupported(
@@ -260,6 +260,20 @@ def _percent_value(t: Space, value: Any, match: re.Match[str]) -> Generator[Any,
         )
     spec = f"%{flags}{width}{'' if digits is None else '.' + digits}{verb}"
     return _folding.folded(t, operator.mod, spec, (constant,))
+
+
+def _as_specification(cls: type, match: re.Match[str]) -> str | None:
+    """Return the specification with which format() gives what `%` gives for such a number."""
+    flags, width, digits, verb = match.group("flags", "width", "digits", "verb")
+    if verb in "diu" and cls is int and digits is None:
+        verb = "d"
+    elif verb not in "eEfFgG" or cls is bool:
+        return None
+    aligned = "<" if "-" in flags else ""
+    sign = next((each for each in "+ " if each in flags), "")
+    filled = "0" if "0" in flags and not aligned else ""
+    places = "" if digits is None else f".{digits or 0}"
+    return f"{aligned}{sign}{'#' if '#' in flags else ''}{filled}{width}{places}{verb}"
 
 
 # -- str.format ------------------------------------------------------------------------------------

@@ -41,8 +41,10 @@ def functional(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, A
 
 def separation(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Ignore the breaks of torch.optim around a step, which are there for the benefit of
-    AOTAutograd."""
+    AOTAutograd; where it turned out to need them, keep those that have a step before them."""
     if not _inlining.is_graph_break(function.real):
+        return MISSING
+    if t.policy.separates_steps and not t.graph.is_pure:
         return MISSING
     caller = None if t.frame is None else t.frame.globals.real.get("__name__")
     return k.NONE if caller == Optimizer.__module__ else MISSING

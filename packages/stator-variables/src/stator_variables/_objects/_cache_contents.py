@@ -21,12 +21,18 @@ def peek(names: Sequence[str], typed: bool, cached: Any, *values: Any) -> Any:
     values."""
     if type(cached) is not CACHED:
         return MISSING
+    if (found := _found.get(cached)) is None:
+        found = _found[cached] = FoundResults(cached)
+    table, mark = found.contents
+    key = key_of_call(names, typed, mark, values)
+    if not found.is_bounded:
+        return table.get(key, MISSING)
+    return found.result(cached, key)
+
+
+def _result_in_records(cached: Any, key: Any) -> Any:
+    """Return the result that a bounded cache has under a key; it is known to have one."""
     held, at = _listed(cached)
-    key = key_of_call(names, typed, held[at + 2], values)
-    if key not in held[at]:
-        return MISSING
-    if at == 1:
-        return held[at][key]
     known, wanted = held[1:at:3], hash(key)
     hashes = list(map(hash, known))
     place = hashes.index(wanted)
@@ -92,6 +98,46 @@ class _Guard:
 
     def note(self, key: Any, misses: int) -> None:
         self.record, self.misses = self.contents[0].get(key), misses
+
+
+class FoundResults(_Guard):
+    """Results of a bounded cache that were found before, with their records, by keys.
+
+    They hold as long as the cache has called its function no more often. Those that hold objects
+    with an observable end are looked for each time.
+    """
+
+    def __init__(self, cached: Any) -> None:
+        super().__init__(cached)
+        self.is_bounded = cached.cache_info().maxsize is not None
+        self.results: dict[Any, tuple[Any, Any]] = {}
+
+    def result(self, cached: Any, key: Any) -> Any:
+        misses = cached.cache_info().misses
+        if misses != self.misses or len(self.results) > _MANY:
+            self.results, self.misses = {}, misses
+        if (record := self.contents[0].get(key, MISSING)) is MISSING:
+            return MISSING
+
+        known, result = self.results.get(key, (MISSING, MISSING))
+        if known is not record:
+            result = _result_in_records(cached, key)
+            if _is_plain(result):
+                self.results[key] = record, result
+        return result
+
+
+def _is_plain(value: Any) -> bool:
+    """Return True for numbers, texts and containers of such, whose end is not observable."""
+    if type(value) is dict:
+        return all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
+    if type(value) in (list, tuple):
+        return all(map(_is_plain, value))
+    return type(value) in (int, float, str, bool, type(None))
+
+
+_MANY = 8
+_found: weakref.WeakKeyDictionary[Any, FoundResults] = weakref.WeakKeyDictionary()
 
 
 def _forget(contents: list[Any], _: Any) -> None:

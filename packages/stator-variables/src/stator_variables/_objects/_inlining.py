@@ -133,6 +133,23 @@ SUBSTITUTES: dict[int, tuple[Any, Any]] = {}
 """The function that is traced in the place of another, with that, by the identity of the latter."""
 
 
+def substitute_of(target: Any) -> Any:
+    """Return the function that the program has put in place of another, here or through torch.
+
+    None without one. Those that torch has itself are for functions that have handlers here.
+    """
+    if (found := SUBSTITUTES.get(id(target))) is not None:
+        return found[1]
+    rules = sys.modules.get("torch._dynamo.trace_rules")
+    if id(target) not in getattr(rules, "_polyfilled_function_ids", ()):
+        return None
+    functions: Any = sys.modules["torch._dynamo.variables.functions"]
+    registered = functions.PolyfilledFunctionVariable._get_polyfill_handlers().get(target)
+    traceable = getattr(registered, "__torch_dynamo_polyfill__", None)
+    is_own = str(getattr(traceable, "__module__", "")).startswith("torch.")
+    return None if is_own else traceable
+
+
 def has_mark(function: Any, *marks: str) -> bool:
     """Return True if the program has put one of the marks on `function`, here or through torch."""
     rules = sys.modules.get("torch._dynamo.trace_rules")

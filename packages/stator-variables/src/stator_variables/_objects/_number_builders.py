@@ -33,6 +33,12 @@ def build_atom(
     if type(real) in (int, float) and t.policy.number_is_symbolic(source, real, at_once):
         t.guard(source, guards.TypeIs(type(real)))
         return symbolic_number(t, real, source)
+    if type(real) in (str, bytes, int) and not t.policy.may_recur(source, real):
+        raise t.unsupported(
+            "changing-value",
+            f"a {type(real).__name__} that was another in each of many calls",
+            "compute what depends on it outside of the compiled function",
+        )
     t.guard(source, guards.Is(real) if real is None or type(real) is bool else guards.Equals(real))
     return k.ConstantTracker(real)
 

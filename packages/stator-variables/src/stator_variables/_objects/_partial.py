@@ -7,7 +7,7 @@ from typing import Any
 import stator_guards as guards
 
 from stator_variables._emitter import Emitter, filled
-from stator_variables._objects._builder_table import BuilderTable, field
+from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._wrap import with_namespace, wrap_items
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
@@ -39,12 +39,27 @@ class PartialTracker(VariableTracker, references=("function", "args", "args_tupl
 @builders.by_base.handles(functools.partial)
 def build_partial(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
-    function = field(t, real, "func", source)
-    args = wrap_items(t, real.args, guards.AttrSource(source, "args"))
-    keywords, kwargs_source = dict(real.keywords), guards.AttrSource(source, "keywords")
+    (function, at), (given, args_source), (keywords, kwargs_source) = (
+        _c_field(real, name, source) for name in ("func", "args", "keywords")
+    )
+    args = wrap_items(t, given, args_source)
     t.guard(kwargs_source, guards.KeysAre(tuple(keywords)))
     kwargs = {
         name: t.wrap(arg, guards.DictItemSource(kwargs_source, name))
         for name, arg in keywords.items()
     }
-    return with_namespace(t, PartialTracker(type(real), function, args, kwargs), real, source)
+    made = PartialTracker(type(real), t.wrap(function, at), args, kwargs)
+    return with_namespace(t, made, real, source)
+
+
+def _c_field(real: Any, name: str, source: guards.Source) -> tuple[Any, guards.Source]:
+    """Return what a call uses, and its source: a subclass may have an attribute of that name."""
+    if getattr(type(real), name, None) is vars(functools.partial)[name]:
+        return getattr(real, name), guards.AttrSource(source, name)
+    read = _READERS[name]
+    return read(real), guards.CallSource(read, source)
+
+
+_READERS: dict[str, Any] = {
+    name: vars(functools.partial)[name].__get__ for name in ("func", "args", "keywords")
+}

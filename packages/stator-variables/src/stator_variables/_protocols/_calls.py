@@ -188,9 +188,8 @@ def _as_known(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]
 
 def call_substitute(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Call what `substitute_in_graph` has put in place of a function; MISSING without one."""
-    if id(target) not in _inlining.SUBSTITUTES:
+    if (traceable := _inlining.substitute_of(target)) is None:
         return MISSING
-    traceable = _inlining.SUBSTITUTES[id(target)][1]
     function = t.wrap(traceable, guards.CapturedSource(traceable.__name__, traceable))
     return call(t, function, args, kwargs)
 

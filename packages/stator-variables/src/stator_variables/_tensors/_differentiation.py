@@ -22,7 +22,9 @@ from stator_variables._tracker import MISSING, is_a
 handlers: HandlerTable[Any, Any] = HandlerTable("differentiation")
 
 
-def _register(function: Callable[..., Any], asks: str, signature: inspect.Signature) -> None:
+def _register(
+    function: Callable[..., Any], roots: str, asks: str, signature: inspect.Signature
+) -> None:
     @handlers.handles(function)
     def note(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
         try:
@@ -33,6 +35,8 @@ def _register(function: Callable[..., Any], asks: str, signature: inspect.Signat
         if creates is not None and creates.constant() is not False:
             t.graph.keep_history()
         ask_inside(t, given.get(asks))
+        for root in _tensors_in(given[roots]):
+            t.graph.end_with_backward(root.shown)
         return MISSING
 
 
@@ -68,5 +72,10 @@ def ask_for_gradients(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return tensor if is_so else MISSING
 
 
-_register(torch.autograd.grad, "inputs", inspect.signature(torch.autograd.grad))
-_register(torch.autograd.backward, "inputs", inspect.signature(torch.autograd.backward))
+def _tensors_in(given: Any) -> list[Any]:
+    items = given.items if is_a(given, SequenceTracker) else [given]
+    return [item for item in items if is_a(item, k.TensorTracker) and item.source is None]
+
+
+_register(torch.autograd.grad, "outputs", "inputs", inspect.signature(torch.autograd.grad))
+_register(torch.autograd.backward, "tensors", "inputs", inspect.signature(torch.autograd.backward))

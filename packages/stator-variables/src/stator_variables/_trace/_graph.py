@@ -141,6 +141,9 @@ class GraphRecorder(Protocol):
         """Require that the graph runs operator by operator: the history of values inside it will be
         read."""
 
+    def end_with_backward(self, traced: GraphValue) -> None:
+        """Note that the call which ends the graph frees the history of `traced`."""
+
     def tensor_input(
         self,
         source: Source,

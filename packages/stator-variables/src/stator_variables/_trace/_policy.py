@@ -36,6 +36,8 @@ class Policy:
     dims: Callable[[Source, Any], list[Dim]] = lambda source, tensor: [Dim()] * tensor.dim()
     number_is_symbolic: Callable[[Source, Any, bool], bool] = lambda source, value, at_once: False
     """`at_once`: also if no other value was seen, where it was passed in."""
+    # False for a text that was another in each of many calls: no guard is about it
+    may_recur: Callable[[Source, Any], bool] = lambda source, value: True
     capture_data: bool = False  # results that depend on data become unbacked symbols
     # a break is an error, so what a break would have run is run while tracing where possible
     is_whole: bool = False
@@ -47,4 +49,5 @@ class Policy:
     runs_in_order: bool = True  # the graph runs node by node, setters of state included
     repeats_effects: bool = True  # of a checkpointed function, when it is computed again
     draws_numbers: bool = True  # numbers drawn at random, or read from tensors, are symbols
+    separates_steps: bool = False  # of optimizers: a compiler refused what follows one in its graph
     hides_floats: bool = False  # a compiler specialised on a float: it gets no hints of them

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import keyword
 import linecache
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -67,54 +67,36 @@ def captured_call(
     if not isinstance(args, tuple):
         hint = "write (x,) for one argument"
         raise InvalidUse(f"the arguments are a {type(args).__name__}, not a tuple", hint)
-
-    bound = _bound(subject, args, kwargs)
-    positional = list(_positional_names(subject, len(args)))
-    names = [*positional, *kwargs]
     if wrong := [name for name in kwargs if not name.isidentifier() or keyword.iskeyword(name)]:
         raise InvalidUse(f"the keyword {wrong[0]!r} is no identifier", "rename it")
 
-    owner = "self" if isinstance(subject, torch.nn.Module) else "function"
-    while owner in names:
-        owner += "_"
-    given = ", ".join([*positional, *(f"{name}={name}" for name in kwargs)])
-    fn = _function(_name_of(subject), [owner, *names], f"{owner}({given})")
-    return CapturedCall(subject, args, kwargs, Root.of(fn), bound, _gathered(subject))
-
-
-def signature_of(subject: Any) -> inspect.Signature | None:
-    """Return the signature of a callable, of a module that of its `forward`; None without one."""
-    called = subject.forward if isinstance(subject, torch.nn.Module) else subject
+    signature = signature_of(subject)
     try:
-        return inspect.signature(called)
-    except (TypeError, ValueError):
-        return None
-
-
-def _bound(subject: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
-    if (signature := signature_of(subject)) is None:
-        return {**{f"args_{i}": value for i, value in enumerate(args)}, **kwargs}
-    try:
-        return signature.bind(*args, **kwargs).arguments
+        bound = signature.bind(*args, **kwargs).arguments
     except TypeError as error:
         hint = "pass the arguments of one call"
         raise InvalidUse(f"cannot call {_name_of(subject)}: {error}", hint) from None
 
+    parameters = signature.parameters.values()
+    gathered = [each.name for each in parameters if each.kind in _GATHERED]
+    named = [each.name for each in parameters if each.kind in _NAMED][: len(args)]
+    positional = [*named, *(f"{gathered[0]}_{i}" for i in range(len(args) - len(named)))]
+    owner = "self" if isinstance(subject, torch.nn.Module) else "function"
+    while owner in (*positional, *kwargs):
+        owner += "_"
+    given = ", ".join([*positional, *(f"{name}={name}" for name in kwargs)])
+    fn = _function(_name_of(subject), [owner, *positional, *kwargs], f"{owner}({given})")
+    return CapturedCall(subject, args, kwargs, Root.of(fn), bound, frozenset(gathered))
 
-def _gathered(subject: Any) -> frozenset[str]:
-    signature = signature_of(subject)
-    parameters = [] if signature is None else [*signature.parameters.values()]
-    return frozenset(each.name for each in parameters if each.kind in _GATHERED)
 
-
-def _positional_names(subject: Any, count: int) -> Iterator[str]:
-    """Yield the names of the positional arguments; those of `*args` are numbered."""
-    signature = signature_of(subject)
-    parameters = [] if signature is None else [*signature.parameters.values()]
-    named = [each.name for each in parameters if each.kind in _NAMED][:count]
-    yield from named
-    rest = [each.name for each in parameters if each.kind is inspect.Parameter.VAR_POSITIONAL]
-    yield from (f"{rest[0] if rest else 'args'}_{i}" for i in range(count - len(named)))
+def signature_of(subject: Any) -> inspect.Signature:
+    """Return the signature of a callable, of a module that of its `forward`; where there is none,
+    one that takes all arguments."""
+    called = subject.forward if isinstance(subject, torch.nn.Module) else subject
+    try:
+        return inspect.signature(called)
+    except (TypeError, ValueError):  # a function in C
+        return inspect.signature(lambda *args, **kwargs: None)
 
 
 def _name_of(subject: Any) -> str:

@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 from stator._export._call import CapturedCall, captured_call
 from stator._export._program import CapturedGuard, CapturedInput, CapturedOutput, CapturedProgram
 from stator._export._traced_call import TracedCall, traced_call
+from stator._target import parameters_of
 
 
 def captured(
@@ -19,7 +20,6 @@ def captured(
 ) -> CapturedProgram:
     """Trace a call, and describe what the graph takes, gives and relies on."""
     traced = traced_call(captured_call(f, args, kwargs), dynamic_shapes)
-    named = traced.call.named
     placeholders = [node for node in traced.module.graph.nodes if node.op == "placeholder"]
     inputs = [
         _input_spec(node.name, source, traced.call)
@@ -29,7 +29,7 @@ def captured(
     leaves, out_spec = pytree.tree_flatten(result)
     arguments = {
         id(leaf): f"{name}{pytree.keystr(path)}"
-        for name, value in named.items()
+        for name, value in zip(*_arguments(traced.call), strict=True)
         for path, leaf in pytree.tree_flatten_with_path(value)[0]
     }
     guards = [guard for guard in traced.guards if not _is_of_call(guard, traced.call)]
@@ -43,22 +43,27 @@ def captured(
     )
 
 
+def _arguments(call: CapturedCall) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+    """Return the names that the program has for the flat arguments, and these."""
+    return parameters_of(call.root.code), call.state
+
+
 def _input_spec(name: str, source: Source, call: CapturedCall) -> CapturedInput:
     owner, *_ = call.root.parameters
     *_, first = source.steps()
     start = getattr(first, "parameter", None)
     if start is not None and start != owner:
-        return CapturedInput(name, "user input", source.name)
+        return CapturedInput(name, "user input", source.description)
 
     value = source.evaluate(call.named)
     if isinstance(call.subject, torch.nn.Module):
         for path, parameter in call.subject.named_parameters():
             if parameter is value:
-                return CapturedInput(name, "parameter", source.name, path)
+                return CapturedInput(name, "parameter", source.description, path)
         for path, buffer in call.subject.named_buffers():
             if buffer is value:
-                return CapturedInput(name, "buffer", source.name, path)
-    return CapturedInput(name, "constant", source.name)
+                return CapturedInput(name, "buffer", source.description, path)
+    return CapturedInput(name, "constant", source.description)
 
 
 def _output_spec(leaf: Any, traced: TracedCall, arguments: Mapping[int, str]) -> CapturedOutput:

@@ -8,6 +8,7 @@ constraints and errors are then those of torch.export.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -16,12 +17,16 @@ import torch
 from stator_bytecode import HandlerTable
 from stator_variables import ConstantTracker
 from torch.backends import cudnn, mkldnn, nnpack
+from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
+from torch.utils._pytree import tree_map_only
+from torch.utils._sympy.value_ranges import ValueRangeError
 
 from stator._export._call import captured_call, signature_of
 from stator._export._graph_run import graph_run
 from stator._export._module_call import handlers as marks
 from stator._export._module_call import marked_calls
 from stator._export._module_stack import prepare_module_stacks
+from stator._export._shape_spec import built_spec
 from stator._export._signature import order_by_use
 from stator._export._traced_call import TracedCall, traced_call
 from stator._export._transform import inline_transforms
@@ -39,21 +44,52 @@ def exported(
     preserved: tuple[str, ...],
 ) -> ExportedProgram:
     """Capture a call, and export a stand-in that runs the graph."""
+    shapes = built_spec(dynamic_shapes, module, args, kwargs)
+    args, kwargs = _distinct(args, dict(kwargs or {}))
     call = captured_call(module, args, kwargs)
     with _any_backend(), marked_calls(call.subject, preserved):
-        traced = traced_call(call, dynamic_shapes, _handlers)
+        traced = traced_call(call, shapes, _handlers)
     inline_transforms(traced.module)
     prepare_module_stacks(traced.module, call.root.parameters[0])
-    program = torch.export.export(
-        _stand_in(traced),
-        args,
-        dict(call.kwargs),
-        dynamic_shapes=dynamic_shapes,
-        strict=False,
-        preserve_module_call_signature=preserved,
-    )
+    with _errors_of_strict_mode():
+        program = torch.export.export(
+            _stand_in(traced),
+            args,
+            kwargs,
+            # additional inputs are checked by torch.export
+            dynamic_shapes=dynamic_shapes if hasattr(dynamic_shapes, "verify") else shapes,
+            strict=False,
+            preserve_module_call_signature=preserved,
+        )
     order_by_use(program, traced)
     return program
+
+
+@contextmanager
+def _errors_of_strict_mode() -> Iterator[None]:
+    """Raise UserError of torch for a size that is not in its range."""
+    try:
+        yield
+    except (ConstraintViolationError, ValueRangeError) as error:
+        exceptions = sys.modules.get("torch._dynamo.exc")  # torch.export has imported it
+        if exceptions is None:
+            raise
+        kind = exceptions.UserErrorType.CONSTRAINT_VIOLATION
+        raise exceptions.UserError(kind, str(error)) from error
+
+
+def _distinct(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Give each argument a tensor of its own: later calls need not pass one tensor twice."""
+    seen: set[int] = set()
+
+    def distinct(tensor: torch.Tensor) -> torch.Tensor:
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            return tensor
+        return tensor.detach().clone().requires_grad_(tensor.requires_grad)
+
+    made: tuple[Any, dict[str, Any]] = tree_map_only(torch.Tensor, distinct, (args, kwargs))
+    return made
 
 
 def _handlers() -> Mapping[Any, Any]:

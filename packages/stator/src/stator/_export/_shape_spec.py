@@ -45,9 +45,7 @@ class ShapeSpec:
 
 def shape_spec(call: CapturedCall, dynamic_shapes: Any) -> ShapeSpec:
     """Read a specification: a dict by parameter, a sequence, or one of torch's builders."""
-    if hasattr(dynamic_shapes, "dynamic_shapes"):  # ShapesCollection, AdditionalInputs
-        dynamic_shapes = dynamic_shapes.dynamic_shapes(call.subject, call.args, call.kwargs)
-
+    dynamic_shapes = built_spec(dynamic_shapes, call.subject, call.args, call.kwargs)
     dims: dict[int, list[Dim]] = {}
     numbers: set[str] = set()
     for name, value, spec in _leaves_of_call(call, dynamic_shapes):
@@ -56,6 +54,15 @@ def shape_spec(call: CapturedCall, dynamic_shapes: Any) -> ShapeSpec:
         elif type(value) is int and _dim(spec) is not STATIC:
             numbers.add(name)
     return ShapeSpec(dims, frozenset(numbers))
+
+
+def built_spec(
+    dynamic_shapes: Any, subject: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None
+) -> Any:
+    """Return what a `ShapesCollection` or `AdditionalInputs` comes to; others as they are."""
+    if isinstance(dynamic_shapes, Mapping) or not hasattr(dynamic_shapes, "dynamic_shapes"):
+        return dynamic_shapes
+    return dynamic_shapes.dynamic_shapes(subject, args, dict(kwargs or {}))
 
 
 Leaf = tuple[str, Any, Any]  # the name of its source, the value, its specification

@@ -1,8 +1,8 @@
 """A call traced whole, and its result as a function of the graph's outputs.
 
-def forward(self, x, mask):          loads, the graph, new objects: the entry of a compilation,
-    v0 = self._parameters["w"]       without guards and without effects, but for buffers that
-    g = graph(x, v0)                 got another tensor: these are returned beside the result
+def forward(self, x, mask):          the entry of a compilation, without guards and effects;
+    v0 = self._parameters["w"]       buffers that got another tensor are returned beside the
+    g = graph(x, v0)                 result
     r0 = {"out": g[0]}
     return r0, ((buffers, {"seen": g[1]}),)
 """
