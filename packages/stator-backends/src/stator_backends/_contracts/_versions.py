@@ -92,9 +92,13 @@ def _keeping(
     if not (writes or versions):
         return compiled
     counts = tuple(writes.values())
+    # several at once give a tuple
+    written = (
+        itemgetter(*writes) if len(writes) > 1 else lambda given: tuple(given[i] for i in writes)
+    )
 
     def call(*inputs: object) -> Sequence[Any]:
-        tensors = tuple(map(inputs.__getitem__, writes))
+        tensors = written(inputs)
         after = tuple(map(add, map(_version_of, tensors), counts))
         results = compiled(*inputs)
         set_versions(tensors, after)
