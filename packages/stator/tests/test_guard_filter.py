@@ -40,7 +40,7 @@ def kinds_kept(subject: Any, keeps: Callable[..., Any], *args: Any) -> set[str]:
     compiled, _ = counted(subject, keeps)
     compiled(*args)
     found = {type(guard.kind).__name__ for guard in compiled.report.guards}
-    return found - {"DistinctTensors"}  # what the guards on several tensors imply
+    return found - {"AllDistinct"}  # what the guards on several tensors imply
 
 
 def test_filter_gets_what_torch_gives() -> None:
