@@ -257,11 +257,13 @@ def call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if result is not MISSING:
         made.made = _was_made_ahead(t, made, real)
         return _found(t, made, result)
-    is_whole = t.policy.is_whole and _is_independent(t, made, real)
+    is_independent = t.policy.is_whole and _is_independent(t, made, real)
     # those make equals of equal arguments
-    if cached.real.__module__ != "typing" and not _may_be_ahead(t, made, is_whole):
+    if cached.real.__module__ != "typing" and not _may_be_ahead(t, made, is_independent):
         raise _refused(t, made, "has no result for this yet")
-    return _missed(t, made, real) if is_whole else _tried(t, made, real)
+    # behind changes it must not raise: the program may catch that, and would call it once more
+    is_tried = not is_independent or bool(t.changed)
+    return _tried(t, made, real) if is_tried else _missed(t, made, real)
 
 
 def _is_independent(t: Space, made: CachedCall, values: list[Any]) -> bool:
