@@ -11,7 +11,6 @@ One line for each node, so a graph can be cut down by deleting lines. Tensors be
 the same metadata.
 """
 
-import getpass
 import hashlib
 import math
 import operator
@@ -108,13 +107,18 @@ def report_failure(
         text = repro_source(gm, example_inputs, backend, ORDINARY_CHECK)
     except Unwritable as reason:
         return str(reason)
-    temporary = Path(tempfile.gettempdir(), f"stator_repros_{getpass.getuser()}")
+    temporary = Path(tempfile.gettempdir(), f"stator_repros_{_user()}")
     folder = os.environ.get("STATOR_REPRO_FOLDER") or temporary
     name = hashlib.sha256(text.encode()).hexdigest()[:12]
     try:
         return str(_written(Path(folder, f"repro_{name}.py"), text))
     except OSError as error:  # the failure of the backend is what the user has to see
         return f"no script was written: {error}"
+
+
+def _user() -> int:
+    """Return the id of the user, which has no name in some containers; 0 on Windows."""
+    return os.getuid() if hasattr(os, "getuid") else 0
 
 
 def repro_source(
@@ -208,8 +212,18 @@ def _attributes(gm: torch.fx.GraphModule) -> Iterator[tuple[str, Any]]:
     return ((name, operator.attrgetter(name)(gm)) for name in sorted(names))
 
 
+def _number(value: int | torch.SymInt) -> int:
+    """Return an int, or the example of a symbolic one; the data decides some, which have none."""
+    if not isinstance(value, torch.SymInt):
+        return value
+
+    if not value.node.has_hint():
+        raise Unwritable(str(value), "its number depends on data")
+    return int(value.node.hint)
+
+
 def _tensor(printer: _Printer, value: Tensor) -> str:
-    size, stride = (tuple(map(int, numbers)) for numbers in (value.shape, value.stride()))
+    size, stride = (tuple(map(_number, numbers)) for numbers in (value.shape, value.stride()))
     return f"tensor({size}, {stride}, {value.dtype}, {str(value.device)!r}, {value.requires_grad})"
 
 
@@ -230,7 +244,7 @@ _TEXTS: tuple[tuple[Any, Callable[[_Printer, Any], str]], ...] = (
     (torch.fx.GraphModule, lambda printer, value: printer.graph(value)),
     (torch.fx.Node, lambda printer, value: value.name),
     (Tensor, _tensor),
-    (torch.SymInt, lambda printer, value: str(int(value.node.hint))),
+    (torch.SymInt, lambda printer, value: str(_number(value))),
     (
         float,
         lambda printer, value: repr(value) if math.isfinite(value) else f"float({str(value)!r})",
