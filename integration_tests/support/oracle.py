@@ -234,6 +234,7 @@ def _owner(fn: Callable[..., Any]) -> Any:
 def _compare(expected: Outcome, actual: Outcome, tolerance: Tolerance, when: str) -> None:
     found = differences(expected.description(), actual.description(), tolerance)
     if found:
+        found.sort(key=lambda text: not text.startswith("error"))  # what raised explains the rest
         more = [f"… and {len(found) - 20} more"] if len(found) > 20 else []
         raise AssertionError(
             "\n  ".join([f"{when}: not what plain Python gives", *found[:20], *more])

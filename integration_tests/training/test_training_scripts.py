@@ -59,11 +59,12 @@ def test_script_with_a_backend_that_compiles(name: str, backend: str) -> None:
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_script_takes_no_more_graphs_than_torch_compile(name: str) -> None:
     ours, theirs = recorded()[name]
-    assert counts(name, "stator") == ours
+    found = counts(name, "stator")
+    assert found.graphs == ours.graphs
     if theirs is None:  # torch.compile raises
         return
     if name in CAPTURES_LESS:
-        assert ours.operators > theirs.operators
+        assert found.operators > theirs.operators
     else:
         assert all(a <= b for a, b in zip(ours.graphs, theirs.graphs, strict=True))
 

@@ -421,12 +421,19 @@ FUNCTIONS: dict[str, Row] = {
 
 
 def installed_operators() -> list[str]:
-    """The operators of torch, each module of `torch._higher_order_ops` being loaded, and Dynamo."""
+    """Load each module of `torch._higher_order_ops`, and Dynamo; return the operators of torch.
+
+    Those that Inductor adds to graphs when it is loaded are not for programs.
+    """
     importlib.import_module("torch._dynamo")
     for module in pkgutil.walk_packages(hops.__path__, f"{hops.__name__}."):
         importlib.import_module(module.name)
-    found = _higher_order_ops.items()
-    return [name for name, op in found if type(op).__module__.startswith("torch.")]
+    homes = {name: type(op).__module__ for name, op in _higher_order_ops.items()}
+    return [
+        name
+        for name, home in homes.items()
+        if home.startswith("torch.") and not home.startswith("torch._inductor.")
+    ]
 
 
 def exported_functions() -> list[str]:
