@@ -85,5 +85,10 @@ def get_item(t: Space, vt: ArrayTracker, key: Any) -> Any:
 
 @methods.handles(array.append, takes=1)
 def append(t: Space, vt: ArrayTracker, item: Any) -> Any:
-    t.write(vt, items=[*vt.items, item.constant()])
+    try:
+        added = array(vt.typecode, [item.constant()])
+    except (TypeError, OverflowError) as error:  # also of a number that the graph computes
+        raise t.unsupported("builtin", f"array.append: {error}") from None
+
+    t.write(vt, items=[*vt.items, *added])
     return ConstantTracker(None)
