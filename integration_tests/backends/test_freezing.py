@@ -67,7 +67,8 @@ def test_replaced_weight_compiles_again() -> None:
     with torch.no_grad():
         for _ in range(2):
             torch.testing.assert_close(compiled(x), model(x))
-            setattr(model[0], "weight", nn.Parameter(torch.randn(4, 3, 3, 3)))  # type: ignore[index]
+            weight = nn.Parameter(torch.randn(4, 3, 3, 3))
+            setattr(model[0], "weight", weight)  # type: ignore[index]
         torch.testing.assert_close(compiled(x), model(x))
     assert compiled.report.entry_count == 3
     assert not compiled.report.breaks

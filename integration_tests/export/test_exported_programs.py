@@ -123,8 +123,8 @@ for path in sorted(pathlib.Path(sys.argv[1]).glob("*.pt2")):
     print(path.stem)
 assert not any(name.startswith("stator") for name in sys.modules)
 """
-SAVED = """layers, tied weights, buffer mutation, buffer assignment, non-persistent buffer, constants,
-nested containers, symbolic results, cond, while_loop, no_grad, autocast, dynamic integer,
+SAVED = """layers, tied weights, buffer mutation, buffer assignment, non-persistent buffer,
+constants, nested containers, symbolic results, cond, while_loop, no_grad, autocast, dynamic integer,
 size that data decides, shared submodule"""
 
 

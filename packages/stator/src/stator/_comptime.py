@@ -46,7 +46,7 @@ class ComptimeVar:
         return self.tracker.constant()
 
     def as_fake(self) -> Any:
-        """Return the fake tensor, or the symbol, that stands for a value of the graph."""
+        """Return the fake tensor, or the symbol, that represents a value of the graph."""
         traced: Any = getattr(self.tracker, "traced")
         return traced.example
 

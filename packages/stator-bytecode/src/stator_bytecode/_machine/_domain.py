@@ -218,7 +218,7 @@ class Domain(Protocol):
         ends in a Python bool."""
 
     def from_bool(self, value: bool) -> V:
-        """Return the value that stands for a Python bool."""
+        """Return the value that represents a Python bool."""
 
     def is_none(self, value: V) -> bool:
         """Return True if the value is None."""

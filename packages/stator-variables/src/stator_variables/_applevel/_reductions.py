@@ -70,7 +70,7 @@ def _extreme(name: str, args: Any, key: Any, default: Any) -> Any:
     best_key = None
     for item in _candidates(name, args, default):
         if key is None and type(best) is int and type(item) is int:
-            # of symbolic ints the result is one, and no guard says which of them is larger
+            # the result of symbolic ints is one, without a guard on which of them is larger
             best = best_key = _of_ints[name](best, item)
             continue
         item_key = item if key is None else key(item)

@@ -31,8 +31,8 @@ class LateImport:
     def load(self) -> None:
         try:
             __import__(self.name, fromlist=self.parts)
-        except Exception:
-            """The module raises again when the program imports it, with the program's traceback."""
+        except Exception:  # of the module: it raises again when the program imports it, traced
+            return
 
 
 def _is_found(name: str) -> bool:
