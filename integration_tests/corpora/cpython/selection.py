@@ -89,7 +89,9 @@ MODULES = (
     *(name for group in GROUPS.values() for name in group if name not in LANGUAGE),
 )
 
-_ATOMS = "depends on whether two equal strings or numbers are one object, which is up to the interpreter"
+_ATOMS = (
+    "depends on whether two equal strings or numbers are one object, which is up to the interpreter"
+)
 _BUILTINS = "replaces builtins that the tracer itself uses, or takes them away"
 _COUNTS = "counts references, objects, collections or look-ups of the whole process, those of the tracer too"
 _THREADS = "another thread changes a container between the check of it and its use"
