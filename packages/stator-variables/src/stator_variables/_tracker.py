@@ -11,6 +11,7 @@ never guarded.
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeGuard
 
+from stator_bytecode import Result
 from stator_guards import Source
 
 
@@ -90,7 +91,7 @@ class VariableTracker:
     # -- slots -------------------------------------------------------------------------------------
     steps_to_null = False  # `next` gives NULL at the end, instead of raising StopIteration
 
-    def call(self, t: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def call(self, t: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
         """`self(*args, **kwargs)` (`tp_call`)"""
         complaint = "'{}' object is not callable"
         return t.call_slot(self, "__call__", args, complaint, kwargs)
@@ -112,15 +113,15 @@ class VariableTracker:
         """`len(self)` (`sq_length`)"""
         return MISSING
 
-    def get_item(self, t: Any, key: Any) -> Any:
+    def get_item(self, t: Any, key: "VariableTracker") -> Any:
         """`self[key]` (`mp_subscript`)"""
         return MISSING
 
-    def set_item(self, t: Any, key: Any, new: Any) -> Any:
+    def set_item(self, t: Any, key: "VariableTracker", new: "VariableTracker") -> Any:
         """`self[key] = new` (`mp_ass_subscript`)"""
         return MISSING
 
-    def operate(self, t: Any, function: Callable[..., Any], *operands: Any) -> Any:
+    def operate(self, t: Any, function: Callable[..., Any], *operands: "VariableTracker") -> Any:
         """`function(*operands)`, a function of `operator`, with this value among them (`nb_add` and
         its like)."""
         return MISSING
@@ -147,13 +148,13 @@ class LazyTracker:
     attribute of it. `isinstance` and `type` do not: `is_a` tests for classes of trackers.
     """
 
-    def __init__(self, source: Source, real: Any, build: Callable[[], VariableTracker]) -> None:
+    def __init__(self, source: Source, real: object, build: Callable[[], VariableTracker]) -> None:
         self.__dict__["_pending"] = (source, real, build)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(realize(self), name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         setattr(realize(self), name, value)
 
     def __repr__(self) -> str:
