@@ -46,7 +46,7 @@ from stator_variables._trace._journal import Journal
 from stator_variables._trace._late_import import LateImport
 from stator_variables._trace._memory import InputMemory
 from stator_variables._trace._policy import Policy
-from stator_variables._tracker import MISSING, LazyTracker, VariableTracker, is_pending
+from stator_variables._tracker import MISSING, VariableTracker, is_pending, pending
 
 HOLDING = frozenset({"content", "items", "known", "members"})
 """Fields of trackers with what these hold."""
@@ -115,9 +115,9 @@ class Space(Operations):
     policy: Policy = attrs.field(factory=Policy)
     journal: Journal = attrs.field(factory=Journal)
     guards: dict[Any, Guard] = attrs.field(factory=dict)
-    heap: dict[int, Any] = attrs.field(factory=dict)
+    heap: dict[int, VariableTracker] = attrs.field(factory=dict)
     # the trackers of `heap`, by the first path to each
-    by_source: dict[Source, Any] = attrs.field(factory=dict)
+    by_source: dict[Source, VariableTracker] = attrs.field(factory=dict)
     aliases: list[tuple[Any, Source, Source]] = attrs.field(factory=list)
     # ids of unread trackers that the entry passes on
     escaped: set[int] = attrs.field(factory=set)
@@ -178,7 +178,7 @@ class Space(Operations):
     streams: Streams = attrs.field(factory=Streams)  # steps on streams of random numbers
     builders: Any = None  # a `BuilderTable` from outside
     # classes made while tracing, by the identity of what stands there
-    made: dict[int, Any] = attrs.field(factory=dict)
+    made: dict[int, VariableTracker] = attrs.field(factory=dict)
 
     # -- where the program is ----------------------------------------------------------------------
     def where(self) -> SourceSpan:
@@ -271,7 +271,9 @@ class Space(Operations):
                     setting.set(now)
 
     # -- the heap ----------------------------------------------------------------------------------
-    def track(self, real: object, source: Source, build: Callable[[], VariableTracker]) -> Any:
+    def track(
+        self, real: object, source: Source, build: Callable[[], VariableTracker]
+    ) -> VariableTracker:
         """The one tracker of an existing object, made lazily; a second path to it is kept for an
         aliasing guard. None leads to what stands in for a value, while a class of the program is
         written to."""
@@ -280,7 +282,7 @@ class Space(Operations):
             if known is not None and known is not source and known != source:
                 self.aliases.append((found, known, source))
             return found
-        lazy = LazyTracker(source, real, build)
+        lazy = pending(source, real, build)
         self.heap[id(real)] = self.by_source[source] = lazy
         self.alive.append(real)
         return lazy

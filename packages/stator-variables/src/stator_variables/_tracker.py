@@ -9,7 +9,7 @@ never guarded.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar, TypeGuard, cast
 
 from stator_bytecode import Result
 from stator_guards import Source
@@ -96,32 +96,32 @@ class VariableTracker:
         complaint = "'{}' object is not callable"
         return t.call_slot(self, "__call__", args, complaint, kwargs)
 
-    def get_attribute(self, t: Any, name: str) -> Any:
+    def get_attribute(self, t: Any, name: str) -> Result:
         """`self.name`, where that is not found as `object.__getattribute__` finds it
         (`tp_getattro`)."""
         return MISSING
 
-    def iter(self, t: Any) -> Any:
+    def iter(self, t: Any) -> Result:
         """`iter(self)` (`tp_iter`)"""
         return MISSING
 
-    def next(self, t: Any) -> Any:
+    def next(self, t: Any) -> Result:
         """`next(self)` (`tp_iternext`)"""
         return t.call_slot(self, "__next__", [], "'{}' object is not an iterator")
 
-    def length(self, t: Any) -> Any:
+    def length(self, t: Any) -> Result:
         """`len(self)` (`sq_length`)"""
         return MISSING
 
-    def get_item(self, t: Any, key: "VariableTracker") -> Any:
+    def get_item(self, t: Any, key: "VariableTracker") -> Result:
         """`self[key]` (`mp_subscript`)"""
         return MISSING
 
-    def set_item(self, t: Any, key: "VariableTracker", new: "VariableTracker") -> Any:
+    def set_item(self, t: Any, key: "VariableTracker", new: "VariableTracker") -> Result:
         """`self[key] = new` (`mp_ass_subscript`)"""
         return MISSING
 
-    def operate(self, t: Any, function: Callable[..., Any], *operands: "VariableTracker") -> Any:
+    def operate(self, t: Any, function: Callable[..., Any], *operands: "VariableTracker") -> Result:
         """`function(*operands)`, a function of `operator`, with this value among them (`nb_add` and
         its like)."""
         return MISSING
@@ -159,6 +159,11 @@ class LazyTracker:
 
     def __repr__(self) -> str:
         return f"<lazy {self.__dict__['_pending'][0].name}>"
+
+
+def pending(source: Source, real: object, build: Callable[[], VariableTracker]) -> VariableTracker:
+    """Return a LazyTracker, which turns into the tracker that `build` makes."""
+    return cast(VariableTracker, LazyTracker(source, real, build))
 
 
 def realize(value: Any) -> Any:

@@ -40,12 +40,12 @@ class ListTracker(SequenceTracker, references=("added",)):
 
     base: type = list
     maxlen: int | None = None  # of a deque
-    unread: Callable[[], list[Any]] | None = None
-    added: list[Any]
+    unread: Callable[[], list[VariableTracker]] | None = None
+    added: list[VariableTracker]
     taken = (0, 0)
 
     @property
-    def items(self) -> list[Any]:
+    def items(self) -> list[VariableTracker]:
         if self.unread is not None:
             read, self.unread = self.unread, None
             try:
@@ -57,7 +57,7 @@ class ListTracker(SequenceTracker, references=("added",)):
         return self.added
 
     @items.setter
-    def items(self, items: list[Any]) -> None:
+    def items(self, items: list[VariableTracker]) -> None:
         self.added = items
 
     def rebuild(self, e: Emitter) -> str:

@@ -24,7 +24,7 @@ class SequenceTracker(VariableTracker, references=("items",)):
     """The items of a list, tuple or deque, or of an instance of a subclass; `base` is the builtin
     class."""
 
-    items: list[Any]
+    items: list[VariableTracker]
     structure = 0  # counts what an iterator over a deque objects to
 
     def __init__(self, items: Iterable[Any], cls: type) -> None:

@@ -21,7 +21,7 @@ from stator_variables._objects._dict import DictTracker
 from stator_variables._pure import CYTHON_FUNCTION, DTYPES, NUMBERS, PATHS, TRUTHS
 from stator_variables._runtime._contents import item_owner, stored
 from stator_variables._space import Space, source_of
-from stator_variables._tracker import DELETED, MISSING, LazyTracker, VariableTracker
+from stator_variables._tracker import DELETED, MISSING, VariableTracker, pending
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
 SINGLETONS = (torch.dtype, torch.layout, torch.memory_format, re.Pattern, *map(type, DTYPES))
@@ -48,7 +48,7 @@ BY_IDENTITY = (
 )
 
 
-def wrap(t: Space, real: object, source: guards.Source) -> Any:
+def wrap(t: Space, real: object, source: guards.Source) -> VariableTracker:
     """The tracker of an existing value.
 
     Atoms have no identity worth tracking; objects have one tracker each.
@@ -65,7 +65,7 @@ def wrap(t: Space, real: object, source: guards.Source) -> Any:
         return k.ConstantTracker(real)  # of a class, whose attribute may be written later
     # `isinstance` would read `__class__` of the object
     if plain or issubclass(kind, type | enum.Enum):
-        return LazyTracker(source, real, lambda: t.build(real, source))
+        return pending(source, real, lambda: t.build(real, source))
     return t.track(real, source, lambda: t.build(real, source))
 
 
@@ -79,13 +79,13 @@ def equal_to(expected: object) -> guards.Custom:
     )
 
 
-def wrap_items(t: Space, items: Sequence[Any], source: guards.Source) -> list[Any]:
+def wrap_items(t: Space, items: Sequence[Any], source: guards.Source) -> list[VariableTracker]:
     """All items of a list or tuple, and that there are no others."""
     t.guard(source, guards.Length(len(items)))
     return [wrap(t, item, guards.ItemSource(source, i)) for i, item in enumerate(items)]
 
 
-def read_items(t: Space, base: Any, real: object, source: guards.Source) -> list[Any]:
+def read_items(t: Space, base: Any, real: object, source: guards.Source) -> list[VariableTracker]:
     """All items of an instance of a builtin class of sequences, without overrides of a subclass."""
     t.allow_length(base.__len__(real), type(real))
     items = stored(base, real)  # in one step: other threads may change it
@@ -108,7 +108,7 @@ _IS_THERE = guards.Custom("{fn}({value})", lambda value: value is not MISSING, "
 def wrap_present(t: Space, real: object, source: guards.Source) -> VariableTracker:
     """Return the tracker of a value that another call may lack, and that the entry may only pass
     on."""
-    tracker: VariableTracker = wrap(t, real, source)
+    tracker = wrap(t, real, source)
     t.present.append((source, _IS_THERE, tracker))
     return tracker
 
@@ -131,8 +131,8 @@ def with_namespace(
         )
         t.heap[id(namespace)] = known
         t.alive.append(namespace)
-    known.owner = tracker
     tracker.namespace = known
+    tracker.namespace.owner = tracker
     return tracker
 
 

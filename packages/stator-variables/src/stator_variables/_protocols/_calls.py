@@ -93,7 +93,7 @@ def as_a_whole(frame: bytecode.Frame) -> OperationSteps:
 
 
 def frame_for(
-    t: Space, function: k.FunctionTracker, args: Sequence[Any], kwargs: dict[str, Any]
+    t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> bytecode.Frame:
     """A frame with the arguments bound. Raises TypeError of the program, in CPython's words."""
     defaults = function_defaults(t, function)

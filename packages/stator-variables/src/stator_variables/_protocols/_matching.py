@@ -52,7 +52,7 @@ def match_class(
     if positional is None:
         found.append(subject)
         positional = []
-    wanted = [*positional, *(n.value for n in names.items)]
+    wanted = [*positional, *(name.constant() for name in names.items)]
     if len(set(wanted)) < len(wanted):
         raise t.unsupported(
             "bad-arguments", f"a pattern of {cls.value.__name__} with a repeated attribute"
