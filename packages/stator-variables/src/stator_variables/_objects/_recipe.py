@@ -29,7 +29,7 @@ class RecipeTracker(VariableTracker, references=("args", "kwargs")):
         self.args = args
         self.kwargs = kwargs
 
-    def get_attribute(self, t: Any, name: str) -> Any:
+    def get_attribute(self, t: Space, name: str) -> Any:
         return t.read_recipe(self, name)
 
     def make(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -58,7 +58,7 @@ def recipe_of(real: Any) -> tuple[tuple[Any, ...], tuple[tuple[str, Any], ...]]:
 
 
 @builders.by_class.handles(operator.itemgetter, operator.attrgetter, operator.methodcaller)
-def build_recipe(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+def build_recipe(t: Space, real: VariableTracker, source: guards.Source) -> VariableTracker:
     """An `operator.itemgetter` and its kin, by the constants it was made with."""
     t.guard(source, guards.TypeIs(type(real)))
     args, kwargs = recipe_of(real)
