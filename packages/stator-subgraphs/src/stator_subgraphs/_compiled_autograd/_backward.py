@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule
 from torch.fx.graph import _BoxedCodeGen
 
-from stator_subgraphs._compiled_autograd._operator import runs_user_code
+from stator_subgraphs._compiled_autograd._operator import runs_user_code, without_history
 
 
 @attrs.frozen(eq=False)
@@ -37,6 +37,8 @@ class CapturedBackward:
 
     def arguments(self, saved: list[Any], *others: Sequence[Any]) -> list[Any]:
         """Return the arguments of the function as one list, and empty the list of saved tensors."""
+        if self.used["packed"] and torch.is_grad_enabled():
+            raise without_history()
         groups = zip((saved, *others), self.used.values(), strict=True)
         arguments = [values[i] for values, used in groups for i in used]
         saved.clear()
