@@ -84,6 +84,10 @@ class BackwardEngine:
             if is_required or refusal.reason != "backward-capture":
                 raise
             return self._run_plainly(arguments, keywords)
+        except AttributeError as error:
+            if error.name != "symints":  # of the derivative of a compiled backward: there is none
+                raise
+            return self._run_plainly(arguments, keywords)
 
     def _run_plainly(self, arguments: Any, keywords: Any) -> Any:
         with plain_backwards():

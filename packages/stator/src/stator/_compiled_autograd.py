@@ -16,6 +16,7 @@ import attrs
 import torch
 from stator_backends import spec_of
 from torch import Tensor
+from torch._C import _len_torch_dispatch_stack
 
 from stator._backward_engine import BackwardSettings, engine, entered, plain_backwards
 from stator._backward_segment import BackwardSegment
@@ -134,12 +135,13 @@ class _Runner:
 
     def _program(self, settings: BackwardSettings) -> CapturedBackward:
         """Return the backward with compiled segments, or as it is for a backend that compiles
-        nothing."""
+        nothing, and where a compiler would not keep what happens: history, and calls of modes."""
         if settings.fullgraph and self.captured.user_code:
             raise _refusal(self.captured)
-        if not spec_of(settings.backend).compiles:
+        is_observed = torch.is_grad_enabled() or _len_torch_dispatch_stack()
+        if is_observed or not spec_of(settings.backend).compiles:
             return self.captured
-        key = settings, self.captured.key
+        key = settings, self.captured.key, _autocast()
         if key not in _programs:
             _programs[key] = self._compiled(settings)
         return _programs[key]
@@ -148,9 +150,17 @@ class _Runner:
         from stator_subgraphs import partitioned
 
         def segment(graph: torch.fx.Graph, name: str) -> BackwardSegment:
-            return BackwardSegment(graph, name, settings.backend, settings.dynamic)
+            return BackwardSegment(graph, name, settings)
 
         return partitioned(self.captured, segment)
+
+
+def _autocast() -> object:
+    """Return what autocast does at present, which a compiled backward depends on."""
+    if not torch._C._is_any_autocast_enabled():
+        return None
+    devices = [each for each in ("cpu", "cuda") if torch.is_autocast_enabled(each)]
+    return tuple((each, torch.get_autocast_dtype(each)) for each in devices)
 
 
 def _refusal(captured: CapturedBackward) -> Unsupported:

@@ -14,6 +14,7 @@ from torch.fx import Graph, Node
 from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
 
 from stator_subgraphs._compiled_autograd import _operator
+from stator_subgraphs._compiled_autograd._aot import aot_backward
 from stator_subgraphs._compiled_autograd._backward import CapturedBackward
 from stator_subgraphs._compiled_autograd._operator import Bound, NodeFunction, given_list
 from stator_subgraphs._compiled_autograd._schedule import Visit, calling_frame, engine_order
@@ -261,8 +262,11 @@ class BackwardCapture:
         """Call the backward of a function that is written in Python, or that AOTAutograd has
         compiled."""
         self._stop_recording()
-        name = type(context).__name__
-        function = NodeFunction(name, _operator.call_backward, runs_user_code=True)
+        compiled = None if state_index is not None else aot_backward(context)
+        sizes = [] if compiled is None else [self._argument(context._get_compiled_autograd_symints())]
+        function = NodeFunction(
+            type(context).__name__, compiled or _operator.call_backward, runs_user_code=True
+        )
         lists = [
             self._call(_operator.given_list, *each, name="given") for each in (saved, gradients)
         ]
@@ -270,7 +274,7 @@ class BackwardCapture:
         self._is_refused |= any(unpacked)
         variables = [each is not None for each in metadata]
         node = self._graph.call_function(
-            function, (self._placeholder("hook", backward_index), *lists, variables)
+            function, (self._placeholder("hook", backward_index), *lists, variables, *sizes)
         )
         results = self._bind_all(node, sum(variables))
         self._last = _Applied(node, function, results)
