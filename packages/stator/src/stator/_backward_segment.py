@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
-import torch
 from stator_backends import Backend, boxed, compile_session, lower
 from stator_guards import (
     Equals,

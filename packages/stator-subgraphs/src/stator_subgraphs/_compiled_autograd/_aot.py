@@ -28,8 +28,9 @@ class AotBackward:
 
     def insert(self, graph: Graph, node: Node, copies: dict[Node, Node]) -> Node:
         """Insert what the call `node` of another graph computes; return the gradients."""
-        saved, gradients = ([copies[x] for x in each.args] for each in _lists_of(node))
-        sizes = [copies.get(size, size) for size in node.args[4]]  # type: ignore[union-attr, arg-type]
+        arguments: Any = map_arg(node.args, copies.__getitem__)
+        _, saved, gradients, variables, sizes = arguments
+        saved, gradients = [*saved.args], [*gradients.args]
         for size in sizes:
             if isinstance(size, Node):
                 size.meta["changes"] = True
@@ -48,18 +49,25 @@ class AotBackward:
                 inside[each].target = _aten.reshape.default
 
         results = [inside.get(each) for each in _results_of(self.graph)]
-        variables: Any = node.args[3]
         wanted = [each for each, variable in zip(results, variables, strict=False) if variable]
         target: Any = node.target
         end = NodeFunction(target.__name__, _end, target.metadata)
         keywords: Any = map_arg(node.kwargs, copies.__getitem__)
         return graph.create_node("call_function", end, tuple(wanted), keywords, node.name)
 
+    def sizes_in(self, context: Any) -> Any:
+        """Return the symbolic sizes that the forward has saved, as C++ represents them."""
+        return context._get_compiled_autograd_symints()
+
     def _begin(
         self, saved: list[Tensor], sizes: Sequence[Any], gradients: list[Gradient]
     ) -> Sequence[Any]:
         arguments: Sequence[Any] = self.forward._bw_prologue_fn(saved, sizes, [], gradients)
         return arguments
+
+
+def is_compiled(context: Any) -> bool:
+    return hasattr(context._forward_cls, "_aot_id")
 
 
 def aot_backward(context: Any) -> AotBackward | None:

@@ -14,7 +14,7 @@ from torch.fx import Graph, Node
 from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
 
 from stator_subgraphs._compiled_autograd import _operator
-from stator_subgraphs._compiled_autograd._aot import aot_backward
+from stator_subgraphs._compiled_autograd._aot import aot_backward, is_compiled
 from stator_subgraphs._compiled_autograd._backward import CapturedBackward
 from stator_subgraphs._compiled_autograd._operator import Bound, NodeFunction, given_list
 from stator_subgraphs._compiled_autograd._schedule import Visit, calling_frame, engine_order
@@ -263,18 +263,19 @@ class BackwardCapture:
         compiled."""
         self._stop_recording()
         compiled = None if state_index is not None else aot_backward(context)
-        sizes = [] if compiled is None else [self._argument(context._get_compiled_autograd_symints())]
-        function = NodeFunction(
-            type(context).__name__, compiled or _operator.call_backward, runs_user_code=True
-        )
+        more = []
+        if compiled is not None:
+            more = [self._argument(compiled.sizes_in(context))]
+        called = compiled or _operator.call_backward
+        function = NodeFunction(type(context).__name__, called, runs_user_code=True)
         lists = [
             self._call(_operator.given_list, *each, name="given") for each in (saved, gradients)
         ]
         unpacked = [each.target is _operator.unpack for each in lists[0].all_input_nodes]
-        self._is_refused |= any(unpacked)
+        self._is_refused |= any(unpacked) and not is_compiled(context)
         variables = [each is not None for each in metadata]
         node = self._graph.call_function(
-            function, (self._placeholder("hook", backward_index), *lists, variables, *sizes)
+            function, (self._placeholder("hook", backward_index), *lists, variables, *more)
         )
         results = self._bind_all(node, sum(variables))
         self._last = _Applied(node, function, results)
