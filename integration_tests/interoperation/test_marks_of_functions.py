@@ -240,3 +240,28 @@ def test_forbidden_function_runs_eagerly() -> None:
 
     forbidden = dynamo.forbid_in_graph(observed)
     assert report_of(lambda x: forbidden(x.sin()) + 1, X).graph_count == 2
+
+
+@pytest.mark.parametrize(
+    "error_on_graph_break", [stator.error_on_graph_break, dynamo.error_on_graph_break]
+)
+def test_decorator_decides_what_a_break_is(error_on_graph_break: Any) -> None:
+    def breaking(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        stator.graph_break()
+        return y.cos()
+
+    strict, lenient = error_on_graph_break(True)(breaking), error_on_graph_break(False)(breaking)
+
+    def fn(x: torch.Tensor) -> Any:
+        with error_on_graph_break(True):
+            y = lenient(x + 1)
+        stator.graph_break()
+        return y + 1
+
+    report = report_of(fn, X)
+    assert (report.graph_count, len(report.breaks)) == (3, 2)
+    for compiled in (lambda x: strict(x + 1), strict):
+        with pytest.raises(stator.Unsupported, match="graph_break"):
+            stator.compile(compiled, backend="eager")(X)
+    report_of(breaking, X)

@@ -17,11 +17,9 @@ import attrs
 from stator_guards import Cache
 from torch._guards import CompileContext, CompileId, compile_context
 
-from stator._break_policy import follow_torch as follow_error_on_graph_break
 from stator._collector import rare_collections
 from stator._compilation_flag import compiling
 from stator._compile_log import Compilation, log_end, log_start
-from stator._stance import follow_torch
 from stator._target import Target
 
 
@@ -126,12 +124,10 @@ def observed(place: Observable, key: Hashable, state: tuple[object, ...]) -> Ite
     event = CompileEvent(str(compile_id), place.target.name)
     with compile_context(CompileContext(compile_id)):
         with _callbacks.around(event), _callbacks_of_torch(event):
-            follow_error_on_graph_break()
             log_start(place.target, place.cache, key, state)
             with compiling(), rare_collections():
                 yield made
         log_end(made)
-    follow_torch()
 
 
 def _callbacks_of_torch(event: CompileEvent) -> Any:

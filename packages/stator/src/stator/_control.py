@@ -21,11 +21,14 @@ from stator_variables import (
     is_recorded,
 )
 
+from stator._break_policy import follow_error_on_graph_break
 from stator._compiled_autograd import release_compiled
+from stator._comptime import follow_comptime
 from stator._entry_pool import forget_pools, release_pools_in_child
 from stator._interoperation import leave_to_python
 from stator._module import put_in_place
-from stator._stance import REGIONS, follow_torch
+from stator._stance import REGIONS, follow_stance
+from stator._torch_import import when_imported
 from stator.errors import InvalidUse
 
 T = TypeVar("T")
@@ -223,17 +226,33 @@ class _Sentinel(str):
 _sentinels: weakref.WeakSet[_Sentinel] = weakref.WeakSet()
 
 
-def follow_resets_of_torch() -> None:
-    """Let `torch.compiler.reset` reset stator, too, from now on, if the program has imported what
-    it resets; likewise `torch.compiler.set_stance`."""
-    follow_torch()
+def follow_torch() -> None:
+    """Let `torch.compiler.reset` reset stator, too, from now on, if the program imports what it
+    resets; likewise `set_stance`, `error_on_graph_break` and `comptime` of torch."""
+    when_imported(_follow)
+
+
+def _follow() -> None:
+    follow_stance()
+    follow_error_on_graph_break()
+    follow_comptime()
+    if not _sentinels:
+        _follow_resets()
+
+
+def _follow_resets() -> None:
+    """Put a sentinel into the set; it is not there any more once the set has been cleared."""
     cleared = getattr(sys.modules.get("torch._dynamo.utils"), "warn_once_cache", None)
-    if cleared is None or _sentinels:
-        return
-    sentinel = _Sentinel("stator")
-    cleared.add(sentinel)
-    _sentinels.add(sentinel)
-    weakref.finalize(sentinel, reset).atexit = False
+    if cleared is not None:
+        sentinel = _Sentinel("stator")
+        cleared.add(sentinel)
+        _sentinels.add(sentinel)
+        weakref.finalize(sentinel, _reset_with_torch).atexit = False
+
+
+def _reset_with_torch() -> None:
+    reset()
+    _follow_resets()
 
 
 def reset() -> None:

@@ -60,7 +60,7 @@ def _is_of_torch_compile(subject: Any) -> bool:
     if not isinstance(subject, types.FunctionType):
         return False
     made_in = str(subject.__globals__.get("__name__"))
-    return made_in.startswith("torch._dynamo") and not is_disabled(subject)
+    return made_in == "torch._dynamo.eval_frame" and not is_disabled(subject)
 
 
 def compiled_function(

@@ -27,12 +27,17 @@ INLINED_MODULES = _of_torch(
     "autograd.function autograd.grad_mode _functorch.apis _functorch.eager_transforms "
     "_functorch.functional_call _functorch.utils fx.graph_module _functorch.vmap "
     "distributed._functional_collectives distributed.tensor.experimental._func_map fx.traceback "
-    "fx._pytree"
+    "fx._pytree _dynamo.comptime"
 )
 """Exceptions from these."""
 
-COUNTED_STEP = "patch_track_step_called.<locals>.wrap_step.<locals>.wrapper"
-"""The step of an optimizer that has a scheduler of learning rates, which counts it."""
+INLINED_FUNCTIONS = (
+    # the step of an optimizer that has a scheduler of learning rates, which counts it
+    "patch_track_step_called.<locals>.wrap_step.<locals>.wrapper",
+    # a function decorated with a context manager
+    "wrap_dunder_call_ctx_manager.<locals>.inner",
+)
+"""The ends of names of functions that are exceptions, too."""
 
 NATIVE_TRANSFORMS = (
     "functionalize",
@@ -82,7 +87,7 @@ def refuse_native(t: Space, function: Any) -> None:
         NATIVE_TRANSFORMS
     )
     inlined = inlined or real is torch.jit.annotate or _is_forward(real, module)
-    inlined = inlined or function.code.co_qualname.endswith(COUNTED_STEP)
+    inlined = inlined or function.code.co_qualname.endswith(INLINED_FUNCTIONS)
     if real in NATIVE_FUNCTIONS or (_is_in(module, NATIVE_MODULES) and not inlined):
         raise t.unsupported(
             "not-inlined", f"{module}.{function.qualname} is of a module that is not traced into"
@@ -195,7 +200,8 @@ def behind_bookkeeping(function: Any) -> Any:
         original = getattr(function, "_torchdynamo_orig_callable", None)
         is_of_optimizer = _is_in(str(getattr(original, "__module__", "")), _of_torch("optim"))
         return original if is_of_optimizer else None
-    if (name := _WRAPPED.get(str(getattr(function, "__module__", None)))) is None:
+    name = _WRAPPED.get(str(getattr(function, "__module__", None)))
+    if name is None or function.__code__.co_qualname.endswith(INLINED_FUNCTIONS):
         return None
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
     return cells[name].cell_contents if name in cells else None
