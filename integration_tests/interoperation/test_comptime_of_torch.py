@@ -20,7 +20,7 @@ def nothing_seen() -> None:
     SEEN.clear()
 
 
-def prints(x: torch.Tensor, n: int) -> torch.Tensor:
+def prints(x: torch.Tensor, n: int) -> Any:
     y = x.sin()
     look.print(y)
     look.print_graph()

@@ -99,7 +99,8 @@ class ComptimeContext:
         return ComptimeContext(self.space, self.stacklevel + 1)
 
     def _frame(self, stacklevel: int) -> Frame:
-        return self.space.machine.frames[-1 - self.stacklevel - stacklevel]
+        frame: Frame = self.space.machine.frames[-1 - self.stacklevel - stacklevel]
+        return frame
 
     def _locals(self, stacklevel: int) -> dict[str, ComptimeVar]:
         frame, found = self._frame(stacklevel), {}

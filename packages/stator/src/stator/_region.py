@@ -268,6 +268,8 @@ class Region:
         ambient = AmbientState.capture()
         named = dict(zip(place.target.parameters, state, strict=True))
         shapes = place.shared.shapes.policy(named)
+        if self.options.shapes_spec is not None and isinstance(place.target, Root):
+            shapes = self.options.shapes_spec.policy(place.target, state, shapes)
         policy, again = recorded(attrs.evolve(shapes, native_calls=self.pool.history.native))
         refuses = self._refuses(place)
         try:

@@ -24,7 +24,7 @@ from stator._frame_state import Carried, reads_frames
 from stator._native_call import before_library, before_loop
 from stator._options import Options
 from stator._release import release, without_frames
-from stator._target import Target
+from stator._target import Root, Target
 from stator._trace_location import MachineLocations
 
 if TYPE_CHECKING:
@@ -98,6 +98,8 @@ def _traced(
         with graph.tracing(), _quiet(), _own_faults(tracing):
             variables.enter_taken(tracing)
             frames = target.frames(tracing, domain, state)
+            if options.shapes_spec is not None and isinstance(target, Root):
+                options.shapes_spec.guard(tracing, target, state)
             under_way = CallsUnderWay.of(frames)
             outcome = _before_hook(machine.run(frames), machine)
             outcome = before_loop(outcome, machine, tracing)
