@@ -201,7 +201,7 @@ COMPILER = [
         "substitutes that torch has itself are for torch.compile alone",
     ),
     Row("list_backends", SUPPORTED, lambda: holds("inductor" in stator.list_backends())),
-    Row("disable", DIFFERS, lambda: two_graphs(compiler.disable(torch.sin)), "see `disable` below"),
+    Row("disable", SUPPORTED, lambda: two_graphs(compiler.disable(torch.sin))),
     Row("set_default_backend", SUPPORTED, lambda: default_backend(compiler.set_default_backend)),
     Row("get_default_backend", SUPPORTED, lambda: beside(compiler.get_default_backend)),
     Row("set_stance", SUPPORTED, lambda: under(compiler.set_stance("eager_on_recompile"))),
@@ -237,8 +237,8 @@ DYNAMO = [
     Row("assume_constant_result", SUPPORTED, lambda: constant(dynamo.assume_constant_result)),
     Row("config", DIFFERS, beside, "see below"),
     Row(
-        *("disable", DIFFERS, lambda: two_graphs(dynamo.disable(torch.sin, recursive=False))),
-        "what a function disabled with `recursive=False` calls runs eagerly, too",
+        *("disable", SUPPORTED, lambda: two_graphs(dynamo.disable(torch.sin, recursive=False))),
+        "with `recursive=False`, what C calls runs eagerly, too",
     ),
     Row("disallow_in_graph", SUPPORTED, disallows),
     Row("export", SUPPORTED, exported, "sees the original, as all of `torch.export` does"),
@@ -248,7 +248,10 @@ DYNAMO = [
         "a graph break instead of an error",
     ),
     Row("graph_break", SUPPORTED, lambda: two_graphs(lambda x: dynamo.graph_break("why"))),
-    Row("skip_frame", DIFFERS, lambda: two_graphs(lambda x: dynamo.skip_frame("why")), _BREAKS),
+    Row(
+        *("skip_frame", DIFFERS, lambda: two_graphs(lambda x: dynamo.skip_frame("why"))),
+        "behind a break of a called function it is a graph break",
+    ),
     Row(
         *("step_unsupported", DIFFERS, lambda: two_graphs(lambda x: dynamo.step_unsupported())),
         _BREAKS,

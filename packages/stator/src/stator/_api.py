@@ -6,7 +6,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 import torch
 
-from stator._control import follow_torch, is_disabled
+from stator._control import follow_resets_of_torch, is_disabled
 from stator._options import Options, Stack, make_options
 from stator._subject import compiled, in_place, refuse
 from stator.errors import BackendFailed, InvalidUse, UnknownBackend
@@ -77,7 +77,7 @@ def compile(
 
 
 def _compiled(subject: object, options: Options) -> object:
-    follow_torch()
+    follow_resets_of_torch()
     refuse(subject)
     if options.disabled or is_disabled(subject):
         return subject
@@ -105,7 +105,7 @@ def compile_in_place(module: M, **settings: Unpack[Settings]) -> M:
         raise InvalidUse(
             f"cannot compile {module!r} in place: it is no torch.nn.Module", "use stator.compile"
         )
-    follow_torch()
+    follow_resets_of_torch()
     refuse(module)
     made = make_options(**settings)
     if not made.disabled:

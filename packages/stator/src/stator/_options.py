@@ -231,9 +231,7 @@ def make_options(  # `compile` hands on what it was given, in its own order
     disable: bool = False,
 ) -> Options:
     """Sort ours from the backend's. Raises UnknownBackend, InvalidUse."""
-    spec = None if shapes_spec is None else ShapesSpec.of(shapes_spec)
-    if spec is not None and dynamic is not None:
-        raise InvalidUse("dynamic and shapes_spec are both given", "leave one of them out")
+    spec = _described(shapes_spec, dynamic)
     backend = default_backend() if backend is None else backend
     given = dict(options or {})
     ours = {**_from_surroundings(), **{name: given.pop(name) for name in OURS if name in given}}
@@ -259,6 +257,14 @@ def make_options(  # `compile` hands on what it was given, in its own order
     disabled = disable or disabled_by_environment()
     ours |= {"disabled": disabled, "name": name or "", "shapes_spec": spec}
     return Options(configured, fullgraph, dynamic, stack or Stack(), **ours, sharing=sharing)
+
+
+def _described(shapes_spec: object, dynamic: bool | None) -> ShapesSpec | None:
+    if shapes_spec is None:
+        return None
+    if dynamic is not None:
+        raise InvalidUse("dynamic and shapes_spec are both given", "leave one of them out")
+    return ShapesSpec.of(shapes_spec)
 
 
 def with_backend(options: Options, backend: str | Callable[..., Any]) -> Options:

@@ -2,7 +2,7 @@
 
 A wrapper runs the entry used last without looking at the stance, so setting one takes the entries
 out of all wrappers. While it is not the default, every call goes through its region, which follows
-it. So `torch.compiler.set_stance` is made to take them out, too (`_torch_import.py`).
+it. So `torch.compiler.set_stance` is made to take them out, too.
 """
 
 from __future__ import annotations
@@ -62,7 +62,10 @@ def _forget_newest() -> None:
 
 
 def follow_stance() -> None:
-    """Let setting the stance of torch take the entries out of all wrappers from now on."""
+    """Let setting the stance of torch take the entries out of all wrappers from now on.
+
+    Called after each compilation: the first imports `torch._dynamo`, if nothing has before.
+    """
     module: Any = sys.modules.get("torch._dynamo.decorators")
     original = getattr(module, "_set_stance", None)
     if original is None or hasattr(original, "_stator_follows"):

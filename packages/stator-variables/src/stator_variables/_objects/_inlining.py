@@ -1,6 +1,8 @@
 """Python functions that are not traced into: marked ones, and the machinery of torch."""
 
 import sys
+from collections.abc import Set
+from types import CodeType
 from typing import Any
 from warnings import catch_warnings, filterwarnings, resetwarnings, simplefilter
 
@@ -113,7 +115,7 @@ def _is_in(module: str, packages: tuple[str, ...]) -> bool:
     return module in packages or module.startswith(tuple(f"{package}." for package in packages))
 
 
-_BREAKS = ("graph_break", "skip_frame", "step_unsupported")
+_BREAKS = ("graph_break", "step_unsupported")
 
 
 def is_graph_break(function: Any) -> bool:
@@ -123,10 +125,23 @@ def is_graph_break(function: Any) -> bool:
 
     module = sys.modules.get("torch._dynamo")
     # A loop, as this is tested for each call that is traced.
-    for name in _BREAKS:  # noqa: SIM110
+    for name in _BREAKS:
         if function is getattr(module, name, _BREAKS):
             return True
-    return False
+    return skips_frame(function)
+
+
+def skips_frame(function: Any) -> bool:
+    """Return True if a calling frame is to run natively: for `skip_frame` of stator and of
+    torch."""
+    torchs = getattr(sys.modules.get("torch._dynamo"), "skip_frame", _BREAKS)
+    return function is torchs or getattr(function, "_stator_skip_frame", False)
+
+
+def is_native_frame(function: Any, skipped: Set[CodeType]) -> bool:
+    """Return True for a function that runs natively, while what it calls is compiled."""
+    is_marked = getattr(function, "_torchdynamo_disable_recursive", True) is False
+    return is_marked or function.__code__ in skipped
 
 
 ALLOWED, DISALLOWED = "_allowed_callable_ids", "_disallowed_callable_ids"
