@@ -13,6 +13,8 @@ from typing import Any
 
 from stator_guards import Source
 
+from stator_variables._tracker import Kwargs
+
 
 class Operations(ABC):
     """Declares the operations; each is named as the function that implements it."""
@@ -102,7 +104,7 @@ class Operations(ABC):
 
     # -- calls -------------------------------------------------------------------------------------
     @abstractmethod
-    def call(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def call(self, function: Any, args: Sequence[Any], kwargs: Kwargs | None = None) -> Any:
         """`function(*args, **kwargs)`"""
 
     @abstractmethod

@@ -12,7 +12,6 @@ from stator_bytecode import HandlerTable, after
 from stator_variables import _trackers as k
 from stator_variables._builtin import _dicts
 from stator_variables._objects import _set_members, _symbolic_numbers
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines
@@ -24,7 +23,7 @@ from stator_variables._objects._view import ProxyTracker
 from stator_variables._objects._wrap import new_namespace
 from stator_variables._protocols import _attributes, _calls
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("value")
 
@@ -137,7 +136,7 @@ def make(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def make_tuple(t: Space, args: Args, kwargs: Kwargs) -> Any:
     if args and args[0].cls is tuple:
         return args[0]
-    return _collected(t, lambda items: TupleTracker(items, tuple), args)
+    return _collected(t, TupleTracker, args)
 
 
 @handlers.handles(torch.Size)
@@ -147,7 +146,7 @@ def make_size(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(list)
 def make_list(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    return _collected(t, lambda items: ListTracker(items, list), args)
+    return _collected(t, ListTracker, args)
 
 
 @handlers.handles_each((set, frozenset))

@@ -27,9 +27,9 @@ class SequenceTracker(VariableTracker, references=("items",)):
     items: list[Any]
     structure = 0  # counts what an iterator over a deque objects to
 
-    def __init__(self, items: Iterable[Any], cls: type) -> None:
+    def __init__(self, items: Iterable[Any], cls: type | None = None) -> None:
         self.items = list(items)
-        self.cls = cls
+        self.cls = cls or self.base
 
     def contents(self, t: Any) -> Sized:
         """Return what is counted as the length."""

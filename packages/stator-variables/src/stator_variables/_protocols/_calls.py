@@ -25,13 +25,14 @@ from stator_variables._protocols import _folding
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _subclasses, _torch_calls, _torch_functions
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, Kwargs, is_a
 
 REFUSED_FLAGS = {0x80: "a coroutine function", 0x200: "an asynchronous generator function"}
 
 
-def call(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def call(t: Space, function: Any, args: Sequence[Any], kwargs: Kwargs | None = None) -> Any:
     """`function(*args, **kwargs)`: a Result."""
+    kwargs = kwargs or {}
     if bytecode.is_suspended(function):  # by a descriptor of the program
         return bytecode.after(function, lambda given: given.call(t, args, kwargs))
     return function.call(t, args, kwargs)
@@ -94,7 +95,7 @@ def frame_for(
 ) -> bytecode.Frame:
     """A frame with the arguments bound. Raises TypeError of the program, in CPython's words."""
     defaults = function_defaults(t, function)
-    makers = lambda items: TupleTracker(items, tuple), _new_values.new_dict
+    makers = TupleTracker, _new_values.new_dict
     try:
         slots = bytecode.bind_arguments(
             function.code, function.qualname, *defaults, list(args), kwargs, *makers

@@ -27,7 +27,6 @@ from torch.utils.hooks import BackwardHook, RemovableHandle
 
 from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter, StaysInGraph, filled
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._identity_number import IdTracker
 from stator_variables._objects._list import ListTracker
@@ -39,7 +38,7 @@ from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._differentiation import ask_inside
 from stator_variables._tensors._history import history_of
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("hook")
 _REGISTER = torch.Tensor.register_hook
