@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeGuard
 from stator_bytecode import HandlerTable
 from stator_guards import Source
 
-Args = list[Any]
+Args = Sequence[Any]
 """The positional arguments of a call, as trackers."""
 Kwargs = dict[str, Any]
 """The named arguments of a call, as trackers."""

@@ -187,5 +187,5 @@ def _combined(
     rows = ListTracker([TupleTracker(row, tuple) for row in real(*pools, *numbers, **named)], list)
     drained = [TupleTracker(pool, tuple) for pool in pools]
     return IteratorTracker(
-        real, "pooled", [sequence_iterator(rows), drained + args[count:], kwargs]
+        real, "pooled", [sequence_iterator(rows), [*drained, *args[count:]], kwargs]
     )

@@ -76,7 +76,7 @@ def build_class(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 def _resolved(t: Space, originals: Args) -> Any:
     """`types.resolve_bases`."""
-    bases: Args = []
+    bases: list[Any] = []
     for base in originals:
         if is_a(base, k.ClassTracker):
             bases.append(base)

@@ -41,11 +41,10 @@ class RecipeTracker(VariableTracker, references=("args", "kwargs")):
         return self.cls(*args, **kwargs)
 
     def rebuild(self, e: Emitter) -> str:
-        parts = [e.expr(arg) for arg in self.args]
         if self.cls is KEY_WRAPPER:
-            return e.bind(self, f"{e.capture(functools.cmp_to_key)}({')('.join(parts)})")
-        parts += e.keywords(self.kwargs)
-        return e.bind(self, f"{e.capture(self.cls)}({', '.join(parts)})")
+            parts = ")(".join(map(e.expr, self.args))
+            return e.bind(self, f"{e.capture(functools.cmp_to_key)}({parts})")
+        return e.bind(self, e.call(self.cls, self.args, self.kwargs))
 
 
 @guards.shown_as("the arguments of {0}")

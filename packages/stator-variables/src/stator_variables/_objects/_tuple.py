@@ -48,7 +48,7 @@ class TupleTracker(SequenceTracker):
         return MISSING if any(v is MISSING for v in values) else self.cls(values)
 
     def rebuild(self, e: Emitter) -> str:
-        items = ", ".join(e.expr(item) for item in self.items)
+        items = e.listed(self.items)
         text = f"({items},)" if self.items else "()"
         if self.items and all(
             not is_pending(item) and is_a(item, ConstantTracker) for item in self.items

@@ -57,8 +57,8 @@ class HookCall:
     """
 
     function: Any
-    args: list[Any]
-    kwargs: dict[str, Any]
+    args: Args
+    kwargs: Kwargs
     result: Any
     tensor: Any
     history: Any
@@ -147,13 +147,12 @@ class PassingTracker(VariableTracker, references=("operands",)):
 
     cls = tuple
 
-    def __init__(self, operands: list[Any], begun: Any) -> None:
+    def __init__(self, operands: Args, begun: Any) -> None:
         self.operands = operands
         self.begun = begun
 
     def rebuild(self, e: Emitter) -> str:
-        operands = ", ".join([e.expr(operand) for operand in self.operands])
-        return e.bind(self, f"{e.capture(pass_backward_hooks)}({operands})")
+        return e.bind(self, e.call(pass_backward_hooks, self.operands, {}))
 
 
 # -- tensors ---------------------------------------------------------------------------------------
@@ -352,8 +351,7 @@ def _write(e: Emitter, call: Any) -> None:
     start = len(e.lines)
     if call.result is not None:
         e.reserve(call.result)
-    args = ", ".join([*(e.expr(arg) for arg in call.args), *e.keywords(call.kwargs)])
-    text = f"{e.capture(call.function)}({args})"
+    text = e.call(call.function, call.args, call.kwargs)
     if call.result is None:
         e.lines.append(text)
     else:
