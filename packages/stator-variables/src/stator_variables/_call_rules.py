@@ -54,10 +54,10 @@ def _native_frame(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str
     callees = t.policy.callees
     if callees is None or not _inlining.is_native_frame(function.real, callees.skipped):
         return MISSING
-    native = callees.with_compiled(function.real)
-    if function.source is None or not isinstance(native, types.FunctionType):
+    compiled = callees.with_compiled(function.real)
+    if function.source is None or not isinstance(compiled, types.FunctionType):
         return MISSING
-    native = t.wrap(native, guards.CallSource(callees.with_compiled, function.source))
+    native = t.wrap(compiled, guards.CallSource(callees.with_compiled, function.source))
     given = [native, TupleTracker(list(args), tuple), _new_values.new_dict(kwargs)]
     return app_level(t, _native_function.call_natively, given, {})
 

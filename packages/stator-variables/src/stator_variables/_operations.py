@@ -14,7 +14,7 @@ from typing import Any
 from stator_bytecode import Result
 from stator_guards import Source
 
-from stator_variables._tracker import VariableTracker
+from stator_variables._tracker import Kwargs, VariableTracker
 
 
 class Operations(ABC):
@@ -107,7 +107,7 @@ class Operations(ABC):
 
     # -- calls -------------------------------------------------------------------------------------
     @abstractmethod
-    def call(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+    def call(self, function: Any, args: Sequence[Any], kwargs: Kwargs | None = None) -> Result:
         """`function(*args, **kwargs)`"""
 
     @abstractmethod

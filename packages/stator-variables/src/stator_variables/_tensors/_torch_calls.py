@@ -24,7 +24,7 @@ from stator_variables._space import Space
 from stator_variables._tensors import _new_leaves, _wrappers
 from stator_variables._tensors._indexing_mode import depth_of_indexing
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Kwargs, VariableTracker, is_a
 
 METADATA = frozenset(
     "size dim ndimension numel nelement stride is_contiguous is_floating_point is_complex "
@@ -123,12 +123,11 @@ def node_target(target: Any) -> object:
     return target.__name__ if is_method else target
 
 
-def record(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+def record(t: Space, target: object, args: Sequence[Any], kwargs: Kwargs | None = None) -> Result:
     """Record one operation; the Result is a tracker of what it gives."""
-    if "generator" in kwargs:
-        kwargs = dict(kwargs)
-        if (drawn := t.draw_ahead(target, args, kwargs)) is not MISSING:
-            return drawn
+    kwargs = dict(kwargs or {})
+    if "generator" in kwargs and (drawn := t.draw_ahead(target, args, kwargs)) is not MISSING:
+        return drawn
     if target in (torch.tensor, torch.as_tensor) and _symbolic_content(
         args[0] if args else kwargs.get("data")
     ):
