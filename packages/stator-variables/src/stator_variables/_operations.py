@@ -52,7 +52,9 @@ class Operations(ABC):
         """Call a function written in C."""
 
     @abstractmethod
-    def construct(self, cls_vt: VariableTracker, args: list[Any], kwargs: dict[str, Any]) -> Result:
+    def construct(
+        self, cls_vt: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Result:
         """Call a class."""
 
     @abstractmethod

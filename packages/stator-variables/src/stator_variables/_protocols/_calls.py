@@ -213,7 +213,7 @@ def _handler(t: Space, target: object) -> Any:
 
 
 # -- construction ----------------------------------------------------------------------------------
-def construct(t: Space, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def construct(t: Space, cls_vt: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
     """`cls(*args, **kwargs)`: the metaclass's `__call__`, else `type.__call__`."""
     cls = cls_vt.value
     # those of C do: others may observe a look-up

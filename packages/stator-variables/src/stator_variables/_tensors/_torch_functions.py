@@ -26,7 +26,7 @@ _DTYPES = {cls: cls.dtype for cls in (getattr(torch, f"{kind}Tensor") for kind i
 
 
 @handlers.handles_each({torch.Tensor: None, **_DTYPES})
-def construct(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
+def construct(t: Space, args: Sequence[Any], kwargs: dict[str, Any], of: object) -> Any:
     """Make a tensor: uninitialized from sizes, with the numbers of a list or tuple, over the memory
     of an array.
 
