@@ -43,7 +43,7 @@ def _to_array(t: Space, args: list[Any], kwargs: dict[str, Any]) -> k.ArrayTrack
 @handlers.handles_each(
     (torch.from_numpy, torch.as_tensor, torch.tensor, torch.asarray) if NUMPY is not None else ()
 )
-def from_array(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def from_array(t: Space, args: Sequence[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """A tensor made of an array: what is no array is for torch alone."""
     if not (args and is_a(args[0], k.ArrayTracker)):
         return _torch_calls.call_recorded(t, of, args, _with_dtype(t, of, args, kwargs))
