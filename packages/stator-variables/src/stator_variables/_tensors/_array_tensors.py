@@ -1,5 +1,6 @@
 """Conversions between tensors and NumPy arrays."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
