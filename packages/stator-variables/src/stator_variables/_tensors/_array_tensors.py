@@ -79,7 +79,7 @@ def _like_a_tensor(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return from_array(t, args[1:], {**like, **given}, torch.tensor)
 
 
-def _with_dtype(t: Space, of: Any, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _with_dtype(t: Space, of: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Numbers of NumPy among what a tensor is made of decide its dtype: a graph holds them as
     Python's."""
     data = args[0] if args else kwargs.get("data", k.NONE)

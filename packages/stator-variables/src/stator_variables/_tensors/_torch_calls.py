@@ -108,7 +108,7 @@ def is_recorded(target: Any) -> bool:
         return False
 
 
-def call_recorded(t: Space, target: object, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def call_recorded(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if getattr(target, "__name__", "") in METADATA and args and is_a(args[0], k.TensorTracker):
         return read_metadata(t, target, args, kwargs)
     return record(t, node_target(target), args, kwargs)
@@ -397,7 +397,7 @@ def number(t: Space, traced: GraphValue) -> VariableTracker:
     return k.NumberTracker(traced, kinds[type(example)])
 
 
-def read_metadata(t: Space, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def read_metadata(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Metadata as constants where it is static; a node where it is symbolic."""
     plain = [_example(t, arg) for arg in args]
     named = {name: _example(t, arg) for name, arg in kwargs.items()}
@@ -426,7 +426,7 @@ def _guard_offset(t: Space, vt: Any) -> None:
 
 
 def metadata_value(
-    t: Space, value: object, name: str, args: list[Any], kwargs: dict[str, Any]
+    t: Space, value: object, name: str, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
     if isinstance(value, tuple):
         items = [
