@@ -363,7 +363,7 @@ class Applying:
             found[stored_as.name] = variables.unflatten(self.t, again, spec)
         return {**found, "saved": variables.TupleTracker(given, tuple)}
 
-    def _taken_back(self, result: object) -> list[Any]:
+    def _taken_back(self, result: variables.VariableTracker) -> list[Any]:
         items = (
             result.items
             if variables.is_a(result, variables.TupleTracker) and result.cls is tuple

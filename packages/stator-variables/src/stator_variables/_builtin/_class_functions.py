@@ -46,7 +46,7 @@ _PARTS_OF_PROPERTY = ("fget", "fset", "fdel", "doc")
 
 
 @handlers.handles_each((property, classmethod, staticmethod))
-def describe(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def describe(t: Space, args: Args, kwargs: Kwargs, of: type) -> RecipeTracker:
     return RecipeTracker(of, args, kwargs)
 
 
@@ -58,7 +58,7 @@ def initialise(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles_each({property.getter: "fget", property.setter: "fset", property.deleter: "fdel"})
-def replace(t: Space, args: Args, kwargs: Kwargs, of: str) -> Any:
+def replace(t: Space, args: Args, kwargs: Kwargs, of: str) -> RecipeTracker:
     """`@value.setter`: a property like this one, with another function."""
     known, function = args
     if not is_a(known, RecipeTracker) or known.cls is not property:
@@ -162,7 +162,7 @@ _CALLABLE = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperTyp
 @handlers.handles_each(
     {**{cls.__eq__: True for cls in _CALLABLE}, **{cls.__ne__: False for cls in _CALLABLE}}
 )
-def compare(t: Space, args: Args, kwargs: Kwargs, of: bool) -> Any:
+def compare(t: Space, args: Args, kwargs: Kwargs, of: bool) -> k.ConstantTracker:
     """Two methods are equal when the receiver is one object and the functions are equal."""
     left, right = args
     if left.cls is not right.cls:

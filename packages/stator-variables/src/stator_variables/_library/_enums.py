@@ -34,7 +34,7 @@ def member_of(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return found if found is MISSING else t.wrap(found, CapturedSource(str(value), found))
 
 
-def _made(cls: type, value: Any) -> Any:
+def _made(cls: type, value: object) -> Any:
     try:
         return cls(value)
     except (ValueError, TypeError):  # interpreted, it raises in its own words

@@ -89,7 +89,7 @@ def _may_be_raised(category: type[Warning]) -> bool:
     return False
 
 
-def _is_recorder(show: Any) -> bool:
+def _is_recorder(show: object) -> bool:
     return type(show) is types.BuiltinMethodType and type(show.__self__) is list
 
 

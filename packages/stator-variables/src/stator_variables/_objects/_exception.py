@@ -147,7 +147,9 @@ def _field(e: Emitter, name: str, field: str, value: str) -> str:
     return f"{e.capture(set_exception_field)}({name}, '__{field}__', {value})"
 
 
-def made_traceback(t: Space, exception: Any, entries: tuple[TracebackEntry, ...]) -> Any:
+def made_traceback(
+    t: Space, exception: VariableTracker, entries: tuple[TracebackEntry, ...]
+) -> Any:
     if not entries:
         return k.NONE
     key = ("traceback", entries)
@@ -160,7 +162,7 @@ class TracebackTracker(VariableTracker, references=("exception",)):
 
     cls = types.TracebackType
 
-    def __init__(self, exception: Any, entries: tuple[TracebackEntry, ...]) -> None:
+    def __init__(self, exception: VariableTracker, entries: tuple[TracebackEntry, ...]) -> None:
         self.exception = exception
         self.entries = entries
 

@@ -11,7 +11,7 @@ from stator_variables._emitter import Emitter
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._wrap import ATOMS, build_object
 from stator_variables._space import Space
-from stator_variables._tracker import VariableTracker
+from stator_variables._tracker import Args, Kwargs, VariableTracker
 
 builders = BuilderTable()
 
@@ -24,12 +24,12 @@ class RecipeTracker(VariableTracker, references=("args", "kwargs")):
     """An immutable object of a C class that is determined by the arguments it was made with:
     `operator.itemgetter("x")`."""
 
-    def __init__(self, cls: type, args: list[Any], kwargs: dict[str, Any]) -> None:
+    def __init__(self, cls: type, args: Args, kwargs: Kwargs) -> None:
         self.cls = cls
         self.args = args
         self.kwargs = kwargs
 
-    def get_attribute(self, t: Any, name: str) -> Any:
+    def get_attribute(self, t: Space, name: str) -> Any:
         return t.read_recipe(self, name)
 
     def make(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -57,7 +57,7 @@ def recipe_of(real: Any) -> tuple[tuple[Any, ...], tuple[tuple[str, Any], ...]]:
 
 
 @builders.by_class.handles(operator.itemgetter, operator.attrgetter, operator.methodcaller)
-def build_recipe(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+def build_recipe(t: Space, real: VariableTracker, source: guards.Source) -> VariableTracker:
     """An `operator.itemgetter` and its kin, by the constants it was made with."""
     t.guard(source, guards.TypeIs(type(real)))
     args, kwargs = recipe_of(real)

@@ -24,14 +24,14 @@ class SequenceTracker(VariableTracker, references=("items",)):
     """The items of a list, tuple or deque, or of an instance of a subclass; `base` is the builtin
     class."""
 
-    items: list[Any]
+    items: list[VariableTracker]
     structure = 0  # counts what an iterator over a deque objects to
 
     def __init__(self, items: Iterable[Any], cls: type | None = None) -> None:
         self.items = list(items)
         self.cls = cls or self.base
 
-    def contents(self, t: Any) -> Sized:
+    def contents(self, t: Space) -> Sized:
         """Return what is counted as the length."""
         return self.items
 
@@ -63,7 +63,7 @@ class TupleTracker(SequenceTracker):
 
 
 @builders.by_base.handles(tuple)
-def build_tuple(t: Space, real: Any, source: Source) -> VariableTracker:
+def build_tuple(t: Space, real: object, source: Source) -> VariableTracker:
     t.guard(source, TypeIs(type(real)))
     items = read_items(t, tuple, real, source)
     return with_namespace(t, TupleTracker(items, type(real)), real, source)

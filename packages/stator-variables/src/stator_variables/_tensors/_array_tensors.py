@@ -11,12 +11,12 @@ from stator_variables._pure import NUMPY, is_number_of_numpy
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes, _torch_calls
 from stator_variables._tensors._array_witness import NAMES
-from stator_variables._tracker import is_a
+from stator_variables._tracker import VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("array of NumPy")
 
 
-def array_of(t: Space, vt: Any) -> Any:
+def array_of(t: Space, vt: k.TensorTracker) -> k.ArrayTracker:
     """`tensor.numpy()`: memory that autograd does not watch, so it counts no writes of the
     array's."""
     example = vt.example
@@ -34,7 +34,7 @@ def array_of(t: Space, vt: Any) -> Any:
 
 
 @handlers.handles(torch.Tensor.numpy)
-def _to_array(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _to_array(t: Space, args: list[Any], kwargs: dict[str, Any]) -> k.ArrayTracker:
     if len(args) != 1 or kwargs or not is_a(args[0], k.TensorTracker):
         raise t.unsupported("numpy", "numpy() with arguments")
     return array_of(t, args[0])
@@ -93,13 +93,13 @@ def _with_dtype(t: Space, of: Any, args: list[Any], kwargs: dict[str, Any]) -> d
     return {**kwargs, "dtype": k.ConstantTracker(dtype)}
 
 
-def _holds_number_of_numpy(vt: Any) -> bool:
+def _holds_number_of_numpy(vt: VariableTracker) -> bool:
     if is_a(vt, SequenceTracker):
         return any(map(_holds_number_of_numpy, vt.items))
     return is_a(vt, k.ConstantTracker) and is_number_of_numpy(vt.cls)
 
 
-def _stand_in(vt: Any) -> Any:
+def _stand_in(vt: VariableTracker) -> object:
     """Return a value of the same dtypes and sizes, with arbitrary numbers for unknown ones."""
     if is_a(vt, SequenceTracker):
         return list(map(_stand_in, vt.items))

@@ -193,7 +193,7 @@ def retain_grad(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return k.NONE
 
 
-def _may_wait(t: Space, vt: Any) -> bool:
+def _may_wait(t: Space, vt: VariableTracker) -> bool:
     """Return True if it makes no difference for the tensor that the call is made after the
     graph."""
     if not is_a(vt, k.TensorTracker) or vt.cls not in _PLAIN or not _is_recordable(t):
@@ -213,7 +213,9 @@ def _is_recordable(t: Space) -> bool:
     return not (t.touched or t.levels or t.overrides.modes)
 
 
-def _recorded(t: Space, function: Any, args: Args, result: Any, tensor: Any, **kwargs: Any) -> Any:
+def _recorded(
+    t: Space, function: object, args: Args, result: object, tensor: Any, **kwargs: Any
+) -> Any:
     begun, history = t.machine.save(), None
     if tensor is not None:
         history = history_of(tensor.before.example)
@@ -278,7 +280,7 @@ def note_begin(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return MISSING
 
 
-def passes_hooks(cls: Any) -> bool:
+def passes_hooks(cls: object) -> bool:
     """Return True for the function that modules with backward hooks apply to what they take and
     give."""
     return cls is BackwardHookFunction
@@ -322,7 +324,7 @@ def name_of_node(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles_each(_NODE[name] for name in ("register_hook", "register_prehook"))
-def register_on_node(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def register_on_node(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
     if len(args) != 2 or kwargs or not is_a(args[0], NodeTracker) or not _is_recordable(t):
         return MISSING
     return _recorded(t, of, args, _new_handle(), args[0].tensor)
