@@ -176,7 +176,7 @@ def call_builtin(
     )
 
 
-def _as_known(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _as_known(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
     """Call a function by its handler, as a graph operation, or as a pure function of constants;
     MISSING if none applies."""
     _inlining.refuse_disallowed(t, target)
@@ -191,7 +191,9 @@ def _as_known(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]
     return _folding.fold_numbers(t, target, args, kwargs)
 
 
-def call_substitute(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def call_substitute(
+    t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Result:
     """Call what `substitute_in_graph` has put in place of a function; MISSING without one."""
     if (traceable := _inlining.substitute_of(target)) is None:
         return MISSING
@@ -199,7 +201,7 @@ def call_substitute(t: Space, target: object, args: Sequence[Any], kwargs: dict[
     return call(t, function, args, kwargs)
 
 
-def given(result: Result) -> Any:
+def given(result: Result) -> Result:
     """A handler that only does something gives nothing: None, to the program."""
     return k.NONE if result is None else result
 
