@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 import torch.compiler
-from stator_bytecode import HandlerTable
+from stator_bytecode import HandlerTable, Result
 
 from stator_variables import _trackers as k
 from stator_variables._objects import _dictionary
@@ -57,7 +57,7 @@ def construct(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> 
 
 
 @handlers.handles(torch.result_type)
-def result_type(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def result_type(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     return _torch_calls.read_metadata(t, torch.result_type, args, kwargs)
 
 
@@ -65,7 +65,7 @@ _KEY_SET: Any = torch._C.DispatchKeySet
 
 
 @handlers.handles(torch._C._dispatch_keys)
-def dispatch_keys(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def dispatch_keys(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     """Return the dispatch keys of an input, which its guard compares."""
     vt = args[0]
     if not is_a(vt, k.TensorTracker) or vt.source is None or vt.data is not MISSING:
@@ -85,7 +85,7 @@ def ask_dispatch_keys(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any
 
 
 @handlers.handles(torch._C._group_tensors_by_device_and_dtype)
-def group_by_device_and_dtype(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def group_by_device_and_dtype(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     """Return `{(device, dtype): (lists, indices)}` for one group; the order of several is that of a
     C++ map."""
     lists, wanted = (
@@ -124,7 +124,7 @@ _KNOWN = (
 
 
 @handlers.handles(_FUNCTION)
-def module_getattr(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def module_getattr(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     """MISSING: to be interpreted."""
     if len(args) != 2 or kwargs or not _KNOWN or _FUNCTION.__code__ is not _CODE:
         return MISSING
@@ -137,7 +137,7 @@ def module_getattr(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return _found_in(t, own, name) if own is module.namespace else MISSING
 
 
-def _found_in(t: Space, own: VariableTracker, name: str) -> Any:
+def _found_in(t: Space, own: VariableTracker, name: str) -> Result:
     """The first of the tables that has `name` gives it."""
     if not is_a(own, DictTracker):
         return MISSING
@@ -158,7 +158,7 @@ def _found_in(t: Space, own: VariableTracker, name: str) -> Any:
 
 
 @handlers.handles(torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling)
-def is_compiling(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def is_compiling(t: Space, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
     """Return False only to code that would omit visible effects.
 
     These are `Module.__call__`, for hooks that run even after an error, and transforms of
@@ -189,7 +189,7 @@ def _of_levels(function: Any, answer: Callable[[int], Any]) -> None:
     """
 
     @handlers.handles(function)
-    def run(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def run(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
         value = MISSING if "linearize" in t.levels else answer(len(t.levels))
         if value is MISSING:
             raise t.unsupported(
