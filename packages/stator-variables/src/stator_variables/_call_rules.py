@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import stator_guards as guards
-from stator_bytecode import Unsupported
+from stator_bytecode import Result, Unsupported
 from torch.fx import GraphModule
 
 from stator_variables._library import _functools, _optimizers
@@ -23,7 +23,7 @@ CallRule = Callable[[Space, Any, Sequence[Any], dict[str, Any]], Any]
 
 def call_by_rule(
     t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
+) -> Result:
     """Apply the first rule that fits; MISSING where the function is to be interpreted."""
     for rule in RULES:
         if (found := rule(t, function, args, kwargs)) is not MISSING:
@@ -52,7 +52,7 @@ def _substituted(
 
 def _by_handler(
     t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
+) -> Result:
     handler = t.handlers.get(function.real)
     if handler is None or not _accepts(function.real, args, kwargs):
         return MISSING
@@ -112,7 +112,7 @@ _ON_DATA = ("data-dependent-output", "data-dependent-shape", "data-dependent-gua
 
 def _marked_by_torch(
     t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
+) -> Result:
     """Call what `nonstrict_trace` or `leaf_function` marks."""
     if not _inlining.has_mark(function.real, _inlining.NONSTRICT, _inlining.LEAF):
         return MISSING
@@ -121,7 +121,7 @@ def _marked_by_torch(
 
 def _allowed_in_graph(
     t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
+) -> Result:
     if not _inlining.is_allowed_in_graph(function.real):
         return MISSING
     return _torch_calls.record(t, function.real, list(args), kwargs)

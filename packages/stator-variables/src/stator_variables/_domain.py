@@ -148,7 +148,7 @@ class SymbolicDomain:
             return k.ClassTracker(value)
         return k.BuiltinTracker(value) if callable(value) else k.ConstantTracker(value)
 
-    def _constant_object(self, value: object) -> Any:
+    def _constant_object(self, value: object) -> VariableTracker:
         """A tuple in the code, or a NaN, is one object however often it is loaded; an empty tuple
         is so everywhere."""
         if not value:
@@ -160,7 +160,7 @@ class SymbolicDomain:
         tracker.real, tracker.source = value, CapturedSource("constant", value)
         return tracker
 
-    def load_global(self, frame: bytecode.Frame, name: str) -> Any:
+    def load_global(self, frame: bytecode.Frame, name: str) -> Result:
         if frame.hidden:
             return self._load_trusted(frame, name)
         if (found := self.t.lookup(frame.globals, name)) is MISSING:
@@ -169,7 +169,7 @@ class SymbolicDomain:
             throw(NameError, f"name '{name}' is not defined")
         return found
 
-    def _load_trusted(self, frame: bytecode.Frame, name: str) -> Any:
+    def _load_trusted(self, frame: bytecode.Frame, name: str) -> VariableTracker:
         """App-level code is ours: its globals do not change."""
         namespace = frame.globals.real
         value = namespace[name] if name in namespace else getattr(builtins, name)
@@ -188,7 +188,7 @@ class SymbolicDomain:
         if _dictionary.remove(self.t, namespace, name) is MISSING:
             throw(NameError, f"name '{name}' is not defined")
 
-    def load_name(self, frame: bytecode.Frame, name: str) -> Any:
+    def load_name(self, frame: bytecode.Frame, name: str) -> Result:
         found = self.load_from_mapping(frame.names, name)
         return found if found is not bytecode.NULL else self.load_global(frame, name)
 
@@ -198,10 +198,10 @@ class SymbolicDomain:
     def delete_name(self, frame: bytecode.Frame, name: str) -> None:
         self._delete(frame.names, name)
 
-    def load_locals(self, frame: bytecode.Frame) -> Any:
+    def load_locals(self, frame: bytecode.Frame) -> Result:
         return frame.names
 
-    def load_from_mapping(self, mapping: VariableTracker, name: str) -> Any:
+    def load_from_mapping(self, mapping: VariableTracker, name: str) -> Result:
         if mapping.base is not dict:
             raise self.t.unsupported("class-body", "a class body with a namespace that is no dict")
         found = self.t.lookup(mapping, name)
@@ -211,8 +211,8 @@ class SymbolicDomain:
         return k.BuiltinTracker(builtins.__build_class__)
 
     def import_name(
-        self, frame: bytecode.Frame, name: str, fromlist: VariableTracker, level: Any
-    ) -> Any:
+        self, frame: bytecode.Frame, name: str, fromlist: VariableTracker, level: k.ConstantTracker
+    ) -> VariableTracker:
         """An import of a module that is loaded already; anything else runs natively."""
         self._refuse_other_imports(frame)
         package = None
@@ -245,7 +245,7 @@ class SymbolicDomain:
                 "import", "an import after sys.modules was changed, or done by somebody else"
             )
 
-    def import_from(self, module: Any, name: str) -> Any:
+    def import_from(self, module: k.BuiltinTracker, name: str) -> Result:
         try:
             return self.t.get_attribute(module, name)
         except bytecode.Raised as raised:
@@ -269,7 +269,7 @@ class SymbolicDomain:
         self.t.write(cell, content=content)
 
     # -- operators ---------------------------------------------------------------------------------
-    def unary(self, operator: str, value: VariableTracker) -> Any:
+    def unary(self, operator: str, value: VariableTracker) -> Result:
         if operator == "not":
             return _operators.negated(self.t, value)
         return _operators.unary(self.t, operator, value)
@@ -297,7 +297,7 @@ class SymbolicDomain:
 
     def load_super(
         self, frame: bytecode.Frame, super_fn: Any, cls: Any, receiver: VariableTracker, name: str
-    ) -> Any:
+    ) -> Result:
         if super_fn.real is super:
             return self.t.super_attribute(SuperTracker(cls, receiver), name)
         made = self.t.call(super_fn, [cls, receiver], {})
@@ -347,7 +347,7 @@ class SymbolicDomain:
 
     make_function = delegated(_calls.make_function)
 
-    def complete(self, then: bytecode.Then, value: Any) -> Any:
+    def complete(self, then: bytecode.Then, value: Any) -> Result:
         if then.kind == "instance":
             return _calls.initialised(self.t, then.values[0], value)
         if then.kind in ("truth", "length"):

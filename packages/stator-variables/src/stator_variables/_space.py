@@ -282,8 +282,7 @@ class Space(Operations):
             if known is not None and known is not source and known != source:
                 self.aliases.append((found, known, source))
             return found
-        lazy = pending(source, real, build)
-        self.heap[id(real)] = self.by_source[source] = lazy
+        lazy = self.heap[id(real)] = self.by_source[source] = pending(source, real, build)
         self.alive.append(real)
         return lazy
 

@@ -56,7 +56,7 @@ class ConstantTracker(VariableTracker):
         self.value = value
         self.cls = type(value)
 
-    def operate(self, t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Any:
+    def operate(self, t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Result:
         return t.operate_on_constants(function, *operands)
 
     def describe(self) -> str:
@@ -91,7 +91,7 @@ class NumberTracker(VariableTracker):
         self.cls = cls
         self.steps = 0  # how many operations gave it, since its expression was measured
 
-    def operate(self, t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Any:
+    def operate(self, t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Result:
         return t.operate_in_graph(function, *operands)
 
     @property
@@ -206,7 +206,7 @@ class FunctionTracker(
     defaults: list[Any] | None = None
     kwdefaults: dict[str, Any] | None = None
     closure: tuple[Any, ...] = ()
-    annotations: Any = None
+    annotations: VariableTracker | None = None
     fields: dict[str, Any] = attrs.field(factory=dict)  # WRITTEN_FIELDS that were set
 
     def call(self, t: Space, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
@@ -291,7 +291,7 @@ class ClassTracker(VariableTracker):
     def call(self, t: Space, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
         return t.construct(self, list(args), kwargs)
 
-    def get_item(self, t: Space, key: VariableTracker) -> Any:
+    def get_item(self, t: Space, key: VariableTracker) -> Result:
         return t.get_class_item(self, key)
 
     def describe(self) -> str:
@@ -380,7 +380,7 @@ class GeneratorTracker(VariableTracker, references=("state",)):
     def iter(self, t: Space) -> "GeneratorTracker":
         return self
 
-    def next(self, t: Space) -> Any:
+    def next(self, t: Space) -> Result:
         state = self.state
         # In the place of C, which may be entered again.
         if state.frame.hidden and state.status is GeneratorStatus.RUNNING:
@@ -416,7 +416,7 @@ class GraphFunction(VariableTracker):
         self,
         traced: GraphValue,
         handler: Callable[[Any, list[Any], dict[str, Any]], Any],
-        begun: Any,
+        begun: object,
     ) -> None:
         self.traced = traced
         self.handler = handler

@@ -51,7 +51,7 @@ class ObjectRecipe:
     cls: type
     detail: Any = None
 
-    def build(self, parts: Sequence[Any]) -> Any:
+    def build(self, parts: Sequence[Any]) -> object:
         return _FAMILIES[self.family].build(self, parts)
 
     def tracker(self, t: Space, parts: Sequence[Any]) -> VariableTracker:
@@ -173,7 +173,7 @@ def _join_method(recipe: ObjectRecipe, t: Space, parts: Sequence[Any]) -> Variab
     return MethodTracker(*parts)
 
 
-def _build_method(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
+def _build_method(recipe: ObjectRecipe, parts: Sequence[Any]) -> object:
     return types.MethodType(*(parts if recipe.detail is None else (recipe.detail, *parts)))
 
 
@@ -198,7 +198,7 @@ def _split_iterator(vt: IteratorTracker) -> Split | None:
     return None if split is None or vt.exhausted else split(vt)
 
 
-def _split_enumerate(vt: Any) -> Split | None:
+def _split_enumerate(vt: IteratorTracker) -> Split | None:
     """The count goes on as a value: as a part of the recipe it would make another continuation of
     every round."""
     source, start = vt.parts
@@ -217,7 +217,7 @@ def _split_sequence(vt: IteratorTracker) -> Split | None:
     return None if vt.position and len(of.items) > SHORT else (("sequence", vt.position), (of,))
 
 
-def _split_pooled(vt: Any) -> Split:
+def _split_pooled(vt: IteratorTracker) -> Split:
     rows, args, kwargs = vt.parts
     return ("pooled", len(args), *kwargs), (rows, *args, *kwargs.values())
 

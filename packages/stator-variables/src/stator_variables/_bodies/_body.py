@@ -65,7 +65,7 @@ class BodyTrace:
     recorder: BodyRecorder = attrs.field(init=False)
     roots: list[Any] = attrs.field(factory=list)  # what of the outside the body was handed
     # an object that represents another one outside: nothing outside may hold it
-    private: Any = None
+    private: VariableTracker | None = None
     touched: dict[int, tuple[Any, SourceSpan]] = attrs.field(factory=dict)
     _modes: dict[Any, Any] = attrs.field(factory=dict)
     _heard: tuple[Any, ...] = ()
@@ -98,7 +98,7 @@ class BodyTrace:
         if isinstance(error, Unsupported):
             error.detail = f"{error.detail or error.reason}, in the body {self.name}"
 
-    def _can_be_under(self, mode: Any) -> bool:
+    def _can_be_under(self, mode: VariableTracker) -> bool:
         """Return True for the mode of a device: operators that dispatch to modes are not affected,
         and the default one stays."""
         return mode.cls is DeviceContext and not (self.permits.later and mode.source is None)
@@ -238,11 +238,11 @@ def _is_in_graph(vt: Any) -> bool:
     return (vt.is_symbolic or vt.base is torch.Tensor) and not vt.is_late
 
 
-def _is_tracker(value: Any) -> bool:
+def _is_tracker(value: object) -> bool:
     return is_pending(value) or is_a(value, VariableTracker)
 
 
-def leaf_of(t: Space, leaf: Any) -> Any:
+def leaf_of(t: Space, leaf: Any) -> object:
     """A result of a flat body as the graph takes it."""
     if leaf.is_symbolic or leaf.base is torch.Tensor:
         return leaf.traced

@@ -50,7 +50,7 @@ def handle_hasattr(t: Space, vt: VariableTracker, name: VariableTracker) -> Oper
 
 
 @methods.handles(setattr, delattr)
-def write(t: Space, vt: VariableTracker, name: VariableTracker, new: Any = MISSING) -> Any:
+def write(t: Space, vt: VariableTracker, name: VariableTracker, new: Any = MISSING) -> Result:
     return then(_attribute_writes.set_attribute(t, vt, _name(t, name), new))
 
 
@@ -65,7 +65,7 @@ def own_attribute(t: Space, vt: VariableTracker, name: VariableTracker) -> Resul
 @methods.handles(object.__setattr__, object.__delattr__)
 def write_to_object(
     t: Space, vt: VariableTracker, name: VariableTracker, new: Any = MISSING
-) -> Any:
+) -> Result:
     text = _name(t, name)
     if vt.base is type:
         raise t.unsupported("bad-arguments", "object's way to set attributes, of a class")
@@ -75,7 +75,7 @@ def write_to_object(
 @methods.handles(type.__setattr__, type.__delattr__)
 def write_to_class(
     t: Space, vt: VariableTracker, name: VariableTracker, new: VariableTracker = MISSING
-) -> Any:
+) -> Result:
     return then(_attribute_writes.generic_set(t, vt, _name(t, name), new))
 
 
@@ -84,7 +84,9 @@ _NO_INSTANCES = 1 << 7
 
 
 @methods.handles(object.__new__, takes=(1, ANY_COUNT), named=None)
-def object_new(t: Space, made_of: Any, /, *args: VariableTracker, **kwargs: VariableTracker) -> Any:
+def object_new(
+    t: Space, made_of: Any, /, *args: VariableTracker, **kwargs: VariableTracker
+) -> Result:
     """Make an object. Arguments besides the class may be those of another `__init__`
     (object_new)."""
     if made_of.base is not type:

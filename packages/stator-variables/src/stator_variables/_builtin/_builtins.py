@@ -27,7 +27,7 @@ methods = MethodTable("builtin")
 _FALSE = k.ConstantTracker(False)
 
 
-def _replace(real: Any, function: Any) -> None:
+def _replace(real: Any, function: object) -> None:
     takes = _TAKES.get(real)
 
     @methods.handles(real, takes=takes, named=("key", "default") if takes == (1, ANY_COUNT) else ())
@@ -85,7 +85,7 @@ methods.handles(len)(_containers.length)
 
 
 @methods.handles(bool, takes=(0, 1))
-def handle_bool(t: Space, vt: VariableTracker = _FALSE) -> Any:
+def handle_bool(t: Space, vt: VariableTracker = _FALSE) -> Result:
     if vt.is_symbolic and vt.cls is bool:
         return vt
     if vt.is_symbolic:
@@ -96,7 +96,7 @@ def handle_bool(t: Space, vt: VariableTracker = _FALSE) -> Any:
 
 
 @methods.handles(torch.Tensor.tolist, takes=0)
-def tensor_to_list(t: Space, vt: VariableTracker) -> Any:
+def tensor_to_list(t: Space, vt: VariableTracker) -> Result:
     if not t.policy.capture_data:  # one break, not one for each number
         raise t.unsupported(
             "data-access",
@@ -109,7 +109,7 @@ def tensor_to_list(t: Space, vt: VariableTracker) -> Any:
 @methods.handles(torch.Tensor.type, takes=(0, 2), named=("dtype", "non_blocking"))
 def tensor_type(
     t: Space, vt: Any, dtype: Any = k.NONE, non_blocking: VariableTracker = _FALSE
-) -> Any:
+) -> Result:
     """The name of the old class for this dtype and device; or a conversion, whose node names an old
     class."""
     if k.is_none(dtype):
@@ -120,16 +120,18 @@ def tensor_type(
 
 
 @methods.handles(int, takes=(0, 2), named=("base",))
-def handle_int(t: Space, *args: VariableTracker, **base: VariableTracker) -> Any:
+def handle_int(t: Space, *args: VariableTracker, **base: VariableTracker) -> Result:
     return _number(t, int, "__int__", args, base)
 
 
 @methods.handles(float)
-def handle_float(t: Space, *args: VariableTracker) -> Any:
+def handle_float(t: Space, *args: VariableTracker) -> Result:
     return _number(t, float, "__float__", args, {})
 
 
-def _number(t: Space, cls: type, method: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _number(
+    t: Space, cls: type, method: str, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Result:
     if (folded := t.fold(cls, list(args), kwargs)) is not MISSING:
         return folded
     if len(args) != 1 or kwargs:

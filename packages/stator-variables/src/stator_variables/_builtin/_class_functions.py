@@ -17,7 +17,7 @@ import typing
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable
+from stator_bytecode import HandlerTable, Result
 from stator_guards import CallSource, CapturedSource, shown_as
 
 from stator_variables import _trackers as k
@@ -29,7 +29,7 @@ from stator_variables._objects._wrap import wrap_present
 from stator_variables._protocols import _attributes, _calls, _same_object
 from stator_variables._runtime._support import new_named_tuple
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, Args, Kwargs, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("class function")
 DECORATORS: tuple[Any, ...] = (
@@ -51,7 +51,7 @@ def describe(t: Space, args: Args, kwargs: Kwargs, of: type) -> RecipeTracker:
 
 
 @handlers.handles(property.__init__)
-def initialise(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def initialise(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if type(args[0]) is not k.ObjectTracker or args[0].real is not MISSING:
         raise t.unsupported("construction", "a property that is initialised again")
     return k.NONE
@@ -68,7 +68,7 @@ def replace(t: Space, args: Args, kwargs: Kwargs, of: str) -> RecipeTracker:
 
 
 @handlers.handles_each(DECORATORS)
-def decorate(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def decorate(t: Space, args: Args, kwargs: Kwargs, of: Any) -> VariableTracker:
     made, *rest = args
     if not is_a(made, k.NewClassTracker) or kwargs:
         raise t.unsupported("class-definition", f"{of.__qualname__}() of a class from outside")
@@ -91,14 +91,14 @@ _IN_C = {
 
 
 @handlers.handles_each(_IN_C)
-def call_of_typing(t: Space, args: Args, kwargs: Kwargs, of: str) -> Any:
+def call_of_typing(t: Space, args: Args, kwargs: Kwargs, of: str) -> Result:
     """Call the function of `typing` that `Generic` calls in C since 3.12."""
     function = getattr(typing, of)
     return t.call(t.wrap(function, CapturedSource(of, function)), args, kwargs)
 
 
 @handlers.handles(collections.namedtuple)
-def named_tuple(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def named_tuple(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if len(args) != 2:
         raise t.unsupported("bad-arguments", "namedtuple() of other than a name and fields")
     return make(t, new_named_tuple, [*args, _new_values.new_dict({"module": here(t), **kwargs})])
@@ -116,7 +116,7 @@ _BOUND = {
 
 
 @handlers.handles(*(vars(cls)["__get__"] for cls in _BOUND))
-def bind(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def bind(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
     if k.is_none(args[1]) and (len(args) < 3 or k.is_none(args[2])):
         raise t.unsupported("bad-arguments", "a call of __get__ that it does not accept")
     function, receiver = args[:2]
@@ -130,7 +130,7 @@ def bind(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(type.__call__)
-def call_class(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def call_class(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Implement `super().__call__` of a metaclass."""
     cls, *rest = args
     if cls.base is not type or cls.value is type:
@@ -142,7 +142,7 @@ _UNIONS = (vars(cls)[name] for cls in (type, types.UnionType) for name in ("__or
 
 
 @handlers.handles_each(_UNIONS)
-def union(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def union(t: Space, args: Args, kwargs: Kwargs, of: Any) -> VariableTracker:
     """`int | None`."""
     args = args if of.__name__ == "__or__" else args[::-1]
     sides = [vt.value if vt.base is type else vt.constant() for vt in args]
@@ -184,7 +184,7 @@ def context_value(variable: Any) -> Any:
 
 
 @handlers.handles(contextvars.ContextVar.get)
-def get_context(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def get_context(t: Space, args: Args, kwargs: Kwargs) -> Result:
     vt = args[0]
     value = MISSING if vt.source is None or kwargs else context_value(vt.real)
     if value is MISSING:  # its default decides: CPython's own

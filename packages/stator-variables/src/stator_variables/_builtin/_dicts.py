@@ -91,7 +91,7 @@ def get(
 @methods.handles(OrderedDict.setdefault, takes=(1, 2), named=("default",))
 def ordered_setdefault(
     t: Space, vt: VariableTracker, key: VariableTracker, default: VariableTracker = k.NONE
-) -> Any:
+) -> Result:
     refuse_asked(t, vt, "__contains__", "__getitem__", "__setitem__")
     return setdefault(t, vt, key, default)
 
@@ -99,7 +99,7 @@ def ordered_setdefault(
 @methods.handles(dict.setdefault, takes=(1, 2))
 def setdefault(
     t: Space, vt: DictTracker, key: VariableTracker, default: VariableTracker = k.NONE
-) -> Any:
+) -> Result:
     if (found := t.lookup(vt, t.key_of(key))) is not MISSING:
         return found
     _dictionary.store(t, vt, key, default)
@@ -110,7 +110,7 @@ def setdefault(
 @methods.handles(OrderedDict.pop, takes=(1, 2), named=("default",))
 def pop(
     t: Space, vt: DictTracker, key: VariableTracker, default: VariableTracker | None = None
-) -> Any:
+) -> Result:
     if (found := _dictionary.remove(t, vt, t.key_of(key))) is not MISSING:
         return found
     if default is None:
@@ -291,7 +291,7 @@ methods.handles(dict.__ne__, OrderedDict.__ne__)(
 
 
 @methods.handles(dict.fromkeys, takes=(1, 2))
-def dict_fromkeys(t: Space, *args: VariableTracker) -> Any:
+def dict_fromkeys(t: Space, *args: VariableTracker) -> Result:
     return fromkeys(t, k.ClassTracker(dict), *args)
 
 
@@ -309,7 +309,7 @@ def fromkeys(
     return made
 
 
-def _counted(t: Space, mapping: VariableTracker, item: VariableTracker) -> Any:
+def _counted(t: Space, mapping: VariableTracker, item: VariableTracker) -> Result:
     hashed = t.key_of(item)
     tell_apart(t, item, hashed)
     return t.lookup(mapping, hashed)

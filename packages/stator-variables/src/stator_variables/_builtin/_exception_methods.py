@@ -139,7 +139,7 @@ def read_traceback(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
 
 # -- methods ---------------------------------------------------------------------------------------
 @handlers.handles(BaseException.with_traceback)
-def with_traceback(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def with_traceback(t: Space, args: Args, kwargs: Kwargs) -> Result:
     vt, traceback = args
     _exceptions.set_traceback(t, vt, traceback)
     return vt
@@ -167,7 +167,7 @@ def add_note(t: Space, args: Args, kwargs: Kwargs) -> None:
 @handlers.handles(
     *(vars(cls)["__str__"] for cls in (BaseException, AttributeError, NameError, ImportError))
 )
-def str_(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def str_(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if not (parts := args[0].args):
         return k.ConstantTracker("")
     return convert(t, parts[0] if len(parts) == 1 else TupleTracker(parts, tuple), "s")
@@ -234,7 +234,7 @@ def make_group(t: Space, args: Args, kwargs: Kwargs) -> ExceptionTracker:
 
 
 @handlers.handles(OSError)
-def make_os_error(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def make_os_error(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Make an OSError, whose class depends on its errno."""
     if kwargs or (cls := class_of_error(args)) is None:
         raise t.unsupported("construction", "an OSError with an errno that is not known")

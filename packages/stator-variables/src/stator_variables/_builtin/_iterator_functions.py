@@ -37,7 +37,7 @@ _CONSTANTS = (str, bytes, range)
 
 
 @handlers.handles(iter)
-def handle_iter(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def handle_iter(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if len(args) == 2:
         if not defines(t, args[0].cls, "__call__"):
             return _folding.folded(t, iter, None, None)  # raises, in the words of this CPython
@@ -55,7 +55,7 @@ def iterate_constant(t: Space, args: Args, kwargs: Kwargs) -> IteratorTracker:
 
 
 @handlers.handles(range.__reversed__)
-def iterate_backwards(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def iterate_backwards(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return make_reversed(t, args, kwargs)
 
 
@@ -124,12 +124,12 @@ def make_enumerate(t: Space, args: Args, kwargs: Kwargs) -> Result:
 
 
 @operation
-def _iterators(t: Space, iterables: Args, make: Any) -> Any:
+def _iterators(t: Space, iterables: Args, make: Any) -> OperationSteps:
     return make((yield from settle_all(t.get_iterator(iterable) for iterable in iterables)))
 
 
 @handlers.handles(reversed)
-def make_reversed(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def make_reversed(t: Space, args: Args, kwargs: Kwargs) -> Result:
     vt = args[0]
     bound = t.special(vt, "__reversed__")
     if is_a(bound, MethodTracker) and bound.function.base is types.FunctionType:
@@ -177,7 +177,7 @@ def handle_sorted(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
 
 @operation
 def _sorted_list(
-    t: Space, items: list[Any], key: VariableTracker | None, reverse: Any
+    t: Space, items: list[Any], key: VariableTracker | None, reverse: VariableTracker | None
 ) -> OperationSteps:
     order = [*range(len(items))]
     yield from sort(t, items, key, reverse, order)
@@ -213,7 +213,7 @@ def iterator_next(t: Space, args: Args, kwargs: Kwargs) -> Result:
 
 
 @handlers.handles(*[cls.__iter__ for cls in _ITERATOR_TYPES], types.GeneratorType.__iter__)
-def iterator_iter(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def iterator_iter(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return args[0]
 
 

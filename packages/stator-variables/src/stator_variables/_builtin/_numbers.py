@@ -88,7 +88,7 @@ _SYMBOLS |= {name.strip("_"): symbol for symbol, (name, *_) in COMPARISONS.items
         [name for name, *_ in COMPARISONS.values()],
     )
 )
-def compare(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def compare(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Result:
     if of.__objclass__ is slice and all(vt.cls is slice for vt in args):
         sides = [TupleTracker(_bounds(vt), tuple) for vt in args]
         return t.compare(_SYMBOLS[of.__name__.strip("_")], *sides)

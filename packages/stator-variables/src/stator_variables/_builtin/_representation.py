@@ -31,7 +31,7 @@ methods = MethodTable("representation")
 
 
 @methods.handles(object.__repr__)
-def object_repr(t: Space, vt: VariableTracker) -> Any:
+def object_repr(t: Space, vt: VariableTracker) -> Result:
     raise t.unsupported(
         "identity-number", f"repr() of a {vt.cls.__name__}, which shows where it is in memory"
     )
@@ -69,7 +69,7 @@ def tuple_repr(t: Space, vt: TupleTracker) -> Result:
 
 
 @methods.handles(torch.Size.__repr__)
-def size_repr(t: Space, vt: Any) -> Any:
+def size_repr(t: Space, vt: TupleTracker) -> Result:
     known = t.fold(torch.Size.__repr__, [vt], {})  # C writes no number of more than 64 bits
     return _joined(t, list(vt.items), "torch.Size([", "])") if known is MISSING else known
 
@@ -172,7 +172,7 @@ def _dict_text(t: Space, vt: VariableTracker, start: str = "{", end: str = "}") 
 
 # -- hash ------------------------------------------------------------------------------------------
 @methods.handles(hash)
-def handle_hash(t: Space, obj: VariableTracker) -> Any:
+def handle_hash(t: Space, obj: VariableTracker) -> Result:
     """Known for constants; a number that depends on where an object lies is for nobody to see."""
     vt = _symbolic_numbers.as_constant(t, obj)
     if isinstance(guarded_lookup(t, vt.cls, "__hash__"), types.FunctionType):

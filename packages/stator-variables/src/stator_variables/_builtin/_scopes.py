@@ -5,7 +5,7 @@ import sys
 import types
 from typing import Any
 
-from stator_bytecode import NULL, Frame, OperationSteps, after, operation, settle
+from stator_bytecode import NULL, Frame, OperationSteps, Result, after, operation, settle
 
 from stator_variables import _trackers as k
 from stator_variables._objects import _dictionary, _new_values
@@ -30,13 +30,13 @@ def _frame_of_caller(t: Space) -> Frame:
 
 
 @methods.handles(globals, takes=0)
-def handle_globals(t: Space) -> Any:
+def handle_globals(t: Space) -> Result:
     return _frame_of_caller(t).globals
 
 
 # -- local names -----------------------------------------------------------------------------------
 @methods.handles(locals, takes=0)
-def handle_locals(t: Space) -> Any:
+def handle_locals(t: Space) -> Result:
     frame = _frame_of_caller(t)
     if frame.names is not None:  # of a class body
         return frame.names
@@ -73,7 +73,7 @@ def _kept(t: Space, frame: Frame, bound: dict[str, Any]) -> Any:
 
 
 @methods.handles(vars, takes=(0, 1))
-def handle_vars(t: Space, vt: VariableTracker | None = None) -> Any:
+def handle_vars(t: Space, vt: VariableTracker | None = None) -> Result:
     if vt is None:
         return handle_locals(t)
     if vt.base is not type and vt.namespace is None:
@@ -83,10 +83,10 @@ def handle_vars(t: Space, vt: VariableTracker | None = None) -> Any:
 
 # -- names of objects ------------------------------------------------------------------------------
 @methods.handles(dir, takes=(0, 1))
-def handle_dir(t: Space, vt: VariableTracker | None = None) -> Any:
+def handle_dir(t: Space, vt: VariableTracker | None = None) -> Result:
     """The names in order (`PyObject_Dir`)."""
     if vt is None:
-        found: Any = handle_locals(t)
+        found = handle_locals(t)
     else:
         found = t.call_slot(vt, "__dir__", [], "'{}' object does not provide __dir__")
     return after(found, lambda names: t.call(k.BuiltinTracker(sorted), [names], {}))
@@ -106,7 +106,7 @@ def names_of_object(t: Space, vt: VariableTracker) -> OperationSteps:
 
 
 @methods.handles(type.__dir__)
-def names_of_type(t: Space, vt: Any) -> Any:
+def names_of_type(t: Space, vt: Any) -> Result:
     return _listed(names_of_class(t, vt.value))
 
 

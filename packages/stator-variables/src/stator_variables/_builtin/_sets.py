@@ -95,7 +95,7 @@ def _take_out(t: Space, vt: SetTracker, hashed: object) -> bool:
 
 
 @methods.handles(set.pop, takes=0)
-def pop(t: Space, vt: SetTracker) -> Any:
+def pop(t: Space, vt: SetTracker) -> Result:
     if not vt.entries:
         throw(KeyError, "pop from an empty set")
     key = next(iter(vt.entries)) if len(vt.entries) == 1 else made_again(t, vt).pop()
@@ -117,7 +117,7 @@ def copy(t: Space, vt: SetTracker) -> VariableTracker:
 
 
 @methods.handles(frozenset.__hash__)
-def hash_(t: Space, vt: SetTracker) -> Any:
+def hash_(t: Space, vt: SetTracker) -> Result:
     """Return the hash of the builtin class, without that of a subclass."""
     plain = SetTracker(frozenset)
     plain.entries = vt.entries
@@ -206,7 +206,7 @@ def _step(vt: VariableTracker, verb: str, other: VariableTracker) -> list[tuple[
     return [] if verb == "intersection" else [("clear", None)]
 
 
-def _register_method(*targets: Any, verb: str, in_place: bool, takes: tuple[int, int]) -> None:
+def _register_method(*targets: object, verb: str, in_place: bool, takes: tuple[int, int]) -> None:
     methods.handles(*targets, takes=takes)(
         lambda t, vt, *others: _fold(t, vt, others, verb, in_place)
     )
@@ -296,7 +296,7 @@ for _name, _verb in OPERATORS.items():
     _register_operator(_name, _verb)
 
 
-def _register_comparison(compare: Callable[[Any, Any], bool], *targets: Any) -> None:
+def _register_comparison(compare: Callable[[Any, Any], bool], *targets: object) -> None:
     @methods.handles(*targets)
     def run(t: Space, left: SetTracker, right: Any) -> k.ConstantTracker:
         if right.base is not set:

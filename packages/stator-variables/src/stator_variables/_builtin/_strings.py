@@ -149,7 +149,7 @@ def handle_format(t: Space, value: VariableTracker, spec: VariableTracker | None
 # -- join ------------------------------------------------------------------------------------------
 @methods.handles(str.join, bytes.join)
 @operation
-def join(t: Space, separator: VariableTracker, iterable: VariableTracker) -> Any:
+def join(t: Space, separator: VariableTracker, iterable: VariableTracker) -> OperationSteps:
     items = yield from settle(t.drain(iterable, saying="can only join an iterable"))
     if separator.cls is bytes:
         folded = t.fold(bytes.join, [separator, TupleTracker(items, tuple)], {})

@@ -29,7 +29,7 @@ handlers: HandlerTable[Any, Any] = HandlerTable("value")
 
 
 @handlers.handles(slice)
-def make_slice(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def make_slice(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     if (folded := t.fold(slice, args, kwargs)) is not MISSING:
         return folded
     start, stop, step = (k.NONE, args[0], k.NONE) if len(args) == 1 else (*args, k.NONE)[:3]
@@ -51,14 +51,14 @@ _LIKE_TUPLE = ("__getitem__", "__add__", "__mul__", "__rmul__")
 
 
 @handlers.handles_each({getattr(torch.Size, name): getattr(tuple, name) for name in _LIKE_TUPLE})
-def size_as_tuple(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
+def size_as_tuple(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Result:
     """`torch.Size` has methods of its own that do what tuple's do, and give sizes where tuple's
     give tuples."""
     return t.call(k.BuiltinTracker(of), args, kwargs)
 
 
 @handlers.handles(torch.Size.__radd__)
-def size_radd(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def size_radd(t: Space, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
     size, left = args
     if left.base is not tuple:
         return k.NOT_IMPLEMENTED
@@ -66,7 +66,7 @@ def size_radd(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(torch.Size.numel)
-def size_numel(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def size_numel(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     if (known := t.fold(torch.Size.numel, args, kwargs)) is not MISSING:  # of 64 bits
         return known
     product = functools.reduce(
@@ -98,7 +98,7 @@ _METHODS = ("get", "keys", "values", "items", "copy")
 @handlers.handles_each(
     {getattr(types.MappingProxyType, name): name for name in (*_SLOTS, *_METHODS)}
 )
-def ask_mapping(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
+def ask_mapping(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> Result:
     find = _attributes.special if of in _SLOTS else _attributes.get_attribute
     given = [_unwrapped(arg) for arg in args[1:]]
     return after(find(t, args[0].mapping, of), lambda method: _call(t, of, method, given, kwargs))
@@ -106,7 +106,7 @@ def ask_mapping(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> A
 
 def _call(
     t: Space, name: str, method: VariableTracker, args: list[Any], kwargs: dict[str, Any]
-) -> Any:
+) -> Result:
     if method is MISSING:
         raise t.unsupported("mapping-proxy", f"{name} of a mapping without it")
     return t.call(method, args, kwargs)
@@ -117,7 +117,7 @@ def _unwrapped(vt: VariableTracker) -> VariableTracker:
 
 
 @handlers.handles_each({types.MappingProxyType.__or__: 1, types.MappingProxyType.__ror__: -1})
-def merge(t: Space, args: list[Any], kwargs: dict[str, Any], of: int) -> Any:
+def merge(t: Space, args: list[Any], kwargs: dict[str, Any], of: int) -> Result:
     return t.binary("|", *map(_unwrapped, args[::of]))
 
 
@@ -237,7 +237,7 @@ _TUPLE_GETTER = type(vars(collections.namedtuple("_Probe", "field"))["field"])
 
 
 @handlers.handles(_TUPLE_GETTER.__get__)
-def named_field(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def named_field(t: Space, args: Args, kwargs: Kwargs) -> Result:
     descriptor, vt = args[:2]
     index = descriptor.real.__reduce__()[1][0]
     return descriptor if k.is_none(vt) else vt.items[index]

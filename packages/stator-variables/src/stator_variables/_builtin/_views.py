@@ -47,7 +47,7 @@ def reversed_(t: Space, vt: ViewTracker) -> IteratorTracker:
 
 
 @methods.handles(KEYS.mapping, VALUES.mapping, ITEMS.mapping, takes=0)
-def mapping(t: Space, vt: VariableTracker) -> Any:
+def mapping(t: Space, vt: VariableTracker) -> Result:
     raise t.unsupported("mapping-proxy", "the mapping of a dict view")
 
 

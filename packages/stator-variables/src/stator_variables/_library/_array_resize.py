@@ -10,6 +10,7 @@ import operator
 from typing import Any
 
 import torch
+from stator_bytecode import Result
 
 from stator_variables import _trackers as k
 from stator_variables._lifetime._reachability import reachable, reaches
@@ -65,7 +66,7 @@ def _example_of(vt: Any) -> Any:
     return (vt.tensor if is_a(vt, k.ArrayTracker) else vt).example
 
 
-def _with_count(t: Space, tensor: VariableTracker, count: int, before: int) -> Any:
+def _with_count(t: Space, tensor: VariableTracker, count: int, before: int) -> Result:
     """The first items, or all of them and zeros."""
     flat = _torch_calls.record(t, "reshape", [tensor, k.ConstantTracker(-1)], {})
     if count < before:

@@ -92,7 +92,7 @@ def _number_of(cached: object, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return id(cached), hash((args, tuple(kwargs.items())))
 
 
-def count(cached: Any, *args: Any, **kwargs: Any) -> None:
+def count(cached: Any, *args: object, **kwargs: object) -> None:
     """The call of an entry, if it was not made already."""
     number = _number_of(cached, args, kwargs) if _ahead.made else (0, 0)
     if number not in _ahead.made:
@@ -223,7 +223,7 @@ def _make_first(asked: Sequence[CallSource], before: Sequence[list[Any]]) -> Non
 
 
 @handlers.handles(CACHED.__get__)
-def bind(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def bind(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     cached, receiver = args[:2]
     return cached if k.is_none(receiver) else MethodTracker(cached, receiver)
 
@@ -281,7 +281,7 @@ def _refused(t: Space, made: CachedCall, why: str) -> Exception:
     return t.unsupported("cached-function", f"a cached function that {why}", once=True)
 
 
-def _found(t: Space, made: CachedCall, result: object) -> Any:
+def _found(t: Space, made: CachedCall, result: object) -> VariableTracker:
     t.cached.calls.append(made)
     t.journal.record(t.cached.calls.pop)
     if made.is_read:
@@ -295,7 +295,7 @@ def _found(t: Space, made: CachedCall, result: object) -> Any:
 def _rely_on(t: Space, made: CachedCall, result: object) -> None:
     """Guard what the cache has for a call; all calls with constant arguments have one guard."""
     cached = made.cached.real
-    asked: Any = made.asked.fn.args  # type: ignore[attr-defined]
+    asked = made.asked.fn.args  # type: ignore[attr-defined]
     if (values := made.constants()) is not None:
         if (known := t.shared.get(("kept", id(cached)))) is None:
             known = t.shared["kept", id(cached)] = KeptResults(cached)
@@ -450,7 +450,7 @@ def _within_trial(
     return t.cached.trial[call]
 
 
-def _missed(t: Space, made: CachedCall, values: list[Any]) -> Any:
+def _missed(t: Space, made: CachedCall, values: list[Any]) -> VariableTracker:
     """The result of a call that finds nothing, made here."""
     for earlier in t.cached.calls:  # they count, and determine the evictions
         if not earlier.made:

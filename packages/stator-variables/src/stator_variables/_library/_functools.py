@@ -119,12 +119,12 @@ def compare_keys(t: Space, args: Args, kwargs: Kwargs, of: object) -> Result:
 DISPATCH_CODE = functools.singledispatch(lambda value: value).dispatch.__code__
 
 
-def dispatched(dispatch: Any, cls: type) -> Any:
+def dispatched(dispatch: Any, cls: type) -> object:
     """The implementation that a single-dispatch function has for a class."""
     return dispatch(cls)
 
 
-def dispatch(t: Space, function: Any, args: Args) -> Any:
+def dispatch(t: Space, function: Any, args: Args) -> VariableTracker:
     """Evaluate `dispatch(cls)` of an existing single-dispatch function, which guards repeat on
     every call."""
     if not is_a(cls := args[0], k.ClassTracker):
@@ -166,7 +166,7 @@ def get_ident(t: Space, args: Args, kwargs: Kwargs) -> k.ConstantTracker:
 
 
 @handlers.handles(sys.exception)
-def handled(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def handled(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """The exception that the innermost frame which handles one is handling; outside of ours there
     must be none."""
     if (found := t.machine.handled()) is not None:
@@ -210,7 +210,7 @@ def made_from_text(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
 
 
 @handlers.handles(*(vars(cls)["__class_getitem__"] for cls in GENERIC))
-def generic_alias(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def generic_alias(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
     """`list[int]`: an alias of constants and classes."""
     parts = args[1].items if is_a(args[1], TupleTracker) else [args[1]]
     values = [_in_alias(part) for part in parts]
@@ -294,7 +294,7 @@ def _has_fields(vt: VariableTracker) -> bool:
     return bool(vt.namespace is not None and vt.namespace.entries)
 
 
-def _register(function: Any, run: Any) -> None:
+def _register(function: object, run: Any) -> None:
     handlers.handles(function)(lambda t, args, kwargs: run(t, *args))
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable
+from stator_bytecode import HandlerTable, Result
 from torch.autograd import grad_mode
 
 from stator_variables import _trackers as k
@@ -84,7 +84,7 @@ def _kept(t: Space) -> dict[Setting, Any]:
 
 
 @handlers.handles(torch.inference_mode.__enter__)
-def enter(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def enter(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     namespace = args[0].namespace
     mode = MISSING if namespace is None else t.lookup(namespace, "mode")
     if mode is MISSING or not isinstance(mode.constant(), bool):
@@ -109,7 +109,7 @@ def enter(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(torch.inference_mode.__exit__)
-def leave(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def leave(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     entered = MISSING if args[0].namespace is None else t.lookup(args[0].namespace, _CONTEXT)
     if (
         not is_a(entered, InferenceTracker)

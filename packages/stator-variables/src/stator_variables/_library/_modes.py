@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import HandlerTable, after
+from stator_bytecode import HandlerTable, Result, after
 from stator_guards import CallSource, CapturedSource
 from torch.autograd.profiler import record_function
 from torch.overrides import TorchFunctionMode
@@ -154,7 +154,7 @@ def write(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> None:
         put(t, setting, value)
 
 
-def _known(t: Space, of: Any, vt: VariableTracker) -> Any:
+def _known(t: Space, of: Any, vt: VariableTracker) -> object:
     """The value of an argument: a constant, or a list of these."""
     value = vt.constant()
     if is_a(vt, ListTracker):
@@ -197,7 +197,7 @@ def _is_accepted(t: Space, setting: Setting, value: object) -> bool:
 
 
 @handlers.handles_each([*state.GUARDED, *state.COVERED, *state.CONSTANT])
-def read(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def read(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> VariableTracker:
     values = [_known(t, of, vt) for vt in args]
     if kwargs:
         raise t.unsupported("mode-value", f"{of.__name__}() with arguments given by name")
@@ -231,12 +231,12 @@ def _as_at_start(t: Space, settings: list[Setting]) -> Iterator[None]:
         setting.set(value)
 
 
-def _guarded(t: Space, source: CallSource, start: Any, answer: Any) -> Any:
+def _guarded(t: Space, source: CallSource, start: object, answer: object) -> VariableTracker:
     t.guard(source, equal_to(start))
     return _new_values.fresh(t, answer)
 
 
-def _as_said(t: Space, of: Any, values: list[Any]) -> Any:
+def _as_said(t: Space, of: Any, values: list[Any]) -> VariableTracker:
     """The answer of a query, and the warning of one that is deprecated, which each call gives."""
     try:
         with filtered("error", ""):
@@ -250,14 +250,14 @@ def _as_said(t: Space, of: Any, values: list[Any]) -> Any:
 
 
 @handlers.handles_each([*state.AUTOCAST_DTYPES])
-def autocast_dtype(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def autocast_dtype(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> VariableTracker:
     _as_said(t, of, [])
     device = k.ConstantTracker(state.AUTOCAST_DTYPES[of])
     return read(t, [device], {}, torch.get_autocast_dtype)
 
 
 @handlers.handles(torch._utils.is_compiling)
-def deprecated_is_compiling(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def deprecated_is_compiling(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     _as_said(t, torch._utils.is_compiling, [])
     return _torch_functions.is_compiling(t, [], {})
 
@@ -356,7 +356,7 @@ def push_mode(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
 
 
 @handlers.handles(torch._C._pop_torch_function_stack)
-def pop_mode(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def pop_mode(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     """Return a result that no one reads for the mode of indexing, which keeps its own state."""
     if not (INDEXING.now or t.overrides.modes):
         raise t.unsupported("mode-value", "a mode that was entered elsewhere")
@@ -369,7 +369,7 @@ def pop_mode(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(torch.device.__enter__)
-def enter_device(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def enter_device(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     """C pushes the mode without its `__enter__`, which would put it below the others."""
     made = _calls.construct(t, k.ClassTracker(DeviceContext), args, {})
     return then(after(made, lambda mode: push_mode(t, [mode], {})), args[0])
@@ -386,12 +386,12 @@ _ENDS = "run_callbacks_on_exit"
 
 
 @handlers.handles(record_function.__init__)
-def make_range(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def make_range(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     return app_level(t, initialise_range, args, kwargs)
 
 
 @handlers.handles(record_function.__enter__)
-def enter_range(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def enter_range(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     """Nobody sees a range while no profiler runs. Should it be left natively, after a break, it has
     nothing to end."""
     if read(t, [], {}, _profiler_enabled).constant() or args[0].namespace is None:
@@ -401,6 +401,6 @@ def enter_range(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(record_function.__exit__)
-def leave_range(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def leave_range(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     ends = t.lookup(args[0].namespace, _ENDS)
     return MISSING if ends is MISSING or ends.constant() is not False else k.NONE

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable
+from stator_bytecode import HandlerTable, Result
 
 from stator_variables import _trackers as k
 from stator_variables._library import _array_resize
@@ -79,7 +79,7 @@ def _round(a: Any, decimals: int = 0) -> Any:
     return layer.round(a, decimals)
 
 
-def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None) -> Any:
+def _clip(a: object, a_min: object = None, a_max: object = None, out: object = None) -> Any:
     kind = layer.asarray(a).tensor.dtype
     bounds = [bound for bound in (a_min, a_max) if type(bound) is int]
     if not kind.is_floating_point and any(
@@ -94,7 +94,7 @@ def _take(a: object, indices: object, axis: int | None = None) -> object:
     return layer.take(a, layer.ascontiguousarray(indices), axis)
 
 
-def _put(a: Any, indices: Any, values: Any) -> None:
+def _put(a: Any, indices: object, values: object) -> None:
     places, given = (layer.asarray(part).tensor.flatten() for part in (indices, values))
     if places.numel() != given.numel():
         raise NotImplementedError("values that are repeated")
@@ -120,11 +120,11 @@ def _is_stackable(value: object) -> bool:
     return isinstance(value, layer.ndarray) or _stacked(value) is not value
 
 
-def _array(obj: object, dtype: object = None, **options: Any) -> object:
+def _array(obj: object, dtype: object = None, **options: object) -> object:
     return layer.array(_stacked(obj), dtype, **options)
 
 
-def _asarray(obj: object, dtype: object = None, **options: Any) -> object:
+def _asarray(obj: object, dtype: object = None, **options: object) -> object:
     return layer.asarray(_stacked(obj), dtype, **options)
 
 
@@ -255,7 +255,7 @@ def _warns_of_copies() -> bool:
     return False
 
 
-def _method(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def _method(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Result:
     if (folded := t.fold(of, args, kwargs)) is not MISSING:
         return folded
     return _arrays.compute(t, of, _stand_in(layer.ndarray, of.__name__), args, kwargs)
@@ -279,7 +279,7 @@ def _shape(t: Space, args: list[Any], kwargs: dict[str, Any]) -> TupleTracker:
     return TupleTracker(sizes.items, tuple)
 
 
-def _length(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _length(t: Space, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
     if not args[0].tensor.example.dim():
         raise t.unsupported("numpy", "the length of an array without dimensions")
     return _shape(t, args, kwargs).items[0]

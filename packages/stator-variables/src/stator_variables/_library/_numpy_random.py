@@ -54,7 +54,7 @@ def _is_among(vt: VariableTracker, kept: Sequence[Any]) -> bool:
     return any(vt is each for each in kept)
 
 
-def _size_among(of: Any, given: list[Any], kwargs: dict[str, Any], shape: Any) -> Any:
+def _size_among(of: Any, given: list[Any], kwargs: dict[str, Any], shape: object) -> object:
     """Return the argument that is the size of the result, if it has symbols: a number, a tuple, or
     several numbers."""
     if of.__name__ in _BY_DIMENSIONS:
@@ -67,7 +67,7 @@ def _size_among(of: Any, given: list[Any], kwargs: dict[str, Any], shape: Any) -
     return None
 
 
-def _result(t: Space, step: Step, example: Any, size: Any) -> Any:
+def _result(t: Space, step: Step, example: Any, size: object) -> Any:
     """The tracker of an array or a number."""
     cls = type(example)
     if cls is not NUMPY.ndarray and not is_number_of_numpy(cls):
@@ -75,7 +75,7 @@ def _result(t: Space, step: Step, example: Any, size: Any) -> Any:
     if example.dtype not in DTYPES or not example.flags.c_contiguous:
         raise t.unsupported("random-value", f"an array of {example.dtype}")
     parts = size if isinstance(size, list) else getattr(size, "items", [size])
-    dims: Any = example.shape
+    dims = example.shape
     if size is not None:
         dims = tuple(_torch_calls.argument(t, part) for part in parts)
 
@@ -87,7 +87,7 @@ def _result(t: Space, step: Step, example: Any, size: Any) -> Any:
     return vt
 
 
-def _copy_of(receiver: VariableTracker) -> Any:
+def _copy_of(receiver: VariableTracker) -> object:
     if receiver.real is not MISSING:
         return copy.deepcopy(receiver.real)
     return _RANDOM.RandomState(0) if receiver.cls is _RANDOM.RandomState else _RANDOM.default_rng(0)
@@ -99,7 +99,7 @@ def make(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
     return _streams.made(_streams.step(t, _streams.NEW, of, args, kwargs), type(made))
 
 
-def seed(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
+def seed(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> k.ConstantTracker:
     """`RandomState.seed`, and that of the stream behind the legacy functions."""
     is_method = of is not _RANDOM.seed
     given = args[1:] if is_method else args
@@ -110,7 +110,7 @@ def seed(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
 
 
 if NUMPY is not None:
-    _RANDOM: Any = NUMPY.random
+    _RANDOM = NUMPY.random
     _CLASSES = (_RANDOM.Generator, _RANDOM.RandomState)
     handlers.handles_each(
         method

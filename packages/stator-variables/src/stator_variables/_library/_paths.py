@@ -11,7 +11,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from stator_bytecode import HandlerTable, after
+from stator_bytecode import HandlerTable, Result, after
 
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._program_error import complain
@@ -58,7 +58,7 @@ def _known(vt: VariableTracker) -> Any:
 
 
 @handlers.handles(os.fspath)
-def text_of_path(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def text_of_path(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """`PyOS_FSPath`."""
     (vt,) = (*args, *kwargs.values())
     if issubclass(vt.cls, str | bytes):
@@ -68,7 +68,7 @@ def text_of_path(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return after(t.call(method, [], {}), lambda found: _checked(t, vt.cls, found))
 
 
-def _checked(t: Space, cls: type, found: Any) -> Any:
+def _checked(t: Space, cls: type, found: VariableTracker) -> VariableTracker:
     if not issubclass(found.cls, str | bytes):
         end = ".__fspath__() to return str or bytes, not "
         complain(t, TypeError, "expected ", cls, end, found.cls)

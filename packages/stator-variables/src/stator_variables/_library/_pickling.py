@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import HandlerTable
+from stator_bytecode import HandlerTable, Result
 
 from stator_variables import _trackers as k
 from stator_variables._objects import _symbolic_numbers
@@ -28,7 +28,7 @@ _TEXTS = (str, bytes)
 
 
 @handlers.handles(pickle.dumps)
-def dumps(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def dumps(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     protocol = args[1] if len(args) == 2 else kwargs.get("protocol", k.NONE)
     version = protocol.constant()
     has_options = len(args) not in (1, 2) or kwargs.keys() - {"protocol"}

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 import torch.distributed
-from stator_bytecode import HandlerTable
+from stator_bytecode import HandlerTable, Result
 from stator_guards import AttrSource, CallSource, CapturedSource, Is, Source
 from torch.autograd import forward_ad
 from torch.utils._config_module import ConfigModule
@@ -76,7 +76,7 @@ _MADE_ON_DEMAND = (
 
 
 @handlers.handles(*(cls.__getattr__ for cls in _MADE_ON_DEMAND))
-def made_on_demand(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def made_on_demand(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     """Return an attribute that is looked up, or made and stored, on first use."""
     owner, name = args
     if _option(owner.real, name.constant()) in t.modes:
@@ -91,7 +91,7 @@ def made_on_demand(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return t.wrap(found, AttrSource(source or CapturedSource("operators", owner.real), name.value))
 
 
-def _option(config: Any, name: str) -> Setting:
+def _option(config: object, name: str) -> Setting:
     return Setting(getattr, setattr, "setattr", (config, name), is_node=False)
 
 
@@ -111,7 +111,7 @@ def set_option(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
 
 
 @handlers.handles(forward_ad.unpack_dual)
-def unpack_dual(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def unpack_dual(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     """Under a level of forward derivatives nothing is traced; where there is none, no tensor has a
     tangent."""
     if t.touched or len(args) != 1 or kwargs:

@@ -8,7 +8,7 @@ strings) runs natively, as a break.
 import random
 from typing import Any
 
-from stator_bytecode import HandlerTable
+from stator_bytecode import HandlerTable, Result
 
 from stator_variables import _trackers as k
 from stator_variables._objects import _symbolic_numbers
@@ -31,7 +31,7 @@ value."""
 _ASKED = ("random", "getrandbits", "_randbelow", "seed")
 """Methods that others call."""
 
-_BASE: Any = random.Random.__mro__[1]  # the class of C
+_BASE = random.Random.__mro__[1]  # the class of C
 _IN_C = (vars(_BASE)["random"], vars(_BASE)["getrandbits"])
 _IN_PYTHON = [vars(random.Random)[name] for name in _NAMES if name in vars(random.Random)]
 
@@ -51,7 +51,7 @@ def draw(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
 
 
 @handlers.handles(random.Random.seed, vars(_BASE)["seed"])
-def seed(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def seed(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     receiver, *given = args
     if not _draws_by_c(receiver.cls):
         return MISSING
@@ -62,7 +62,7 @@ def seed(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(random.Random.shuffle)
-def shuffle(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def shuffle(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     if not _draws_by_c(args[0].cls):
         return MISSING
     raise t.unsupported("random-value", "a list in an order that is drawn at random")

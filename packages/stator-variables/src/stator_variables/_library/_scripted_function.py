@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 import torch
-from stator_bytecode import Frame, HandlerTable, Invoke, OperationSteps, operation
+from stator_bytecode import Frame, HandlerTable, Invoke, OperationSteps, Result, operation
 from stator_guards import AttrSource, Is
 
 from stator_variables import _trackers as k
@@ -30,7 +30,7 @@ _CALL = vars(_ScriptFunction)["__call__"]
 
 
 @handlers.handles(getattr(_CALL, "__func__", _CALL))
-def call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     scripted, *given = args
     real = scripted.real
     original = getattr(real, "_torchdynamo_inline", None)

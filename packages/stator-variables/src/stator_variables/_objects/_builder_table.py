@@ -62,6 +62,6 @@ def by_identity(kind: Callable[[Any], VariableTracker]) -> Builder:
 build_by_identity = by_identity(BuiltinTracker)
 
 
-def field(t: Space, real: object, name: str, source: Source) -> Any:
+def field(t: Space, real: object, name: str, source: Source) -> VariableTracker:
     """The tracker of an attribute that C reads."""
     return t.wrap(getattr(real, name), AttrSource(source, name))

@@ -25,6 +25,7 @@ from stator_bytecode import (
     Invoke,
     OperationSteps,
     Raised,
+    Result,
     decode,
     new_frame,
     operation,
@@ -230,7 +231,7 @@ def _recipe(t: Space, metaclass: type, args: Args, kwargs: Kwargs) -> Args:
     ]
 
 
-def here(t: Space) -> Any:
+def here(t: Space) -> Result:
     assert t.frame is not None
     return t.lookup(t.frame.globals, "__name__")
 

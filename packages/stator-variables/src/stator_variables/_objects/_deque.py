@@ -75,7 +75,7 @@ def new_deque(cls: type, items: list[Any], maxlen: int | None) -> DequeTracker:
 
 
 @methods.handles(deque.__new__, takes=(1, 3), named=("iterable", "maxlen"))
-def new(t: Space, cls: Any, *args: VariableTracker, **kwargs: VariableTracker) -> Any:
+def new(t: Space, cls: Any, *args: VariableTracker, **kwargs: VariableTracker) -> Result:
     return new_deque(cls.value, [], None)
 
 
@@ -131,7 +131,7 @@ def extendleft(t: Space, vt: DequeTracker, iterable: VariableTracker) -> Result:
 
 
 @methods.handles(deque.pop, takes=0)
-def pop(t: Space, vt: DequeTracker, index: int = -1) -> Any:
+def pop(t: Space, vt: DequeTracker, index: int = -1) -> Result:
     if (item := _list.take(t, vt, index)) is not MISSING:
         return item
     if not vt.items:
@@ -140,7 +140,7 @@ def pop(t: Space, vt: DequeTracker, index: int = -1) -> Any:
 
 
 @methods.handles(deque.popleft, takes=0)
-def popleft(t: Space, vt: DequeTracker) -> Any:
+def popleft(t: Space, vt: DequeTracker) -> Result:
     return pop(t, vt, 0)
 
 
@@ -171,7 +171,7 @@ def maxlen(t: Space, vt: DequeTracker) -> k.ConstantTracker:
 
 
 @methods.handles(deque.__getitem__)
-def getitem(t: Space, vt: DequeTracker, key: VariableTracker) -> Any:
+def getitem(t: Space, vt: DequeTracker, key: VariableTracker) -> Result:
     if (item := _list.at_end(t, vt, key)) is not MISSING:
         return item
     return vt.items[_at(t, vt, key)]
@@ -197,14 +197,14 @@ def delitem(t: Space, vt: DequeTracker, key: VariableTracker) -> None:
 
 
 @methods.handles(deque.__reversed__, takes=0)
-def reversed_(t: Space, vt: DequeTracker) -> Any:
+def reversed_(t: Space, vt: DequeTracker) -> VariableTracker:
     return IteratorTracker(
         type(reversed(deque())), "deque reversed", [vt, len(vt.items), vt.structure]
     )
 
 
 @methods.handles(deque.__add__)
-def add(t: Space, left: VariableTracker, right: VariableTracker) -> Any:
+def add(t: Space, left: VariableTracker, right: VariableTracker) -> Result:
     if not is_a(right, DequeTracker):
         complain(t, TypeError, 'can only concatenate deque (not "', right.cls, '") to deque')
     refuse_asked(t, right, "__iter__")
@@ -220,14 +220,14 @@ def iadd(t: Space, vt: DequeTracker, iterable: VariableTracker) -> Result:
 
 
 @methods.handles(deque.__mul__, deque.__rmul__)
-def mul(t: Space, vt: DequeTracker, factor: VariableTracker) -> Any:
+def mul(t: Space, vt: DequeTracker, factor: VariableTracker) -> Result:
     made = copy(t, vt)
     made.items = _repeated(t, made, factor)
     return made
 
 
 @methods.handles(deque.__imul__)
-def imul(t: Space, vt: DequeTracker, factor: VariableTracker) -> Any:
+def imul(t: Space, vt: DequeTracker, factor: VariableTracker) -> Result:
     replace_items(t, vt, _repeated(t, vt, factor))
     return vt
 

@@ -34,7 +34,7 @@ class DictTracker(HashedTracker, references=("owner", "default_factory"), weak_r
     base = dict
     complete: bool = attrs.field(kw_only=True)
     log: list[tuple[str, Any, Any, Any]] = attrs.field(factory=list)
-    owner: Any = None
+    owner: VariableTracker | None = None
     iterators: list[Any] = attrs.field(factory=list)  # over it, and perhaps under way
     default_factory: Any = MISSING
     # whether a key of `real` compares in Python; None: nobody has looked

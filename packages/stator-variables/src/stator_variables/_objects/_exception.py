@@ -36,8 +36,8 @@ class ExceptionTracker(
         # what C's `__init__`, or `__new__`, was given; None: it has yet to be
         self.made_of: Args | None = args
         self.args_tuple: Any = None  # the tuple for `args`, once it was read
-        self.cause: Any = None
-        self.context: Any = None
+        self.cause: VariableTracker | None = None
+        self.context: VariableTracker | None = None
         self.suppress_context = False
         self.relied: list[Any] = []  # keys of guards that its text alone needs
         self.entries: tuple[Any, ...] = ()  # of its traceback, outermost first

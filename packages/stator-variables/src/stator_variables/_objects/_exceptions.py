@@ -17,14 +17,14 @@ from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 
-def exception_from(t: Space, value: VariableTracker, cause: VariableTracker | None) -> Any:
+def exception_from(t: Space, value: VariableTracker, cause: VariableTracker | None) -> Result:
     """The exception that `raise value from cause` raises: at once, when both are exceptions
     already."""
     raised = _instance(t, value, "exceptions must derive from BaseException")
     return raised if cause is None else after(raised, lambda found: _caused(t, found, cause))
 
 
-def _caused(t: Space, raised: VariableTracker, cause: VariableTracker) -> Any:
+def _caused(t: Space, raised: VariableTracker, cause: VariableTracker) -> Result:
     if raised.source is not None:
         raise t.unsupported(
             "exception-attribute-write", "raise ... from on an exception from outside"
@@ -62,7 +62,9 @@ def _is_class(value: VariableTracker) -> bool:
     return is_a(value, k.ClassTracker) and is_subtype(value.value, BaseException)
 
 
-def _instance(t: Space, value: VariableTracker, complaint: str, *, is_cause: bool = False) -> Any:
+def _instance(
+    t: Space, value: VariableTracker, complaint: str, *, is_cause: bool = False
+) -> Result:
     if _is_class(value):
         return after(
             t.call(value, [], {}),

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import stator_guards as guards
-from stator_bytecode import NULL, HandlerTable
+from stator_bytecode import NULL, HandlerTable, Result
 from stator_guards import SlotSource
 
 from stator_variables import _trackers as k
@@ -38,7 +38,7 @@ def _annotations(vt: k.FunctionTracker) -> DictTracker:
     return made
 
 
-def _docstring(code: types.CodeType) -> Any:
+def _docstring(code: types.CodeType) -> object:
     first = code.co_consts[0] if code.co_consts else None
     return first if isinstance(first, str) else None
 
@@ -72,7 +72,7 @@ def read(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
 
 
 @handlers.handles(types.CellType.__dict__["cell_contents"])
-def cell_contents(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def cell_contents(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     if not is_a(args[0], CellTracker):
         raise t.unsupported("function-attribute", "the contents of a cell that is no variable here")
     if args[0].content is NULL:
@@ -81,7 +81,7 @@ def cell_contents(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(_METHOD["__func__"])
-def method_function(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def method_function(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     return args[0].function
 
 
@@ -91,14 +91,14 @@ def method_function(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
         for cls in (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
     )
 )
-def method_receiver(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def method_receiver(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     if not is_a(args[0], MethodTracker):
         raise t.unsupported("function-attribute", "__self__ of a C function")
     return args[0].receiver
 
 
 @handlers.handles(_METHOD["__getattribute__"])
-def method_attribute(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def method_attribute(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     """Implement `method.__getattribute__`: an attribute that a method does not have is read from
     its function."""
     vt, name = args[0], args[1].constant()
@@ -112,7 +112,7 @@ _OF_C_METHODS = ("__name__", "__qualname__", "__doc__", "__text_signature__")
 """The attributes that a bound method of C takes from its descriptor."""
 
 
-def of_method(t: Space, vt: MethodTracker, name: str) -> Any:
+def of_method(t: Space, vt: MethodTracker, name: str) -> Result:
     """An attribute of a bound method; MISSING for what its class has (`method_getattro`), but for
     `__doc__`."""
     if name in (

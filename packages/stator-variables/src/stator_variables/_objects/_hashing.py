@@ -200,7 +200,7 @@ class UserHashReplay:
     """The result of a `question`, and the state of the Machine before it was evaluated."""
 
     question: tuple[Any, ...]
-    answer: Any
+    answer: object
     begun: tuple[Snapshot, int]
     where: SourceSpan
 

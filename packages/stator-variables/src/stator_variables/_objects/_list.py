@@ -264,7 +264,7 @@ methods.handles(list.extend)(extend)
 
 # -- methods ---------------------------------------------------------------------------------------
 @methods.handles(list.__len__)
-def length(t: Space, vt: ListTracker) -> Any:
+def length(t: Space, vt: ListTracker) -> Result:
     """Return a constant, or for an unread list a number that is an input once it has changed."""
     if not is_open(vt) or vt.source is None:
         return k.ConstantTracker(len(vt.items))
@@ -277,7 +277,7 @@ def length(t: Space, vt: ListTracker) -> Any:
 
 
 @methods.handles(list.__getitem__, takes=1)
-def getitem(t: Space, vt: ListTracker, key: k.ConstantTracker | k.SliceTracker) -> Any:
+def getitem(t: Space, vt: ListTracker, key: k.ConstantTracker | k.SliceTracker) -> Result:
     if (part := slice_of(t, key)) is not None:
         return ListTracker(_sequence.sliced(vt, part), list)
     if (item := at_end(t, vt, key)) is not MISSING:
@@ -322,14 +322,14 @@ def reversed_(t: Space, vt: ListTracker) -> IteratorTracker:
 
 
 @methods.handles(list.__init__, takes=(0, 1))
-def init(t: Space, vt: ListTracker, *iterable: VariableTracker) -> Any:
+def init(t: Space, vt: ListTracker, *iterable: VariableTracker) -> VariableTracker:
     if vt.items:
         replace_items(t, vt, [])
     return extend(t, vt, *iterable) if iterable else k.NONE
 
 
 @methods.handles(list.__iadd__)
-def iadd(t: Space, vt: ListTracker, iterable: VariableTracker) -> Any:
+def iadd(t: Space, vt: ListTracker, iterable: VariableTracker) -> Result:
     return then(extend(t, vt, iterable), vt)
 
 
@@ -346,7 +346,7 @@ def insert(t: Space, vt: ListTracker, where: VariableTracker, item: VariableTrac
 
 
 @methods.handles(list.pop)
-def pop(t: Space, vt: ListTracker, where: VariableTracker | None = None) -> Any:
+def pop(t: Space, vt: ListTracker, where: VariableTracker | None = None) -> Result:
     index = -1 if where is None else needed_index(t, where)
     if (item := take(t, vt, index)) is not MISSING:
         return item

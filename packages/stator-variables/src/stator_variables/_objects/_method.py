@@ -32,7 +32,7 @@ class MethodTracker(VariableTracker, references=("function", "receiver")):
     def call(self, t: Space, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
         return t.call(self.function, [self.receiver, *args], kwargs)
 
-    def get_attribute(self, t: Space, name: str) -> Any:
+    def get_attribute(self, t: Space, name: str) -> Result:
         return t.read_method(self, name)
 
     def rebuild(self, e: Emitter) -> str:

@@ -39,7 +39,7 @@ class MethodTable:
 
     def handles(
         self,
-        *targets: Any,
+        *targets: object,
         takes: int | tuple[int, int] | None = None,
         named: Collection[str] | None = (),
     ) -> Callable[[Method], Method]:
@@ -133,7 +133,7 @@ def settle_all(results: Iterable[Any]) -> Generator[Any, Any, list[Any]]:
     return found
 
 
-def folded(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Any:
+def folded(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Result:
     if (found := t.fold(function, args, kwargs)) is MISSING:
         raise t.unsupported(
             "builtin", f"{function.__name__}() of values that are not known while tracing"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import stator_guards as guards
+from stator_bytecode import Result
 
 from stator_variables._emitter import Emitter, filled
 from stator_variables._objects._builder_table import BuilderTable
@@ -27,7 +28,7 @@ class PartialTracker(VariableTracker, references=("function", "args", "args_tupl
         self.args_tuple: Any = None  # the tuple for them, once it was read
         self.kwargs = kwargs
 
-    def call(self, t: Space, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def call(self, t: Space, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
         return t.call(self.function, [*self.args, *args], {**self.kwargs, **kwargs})
 
     def rebuild(self, e: Emitter) -> str:

@@ -5,6 +5,7 @@ import operator
 from typing import Any
 
 import stator_guards as guards
+from stator_bytecode import Result
 
 from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter
@@ -29,7 +30,7 @@ class RecipeTracker(VariableTracker, references=("args", "kwargs")):
         self.args = args
         self.kwargs = kwargs
 
-    def get_attribute(self, t: Space, name: str) -> Any:
+    def get_attribute(self, t: Space, name: str) -> Result:
         return t.read_recipe(self, name)
 
     def make(self, args: list[Any], kwargs: dict[str, Any]) -> Any:

@@ -157,12 +157,12 @@ def add(t: Space, left: SequenceTracker, right: SequenceTracker) -> VariableTrac
 _INTEGERS = int if NUMPY is None else int | NUMPY.integer
 
 
-def size_of(t: Space, items: list[Any]) -> Any:
+def size_of(t: Space, items: list[Any]) -> TupleTracker:
     """Return a `torch.Size`: ints as they are, and the `__index__` of other items."""
     return TupleTracker([_dimension(t, index, vt) for index, vt in enumerate(items)], torch.Size)
 
 
-def _dimension(t: Space, index: int, vt: VariableTracker) -> Any:
+def _dimension(t: Space, index: int, vt: VariableTracker) -> VariableTracker:
     if issubclass(vt.cls, _INTEGERS):
         return t.call(k.BuiltinTracker(int), [vt], {}) if vt.cls is bool else vt
     if not defines(t, vt.cls, "__index__"):
@@ -190,7 +190,7 @@ _LARGEST = 1 << 20
 """More items than this are not made while tracing: each would be followed on its own."""
 
 
-def _comparison(symbol: str, *targets: Any) -> None:
+def _comparison(symbol: str, *targets: object) -> None:
     methods.handles(*targets)(lambda t, left, right: compare(t, left, opened(right), symbol))
 
 
@@ -241,7 +241,9 @@ def _compare(
 
 # -- tuples ----------------------------------------------------------------------------------------
 @methods.handles(tuple.__getitem__, takes=1)
-def getitem(t: Space, vt: SequenceTracker, key: k.ConstantTracker | k.SliceTracker) -> Any:
+def getitem(
+    t: Space, vt: SequenceTracker, key: k.ConstantTracker | k.SliceTracker
+) -> VariableTracker:
     if (part := slice_of(t, key)) is None:
         return vt.items[index_in(t, vt, key, "tuple index out of range")]
     items = sliced(vt, part)
@@ -263,11 +265,11 @@ def length(t: Space, vt: SequenceTracker) -> k.ConstantTracker:
 
 
 @methods.handles(tuple.__hash__)
-def hash_(t: Space, vt: SequenceTracker) -> Any:
+def hash_(t: Space, vt: SequenceTracker) -> Result:
     """Return the hash of the builtin class, without that of a subclass."""
     return t.call(k.BuiltinTracker(hash), [TupleTracker(vt.items, tuple)], {})
 
 
 @methods.handles(vars(tuple)["__getnewargs__"])
-def getnewargs(t: Space, vt: SequenceTracker) -> Any:
+def getnewargs(t: Space, vt: SequenceTracker) -> Result:
     return TupleTracker([TupleTracker(vt.items, tuple)], tuple)

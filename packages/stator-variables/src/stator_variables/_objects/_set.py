@@ -172,7 +172,7 @@ class Recipe:
         is_frozen = issubclass(self.cls, frozenset)
         if is_frozen and not any(method in CREATING for method, _ in self.steps):
             return frozenset(self._content(existing))
-        made: Any = set()
+        made = set()
         for method, operands in self.steps:
             real = [_real(operand, existing) for operand in operands]
             if method in CREATING:

@@ -74,7 +74,7 @@ def _is_named(member: object) -> bool:
     return type(member) in ATOMS or isinstance(member, type | enum.Enum)
 
 
-def _constant(t: Space, member: object) -> Any:
+def _constant(t: Space, member: object) -> VariableTracker:
     return t.wrap(member, CapturedSource(str(member), member))
 
 

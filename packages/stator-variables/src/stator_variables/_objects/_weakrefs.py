@@ -9,7 +9,7 @@ import weakref
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable
+from stator_bytecode import HandlerTable, Result
 from stator_guards import CallSource, DictItemSource, ParameterSource, Source, TypeIs
 
 from stator_variables import _trackers as k
@@ -28,7 +28,7 @@ builders = BuilderTable()
 handlers: HandlerTable[Any, Any] = HandlerTable("weak reference")
 
 
-def referent(reference: Any) -> Any:
+def referent(reference: Any) -> object:
     return reference()
 
 
@@ -58,7 +58,7 @@ def make(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(weakref.ref.__call__)
-def call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     if not is_a(args[0], WeakrefTracker):
         raise t.unsupported("builtin", f"a call of a {args[0].cls.__qualname__}")
     if may_be_gone(t, args[0].target):

@@ -152,18 +152,20 @@ def instance_dict(real: object) -> dict[str, Any] | None:
     return found if type(found) is dict else None
 
 
-def globals_tracker(t: Space, globals_: dict[str, Any]) -> Any:
+def globals_tracker(t: Space, globals_: dict[str, Any]) -> VariableTracker:
     """The tracker of a module's globals. The dict itself is captured, so it needs no guard."""
     name = f"globals of {globals_.get('__name__', '?')}"
     return captured_dict(t, globals_, name, is_scope=True)
 
 
-def builtins_of(t: Space, globals_vt: VariableTracker) -> Any:
+def builtins_of(t: Space, globals_vt: VariableTracker) -> VariableTracker:
     found = globals_vt.real.get("__builtins__", __builtins__)
     return globals_tracker(t, found if isinstance(found, dict) else found.__dict__)
 
 
-def captured_dict(t: Space, namespace: dict[str, Any], name: str, *, is_scope: bool = False) -> Any:
+def captured_dict(
+    t: Space, namespace: dict[str, Any], name: str, *, is_scope: bool = False
+) -> VariableTracker:
     """The tracker of a dict that the entry refers to itself."""
     found = t.heap.get(id(namespace))
     # A captured one has no second path to compare.

@@ -9,7 +9,7 @@ import types
 from typing import Any, NoReturn
 
 import torch
-from stator_bytecode import NULL, Raised
+from stator_bytecode import NULL, Raised, Result
 from stator_guards import AttrSource, Source
 
 from stator_variables import _trackers as k
@@ -110,7 +110,9 @@ def _is_python_descriptor(raw: Any) -> bool:
     )
 
 
-def _set_through(t: Space, raw: Any, source: Source, vt: Any, name: str, value: Any) -> Any:
+def _set_through(
+    t: Space, raw: Any, source: Source, vt: VariableTracker, name: str, value: Any
+) -> Result:
     field, method, args = ("fset", "__set__", [vt, value])
     if value is MISSING:
         field, method, args = ("fdel", "__delete__", [vt])

@@ -72,7 +72,7 @@ def get_attribute(t: Space, vt: VariableTracker, name: str) -> Result:
     return Invoke(found.frame, Then("attribute", (vt,), name)) if noting else found
 
 
-def get_method(t: Space, vt: VariableTracker, name: str) -> Any:
+def get_method(t: Space, vt: VariableTracker, name: str) -> Result:
     """The same for a call (`_PyObject_GetMethod`), which notes nothing where C has the look-up done
     by `object`."""
     found = get_attribute(t, vt, name)
@@ -85,7 +85,7 @@ def get_method(t: Space, vt: VariableTracker, name: str) -> Any:
     )
 
 
-def _found(t: Space, vt: VariableTracker, name: str) -> Any:
+def _found(t: Space, vt: VariableTracker, name: str) -> Result:
     refuse_proxy(t, vt, name)
     if (found := vt.get_attribute(t, name)) is not MISSING:
         return found
@@ -102,7 +102,7 @@ def is_hook(raw: object, name: str) -> bool:
     return not isinstance(raw, types.WrapperDescriptorType) or raw.__name__ != name
 
 
-def _or_fall_back(t: Space, vt: VariableTracker, name: str) -> Any:
+def _or_fall_back(t: Space, vt: VariableTracker, name: str) -> Result:
     """Implement `slot_tp_getattr_hook`: `__getattr__` is called for an AttributeError, also of a
     getter."""
     try:
@@ -192,7 +192,7 @@ def _comes_first(t: Space, raw: object) -> bool:
     return _lookup.is_data_descriptor(t, raw) and _lookup.defines(t, type(raw), "__get__")
 
 
-def class_of(t: Space, vt: VariableTracker) -> Any:
+def class_of(t: Space, vt: VariableTracker) -> VariableTracker:
     """`type(vt)` as a tracker."""
     source = (
         TypeSource(vt.source)
@@ -220,7 +220,7 @@ def descriptor_kind(t: Space, raw: object) -> type:
     return type(raw)
 
 
-def bind(t: Space, raw: Any, source: Source, vt: VariableTracker, name: str) -> Any:
+def bind(t: Space, raw: Any, source: Source, vt: VariableTracker, name: str) -> Result:
     """`raw.__get__(vt, type(vt))` for a raw class attribute."""
     kind = descriptor_kind(t, raw)
     if kind in (types.FunctionType, CYTHON_FUNCTION):
@@ -302,7 +302,7 @@ def _get_property(
 
 
 def refuse_access(
-    t: Space, raw: property, source: Source, ask: Any, vt: VariableTracker, *value: Any
+    t: Space, raw: property, source: Source, ask: Any, vt: VariableTracker, *value: object
 ) -> None:
     """Raise the error of the property, which contains its name only if a class statement set it."""
     t.guard(source, Is(raw))
@@ -357,21 +357,21 @@ def _place_in(cls: Any, raw: Any) -> int:
         return int(cls.n_fields)
 
 
-def _bind_other(t: Space, raw: object, source: Source, vt: VariableTracker) -> Any:
+def _bind_other(t: Space, raw: object, source: Source, vt: VariableTracker) -> Result:
     t.guard(source, TypeIs(type(raw)))  # one of another class may be bound
     is_asked = _lookup.defines(t, type(raw), "__get__")
     descriptor = _item(t, raw, source)
     return call_raw(t, descriptor, "__get__", [vt, class_of(t, vt)]) if is_asked else descriptor
 
 
-def call_raw(t: Space, vt: VariableTracker, method: str, args: list[Any]) -> Any:
+def call_raw(t: Space, vt: VariableTracker, method: str, args: list[Any]) -> Result:
     """Call what the class of `vt` has as `method`, without binding it."""
     raw, source = _lookup.type_lookup(t, vt.cls, method)
     assert source is not None
     return t.call(t.wrap(raw, source), [vt, *args], {})
 
 
-def _module_attribute(t: Space, vt: Any, name: str) -> Any:
+def _module_attribute(t: Space, vt: Any, name: str) -> Result:
     if (namespace := instance_dict(vt.value)) is None:
         raise t.unsupported("c-attribute", f"{name} of a module without a plain __dict__")
     own_name = namespace.get("__name__", "?")
@@ -387,7 +387,7 @@ def _module_attribute(t: Space, vt: Any, name: str) -> Any:
     return MISSING if hook is MISSING else t.call(hook, [k.ConstantTracker(name)], {})
 
 
-def _class_attribute(t: Space, vt: Any, name: str) -> Any:
+def _class_attribute(t: Space, vt: Any, name: str) -> Result:
     """`type.__getattribute__`: the metaclass's data descriptors, the class's own MRO (bound to
     None), the metaclass."""
     meta, meta_source = _lookup.type_lookup(t, vt.cls, name)
@@ -399,7 +399,7 @@ def _class_attribute(t: Space, vt: Any, name: str) -> Any:
     return MISSING if meta_source is None else bind(t, meta, meta_source, vt, name)
 
 
-def _get_meta(t: Space, raw: object, source: Source, vt: Any, name: str) -> Any:
+def _get_meta(t: Space, raw: object, source: Source, vt: Any, name: str) -> Result:
     """A field of the class object itself, such as `__name__`, `__mro__`, `__dict__`."""
     if isinstance(raw, types.GetSetDescriptorType | types.MemberDescriptorType):
         if name == "__class__":
@@ -449,7 +449,7 @@ def bind_to_class(t: Space, raw: Any, source: Source, vt: VariableTracker) -> An
     return found
 
 
-def _item(t: Space, raw: object, source: Source) -> Any:
+def _item(t: Space, raw: object, source: Source) -> VariableTracker:
     if raw is _stand_ins.UNKNOWN:
         raise t.unsupported(
             "class-definition", "the text of a class about values that are not known yet"

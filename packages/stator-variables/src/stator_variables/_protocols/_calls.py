@@ -175,7 +175,7 @@ def call_builtin(
     )
 
 
-def _as_known(t: Space, target: Any, args: Sequence[Any], kwargs: Kwargs) -> Any:
+def _as_known(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
     """Call a function by its handler, as a graph operation, or as a pure function of constants;
     MISSING if none applies."""
     _inlining.refuse_disallowed(t, target)
@@ -190,7 +190,9 @@ def _as_known(t: Space, target: Any, args: Sequence[Any], kwargs: Kwargs) -> Any
     return _folding.fold_numbers(t, target, args, kwargs)
 
 
-def call_substitute(t: Space, target: object, args: Sequence[Any], kwargs: Kwargs) -> Any:
+def call_substitute(
+    t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Result:
     """Call what `substitute_in_graph` has put in place of a function; MISSING without one."""
     if (traceable := _inlining.substitute_of(target)) is None:
         return MISSING
@@ -198,7 +200,7 @@ def call_substitute(t: Space, target: object, args: Sequence[Any], kwargs: Kwarg
     return call(t, function, args, kwargs)
 
 
-def given(result: Result) -> Any:
+def given(result: Result) -> Result:
     """A handler that only does something gives nothing: None, to the program."""
     return k.NONE if result is None else result
 

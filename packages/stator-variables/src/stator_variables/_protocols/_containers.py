@@ -216,7 +216,7 @@ def set_item(
     return _written(t, container, ("__setitem__", "__delitem__"), [key, new], complaint)
 
 
-def delete_item(t: Space, container: VariableTracker, key: VariableTracker) -> Any:
+def delete_item(t: Space, container: VariableTracker, key: VariableTracker) -> Result:
     complaint = "'{}' object doesn't support item deletion"
     return _written(t, container, ("__delitem__", "__setitem__"), [key], complaint)
 
@@ -230,7 +230,7 @@ def _written(
     return t.call_slot(container, names[0], args, complaint)
 
 
-def as_index(t: Space, vt: VariableTracker) -> Any:
+def as_index(t: Space, vt: VariableTracker) -> Result:
     """`operator.index`: an int of any kind as it is, else what `__index__` gives."""
     if vt.is_symbolic and vt.cls is int:
         return vt

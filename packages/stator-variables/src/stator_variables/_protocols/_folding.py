@@ -73,7 +73,7 @@ def folding(table: bytecode.HandlerTable[Any, Any]) -> bytecode.HandlerTable[Any
     return made
 
 
-def folded(t: Space, function: Any, /, *values: Any, **named: Any) -> VariableTracker:
+def folded(t: Space, function: Any, /, *values: object, **named: object) -> VariableTracker:
     """The tracker of what a pure function gives for constants; what it raises is the program's."""
     try:
         # `~True`, a division by zero of NumPy: to be issued on each call

@@ -26,7 +26,7 @@ handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
 
 
 @handlers.handles(type)
-def type_of(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def type_of(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if len(args) == 3:
         return _calls.instantiate(t, k.ClassTracker(type), list(args), kwargs)
     if len(args) != 1 or kwargs:
@@ -215,7 +215,7 @@ def _is_subclass(t: Space, vt: Any, classes: list[type]) -> OperationSteps:
 
 
 @handlers.handles(type.__subclasses__)
-def subclasses(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def subclasses(t: Space, args: Args, kwargs: Kwargs) -> Result:
     cls = args[0].value
     if t.made:  # what represents a class made here is a subclass, too, while tracing
         raise t.unsupported(

@@ -101,7 +101,7 @@ def iterate_tensor(t: Space, vt: Any) -> Any:
     return IteratorTracker(_TUPLE_ITERATOR, "sequence", [parts])
 
 
-def iterate_array(t: Space, vt: Any) -> Any:
+def iterate_array(t: Space, vt: Any) -> VariableTracker:
     """`iter(vt)`, or MISSING for an array without dimensions."""
     is_row = vt.tensor.example.dim() > 0
     return IteratorTracker(_ITEM_ITERATOR, "getitem", [vt]) if is_row else MISSING
@@ -128,7 +128,7 @@ def set_iterator(t: Space, vt: SetTracker) -> IteratorTracker:
     )
 
 
-def next_value(t: Space, it: VariableTracker) -> Any:
+def next_value(t: Space, it: VariableTracker) -> Result:
     """The next item; NULL when exhausted; a Resume for a generator; a Pending where items need
     calls."""
     return it.next(t) if it.steps_to_null else _user_next(t, it)
@@ -140,7 +140,7 @@ def next_or_raise(t: Space, it: VariableTracker) -> Result:
     return it.next(t)
 
 
-def step(t: Space, it: IteratorTracker) -> Any:
+def step(t: Space, it: IteratorTracker) -> Result:
     """Give the next item of a builtin iterator; NULL at the end, but for a function that raises
     StopIteration."""
     return _STEPS[it.kind](t, it)
@@ -178,7 +178,7 @@ def _placed(item_at: Callable[[Space, Any], Any]) -> Callable[[Space, Any], Any]
     """The step of an iterator that stands somewhere: it gives the item there and moves on, or ends
     where NULL is."""
 
-    def step(t: Space, it: IteratorTracker) -> Any:
+    def step(t: Space, it: IteratorTracker) -> Result:
         def given(item: Any) -> Any:
             if item is NULL:
                 return _finish(t, it)

@@ -58,7 +58,7 @@ UNARY: dict[str, tuple[str, Any]] = {
 }
 
 
-def unary(t: Space, symbol: str, vt: VariableTracker) -> Any:
+def unary(t: Space, symbol: str, vt: VariableTracker) -> Result:
     name, function = UNARY[symbol]
     if (found := _scalars.computed(t, function, [vt])) is not MISSING:
         return found
@@ -101,7 +101,7 @@ def _operated(t: Space, function: Any, left: VariableTracker, right: VariableTra
     return right.operate(t, function, left, right) if found is MISSING else found
 
 
-def _of_bits(t: Space, symbol: str, left: Any, right: k.ConstantTracker) -> Any:
+def _of_bits(t: Space, symbol: str, left: Any, right: k.ConstantTracker) -> Result:
     number, size, is_high = _symbolic.low_bits(left, right)
     if size is None:
         return binary(
@@ -156,7 +156,7 @@ def _computable(
     return _beside(left, right), _beside(right, left)
 
 
-def _beside(vt: Any, other: Any) -> Any:
+def _beside(vt: VariableTracker, other: VariableTracker) -> VariableTracker:
     numbers = other.is_symbolic and other.cls is not bool
     return (
         k.ConstantTracker(int(vt.value))
@@ -178,7 +178,7 @@ def _ordered(t: Space, first: Any, second: Any) -> list[Any]:
     return [first, second]
 
 
-def _try_slots(t: Space, attempts: list[Any], fail: Any) -> Any:
+def _try_slots(t: Space, attempts: list[Any], fail: Any) -> Result:
     """Call slot methods in turn until one is not NotImplemented."""
     if not attempts:
         return fail()
@@ -241,7 +241,7 @@ def _may_decline(result: Result) -> bool:
 
 
 @operation
-def _next_slots(t: Space, result: Result, attempts: list[Any], fail: Any) -> Any:
+def _next_slots(t: Space, result: Result, attempts: list[Any], fail: Any) -> OperationSteps:
     value = yield from settle(result)
     for other in attempts:
         if not _may_decline(value):
@@ -425,7 +425,7 @@ def _truth_of_number(t: Space, vt: k.NumberTracker) -> bool:
         return expected
 
 
-def truth_of_result(t: Space, value: VariableTracker, kind: str) -> Any:
+def truth_of_result(t: Space, value: VariableTracker, kind: str) -> Result:
     """The truth that `__bool__` ("truth") or `__len__` ("length") gave, checked as C does."""
     if kind == "truth" and value.cls is not bool:
         complain(t, TypeError, "__bool__ should return bool, returned ", value.cls)
@@ -450,7 +450,7 @@ def contains(t: Space, container: Any, item: Any, invert: bool) -> Result:
     return after(found, lambda value: _contained(t, value, invert))
 
 
-def _contained(t: Space, value: VariableTracker, invert: bool) -> Any:
+def _contained(t: Space, value: VariableTracker, invert: bool) -> Result:
     if value.base is torch.Tensor and not invert:
         return value
     return after(truth(t, value), lambda held: k.ConstantTracker(held is not invert))

@@ -56,8 +56,8 @@ def filled(
     stride: Sequence[int],
     dtype: torch.dtype,
     device: torch.device,
-    *args: Any,
-    **kwargs: Any,
+    *args: object,
+    **kwargs: object,
 ) -> Any:
     """Return a new tensor of this layout that the method `name` filled with random numbers."""
     made = torch.empty_strided(size, stride, dtype=dtype, device=device)
@@ -73,7 +73,7 @@ def living(reference: Any) -> object:
     return found
 
 
-def found_again(match: Any) -> Any:
+def found_again(match: Any) -> object:
     """A match like this one, made again: a program makes one of its own on each call."""
     of, where = match.re, (match.string, match.pos, match.endpos)
     found = (*(way(*where) for way in (of.search, of.match, of.fullmatch)), *of.finditer(*where))
@@ -87,7 +87,7 @@ def base_of_c(cls: type) -> type:
     )
 
 
-def unset(member: Any, owner: Any) -> None:
+def unset(member: Any, owner: object) -> None:
     """Empty a slot, which may have been filled only while tracing."""
     with contextlib.suppress(AttributeError):
         member.__delete__(owner)
@@ -232,7 +232,7 @@ class _Quiet:
     """A class that precedes the bases of a class while it is made, so that no `__init_subclass__`
     of theirs runs."""
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         pass
 
 
@@ -242,7 +242,7 @@ class _QuietToo:
 
     __slots__ = ()
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         pass
 
 
@@ -322,19 +322,19 @@ def tensor_of(array: Any) -> Any:
     return None if any(step < 0 for step in array.strides) else torch.from_numpy(array)
 
 
-def number_tensor(number: Any) -> torch.Tensor:
+def number_tensor(number: object) -> torch.Tensor:
     """Return a number of NumPy as a tensor without dimensions."""
     return torch.from_numpy(NUMPY.asarray(number))
 
 
 @shown_as("{0} without its class")
-def plain_tensor(tensor: Any) -> Any:
+def plain_tensor(tensor: object) -> Any:
     """Return a tensor over the same memory, and with the same history, that no Python code
     overrides."""
     return as_subclass(tensor, torch.Tensor)
 
 
-def as_subclass(tensor: Any, cls: Any) -> Any:
+def as_subclass(tensor: Any, cls: Any) -> object:
     """Return a tensor of the class with the history, whatever mode is on.
 
     Autograd may have to renew the history first, which must not call the class.

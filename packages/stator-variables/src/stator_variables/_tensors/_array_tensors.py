@@ -3,7 +3,7 @@
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable
+from stator_bytecode import HandlerTable, Result
 
 from stator_variables import _trackers as k
 from stator_variables._objects._tuple import SequenceTracker
@@ -43,7 +43,7 @@ def _to_array(t: Space, args: list[Any], kwargs: dict[str, Any]) -> k.ArrayTrack
 @handlers.handles_each(
     (torch.from_numpy, torch.as_tensor, torch.tensor, torch.asarray) if NUMPY is not None else ()
 )
-def from_array(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def from_array(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Result:
     """A tensor made of an array: what is no array is for torch alone."""
     if not (args and is_a(args[0], k.ArrayTracker)):
         return _torch_calls.call_recorded(t, of, args, _with_dtype(t, of, args, kwargs))
@@ -69,7 +69,7 @@ def from_array(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> An
 
 
 @handlers.handles(torch.Tensor.new_tensor)
-def _like_a_tensor(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _like_a_tensor(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     """`x.new_tensor(array)`, of the dtype of `x` and where `x` is."""
     if len(args) != 2 or not is_a(args[1], k.ArrayTracker):
         return _torch_calls.call_recorded(t, torch.Tensor.new_tensor, args, kwargs)

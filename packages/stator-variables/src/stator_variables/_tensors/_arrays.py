@@ -192,7 +192,7 @@ class _Step(TorchFunctionMode):
         )
 
     # -- torch -------------------------------------------------------------------------------------
-    def recorded(self, stand_in: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def recorded(self, stand_in: Any, args: list[Any], kwargs: dict[str, Any]) -> object:
         with self:
             plain = [self._plain(vt, self._operand, self._constant) for vt in args]
             named = {
@@ -230,7 +230,7 @@ class _Step(TorchFunctionMode):
         wanted = self.loops.get(id(vt), example.dtype)
         return layer.ndarray(example if wanted == example.dtype else example.to(wanted))
 
-    def _constant(self, vt: Any) -> object:
+    def _constant(self, vt: k.ConstantTracker) -> object:
         """Return a constant for the layer: a NumPy number has a dtype of its own, Python's have
         not."""
         value = vt.value
@@ -451,7 +451,7 @@ def remainder(a: object, b: object) -> object:
     )
 
 
-def _remain(a: Any, b: Any) -> Any:
+def _remain(a: Any, b: object) -> Any:
     a[...] = remainder(a, b)
     return a
 

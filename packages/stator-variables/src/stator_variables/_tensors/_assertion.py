@@ -13,7 +13,7 @@ import operator
 from typing import Any
 
 import torch
-from stator_bytecode import Frame, HandlerTable
+from stator_bytecode import Frame, HandlerTable, Result
 
 from stator_variables import _trackers as k
 from stator_variables._space import Space
@@ -103,13 +103,13 @@ def check_condition(t: Space, args: Args, kwargs: Kwargs) -> None:
 
 
 @handlers.handles(torch._assert_async)
-def check_later(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def check_later(t: Space, args: Args, kwargs: Kwargs) -> Result:
     message = [k.ConstantTracker(FAILED)] if len(args) + len(kwargs) == 1 else []
     return _torch_calls.record(t, torch._assert_async, [*args, *message], kwargs)
 
 
 @handlers.handles(torch._check_is_size)
-def check_is_size(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def check_is_size(t: Space, args: Args, kwargs: Kwargs) -> Result:
     number = args[0] if args else kwargs.get("i", MISSING)
     if number is MISSING:
         return MISSING
@@ -120,7 +120,7 @@ def check_is_size(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(torch._check_tensor_all, torch._assert)
-def check_tensor(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def check_tensor(t: Space, args: Args, kwargs: Kwargs) -> Result:
     condition = args[0] if args else kwargs.get("cond", kwargs.get("condition"))
     if t.overrides.modes:  # which its own code calls
         return MISSING

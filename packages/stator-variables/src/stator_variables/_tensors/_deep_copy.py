@@ -94,7 +94,7 @@ def _storage(tensor: k.TensorTracker) -> int:
     return int(tensor.example.untyped_storage()._cdata)
 
 
-def _may_be_in(copied: Any, tensor: Any) -> bool:
+def _may_be_in(copied: VariableTracker, tensor: k.TensorTracker) -> bool:
     """Return whether the storage of a tensor may be one of those that were copied."""
     if not is_a(copied, DictTracker) or copied.source is not None:
         return True
@@ -105,7 +105,7 @@ def _may_be_in(copied: Any, tensor: Any) -> bool:
 
 
 @handlers.handles(app.cloned)
-def cloned(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def cloned(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     tensor, memo = args
     if tensor.source is not None:
         t.memory.copied.setdefault(id(memo), []).append(tensor.source)
@@ -113,7 +113,7 @@ def cloned(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(app.storage_of)
-def storage_of(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def storage_of(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     return _storages.untyped_storage(t, args, kwargs)
 
 
@@ -123,7 +123,7 @@ def address_of(t: Space, args: list[Any], kwargs: dict[str, Any]) -> AddressTrac
 
 
 @handlers.handles(app.attributes_of)
-def attributes_of(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def attributes_of(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     (tensor,) = args
     if tensor.namespace is None and tensor.source is not None:
         with_namespace(t, tensor, tensor.real, tensor.source)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable
+from stator_bytecode import HandlerTable, Result
 
 from stator_variables import _trackers as k
 from stator_variables._objects._tuple import SequenceTracker
@@ -26,7 +26,7 @@ def _register(
     function: Callable[..., Any], roots: str, asks: str, signature: inspect.Signature
 ) -> None:
     @handlers.handles(function)
-    def note(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def note(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:  # the program's mistake, raised by the call
@@ -59,7 +59,7 @@ _WITH_FLAG = inspect.signature(lambda self, requires_grad=None: None)
 
 
 @handlers.handles(torch.Tensor.requires_grad_)
-def ask_for_gradients(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def ask_for_gradients(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     try:
         tensor, flag = map(
             _WITH_FLAG.bind(*args, **kwargs).arguments.get, ("self", "requires_grad")
@@ -72,7 +72,7 @@ def ask_for_gradients(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return tensor if is_so else MISSING
 
 
-def _tensors_in(given: Any) -> list[Any]:
+def _tensors_in(given: VariableTracker) -> list[Any]:
     items = given.items if is_a(given, SequenceTracker) else [given]
     return [item for item in items if is_a(item, k.TensorTracker) and item.source is None]
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable
+from stator_bytecode import HandlerTable, Result
 from stator_guards import AttrSource, CapturedSource, Custom, Is
 
 from stator_variables import _trackers as k
@@ -78,7 +78,7 @@ def is_own(t: Space, vt: VariableTracker) -> bool:
     return False
 
 
-def _is_other(generator: Any) -> bool:
+def _is_other(generator: object) -> bool:
     own = (torch.default_generator, *torch.cuda.default_generators)
     return all(generator is not each for each in own)
 
@@ -112,13 +112,13 @@ def method(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
     return _streams.result(t, step, _state_like(receiver) if of == "get_state" else 0)
 
 
-def _state_like(receiver: VariableTracker) -> Any:
+def _state_like(receiver: VariableTracker) -> torch.Tensor:
     generator = torch.Generator() if receiver.real is MISSING else receiver.real
     return generator.get_state()
 
 
 @handlers.handles(torch.Generator.device)
-def device(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def device(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     receiver = args[0]
     if receiver.real is MISSING:
         raise t.unsupported(
@@ -155,7 +155,7 @@ def _drawn(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]
     return _streams.tensor(t, step.drawn, target, plain, named)
 
 
-def _filled(t: Space, target: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _filled(t: Space, target: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
     """A tensor filled in place: another one, of the same layout, is filled ahead of the graph, and
     copied."""
     tensor, *rest = args

@@ -21,7 +21,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import HandlerTable
+from stator_bytecode import HandlerTable, Result
 from torch.nn.modules._functions import BackwardHookFunction
 from torch.utils.hooks import BackwardHook, RemovableHandle
 
@@ -147,7 +147,7 @@ class PassingTracker(VariableTracker, references=("operands",)):
 
     cls = tuple
 
-    def __init__(self, operands: Args, begun: Any) -> None:
+    def __init__(self, operands: Args, begun: object) -> None:
         self.operands = operands
         self.begun = begun
 
@@ -157,21 +157,21 @@ class PassingTracker(VariableTracker, references=("operands",)):
 
 # -- tensors ---------------------------------------------------------------------------------------
 @handlers.handles(_REGISTER)
-def register_hook(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def register_hook(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if not args or not is_a(args[0], k.TensorTracker):
         return MISSING
     return _registered(t, _REGISTER, args, kwargs)
 
 
 @handlers.handles(_ACCUMULATED)
-def register_post_accumulate_grad_hook(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def register_post_accumulate_grad_hook(t: Space, args: Args, kwargs: Kwargs) -> Result:
     vt = args[0] if args else None
     if not is_a(vt, k.TensorTracker) or vt.source is None or not vt.before.example.is_leaf:
         return MISSING
     return _registered(t, _ACCUMULATED, args, kwargs)
 
 
-def _registered(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Any:
+def _registered(t: Space, function: object, args: Args, kwargs: Kwargs) -> Any:
     tensor, *rest = args
     hooks = [*rest, *kwargs.values()]
     if len(hooks) != 1 or not kwargs.keys() <= {"hook"} or not _may_wait(t, tensor):
@@ -186,7 +186,7 @@ def _natively(t: Space, tensor: Any) -> Any:
 
 
 @handlers.handles(_RETAIN)
-def retain_grad(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def retain_grad(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if not _may_wait(t, args[0]):
         return _natively(t, args[0])
     _recorded(t, _RETAIN, args, None, args[0])
@@ -232,7 +232,7 @@ def call_after_graph(t: Space, function: Callable[..., object], args: Args, kwar
 
 
 # -- handles ---------------------------------------------------------------------------------------
-def _new_handle(references: Any = None, more: Any = None) -> HandleTracker:
+def _new_handle(references: object = None, more: object = None) -> HandleTracker:
     """`references`: to the dictionary that it is for, and `more` of these; None where that is a
     tensor's own."""
     handle = HandleTracker(is_of_tensor=references is None)
@@ -249,7 +249,7 @@ def _new_handle(references: Any = None, more: Any = None) -> HandleTracker:
 
 
 @handlers.handles(RemovableHandle)
-def make_handle(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def make_handle(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """A handle for the hooks of a module. It is made natively, as its number is another one in each
     call."""
     extra = kwargs.get("extra_dict", k.NONE)
@@ -263,7 +263,7 @@ def make_handle(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(RemovableHandle.remove)
-def remove(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def remove(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Remove a hook of a tensor; other handles are interpreted, on their dictionaries."""
     is_of_tensor = is_a(args[0], HandleTracker) and args[0].is_of_tensor
     if not is_of_tensor or t.touched:
@@ -274,7 +274,7 @@ def remove(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 # -- modules ---------------------------------------------------------------------------------------
 @handlers.handles(BackwardHook._apply_on_tensors)
-def note_begin(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def note_begin(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Python that is interpreted; natively it runs as a whole."""
     t.shared[BackwardHook] = t.machine.save()
     return MISSING
@@ -317,7 +317,7 @@ def pass_backward_hooks(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 @handlers.handles(_NODE["name"])
-def name_of_node(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def name_of_node(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if not is_a(args[0], NodeTracker):
         return MISSING
     return k.ConstantTracker(f"{BackwardHookFunction.__name__}Backward")

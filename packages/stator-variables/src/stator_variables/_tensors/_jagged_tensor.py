@@ -23,7 +23,7 @@ from stator_variables import _trackers as k
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._history import history_of
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("jagged tensor")
 _make_of_offsets: Any = nested_tensor.nested_view_from_values_offsets
@@ -43,11 +43,11 @@ class _Values(torch.autograd.Function):
         return tensor._values.detach()
 
     @staticmethod
-    def backward(ctx: Any, gradient: Any) -> Any:
+    def backward(ctx: Any, gradient: object) -> object:
         return nested_view(gradient, *ctx.parts, *ctx.bounds)
 
 
-def values_of(tensor: Any) -> Any:
+def values_of(tensor: object) -> Any:
     """The values with the history of the whole, in whatever mode: the graph may set another one."""
     with torch.enable_grad():
         return _Values.apply(tensor)  # type: ignore[no-untyped-call]
@@ -119,7 +119,7 @@ def _values(t: Space, real: Any, source: Source) -> Any:
     return k.TensorTracker(traced, torch.Tensor)
 
 
-def _bound(t: Space, read: Any, real: object, source: Source) -> Any:
+def _bound(t: Space, read: Any, real: object, source: Source) -> VariableTracker:
     """The length of the shortest or longest row, if it was computed before: a number like others
     that change."""
     if (value := read(real)) is None:
@@ -153,7 +153,7 @@ def own(t: Space, vt: Any, name: str) -> Any:
     return MISSING
 
 
-def _part(t: Space, vt: Any, name: str, value: object) -> Any:
+def _part(t: Space, vt: k.TensorTracker, name: str, value: object) -> Any:
     """One tracker for each part, whichever of the tensors that share it is read."""
     if id(value) not in t.parts:
         made = _torch_calls.from_traced(t, t.graph.attribute(vt.traced, name), [vt])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, OperationSteps, operation, settle
+from stator_bytecode import HandlerTable, OperationSteps, Result, operation, settle
 from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource
 from torch._subclasses.fake_tensor import FakeTensor, fake_tensor_tls
@@ -31,14 +31,14 @@ handlers: HandlerTable[Any, Any] = HandlerTable("marked function")
 
 @operation
 def call_marked(
-    t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
+    t: Space, function: object, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> OperationSteps:
     given = [function, TupleTracker(list(args), tuple), _new_values.new_dict(kwargs)]
     return (yield from settle(app_level(t, _marked_function.call_marked, given, {})))
 
 
 @handlers.handles(_marked_function.record)
-def record(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def record(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     function, leaves, outline, states = args[0].real, args[1].items, args[2], args[3].items
     held = {index: known_value(t, leaf) for index, leaf in enumerate(leaves) if _is_held(leaf)}
     given = [None if index in held else argument(t, leaf) for index, leaf in enumerate(leaves)]
@@ -133,7 +133,9 @@ class _Noticing(TorchFunctionMode):
         super().__init__()
         self.t, self.function = t, function
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, func: Any, types: object, args: Any = (), kwargs: Any = None
+    ) -> Any:
         tensors = [
             leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)
         ]

@@ -19,7 +19,7 @@ handlers: HandlerTable[Any, Any] = HandlerTable("packed sequence")
 
 
 @handlers.handles_each({layer.forward: layer for layer in (nn.RNN, nn.GRU, nn.LSTM)})
-def run_layer(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def run_layer(t: Space, args: list[Any], kwargs: dict[str, Any], of: type) -> Any:
     if any(vt.cls is PackedSequence for vt in (*args, *kwargs.values())):
         refuse(t, args, kwargs, f"a {of.__name__} over a packed sequence")
     return MISSING

@@ -4,7 +4,7 @@ import inspect
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable
+from stator_bytecode import HandlerTable, Result
 
 from stator_variables import _trackers as k
 from stator_variables._applevel import _statistics as app
@@ -31,7 +31,7 @@ def _bound(signature: inspect.Signature, args: list[Any], kwargs: dict[str, Any]
     return given if known and _is_plain(tensor) else None
 
 
-def _is_plain(vt: Any) -> bool:
+def _is_plain(vt: k.TensorTracker) -> bool:
     is_tensor = is_a(vt, k.TensorTracker) and vt.cls in _PLAIN
     return is_tensor and vt.example.layout is torch.strided
 
@@ -40,7 +40,7 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 @handlers.handles_each({of: of for of in (torch.cov, torch._C.TensorBase.cov)})
-def covariance(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
+def covariance(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Result:
     given = _bound(_COV, args, kwargs)
     if given is None or not _has_rows(given["input"].example):
         return _torch_calls.call_recorded(t, of, args, kwargs)
@@ -49,20 +49,20 @@ def covariance(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) ->
 
 
 @handlers.handles_each({of: of for of in (torch.corrcoef, torch._C.TensorBase.corrcoef)})
-def correlation(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
+def correlation(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Result:
     given = _bound(_CORRCOEF, args, kwargs)
     if given is None or not _has_rows(given["input"].example):
         return _torch_calls.call_recorded(t, of, args, kwargs)
     return app_level(t, app.corrcoef, [given["input"]], {})
 
 
-def _has_rows(example: Any) -> bool:
+def _has_rows(example: torch.Tensor) -> bool:
     """Return True for a matrix or vector that torch accepts."""
     return example.dim() in (1, 2) and example.dtype is not torch.bool
 
 
 @handlers.handles(torch.combinations)
-def combinations(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def combinations(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     given = _bound(_COMBINATIONS, args, kwargs)
     size = None if given is None else given.get("r", k.ConstantTracker(2)).value
     if size != 2 or given["input"].example.dim() != 1:
@@ -72,7 +72,7 @@ def combinations(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles_each({of: of for of in (torch.allclose, torch._C.TensorBase.allclose)})
-def closeness(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
+def closeness(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Result:
     """Compute the answer in the graph; only reading it is a break."""
     pair = [*args, *(kwargs[name] for name in ("input", "other") if name in kwargs)][:2]
     if len(pair) == 2 and all(map(_is_plain, pair)) and _agree(*pair):

@@ -11,7 +11,7 @@ import operator
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable
+from stator_bytecode import HandlerTable, Result
 from stator_guards import CallSource, DistinctStorages, Truth
 
 from stator_variables import _trackers as k
@@ -41,7 +41,7 @@ def identity_of_storage(tensor: torch.Tensor) -> int:
 
 
 @handlers.handles(_TENSOR.untyped_storage)
-def untyped_storage(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def untyped_storage(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     """One tracker for all views of a storage: torch gives the same object."""
     tensor = _plain_tensor(t, args[0])
     key = (k.StorageTracker, _storage(tensor))
@@ -101,7 +101,7 @@ def _storage(vt: Any) -> int:
 
 
 @handlers.handles(_STORAGE.nbytes, _STORAGE.__len__)
-def nbytes(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def nbytes(t: Space, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
     tensor = args[0].tensor
     if (known := _input_over(t, tensor)) is not None:
         return t.wrap(size_of_storage(known.real), CallSource(size_of_storage, known.source))
@@ -114,21 +114,21 @@ def nbytes(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(_STORAGE.data_ptr)
-def address(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def address(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     return _number(t, args[0].tensor, address_of_storage)
 
 
 @handlers.handles(_STORAGE._cdata)
-def identity(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def identity(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     return _number(t, args[0].tensor, identity_of_storage)
 
 
 @handlers.handles(_STORAGE.device)
-def device(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def device(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     return k.ConstantTracker(args[0].tensor.example.device)
 
 
-def _number(t: Space, tensor: Any, read: Any) -> Any:
+def _number(t: Space, tensor: k.TensorTracker, read: Any) -> VariableTracker:
     if (known := _input_over(t, tensor)) is None:
         raise t.unsupported("tensor-attribute", "the address of a tensor that the graph computes")
     value, source = read(known.real), CallSource(read, known.source)
@@ -140,7 +140,7 @@ def _number(t: Space, tensor: Any, read: Any) -> Any:
 
 
 @handlers.handles(_TENSOR.data_ptr)
-def data_ptr(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def data_ptr(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     tensor = _plain_tensor(t, args[0])
     start = _number(t, tensor, address_of_storage)
     offset = _torch_calls.read_metadata(t, torch.Tensor.storage_offset, [tensor], {})

@@ -37,7 +37,7 @@ from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 TORCH: Any = "torch's own generators"
-NEW: Any = "a stream that the step makes"
+NEW = "a stream that the step makes"
 
 
 def owner(t: Space, vt: VariableTracker) -> Source:
@@ -131,7 +131,7 @@ def _early_value(t: Space, vt: VariableTracker) -> Early:
     return vt.source
 
 
-def _is_as_it_was(t: Space, vt: Any) -> bool:
+def _is_as_it_was(t: Space, vt: k.TensorTracker) -> bool:
     """Return True for a tensor that nothing was written to, and that brings no gradients."""
     if is_drawn(vt.source):
         return bool(vt.example._version == 0)

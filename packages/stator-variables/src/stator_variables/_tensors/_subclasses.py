@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, OperationSteps, operation, settle
+from stator_bytecode import HandlerTable, OperationSteps, Result, operation, settle
 from stator_guards import CapturedSource, Is, TypeIs
 from torch.overrides import TorchFunctionMode
 
@@ -56,7 +56,7 @@ _OF_ONE = frozenset(
 """Attributes of the tensor itself, which the plain one over its memory does not share."""
 
 
-def call(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def call(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
     """Call a function of torch for which a mode or a subclass among its arguments has an override.
 
     MISSING for any other call, and for a function in Python, which is to be interpreted.
@@ -141,7 +141,7 @@ def plainly(
     return next((vt for vt in found if vt.tensor is result), result)
 
 
-def _look(vt: Any) -> Any:
+def _look(vt: k.SubclassTracker) -> object:
     """Return the geometry of an existing tensor, which a call must not change; None for a new
     one."""
     example = vt.tensor.example
@@ -160,7 +160,7 @@ def _plain(vt: VariableTracker) -> Any:
     return vt
 
 
-def get_field(t: Space, raw: Any, vt: VariableTracker, name: str) -> Any:
+def get_field(t: Space, raw: Any, vt: VariableTracker, name: str) -> Result:
     """An attribute that C keeps."""
     if is_asked(t, among([vt])):
         return dispatch(t, _as_tracker(t, raw.__get__), [vt], [vt], None)
@@ -173,7 +173,7 @@ def get_field(t: Space, raw: Any, vt: VariableTracker, name: str) -> Any:
 
 
 @handlers.handles(vars(type(_BASE.shape))["__get__"])
-def get(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def get(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     """`torch.Tensor.shape.__get__(x)`"""
     raw = args[0].real
     if kwargs or not (
@@ -195,7 +195,7 @@ class _Probe(torch.Tensor):
 
 class _ProbeMode(TorchFunctionMode):
     def __torch_function__(
-        self, func: object, types: Any, args: Any = (), kwargs: Any = None
+        self, func: object, types: object, args: object = (), kwargs: object = None
     ) -> Any:
         raise _Consulted(func, types, kwargs)
 
@@ -223,11 +223,11 @@ def _asked(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
     return None
 
 
-def _as_tracker(t: Space, function: Any) -> Any:
+def _as_tracker(t: Space, function: Any) -> VariableTracker:
     return t.wrap(function, CapturedSource(function.__name__, function))
 
 
-def _dummy(t: Space, vt: VariableTracker) -> Any:
+def _dummy(t: Space, vt: VariableTracker) -> object:
     """Return a value that the argument parser of torch treats like the argument."""
     if is_a(vt, k.SubclassTracker | k.TensorTracker):
         made = torch.empty(0)
@@ -246,7 +246,7 @@ def _dummy(t: Space, vt: VariableTracker) -> Any:
     return vt.value if is_a(vt, k.ClassTracker) else vt.constant()
 
 
-def _with(t: Space, call: Callable[[], Any], **state: Any) -> OperationSteps:
+def _with(t: Space, call: Callable[[], Any], **state: object) -> OperationSteps:
     """Run a call with other overrides, and return its result."""
     before = {name: getattr(t.overrides, name) for name in state}
     t.journal.assign(t.overrides, **state)
@@ -264,7 +264,7 @@ def _with(t: Space, call: Callable[[], Any], **state: Any) -> OperationSteps:
 @operation
 def dispatch(
     t: Space,
-    public: Any,
+    public: VariableTracker,
     asked: Sequence[Any],
     args: Sequence[Any],
     kwargs: dict[str, Any] | None,
@@ -296,7 +296,7 @@ def dispatch(
 
 
 @handlers.handles(torch.overrides.handle_torch_function)
-def hand_on(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def hand_on(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     """Implement the helper that functions of torch in Python call after they found an override."""
     public, relevant, *rest = args
     given = [vt for vt in relevant.items if is_a(vt, k.SubclassTracker | k.TensorTracker)]
@@ -313,7 +313,7 @@ def has_torch_function(
 
 
 @handlers.handles(_C._is_torch_function_enabled)
-def is_enabled(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def is_enabled(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     return k.ConstantTracker(not t.overrides.off)
 
 
@@ -325,7 +325,7 @@ def count_modes(t: Space, args: list[Any], kwargs: dict[str, Any], of: type) -> 
 
 
 @handlers.handles(_C._get_function_stack_at)
-def mode_at(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def mode_at(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     where = args[0].constant()
     if where not in range(len(t.overrides.modes)) or _C._len_torch_function_stack():
         raise t.unsupported("mode-value", "a mode that was entered elsewhere")
@@ -338,7 +338,7 @@ _KEPT = frozenset({"_base", "grad", "_grad"})
 
 
 @handlers.handles(torch.Tensor.__torch_function__.__func__)  # type: ignore[attr-defined]
-def default(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def default(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     """`torch.Tensor.__torch_function__`: the function on plain tensors; those that it gives become
     of the class."""
     given = {**dict(zip(("cls", "func", "types", "args", "kwargs"), args, strict=False)), **kwargs}
@@ -353,7 +353,7 @@ def default(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @operation
 def _converted(
-    t: Space, public: Any, cls: type, args: Any = None, kwargs: Any = None
+    t: Space, public: VariableTracker, cls: type, args: Any = None, kwargs: Any = None
 ) -> OperationSteps:
     result = yield from settle(
         disabled(t, [public, None, *([] if args is None else [args]), kwargs], {})
@@ -383,7 +383,7 @@ _Disabling = _C.DisableTorchFunctionSubclass
 
 
 @handlers.handles(_Disabling)
-def disabling(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def disabling(t: Space, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
     _refuse_outside(t)
     return k.ObjectTracker(_Disabling)
 
@@ -409,13 +409,13 @@ def enable(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
     t.journal.assign(t.overrides, off=args[0].members[None])
 
 
-def _keywords(t: Space, named: Any) -> dict[str, Any]:
+def _keywords(t: Space, named: VariableTracker | None) -> dict[str, Any]:
     if named is None or k.is_none(named):
         return {}
     return {key.constant(): value for key, value in t.items(named)}
 
 
-def _of_class(t: Space, result: Any, cls: type, known: Sequence[Any] | None) -> Any:
+def _of_class(t: Space, result: VariableTracker, cls: type, known: Sequence[Any] | None) -> Any:
     """`known` are the tensors that a function of C was given: what else it gives, nobody holds."""
     if is_a(result, k.TensorTracker | k.SubclassTracker) and not is_subtype(result.cls, cls):
         is_new = (
@@ -429,7 +429,7 @@ def _of_class(t: Space, result: Any, cls: type, known: Sequence[Any] | None) -> 
     return result
 
 
-def as_class(t: Space, vt: VariableTracker, cls: Any) -> Any:
+def as_class(t: Space, vt: VariableTracker, cls: Any) -> VariableTracker:
     """`tensor.as_subclass(cls)`: another tensor over the memory."""
     if _dispatches(cls) or _dispatches(vt.cls) or issubclass(cls, torch.nn.Parameter):
         raise t.unsupported("tensor-subclass", f"a tensor made to be of class {cls.__qualname__}")
@@ -441,7 +441,7 @@ def _dispatches(cls: Any) -> bool:
     return cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
 
 
-def around(t: Space, plain: Any, cls: type) -> Any:
+def around(t: Space, plain: k.TensorTracker, cls: type) -> k.SubclassTracker:
     """A new tensor of a subclass, by a plain one over its memory."""
     if _dispatches(plain.cls) or _dispatches(cls):
         raise t.unsupported(
@@ -455,7 +455,7 @@ def around(t: Space, plain: Any, cls: type) -> Any:
 
 
 @handlers.handles(_BASE.as_subclass)
-def as_subclass(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def as_subclass(t: Space, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
     if (
         kwargs
         or len(args) != 2
@@ -469,7 +469,7 @@ def as_subclass(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(torch.Tensor._make_subclass)
-def make_subclass(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def make_subclass(t: Space, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
     """Return the same without a history. With gradients it is a leaf, as a `Parameter` may be."""
     cls = args[0].value
     requires_grad = args[2].constant() if len(args) > 2 else False

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from stator_bytecode import Result
 
 from stator_variables import _trackers as k
 from stator_variables._objects import _scalars, _symbolic_numbers
@@ -48,7 +49,7 @@ FIELDS = {"real": None, "numerator": None, "imag": 0, "denominator": 1}
 """Attributes of an int that are itself (None) or constants."""
 
 
-def apply(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def apply(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
     """The result, when it is known or can be computed in the graph; else MISSING."""
     if target in OF_FLOATS and not kwargs:
         return _scalars.computed_early(t, target, args)
@@ -71,7 +72,7 @@ def apply(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
     )
 
 
-def _power(t: Space, base: Any, by: Any) -> Any:
+def _power(t: Space, base: VariableTracker, by: VariableTracker) -> Result:
     """The power of a positive number by a constant, which `**` computes in the same way."""
     if not is_a(by, k.ConstantTracker) or by.cls not in (int, float):
         return MISSING
@@ -144,7 +145,7 @@ def is_taken_for_zero(left: VariableTracker, right: VariableTracker) -> bool:
     return bool((right.value if type(right) is k.ConstantTracker else _known(right)) == 1)
 
 
-def _known(vt: VariableTracker) -> Any:
+def _known(vt: VariableTracker) -> object:
     if is_a(vt, k.NumberTracker):
         return vt.example.node.hint
     return vt.value if type(vt) is k.ConstantTracker and vt.cls in (int, bool) else None

@@ -110,7 +110,7 @@ def _of_example(t: Space, vt: k.TensorTracker, name: str) -> Any:
         raise _torch_calls.operator_error(t, error) from error
 
 
-def _nbytes(t: Space, vt: Any) -> Any:
+def _nbytes(t: Space, vt: Any) -> Result:
     """Compute the attribute from its definition: the fake does not have it if sizes are
     symbolic."""
     count = _torch_calls.read_metadata(t, torch.Tensor.numel, [vt], {})
@@ -119,7 +119,7 @@ def _nbytes(t: Space, vt: Any) -> Any:
     return _torch_calls.record(t, operator.mul, [count, k.ConstantTracker(vt.example.itemsize)], {})
 
 
-def own(t: Space, vt: VariableTracker, name: str) -> Any:
+def own(t: Space, vt: VariableTracker, name: str) -> Result:
     """An attribute that the user has set on the tensor object."""
     if vt.cls is NestedTensor:
         return _jagged_tensor.own(t, vt, name)
@@ -160,7 +160,7 @@ HIDES_NOTHING = Custom(
 )
 
 
-def write(t: Space, vt: k.TensorTracker, name: str, value: Any) -> Any:
+def write(t: Space, vt: k.TensorTracker, name: str, value: Any) -> Result:
     if _wrappers.is_wrapper(vt.cls):
         raise t.unsupported("tensor-attribute-write", f"setting {name} of a {vt.cls.__qualname__}")
     if name == "grad" and _may_be_gradient(vt, value):
@@ -200,7 +200,7 @@ def has_flag(t: Space, vt: Any, value: VariableTracker) -> bool:
     return True
 
 
-def _may_be_gradient(vt: Any, value: Any) -> bool:
+def _may_be_gradient(vt: k.TensorTracker, value: VariableTracker) -> bool:
     """Return True if `vt.grad = value` of an existing tensor is valid (THPVariable_set_grad); the
     error is raised natively."""
     if vt.source is None or value is MISSING or k.is_none(value):
@@ -212,7 +212,7 @@ def _may_be_gradient(vt: Any, value: Any) -> bool:
     return same and tuple(ours.shape) == tuple(theirs.shape)
 
 
-def _may_be_data(t: Space, vt: Any, value: Any) -> bool:
+def _may_be_data(t: Space, vt: k.TensorTracker, value: VariableTracker) -> bool:
     """Return True if `vt.data = value` can be done at the end of the graph, which continues with
     the new data.
 

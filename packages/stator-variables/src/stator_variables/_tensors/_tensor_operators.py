@@ -1,10 +1,9 @@
 """Operators on tensors and symbolic numbers, recorded as nodes."""
 
 import operator
-from typing import Any
 
 import torch
-from stator_bytecode import OPERATOR_NAMES
+from stator_bytecode import OPERATOR_NAMES, Result
 
 from stator_variables import _trackers as k
 from stator_variables._space import Space
@@ -17,7 +16,7 @@ _OUT_OF_PLACE = {
 }
 
 
-def operate(t: Space, function: object, *operands: VariableTracker) -> Any:
+def operate(t: Space, function: object, *operands: VariableTracker) -> Result:
     """Record an operator with tensors or symbolic numbers; MISSING when another operand has its own
     say, or a mode."""
     if not is_in_graph(t, *operands):
@@ -30,7 +29,7 @@ def operate(t: Space, function: object, *operands: VariableTracker) -> Any:
 
 def record_operator(
     t: Space, function: object, left: VariableTracker, right: VariableTracker
-) -> Any:
+) -> Result:
     """Record an operator with a tensor or a symbolic number on one side; MISSING if the other side
     may override it."""
     if not (is_operator_operand(left) and is_operator_operand(right)):

@@ -108,7 +108,7 @@ def is_recorded(target: Any) -> bool:
         return False
 
 
-def call_recorded(t: Space, target: object, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def call_recorded(t: Space, target: object, args: list[Any], kwargs: dict[str, Any]) -> Result:
     if getattr(target, "__name__", "") in METADATA and args and is_a(args[0], k.TensorTracker):
         return read_metadata(t, target, args, kwargs)
     return record(t, node_target(target), args, kwargs)
@@ -152,7 +152,7 @@ def record(t: Space, target: object, args: Args, kwargs: Kwargs | None = None) -
 
 _SETTING = (operator.setitem, "__setitem__")
 _SUBSCRIPTS = (operator.getitem, "__getitem__", *_SETTING)
-_SET: Any = (float, complex, *(() if NUMPY is None else (NUMPY.integer,)))
+_SET = (float, complex, *(() if NUMPY is None else (NUMPY.integer,)))
 """Classes of NumPy numbers that `x[0] = number` accepts (`THPVariable_setitem`)."""
 
 
@@ -410,7 +410,7 @@ def read_metadata(t: Space, target: Any, args: list[Any], kwargs: dict[str, Any]
     return metadata_value(t, value, target.__name__, args, kwargs)
 
 
-def _guard_offset(t: Space, vt: Any) -> None:
+def _guard_offset(t: Space, vt: k.TensorTracker) -> None:
     """Guard the offsets of the inputs over a storage: static tensors may lie anywhere in it."""
     storage = vt.example.untyped_storage()._cdata
     for found in [
@@ -427,7 +427,7 @@ def _guard_offset(t: Space, vt: Any) -> None:
 
 def metadata_value(
     t: Space, value: object, name: str, args: list[Any], kwargs: dict[str, Any]
-) -> Any:
+) -> Result:
     if isinstance(value, tuple):
         items = [
             record(t, name, [args[0], k.ConstantTracker(index)], {})
@@ -446,7 +446,7 @@ def _example(t: Space, vt: VariableTracker) -> object:
     return value.example if isinstance(value, GraphValue) else value
 
 
-def record_item(t: Space, vt: k.TensorTracker, key: VariableTracker) -> Any:
+def record_item(t: Space, vt: k.TensorTracker, key: VariableTracker) -> Result:
     """Record `tensor[key]`. Under the mode for functions of positions, a number may be an index."""
     key = _scalars.number_of(t, key)
     keys = key.items if is_a(key, TupleTracker) else [key]

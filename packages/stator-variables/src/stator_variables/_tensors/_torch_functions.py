@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 import torch.compiler
-from stator_bytecode import HandlerTable
+from stator_bytecode import HandlerTable, Result
 
 from stator_variables import _trackers as k
 from stator_variables._objects import _dictionary
@@ -18,7 +18,7 @@ from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _array_tensors, _torch_calls
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("older constructor")
 _KINDS = "BFloat16 Bool Byte Char Double Float Half Int Long Short".split()
@@ -26,7 +26,7 @@ _DTYPES = {cls: cls.dtype for cls in (getattr(torch, f"{kind}Tensor") for kind i
 
 
 @handlers.handles_each({torch.Tensor: None, **_DTYPES})
-def construct(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
+def construct(t: Space, args: Args, kwargs: dict[str, Any], of: object) -> Any:
     """Make a tensor: uninitialized from sizes, with the numbers of a list or tuple, over the memory
     of an array.
 
@@ -57,7 +57,7 @@ def construct(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> 
 
 
 @handlers.handles(torch.result_type)
-def result_type(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def result_type(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     return _torch_calls.read_metadata(t, torch.result_type, args, kwargs)
 
 
@@ -65,7 +65,7 @@ _KEY_SET: Any = torch._C.DispatchKeySet
 
 
 @handlers.handles(torch._C._dispatch_keys)
-def dispatch_keys(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def dispatch_keys(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     """Return the dispatch keys of an input, which its guard compares."""
     vt = args[0]
     if not is_a(vt, k.TensorTracker) or vt.source is None or vt.data is not MISSING:
@@ -85,7 +85,7 @@ def ask_dispatch_keys(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any
 
 
 @handlers.handles(torch._C._group_tensors_by_device_and_dtype)
-def group_by_device_and_dtype(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def group_by_device_and_dtype(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     """Return `{(device, dtype): (lists, indices)}` for one group; the order of several is that of a
     C++ map."""
     lists, *rest = args
@@ -122,7 +122,7 @@ _KNOWN = (
 
 
 @handlers.handles(_FUNCTION)
-def module_getattr(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def module_getattr(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     """MISSING: to be interpreted."""
     if len(args) != 2 or kwargs or not _KNOWN or _FUNCTION.__code__ is not _CODE:
         return MISSING
@@ -135,7 +135,7 @@ def module_getattr(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return _found_in(t, own, name) if own is module.namespace else MISSING
 
 
-def _found_in(t: Space, own: VariableTracker, name: str) -> Any:
+def _found_in(t: Space, own: VariableTracker, name: str) -> Result:
     """The first of the tables that has `name` gives it."""
     if not is_a(own, DictTracker):
         return MISSING
@@ -156,7 +156,7 @@ def _found_in(t: Space, own: VariableTracker, name: str) -> Any:
 
 
 @handlers.handles(torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling)
-def is_compiling(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def is_compiling(t: Space, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
     """Return False only to code that would omit visible effects.
 
     These are `Module.__call__`, for hooks that run even after an error, and transforms of
@@ -187,7 +187,7 @@ def _of_levels(function: Any, answer: Callable[[int], Any]) -> None:
     """
 
     @handlers.handles(function)
-    def run(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def run(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
         value = MISSING if "linearize" in t.levels else answer(len(t.levels))
         if value is MISSING:
             raise t.unsupported(

@@ -64,7 +64,7 @@ def is_wrapper(cls: type) -> bool:
     return not changed and getattr(asks, "__func__", asks) in _AS_TORCH_HAS_IT
 
 
-def build(t: Space, real: Any, source: Source) -> Any:
+def build(t: Space, real: Any, source: Source) -> k.TensorTracker:
     cls, shape = type(real), shape_of(real)
     dims = t.policy.dims(source, real)
     if shape is MISSING or torch.is_inference_mode_enabled() or any(dim.strict for dim in dims):
@@ -147,7 +147,7 @@ _ATOMS = (
 )
 
 
-def _key(value: Any, again: Any) -> Any:
+def _key(value: Any, again: Any) -> object:
     """Equal for equal contexts. TypeError for a value that may change unnoticed, as a list can that
     is there again."""
     kind = type(value)

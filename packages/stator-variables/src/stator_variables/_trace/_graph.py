@@ -97,7 +97,7 @@ class BodyRecorder(Protocol):
     """
 
     def __enter__(self) -> Any: ...
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> Any: ...
+    def __exit__(self, kind: object, error: object, trace: object) -> Any: ...
 
     def argument(self, value: object, hint: str = "arg") -> GraphValue:
         """The next explicit input: a value of the graph around, or an example that the operator
@@ -185,7 +185,7 @@ class GraphRecorder(Protocol):
         kwargs: dict[str, Any],
         *,
         body: BodyGraph | None = None,
-        example: Any = None,
+        example: object = None,
         reads_numbers: bool = False,
     ) -> GraphValue:
         """Record `target(*args, **kwargs)`; `target` is a callable, or a str for a tensor method.
@@ -203,11 +203,11 @@ class GraphRecorder(Protocol):
     def attribute(self, owner: GraphValue, name: str) -> GraphValue:
         """Record `getattr(owner, name)`."""
 
-    def project(self, result: GraphValue, index: Any) -> GraphValue:
+    def project(self, result: GraphValue, index: object) -> GraphValue:
         """Return a part of a result that is a tuple, list or dict: the same value for the same
         index."""
 
-    def install(self, hint: str, module: Any) -> GraphValue:
+    def install(self, hint: str, module: object) -> GraphValue:
         """A get_attr node for a (Graph)Module or constant tensor held by the graph."""
 
     def constant_of(self, traced: GraphValue) -> Any:
@@ -240,4 +240,4 @@ class GraphRecorder(Protocol):
         `truth_of` decides it."""
 
     def mark(self) -> Any: ...
-    def rollback(self, mark: Any) -> None: ...
+    def rollback(self, mark: object) -> None: ...
