@@ -40,7 +40,7 @@ from stator_variables._tensor_kinds import (
     UsedBehindHook,
 )
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import DELETED, MISSING, Args, VariableTracker, is_pending
+from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_pending
 
 __all__ = ["ArrayTracker", "StorageTracker", "SubclassTracker", "TensorTracker", "UsedBehindHook"]
 
@@ -307,7 +307,7 @@ class NewClassTracker(ClassTracker, references=("args", "steps")):
 
     may_hold = True
 
-    def __init__(self, value: type, function: Callable[..., type], args: Args) -> None:
+    def __init__(self, value: type, function: Callable[..., type], args: Sequence[Any]) -> None:
         super().__init__(value)
         self.function = function
         self.args = args

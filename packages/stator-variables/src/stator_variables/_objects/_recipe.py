@@ -2,6 +2,7 @@
 
 import functools
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import stator_guards as guards
@@ -12,7 +13,7 @@ from stator_variables._emitter import Emitter
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._wrap import ATOMS, build_object
 from stator_variables._space import Space
-from stator_variables._tracker import Args, Kwargs, VariableTracker
+from stator_variables._tracker import VariableTracker
 
 builders = BuilderTable()
 
@@ -25,7 +26,7 @@ class RecipeTracker(VariableTracker, references=("args", "kwargs")):
     """An immutable object of a C class that is determined by the arguments it was made with:
     `operator.itemgetter("x")`."""
 
-    def __init__(self, cls: type, args: Args, kwargs: Kwargs) -> None:
+    def __init__(self, cls: type, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         self.cls = cls
         self.args = args
         self.kwargs = kwargs
@@ -33,7 +34,7 @@ class RecipeTracker(VariableTracker, references=("args", "kwargs")):
     def get_attribute(self, t: Space, name: str) -> Result:
         return t.read_recipe(self, name)
 
-    def make(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def make(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         if self.cls is KEY_WRAPPER:
             made: Any = functools.cmp_to_key
             for arg in args:

@@ -213,7 +213,7 @@ def _handler(t: Space, target: object) -> Any:
 
 
 # -- construction ----------------------------------------------------------------------------------
-def construct(t: Space, cls_vt: Any, args: Args, kwargs: Kwargs) -> Result:
+def construct(t: Space, cls_vt: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
     """`cls(*args, **kwargs)`: the metaclass's `__call__`, else `type.__call__`."""
     cls = cls_vt.value
     # those of C do: others may observe a look-up
@@ -226,7 +226,7 @@ def construct(t: Space, cls_vt: Any, args: Args, kwargs: Kwargs) -> Result:
     return instantiate(t, cls_vt, args, kwargs)
 
 
-def instantiate(t: Space, cls_vt: Any, args: Args, kwargs: Kwargs) -> Result:
+def instantiate(t: Space, cls_vt: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
     """`type.__call__` (type_call in Objects/typeobject.c)."""
     cls = cls_vt.value
     new = guarded_lookup(t, cls, "__new__")
@@ -242,7 +242,7 @@ def instantiate(t: Space, cls_vt: Any, args: Args, kwargs: Kwargs) -> Result:
 
 @bytecode.operation
 def _instantiate_through_new(
-    t: Space, cls_vt: Any, args: Args, kwargs: dict[str, Any]
+    t: Space, cls_vt: Any, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> OperationSteps:
     raw, source = type_lookup(t, cls_vt.value, "__new__")
     assert source is not None
@@ -254,7 +254,9 @@ def _instantiate_through_new(
     return (yield from bytecode.settle(initialise(t, obj, args, kwargs)))
 
 
-def initialise(t: Space, obj: VariableTracker, args: Args, kwargs: Kwargs) -> Result:
+def initialise(
+    t: Space, obj: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Result:
     """Call `__init__` on a new object; the Result is the object."""
     raw, source = type_lookup(t, obj.cls, "__init__")
     assert source is not None
@@ -277,7 +279,7 @@ def initialised(t: Space, obj: VariableTracker, given: VariableTracker) -> Varia
 _KEEP_MORE_THAN_ARGS = (UnicodeError, SyntaxError, BaseExceptionGroup)
 
 
-def _initialise_exception(t: Space, obj: Any, args: Args, kwargs: Kwargs) -> Any:
+def _initialise_exception(t: Space, obj: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if kwargs or issubclass(obj.cls, _KEEP_MORE_THAN_ARGS):
         raise t.unsupported(
             "construction", f"making a {obj.cls.__name__}, which keeps more than its arguments"
@@ -286,7 +288,9 @@ def _initialise_exception(t: Space, obj: Any, args: Args, kwargs: Kwargs) -> Any
     return obj
 
 
-def allocate(t: Space, cls_vt: Any, new: object, args: Args, kwargs: Kwargs) -> Any:
+def allocate(
+    t: Space, cls_vt: Any, new: object, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """Return the result of the C `__new__` that `cls` inherits: storage by its builtin base."""
     cls = cls_vt.value
     if cls.__flags__ & _IS_ABSTRACT:
@@ -326,7 +330,7 @@ def allocate(t: Space, cls_vt: Any, new: object, args: Args, kwargs: Kwargs) -> 
 _HEAP_TYPE, _NO_INSTANCES, _IS_ABSTRACT = 1 << 9, 1 << 7, 1 << 20
 
 
-def _storage(t: Space, cls: type, new: Any, args: Args, kwargs: Kwargs) -> Any:
+def _storage(t: Space, cls: type, new: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if new in (
         object.__new__,
         property.__new__,

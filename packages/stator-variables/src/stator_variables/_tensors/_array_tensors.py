@@ -1,5 +1,6 @@
 """Conversions between tensors and NumPy arrays."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -43,7 +44,7 @@ def _to_array(t: Space, args: list[Any], kwargs: dict[str, Any]) -> k.ArrayTrack
 @handlers.handles_each(
     (torch.from_numpy, torch.as_tensor, torch.tensor, torch.asarray) if NUMPY is not None else ()
 )
-def from_array(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Result:
+def from_array(t: Space, args: Sequence[Any], kwargs: dict[str, Any], of: Any) -> Result:
     """A tensor made of an array: what is no array is for torch alone."""
     if not (args and is_a(args[0], k.ArrayTracker)):
         return _torch_calls.call_recorded(t, of, args, _with_dtype(t, of, args, kwargs))

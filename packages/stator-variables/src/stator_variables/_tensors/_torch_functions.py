@@ -18,7 +18,7 @@ from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _array_tensors, _torch_calls
-from stator_variables._tracker import MISSING, Args, VariableTracker, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("older constructor")
 _KINDS = "BFloat16 Bool Byte Char Double Float Half Int Long Short".split()
@@ -26,7 +26,7 @@ _DTYPES = {cls: cls.dtype for cls in (getattr(torch, f"{kind}Tensor") for kind i
 
 
 @handlers.handles_each({torch.Tensor: None, **_DTYPES})
-def construct(t: Space, args: Args, kwargs: dict[str, Any], of: object) -> Any:
+def construct(t: Space, args: Sequence[Any], kwargs: dict[str, Any], of: object) -> Any:
     """Make a tensor: uninitialized from sizes, with the numbers of a list or tuple, over the memory
     of an array.
 
