@@ -36,7 +36,7 @@ def delegated_with_hashes(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def refused(reason: str, detail: str) -> Callable[..., Any]:
-    def refuse(self: Any, *args: Any) -> Any:
+    def refuse(self: Any, *args: object) -> Any:
         raise self.t.unsupported(reason, detail)
 
     return refuse

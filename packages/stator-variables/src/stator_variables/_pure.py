@@ -26,7 +26,7 @@ NUMBERS: tuple[type, ...] = (
 float to it."""
 TRUTHS: tuple[type, ...] = () if NUMPY is None else (NUMPY.bool_,)
 
-CYTHON_FUNCTION: Any = None if NUMPY is None else type(NUMPY.random.Generator.normal)
+CYTHON_FUNCTION = None if NUMPY is None else type(NUMPY.random.Generator.normal)
 """The class of methods that Cython makes, which bind like those of Python."""
 
 _DTYPES = "bool uint8 int8 int16 int32 int64 float32 float64 complex64 complex128".split()

@@ -6,7 +6,7 @@ from types import NoneType
 from typing import Any
 
 import torch
-from stator_bytecode import Unsupported
+from stator_bytecode import Result, Unsupported
 
 from stator_variables._emitter import Emitter, filled
 from stator_variables._runtime._support import as_subclass
@@ -26,13 +26,13 @@ class TensorTracker(VariableTracker, references=("grad", "node")):
 
     base = torch.Tensor
     may_hold = False
-    history: Any = None
+    history: object = None
     is_late = False  # read after the graph: see `_streams`
     grad: Any = MISSING
     data: Any = MISSING
     # what the Machine saved ahead of a hook: a compiled graph may not use it from there on
-    hooked: Any = None
-    node: Any = None  # a tracker of its autograd node, where the program may read that
+    hooked: object = None
+    node: object = None  # a tracker of its autograd node, where the program may read that
     is_new: bool = False
     connected: tuple[GraphValue, GraphValue, int] | None = None
 
@@ -40,22 +40,22 @@ class TensorTracker(VariableTracker, references=("grad", "node")):
         self.before = traced
         self.cls = cls
 
-    def get_attribute(self, t: Space, name: str) -> Any:
+    def get_attribute(self, t: Space, name: str) -> Result:
         return MISSING if t.overrides.modes else t.read_tensor(self, name)
 
     def iter(self, t: Space) -> Any:
         return MISSING if t.overrides.modes else t.iterate_tensor(self)
 
-    def length(self, t: Space) -> Any:
+    def length(self, t: Space) -> Result:
         return MISSING if t.overrides.modes else t.length_of_tensor(self)
 
-    def get_item(self, t: Space, key: VariableTracker) -> Any:
+    def get_item(self, t: Space, key: VariableTracker) -> Result:
         return MISSING if t.overrides.modes else t.record_item(self, key)
 
-    def set_item(self, t: Space, key: VariableTracker, new: VariableTracker) -> Any:
+    def set_item(self, t: Space, key: VariableTracker, new: VariableTracker) -> Result:
         return self.operate(t, operator.setitem, self, key, new)
 
-    def operate(self, t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Any:
+    def operate(self, t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Result:
         return t.operate_in_graph(function, *operands)
 
     @property
@@ -153,13 +153,13 @@ class ArrayTracker(VariableTracker, references=("tensor",)):
     def iter(self, t: Space) -> Any:
         return t.iterate_array(self)
 
-    def get_item(self, t: Space, key: VariableTracker) -> Any:
+    def get_item(self, t: Space, key: VariableTracker) -> Result:
         return t.operate_on_arrays(operator.getitem, self, key)
 
-    def set_item(self, t: Space, key: VariableTracker, new: VariableTracker) -> Any:
+    def set_item(self, t: Space, key: VariableTracker, new: VariableTracker) -> Result:
         return t.operate_on_arrays(operator.setitem, self, key, new)
 
-    def operate(self, t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Any:
+    def operate(self, t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Result:
         return t.operate_on_arrays(function, *operands)
 
     def rebuild(self, e: Emitter) -> str:

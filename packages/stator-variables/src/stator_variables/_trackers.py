@@ -5,7 +5,8 @@ traced, and how a new one is turned back into source. Those of tensors are writt
 import cmath
 import re
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import attrs
@@ -40,7 +41,7 @@ from stator_variables._tensor_kinds import (
     UsedBehindHook,
 )
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_pending
+from stator_variables._tracker import DELETED, MISSING, Args, Kwargs, VariableTracker, is_pending
 
 __all__ = ["ArrayTracker", "StorageTracker", "SubclassTracker", "TensorTracker", "UsedBehindHook"]
 
@@ -56,7 +57,7 @@ class ConstantTracker(VariableTracker):
         self.value = value
         self.cls = type(value)
 
-    def operate(self, t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Any:
+    def operate(self, t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Result:
         return t.operate_on_constants(function, *operands)
 
     def describe(self) -> str:
@@ -91,7 +92,7 @@ class NumberTracker(VariableTracker):
         self.cls = cls
         self.steps = 0  # how many operations gave it, since its expression was measured
 
-    def operate(self, t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Any:
+    def operate(self, t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Result:
         return t.operate_in_graph(function, *operands)
 
     @property
@@ -195,8 +196,8 @@ class FunctionTracker(
     `closure` has cell trackers; `defaults` is None or a list.
     """
 
-    cls = types.FunctionType
-    base = types.FunctionType
+    cls = FunctionType
+    base = FunctionType
     may_hold = False
 
     code: types.CodeType
@@ -206,10 +207,10 @@ class FunctionTracker(
     defaults: list[Any] | None = None
     kwdefaults: dict[str, Any] | None = None
     closure: tuple[Any, ...] = ()
-    annotations: Any = None
-    fields: dict[str, Any] = attrs.field(factory=dict)  # WRITTEN_FIELDS that were set
+    annotations: VariableTracker | None = None
+    fields: dict[str, Any] = attrs.Factory(dict)  # WRITTEN_FIELDS that were set
 
-    def call(self, t: Space, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+    def call(self, t: Space, args: Args, kwargs: Kwargs) -> Result:
         return t.call_function(self, args, kwargs)
 
     def describe(self) -> str:
@@ -244,7 +245,7 @@ WRITTEN_FIELDS = (
     frozenset(
         {"__name__", "__qualname__", "__doc__", "__module__", "__annotations__", "__type_params__"}
     )
-    & vars(types.FunctionType).keys()
+    & vars(FunctionType).keys()
 )
 """Attributes of a new function that may be set while tracing (`functools.wraps` does)."""
 
@@ -288,10 +289,10 @@ class ClassTracker(VariableTracker):
         self.real = value
         self.cls = type(value)
 
-    def call(self, t: Space, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+    def call(self, t: Space, args: Args, kwargs: Kwargs) -> Result:
         return t.construct(self, list(args), kwargs)
 
-    def get_item(self, t: Space, key: VariableTracker) -> Any:
+    def get_item(self, t: Space, key: VariableTracker) -> Result:
         return t.get_class_item(self, key)
 
     def describe(self) -> str:
@@ -307,7 +308,7 @@ class NewClassTracker(ClassTracker, references=("args", "steps")):
 
     may_hold = True
 
-    def __init__(self, value: type, function: Callable[..., type], args: Sequence[Any]) -> None:
+    def __init__(self, value: type, function: Callable[..., type], args: Args) -> None:
         super().__init__(value)
         self.function = function
         self.args = args
@@ -354,7 +355,7 @@ class BuiltinTracker(VariableTracker):
         self.real = value
         self.cls = type(value)
 
-    def call(self, t: Space, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+    def call(self, t: Space, args: Args, kwargs: Kwargs) -> Result:
         return t.call_builtin(self, args, kwargs)
 
     def describe(self) -> str:
@@ -380,7 +381,7 @@ class GeneratorTracker(VariableTracker, references=("state",)):
     def iter(self, t: Space) -> "GeneratorTracker":
         return self
 
-    def next(self, t: Space) -> Any:
+    def next(self, t: Space) -> Result:
         state = self.state
         # In the place of C, which may be entered again.
         if state.frame.hidden and state.status is GeneratorStatus.RUNNING:
@@ -410,19 +411,19 @@ class GraphFunction(VariableTracker):
     it does, `begun` what the Machine saved ahead of the operator, which runs natively if the
     function has to become an object."""
 
-    cls = types.FunctionType
+    cls = FunctionType
 
     def __init__(
         self,
         traced: GraphValue,
         handler: Callable[[Any, list[Any], dict[str, Any]], Any],
-        begun: Any,
+        begun: object,
     ) -> None:
         self.traced = traced
         self.handler = handler
         self.begun = begun
 
-    def call(self, t: Space, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def call(self, t: Space, args: Args, kwargs: Kwargs) -> Any:
         return self.handler(t, list(args), kwargs)
 
     def rebuild(self, e: Emitter) -> str:

@@ -38,7 +38,7 @@ def concat(a: Any, b: Any) -> object:
     return a + b
 
 
-_ABSENT: Any = object()
+_ABSENT: object = object()
 
 
 def count_of(it: Any, b: object) -> int:
@@ -60,7 +60,7 @@ def index_of(it: Any, b: object) -> int:
     raise ValueError("sequence.index(x): x not in sequence")
 
 
-def compare_keys(test: Any, compare: Any, x: Any, y: Any) -> Any:
+def compare_keys(test: Any, compare: Any, x: object, y: object) -> object:
     """A comparison of `functools.cmp_to_key(compare)(x)`; `test` is a function of operator."""
     return test(compare(x, y), 0)
 

@@ -29,7 +29,7 @@ class count(_Iterator):
             start = int.__pos__(start)  # C counts machine words then
         self.value, self.step = start, step
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         value = self.value
         self.value = value + self.step
         return value
@@ -39,7 +39,7 @@ class cycle(_Iterator):
     def __init__(self, it: Any, /) -> None:
         self.it, self.saved, self.index = it, [], 0  # type: ignore[var-annotated]
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         if self.it is not None:
             if (item := next(self.it, _NOTHING)) is not _NOTHING:
                 self.saved.append(item)
@@ -56,7 +56,7 @@ class repeat(_Iterator):
     def __init__(self, object: object, times: Any = None) -> None:
         self.object, self.times = object, times
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         if self.times is not None:
             if self.times <= 0:
                 raise StopIteration
@@ -93,7 +93,7 @@ class islice(_Iterator):
         self.it, self.at, self.stop = it, 0, stop
         self.wanted, self.step = 0 if start is None else start, 1 if step is None else step
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         it, self.it = self.it, None  # for good, when one of these ends or fails
         if it is None:
             raise StopIteration
@@ -115,7 +115,7 @@ class takewhile(_Iterator):
     def __init__(self, predicate: Any, it: Any, /) -> None:
         self.predicate, self.it, self.stops = predicate, it, False
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         if self.stops:
             raise StopIteration
         item = next(self.it)
@@ -129,7 +129,7 @@ class dropwhile(_Iterator):
     def __init__(self, predicate: Any, it: Any, /) -> None:
         self.predicate, self.it, self.starts = predicate, it, False
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         while True:
             item = next(self.it)
             if self.starts:
@@ -143,7 +143,7 @@ class filterfalse(_Iterator):
     def __init__(self, predicate: Any, it: Any, /) -> None:
         self.predicate, self.it = predicate, it
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         while True:
             item = next(self.it)
             if not (
@@ -156,7 +156,7 @@ class starmap(_Iterator):
     def __init__(self, function: Any, it: Any, /) -> None:
         self.function, self.it = function, it
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         args = next(self.it)
         return self.function(*(args if type(args) is tuple else tuple(args)))
 
@@ -165,7 +165,7 @@ class compress(_Iterator):
     def __init__(self, data: Any, selectors: Any) -> None:
         self.data, self.selectors = data, selectors
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         while True:
             item = next(self.data)
             if next(self.selectors):
@@ -188,7 +188,7 @@ class pairwise(_Iterator):
         self.old = new = self._step()
         return old, new
 
-    def _step(self) -> Any:
+    def _step(self) -> object:
         try:
             return next(self.it)
         except BaseException:  # raised again: as in C, the iterator is exhausted from then on
@@ -200,7 +200,7 @@ class accumulate(_Iterator):
     def __init__(self, iterable: Any, func: Any = None, *, initial: object = None) -> None:
         self.it, self.func, self.initial, self.total = iterable, func, initial, _NOTHING
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         if self.initial is not None:
             self.total, self.initial = self.initial, None
             return self.total
@@ -216,7 +216,7 @@ class zip_longest(_Iterator):
     def __init__(self, *iterators: Any, fillvalue: object = None) -> None:
         self.iterators, self.fillvalue, self.active = [*iterators], fillvalue, len(iterators)
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         if not self.active:
             raise StopIteration
         active, self.active = self.active, 0  # for good, when one of these fails
@@ -240,7 +240,7 @@ class batched(_Iterator):
     def __init__(self, iterable: Any, n: Any, *, strict: object = False) -> None:
         self.it, self.n, self.strict = iterable, n, strict
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         it, self.it = self.it, None  # for good, when it ends or fails
         batch: list[Any] = []
         while (
@@ -259,7 +259,7 @@ class groupby(_Iterator):
     def __init__(self, iterable: Any, key: Any = None) -> None:
         self.it, self.keyfunc = iterable, key
         self.value = self.key = self.target = _NOTHING
-        self.group: Any = None  # a mark of the one that may go on
+        self.group: object = None  # a mark of the one that may go on
 
     def __next__(self) -> object:
         self.group = None

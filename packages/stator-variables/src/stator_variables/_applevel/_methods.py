@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def read(first: Any, then: Any, name: str) -> Any:
+def read(first: Any, then: Any, name: str) -> object:
     """`first` is its `__getattribute__`, `then` its `__getattr__`, bound: nothing is handled while
     that one runs."""
     try:

@@ -68,7 +68,7 @@ def _check_size(heap: list[Any], size: int) -> None:
         raise RuntimeError("list changed size during iteration")
 
 
-def bisect_left(a: Any, x: Any, lo: int = 0, hi: object = None, *, key: Any = None) -> int:
+def bisect_left(a: Any, x: object, lo: int = 0, hi: object = None, *, key: Any = None) -> int:
     lo, hi = _bounds(a, lo, hi)
     while lo < hi:
         middle = (lo + hi) // 2
@@ -79,7 +79,7 @@ def bisect_left(a: Any, x: Any, lo: int = 0, hi: object = None, *, key: Any = No
     return lo
 
 
-def bisect_right(a: Any, x: Any, lo: int = 0, hi: object = None, *, key: Any = None) -> int:
+def bisect_right(a: Any, x: object, lo: int = 0, hi: object = None, *, key: Any = None) -> int:
     lo, hi = _bounds(a, lo, hi)
     while lo < hi:
         middle = (lo + hi) // 2
@@ -96,11 +96,11 @@ def _bounds(a: Any, lo: int, hi: Any) -> tuple[int, int]:
     return lo, len(a) if hi is None else hi
 
 
-def insort_left(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> None:
+def insort_left(a: Any, x: object, lo: int = 0, hi: object = None, *, key: Any = None) -> None:
     place = bisect_left(a, x if key is None else key(x), lo, hi, key=key)
     a.insert(place, x)  # looked up when the place is known
 
 
-def insort_right(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> None:
+def insort_right(a: Any, x: object, lo: int = 0, hi: object = None, *, key: Any = None) -> None:
     place = bisect_right(a, x if key is None else key(x), lo, hi, key=key)
     a.insert(place, x)  # looked up when the place is known

@@ -53,7 +53,7 @@ def _lost(total: float, item: float) -> float:
     return (larger - (total + item)) + smaller
 
 
-def _with(total: Any, lost: float) -> Any:
+def _with(total: Any, lost: float) -> object:
     return total + lost if lost and -math.inf < lost < math.inf else total
 
 

@@ -18,6 +18,7 @@ from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._runtime._contents import has_member
 from stator_variables._space import Space
+from stator_variables._tracker import VariableTracker
 
 
 @attrs.frozen
@@ -87,7 +88,7 @@ def _built(t: Space, leaves: Iterator[Any], spec: Spec) -> Any:
         return next(leaves)
     items = [_built(t, leaves, child) for child in spec.children]
     if spec.cls is list:
-        return ListTracker(items, list)
+        return ListTracker(items)
     if not issubclass(spec.cls, dict):
         return TupleTracker(items, spec.cls)
     made = DictTracker(spec.cls, complete=True)
@@ -96,7 +97,7 @@ def _built(t: Space, leaves: Iterator[Any], spec: Spec) -> Any:
     return made
 
 
-def broadcast(t: Space, prefix: Any, spec: Spec) -> list[Any] | None:
+def broadcast(t: Space, prefix: VariableTracker, spec: Spec) -> list[Any] | None:
     """The leaf of `prefix` above each leaf of `spec`; None when it is no prefix of that."""
     leaves, outline = flatten(t, prefix)
     found: list[Any] = []

@@ -6,7 +6,6 @@ from typing import Any
 
 from stator_bytecode import OperationSteps, Result, operation, settle
 
-from stator_variables import _trackers as k
 from stator_variables._objects._arity import ANY_COUNT
 from stator_variables._objects._method_table import MethodTable, then
 from stator_variables._objects._program_error import absent, attempt, complain, throw
@@ -14,6 +13,7 @@ from stator_variables._protocols import _attribute_writes, _attributes, _calls
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._trackers import NONE, ConstantTracker
 
 methods = MethodTable("builtin")
 
@@ -46,11 +46,11 @@ def _getattr_default(t: Space, vt: VariableTracker, name: str, default: Any) -> 
 @operation
 def handle_hasattr(t: Space, vt: VariableTracker, name: VariableTracker) -> OperationSteps:
     found = yield from settle(_getattr_default(t, vt, _name(t, name), MISSING))
-    return k.ConstantTracker(found is not MISSING)
+    return ConstantTracker(found is not MISSING)
 
 
 @methods.handles(setattr, delattr)
-def write(t: Space, vt: VariableTracker, name: VariableTracker, new: Any = MISSING) -> Any:
+def write(t: Space, vt: VariableTracker, name: VariableTracker, new: Any = MISSING) -> Result:
     return then(_attribute_writes.set_attribute(t, vt, _name(t, name), new))
 
 
@@ -65,7 +65,7 @@ def own_attribute(t: Space, vt: VariableTracker, name: VariableTracker) -> Resul
 @methods.handles(object.__setattr__, object.__delattr__)
 def write_to_object(
     t: Space, vt: VariableTracker, name: VariableTracker, new: Any = MISSING
-) -> Any:
+) -> Result:
     text = _name(t, name)
     if vt.base is type:
         raise t.unsupported("bad-arguments", "object's way to set attributes, of a class")
@@ -75,7 +75,7 @@ def write_to_object(
 @methods.handles(type.__setattr__, type.__delattr__)
 def write_to_class(
     t: Space, vt: VariableTracker, name: VariableTracker, new: VariableTracker = MISSING
-) -> Any:
+) -> Result:
     return then(_attribute_writes.generic_set(t, vt, _name(t, name), new))
 
 
@@ -84,7 +84,9 @@ _NO_INSTANCES = 1 << 7
 
 
 @methods.handles(object.__new__, takes=(1, ANY_COUNT), named=None)
-def object_new(t: Space, made_of: Any, /, *args: VariableTracker, **kwargs: VariableTracker) -> Any:
+def object_new(
+    t: Space, made_of: Any, /, *args: VariableTracker, **kwargs: VariableTracker
+) -> Result:
     """Make an object. Arguments besides the class may be those of another `__init__`
     (object_new)."""
     if made_of.base is not type:
@@ -123,5 +125,5 @@ def object_init(
 
 
 @methods.handles(object.__init_subclass__, vars(object)["__init_subclass__"], takes=(0, 1))
-def init_subclass(t: Space, *cls: VariableTracker) -> k.ConstantTracker:
-    return k.NONE
+def init_subclass(t: Space, *cls: VariableTracker) -> ConstantTracker:
+    return NONE

@@ -5,9 +5,8 @@ import sys
 import types
 from typing import Any
 
-from stator_bytecode import NULL, Frame, OperationSteps, after, operation, settle
+from stator_bytecode import NULL, Frame, OperationSteps, Result, after, operation, settle
 
-from stator_variables import _trackers as k
 from stator_variables._objects import _dictionary, _new_values
 from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._class_dicts import names_in, names_of_class
@@ -19,6 +18,7 @@ from stator_variables._objects._wrap import captured_dict, instance_dict
 from stator_variables._protocols import _attributes
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._trackers import BuiltinTracker, ConstantTracker
 
 methods = MethodTable("scope")
 
@@ -30,13 +30,13 @@ def _frame_of_caller(t: Space) -> Frame:
 
 
 @methods.handles(globals, takes=0)
-def handle_globals(t: Space) -> Any:
+def handle_globals(t: Space) -> Result:
     return _frame_of_caller(t).globals
 
 
 # -- local names -----------------------------------------------------------------------------------
 @methods.handles(locals, takes=0)
-def handle_locals(t: Space) -> Any:
+def handle_locals(t: Space) -> Result:
     frame = _frame_of_caller(t)
     if frame.names is not None:  # of a class body
         return frame.names
@@ -73,7 +73,7 @@ def _kept(t: Space, frame: Frame, bound: dict[str, Any]) -> Any:
 
 
 @methods.handles(vars, takes=(0, 1))
-def handle_vars(t: Space, vt: VariableTracker | None = None) -> Any:
+def handle_vars(t: Space, vt: VariableTracker | None = None) -> Result:
     if vt is None:
         return handle_locals(t)
     if vt.base is not type and vt.namespace is None:
@@ -83,13 +83,13 @@ def handle_vars(t: Space, vt: VariableTracker | None = None) -> Any:
 
 # -- names of objects ------------------------------------------------------------------------------
 @methods.handles(dir, takes=(0, 1))
-def handle_dir(t: Space, vt: VariableTracker | None = None) -> Any:
+def handle_dir(t: Space, vt: VariableTracker | None = None) -> Result:
     """The names in order (`PyObject_Dir`)."""
     if vt is None:
-        found: Any = handle_locals(t)
+        found = handle_locals(t)
     else:
         found = t.call_slot(vt, "__dir__", [], "'{}' object does not provide __dir__")
-    return after(found, lambda names: t.call(k.BuiltinTracker(sorted), [names], {}))
+    return after(found, lambda names: t.call(BuiltinTracker(sorted), [names]))
 
 
 @methods.handles(object.__dir__)
@@ -106,22 +106,22 @@ def names_of_object(t: Space, vt: VariableTracker) -> OperationSteps:
 
 
 @methods.handles(type.__dir__)
-def names_of_type(t: Space, vt: Any) -> Any:
+def names_of_type(t: Space, vt: Any) -> Result:
     return _listed(names_of_class(t, vt.value))
 
 
 @methods.handles(types.ModuleType.__dir__, takes=0)
 @operation
 def names_of_module(t: Space, vt: VariableTracker) -> OperationSteps:
-    namespace = instance_dict(vt.value) if is_a(vt, k.BuiltinTracker) else None
+    namespace = instance_dict(vt.value) if is_a(vt, BuiltinTracker) else None
     own = guarded_lookup(t, vt.cls, "__dict__") is not vars(types.ModuleType)["__dict__"]
     if namespace is None or own:
         raise t.unsupported("vars", "the names of a module without a plain __dict__")
     names = captured_dict(t, namespace, f"{namespace.get('__name__', '?')}.__dict__")
     if (hook := t.lookup(names, "__dir__")) is not MISSING:
-        return (yield from settle(t.call(hook, [], {})))
+        return (yield from settle(t.call(hook, [])))
     return _listed(dict.fromkeys(names_in(t, names)))
 
 
 def _listed(names: dict[Any, None]) -> Any:
-    return ListTracker([k.ConstantTracker(name) for name in names], list)
+    return ListTracker([ConstantTracker(name) for name in names])

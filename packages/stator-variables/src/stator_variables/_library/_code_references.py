@@ -33,7 +33,7 @@ def reaches(roots: Iterable[object], targets: Set[int], with_torch: bool) -> boo
     return False
 
 
-def _references(found: Any) -> Iterator[object]:
+def _references(found: object) -> Iterator[object]:
     if (inside := getattr_static(found, "__wrapped__", None)) is not None:
         yield inside  # of a cached function, a method, or a decorated function
     if isinstance(found, types.FunctionType | type) and _is_of_library(found):
@@ -48,7 +48,7 @@ def _references(found: Any) -> Iterator[object]:
         yield from gc.get_referents(found)
 
 
-def _is_of_torch(found: Any) -> bool:
+def _is_of_torch(found: object) -> bool:
     if isinstance(found, types.BuiltinFunctionType):
         found = found.__self__
     if isinstance(found, types.ModuleType):
@@ -58,7 +58,7 @@ def _is_of_torch(found: Any) -> bool:
     return isinstance(found, torch.Tensor | torch.Generator)
 
 
-def _is_of_library(found: Any) -> bool:
+def _is_of_library(found: object) -> bool:
     """Return whether a function or class is of the standard library, which refers to a program's
     objects only where it was given them."""
     return str(found.__module__).partition(".")[0] in sys.stdlib_module_names

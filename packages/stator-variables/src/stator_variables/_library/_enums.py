@@ -8,20 +8,20 @@ the next look-up.
 import enum
 from typing import Any
 
-from stator_bytecode import HandlerTable
+from stator_bytecode import Result
 from stator_guards import CapturedSource
 
 from stator_variables import _trackers as k
 from stator_variables._objects._wrap import ATOMS
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, Args, Kwargs, is_a
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, is_a
 
-handlers: HandlerTable[Any, Any] = HandlerTable("enum")
+handlers = FunctionTable("enum")
 
 
 @handlers.handles(enum.Enum.__new__)
-def member_of(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def member_of(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Look up `Color(1)`; MISSING if code of the program overrides it."""
     if len(args) != 2 or not is_a(args[0], k.ClassTracker) or id(args[0].value) in t.made:
         return MISSING
@@ -42,7 +42,7 @@ def _made(cls: type, value: object) -> Any:
 
 
 @handlers.handles(enum.Flag.__invert__, enum.IntFlag.__invert__)
-def inverted(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def inverted(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """`~flag`, which the flag keeps."""
     flag = args[0].constant()
     if not isinstance(flag, enum.Flag) or id(type(flag)) in t.made:

@@ -19,7 +19,7 @@ _COMPILE = vars(re)["_compile"]
 
 
 @methods.handlers.handles(_COMPILE)
-def compiled(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def compiled(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Fold the compilation in `re.search` and its kin; it is interpreted if not all is constant."""
     return t.fold(_COMPILE, args, kwargs)
 
@@ -27,9 +27,9 @@ def compiled(t: Space, args: Args, kwargs: Kwargs) -> Any:
 @methods.handles(re.Pattern.finditer)
 def finditer(
     t: Space, pattern: VariableTracker, *args: VariableTracker, **kwargs: VariableTracker
-) -> Any:
+) -> Result:
     """All are found at once, as nothing can change them, and given one by one."""
-    return app_level(t, app.one_by_one, [_all_matches(t, pattern, *args, **kwargs)], {})
+    return app_level(t, app.one_by_one, [_all_matches(t, pattern, *args, **kwargs)])
 
 
 def _all_matches(t: Space, *args: VariableTracker, **kwargs: Any) -> VariableTracker:
@@ -55,7 +55,7 @@ def sub(
 ) -> Result:
     """Interpret `sub` with a function, which is called for each match. A constant call has been
     folded before."""
-    return app_level(t, app.sub, _called(t, pattern, repl, string, *count, **named), {})
+    return app_level(t, app.sub, _called(t, pattern, repl, string, *count, **named))
 
 
 @methods.handles(re.Pattern.subn)
@@ -66,8 +66,8 @@ def subn(
     string: VariableTracker,
     *count: VariableTracker,
     **named: VariableTracker,
-) -> Any:
-    return app_level(t, app.subn, _called(t, pattern, repl, string, *count, **named), {})
+) -> Result:
+    return app_level(t, app.subn, _called(t, pattern, repl, string, *count, **named))
 
 
 def _called(
@@ -75,7 +75,7 @@ def _called(
     pattern: VariableTracker,
     repl: VariableTracker,
     string: VariableTracker,
-    count: Any = None,
+    count: VariableTracker | None = None,
 ) -> list[Any]:
     number = k.ConstantTracker(0) if count is None else count
     is_known = type(string.constant()) in (str, bytes) and type(number.constant()) is int

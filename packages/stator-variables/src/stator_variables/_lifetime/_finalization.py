@@ -109,7 +109,7 @@ def cleaning_up(t: Space, holder: Any, stays: bool = False) -> list[GeneratorSta
         return []
     found = [vt.state for vt in t.cleaning_up if has_clean_up(vt.state)]
 
-    def seen(state: Any) -> bool:
+    def seen(state: object) -> bool:
         return stays and is_near(frame_values(t.machine.frames), state, holder)
 
     return [

@@ -83,7 +83,7 @@ def leads(path: list[Any], roots: Container[int], changed: Container[int]) -> bo
     )
 
 
-def is_near(holders: Iterable[Any], target: object, apart_from: Any) -> bool:
+def is_near(holders: Iterable[Any], target: object, apart_from: VariableTracker) -> bool:
     """Return True if `target` is held by `holders` without `apart_from` and long containers: False
     may be wrong."""
 

@@ -6,7 +6,6 @@ from typing import Any
 from stator_bytecode import Result
 from stator_guards import AttrSource, Equals, Source
 
-from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter, filled, made_empty
 from stator_variables._objects import _list, _sequence
 from stator_variables._objects._builder_table import BuilderTable
@@ -19,10 +18,11 @@ from stator_variables._objects._program_error import complain, throw
 from stator_variables._objects._wrap import new_namespace, with_namespace
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._trackers import NONE, ConstantTracker, is_none, is_self_contained
 
 builders = BuilderTable()
 methods = MethodTable("deque method")
-_ONE = k.ConstantTracker(1)
+_ONE = ConstantTracker(1)
 
 
 class DequeTracker(ListTracker):
@@ -34,7 +34,7 @@ class DequeTracker(ListTracker):
         name, base = e.bind(self, made_empty(e, self.cls)), e.capture(deque)
         if self.maxlen is not None:
             e.lines.append(f"{base}.__init__({name}, (), {self.maxlen})")
-        late = {i: item for i, item in enumerate(self.items) if not k.is_self_contained(item)}
+        late = {i: item for i, item in enumerate(self.items) if not is_self_contained(item)}
         items = ["None" if i in late else e.expr(item) for i, item in enumerate(self.items)]
         if items:
             e.lines.append(f"{base}.extend({name}, [{', '.join(items)}])")
@@ -75,7 +75,7 @@ def new_deque(cls: type, items: list[Any], maxlen: int | None) -> DequeTracker:
 
 
 @methods.handles(deque.__new__, takes=(1, 3), named=("iterable", "maxlen"))
-def new(t: Space, cls: Any, *args: VariableTracker, **kwargs: VariableTracker) -> Any:
+def new(t: Space, cls: Any, *args: VariableTracker, **kwargs: VariableTracker) -> Result:
     return new_deque(cls.value, [], None)
 
 
@@ -84,14 +84,14 @@ def init(
     t: Space,
     vt: DequeTracker,
     iterable: VariableTracker | None = None,
-    maxlen: VariableTracker = k.NONE,
+    maxlen: VariableTracker = NONE,
 ) -> Result:
-    limit = None if k.is_none(maxlen) else _limit(t, maxlen)
+    limit = None if is_none(maxlen) else _limit(t, maxlen)
     if vt.source is not None:
         raise t.unsupported("bad-arguments", "__init__ of a deque that exists already")
     vt.maxlen = limit
     replace_items(t, vt, [])
-    return k.NONE if iterable is None else extend(t, vt, iterable)
+    return NONE if iterable is None else extend(t, vt, iterable)
 
 
 def _limit(t: Space, maxlen: VariableTracker) -> int:
@@ -120,18 +120,18 @@ def remove(t: Space, vt: DequeTracker, item: VariableTracker) -> Result:
 
 @methods.handles(deque.extend, takes=1)
 def extend(t: Space, vt: DequeTracker, iterable: VariableTracker) -> Result:
-    iterable = ListTracker(vt.items, list) if iterable is vt else iterable
+    iterable = ListTracker(vt.items) if iterable is vt else iterable
     return t.for_each(iterable, lambda item: _list.append(t, vt, item))
 
 
 @methods.handles(deque.extendleft, takes=1)
 def extendleft(t: Space, vt: DequeTracker, iterable: VariableTracker) -> Result:
-    iterable = ListTracker(vt.items, list) if iterable is vt else iterable
+    iterable = ListTracker(vt.items) if iterable is vt else iterable
     return t.for_each(iterable, lambda item: appendleft(t, vt, item))
 
 
 @methods.handles(deque.pop, takes=0)
-def pop(t: Space, vt: DequeTracker, index: int = -1) -> Any:
+def pop(t: Space, vt: DequeTracker, index: int = -1) -> Result:
     if (item := _list.take(t, vt, index)) is not MISSING:
         return item
     if not vt.items:
@@ -140,7 +140,7 @@ def pop(t: Space, vt: DequeTracker, index: int = -1) -> Any:
 
 
 @methods.handles(deque.popleft, takes=0)
-def popleft(t: Space, vt: DequeTracker) -> Any:
+def popleft(t: Space, vt: DequeTracker) -> Result:
     return pop(t, vt, 0)
 
 
@@ -166,12 +166,12 @@ def copy(t: Space, vt: DequeTracker) -> DequeTracker:
 
 
 @methods.handles(deque.maxlen, takes=0)
-def maxlen(t: Space, vt: DequeTracker) -> k.ConstantTracker:
-    return k.ConstantTracker(vt.maxlen)
+def maxlen(t: Space, vt: DequeTracker) -> ConstantTracker:
+    return ConstantTracker(vt.maxlen)
 
 
 @methods.handles(deque.__getitem__)
-def getitem(t: Space, vt: DequeTracker, key: VariableTracker) -> Any:
+def getitem(t: Space, vt: DequeTracker, key: VariableTracker) -> Result:
     if (item := _list.at_end(t, vt, key)) is not MISSING:
         return item
     return vt.items[_at(t, vt, key)]
@@ -197,14 +197,14 @@ def delitem(t: Space, vt: DequeTracker, key: VariableTracker) -> None:
 
 
 @methods.handles(deque.__reversed__, takes=0)
-def reversed_(t: Space, vt: DequeTracker) -> Any:
+def reversed_(t: Space, vt: DequeTracker) -> VariableTracker:
     return IteratorTracker(
         type(reversed(deque())), "deque reversed", [vt, len(vt.items), vt.structure]
     )
 
 
 @methods.handles(deque.__add__)
-def add(t: Space, left: VariableTracker, right: VariableTracker) -> Any:
+def add(t: Space, left: VariableTracker, right: VariableTracker) -> Result:
     if not is_a(right, DequeTracker):
         complain(t, TypeError, 'can only concatenate deque (not "', right.cls, '") to deque')
     refuse_asked(t, right, "__iter__")
@@ -220,14 +220,14 @@ def iadd(t: Space, vt: DequeTracker, iterable: VariableTracker) -> Result:
 
 
 @methods.handles(deque.__mul__, deque.__rmul__)
-def mul(t: Space, vt: DequeTracker, factor: VariableTracker) -> Any:
+def mul(t: Space, vt: DequeTracker, factor: VariableTracker) -> Result:
     made = copy(t, vt)
     made.items = _repeated(t, made, factor)
     return made
 
 
 @methods.handles(deque.__imul__)
-def imul(t: Space, vt: DequeTracker, factor: VariableTracker) -> Any:
+def imul(t: Space, vt: DequeTracker, factor: VariableTracker) -> Result:
     replace_items(t, vt, _repeated(t, vt, factor))
     return vt
 

@@ -11,6 +11,7 @@ import types
 from typing import Any
 
 import stator_guards as guards
+from stator_bytecode import Result
 from stator_guards import (
     CallSource,
     DictItemSource,
@@ -159,7 +160,7 @@ def _store_known(t: Space, d: DictTracker, key: VariableTracker, value: Variable
     store_hashed(t, d, t.key_of(key), key, value)
 
 
-def put(t: Space, d: DictTracker, key: VariableTracker, value: VariableTracker) -> Any:
+def put(t: Space, d: DictTracker, key: VariableTracker, value: VariableTracker) -> Result:
     """The same for an operation that waits: a Result."""
     return hashing(t, lambda: store(t, d, key, value))
 
@@ -280,7 +281,7 @@ def forget_undone(t: Space, d: DictTracker) -> None:
     )
 
 
-def _is_original(d: DictTracker, hashed: Any, value: object) -> bool:
+def _is_original(d: DictTracker, hashed: object, value: object) -> bool:
     key, real = real_key(hashed), real_of(value)
     return key is not MISSING and real is not MISSING and dict.get(d.real, key, MISSING) is real
 
@@ -408,7 +409,7 @@ def _keys_of(t: Space, d: DictTracker) -> tuple[Any, ...]:
         raise _lost_keys(t, error) from None
 
 
-def _value_of(t: Space, d: DictTracker, key: object) -> Any:
+def _value_of(t: Space, d: DictTracker, key: object) -> VariableTracker:
     assert d.source is not None
     try:
         value = dict.__getitem__(d.real, key)
@@ -423,7 +424,7 @@ def values_of(d: Any) -> tuple[Any, ...]:
     return tuple(dict.values(d))
 
 
-def _value_at(t: Space, d: DictTracker, index: int) -> Any:
+def _value_at(t: Space, d: DictTracker, index: int) -> VariableTracker:
     assert d.source is not None
     return t.wrap(values_of(d.real)[index], ItemSource(CallSource(values_of, d.source), index))
 

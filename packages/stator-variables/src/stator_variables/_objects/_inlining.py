@@ -8,6 +8,7 @@ from warnings import catch_warnings, filterwarnings, resetwarnings, simplefilter
 
 import torch
 from torch.nested._internal.nested_tensor import jagged_from_tensor_and_lengths
+from torch.nn import Module
 from torch.nn.modules.lazy import LazyModuleMixin
 
 from stator_variables._space import Space
@@ -63,7 +64,7 @@ NATIVE_FUNCTIONS = frozenset(
         torch._utils._rebuild_tensor_v2,
         torch._utils._rebuild_parameter,
     }
-    | {torch.nn.Module.requires_grad_}
+    | {Module.requires_grad_}
     | {jagged_from_tensor_and_lengths}
 ) | {catch_warnings.__enter__, catch_warnings.__exit__, filterwarnings, simplefilter, resetwarnings}
 """Functions that read storages, autograd nodes, flags of parameters or many values, or filter
@@ -107,7 +108,7 @@ def _is_forward(function: Any, module: str) -> bool:
     cls = function.__globals__.get(owner) if name == "forward" else None
     return (
         isinstance(cls, type)
-        and issubclass(cls, torch.nn.Module)
+        and issubclass(cls, Module)
         and not _is_in(module, _of_torch("distributed"))
     )
 

@@ -11,6 +11,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from stator_bytecode import Result
 from stator_guards import CallSource, Equals, ItemSource, Length, Source, TypeIs, shown_as
 
 from stator_variables._emitter import Emitter
@@ -60,7 +61,7 @@ class IteratorTracker(VariableTracker, references=("parts",)):
         self.parts = parts
         self.position = position
         self.start = position  # where an existing one stood
-        self.since: Any = None  # the mark of the graph then
+        self.since: object = None  # the mark of the graph then
         self.exhausted = False
 
     @property
@@ -75,7 +76,7 @@ class IteratorTracker(VariableTracker, references=("parts",)):
     def iter(self, t: Space) -> "IteratorTracker":
         return self
 
-    def next(self, t: Space) -> Any:
+    def next(self, t: Space) -> Result:
         return t.step(self)
 
     def traverse(self) -> list[Any]:
@@ -228,7 +229,7 @@ def rebuild(e: Emitter, vt: IteratorTracker) -> str:
     return str(e.bind_later(e.last, vt, text)) if is_keyed and vt.parts[0].is_asking(e.t) else text
 
 
-def _standing(e: Emitter, vt: Any, text: str) -> str:
+def _standing(e: Emitter, vt: IteratorTracker, text: str) -> str:
     """A class of the program's is not asked for its items, or how many there are, once more."""
     if (
         vt.kind == "getitem"
@@ -245,7 +246,7 @@ WATCHFUL = ("deque", "deque reversed", "set")
 iterators."""
 
 
-def _is_intact(e: Emitter, vt: Any) -> bool:
+def _is_intact(e: Emitter, vt: IteratorTracker) -> bool:
     """Return True if the next step will succeed. Raises Unsupported if C would continue with other
     items."""
     of, size, before = vt.parts
@@ -274,7 +275,7 @@ def _is_over_changed(e: Emitter, vt: IteratorTracker) -> bool:
     return any(id(part) in e.t.changed for part in vt.parts if is_a(part, VariableTracker))
 
 
-def _over_changed(e: Emitter, vt: Any) -> str:
+def _over_changed(e: Emitter, vt: IteratorTracker) -> str:
     """An iterator over an existing container that is changed by effects, which come later."""
     if vt.kind == "set" or vt.kind in VIEW_CLASSES:
         text = f"{e.capture(advanced)}({_MAKE[vt.kind](e, vt)}, {vt.position})"

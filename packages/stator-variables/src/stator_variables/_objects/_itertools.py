@@ -78,7 +78,7 @@ def _group(e: Emitter, fields: dict[str, tuple[Any, Any]]) -> str:
     return f"{made}({_shared(e, parent, groupby)}, {e.expr(fields['target'][1])})"
 
 
-def made_real(cls: type, worker: Any) -> Any:
+def made_real(cls: type, worker: object) -> Any:
     """A real one; the object that does its work where there is none."""
     fields = vars(worker)
     if (make := _MAKERS.get(cls)) is None or fields.get("target", _NOTHING) is not _NOTHING:
@@ -113,7 +113,7 @@ def chain(source: object, active: Any) -> Iterator[Any]:
     )
 
 
-def islice(it: Any, at: int, stop: Any, wanted: int, step: int) -> Iterator[Any]:
+def islice(it: object, at: int, stop: Any, wanted: int, step: int) -> Iterator[Any]:
     if it is None:
         return finished(itertools.islice((), 0))
     return itertools.islice(unasked(it), wanted - at, None if stop is None else stop - at, step)
@@ -165,7 +165,7 @@ def zip_longest(iterators: list[Any], fillvalue: object, active: int) -> Iterato
     )
 
 
-def batched(it: Any, n: int, strict: Any) -> Iterator[Any]:
+def batched(it: object, n: int, strict: object) -> Iterator[Any]:
     if it is None:
         return finished(itertools.batched((), 1))  # type: ignore[attr-defined]
     named = {} if strict is False else {"strict": strict}  # which 3.12 does not have

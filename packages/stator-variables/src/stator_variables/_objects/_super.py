@@ -1,8 +1,7 @@
 """`super` objects."""
 
-from typing import Any
-
 import stator_guards as guards
+from stator_bytecode import Result
 
 from stator_variables._emitter import Emitter
 from stator_variables._objects._builder_table import BuilderTable, field
@@ -21,7 +20,7 @@ class SuperTracker(VariableTracker, references=("start", "receiver")):
         self.start = start
         self.receiver = receiver
 
-    def get_attribute(self, t: Space, name: str) -> Any:
+    def get_attribute(self, t: Space, name: str) -> Result:
         return t.super_attribute(self, name)
 
     def rebuild(self, e: Emitter) -> str:

@@ -9,7 +9,7 @@ import types
 from typing import Any, NoReturn
 
 import torch
-from stator_bytecode import NULL, Raised
+from stator_bytecode import NULL, Raised, Result
 from stator_guards import AttrSource, Source
 
 from stator_variables import _trackers as k
@@ -29,7 +29,7 @@ def set_attribute(t: Space, vt: VariableTracker, name: str, value: Any) -> objec
     hook = _lookup.guarded_lookup(t, vt.cls, method)
     if _attributes.is_hook(hook, method) and vt.base is not torch.Tensor:
         given = [k.ConstantTracker(name), *([] if value is MISSING else [value])]
-        return t.call(t.special(vt, method), given, {})
+        return t.call(t.special(vt, method), given)
     return generic_set(t, vt, name, value)
 
 
@@ -110,7 +110,9 @@ def _is_python_descriptor(raw: Any) -> bool:
     )
 
 
-def _set_through(t: Space, raw: Any, source: Source, vt: Any, name: str, value: Any) -> Any:
+def _set_through(
+    t: Space, raw: Any, source: Source, vt: VariableTracker, name: str, value: Any
+) -> Result:
     field, method, args = ("fset", "__set__", [vt, value])
     if value is MISSING:
         field, method, args = ("fdel", "__delete__", [vt])
@@ -120,7 +122,7 @@ def _set_through(t: Space, raw: Any, source: Source, vt: Any, name: str, value: 
     if kind is property:
         if (function := getattr(raw, field)) is None:
             _attributes.refuse_access(t, raw, source, getattr(property, method), vt, *args[1:])
-        return t.call(t.wrap(function, AttrSource(source, field)), args, {})
+        return t.call(t.wrap(function, AttrSource(source, field)), args)
     # C's may be read-only
     is_slot = kind is types.MemberDescriptorType and "__slots__" in vars(raw.__objclass__)
     if is_slot and getattr(vt, "members", None) is not None:

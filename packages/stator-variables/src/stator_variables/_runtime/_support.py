@@ -14,9 +14,11 @@ from typing import Any
 import attrs
 import torch
 from stator_guards import CallSource, Source, shown_as
+from torch import Tensor
 
 from stator_variables._pure import DTYPES, NUMPY
 from stator_variables._runtime._warnings import filtered
+from stator_variables._tracker import Args, Kwargs
 
 
 def make_function(
@@ -56,8 +58,8 @@ def filled(
     stride: Sequence[int],
     dtype: torch.dtype,
     device: torch.device,
-    *args: Any,
-    **kwargs: Any,
+    *args: object,
+    **kwargs: object,
 ) -> Any:
     """Return a new tensor of this layout that the method `name` filled with random numbers."""
     made = torch.empty_strided(size, stride, dtype=dtype, device=device)
@@ -73,7 +75,7 @@ def living(reference: Any) -> object:
     return found
 
 
-def found_again(match: Any) -> Any:
+def found_again(match: Any) -> object:
     """A match like this one, made again: a program makes one of its own on each call."""
     of, where = match.re, (match.string, match.pos, match.endpos)
     found = (*(way(*where) for way in (of.search, of.match, of.fullmatch)), *of.finditer(*where))
@@ -87,7 +89,7 @@ def base_of_c(cls: type) -> type:
     )
 
 
-def unset(member: Any, owner: Any) -> None:
+def unset(member: Any, owner: object) -> None:
     """Empty a slot, which may have been filled only while tracing."""
     with contextlib.suppress(AttributeError):
         member.__delete__(owner)
@@ -139,9 +141,7 @@ def past_group() -> Iterator[Any]:
     return made  # type: ignore[no-any-return]
 
 
-def pooled(
-    cls: type, rows: Iterator[Any], args: Sequence[Any], named: dict[str, Any]
-) -> Iterator[Any]:
+def pooled(cls: type, rows: Iterator[Any], args: Args, named: dict[str, Any]) -> Iterator[Any]:
     """One of the combinations of itertools, where an iterator over a list of its items stands."""
     state: Any = rows.__reduce__()
     made = cls(*args, **named)
@@ -232,7 +232,7 @@ class _Quiet:
     """A class that precedes the bases of a class while it is made, so that no `__init_subclass__`
     of theirs runs."""
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         pass
 
 
@@ -242,7 +242,7 @@ class _QuietToo:
 
     __slots__ = ()
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         pass
 
 
@@ -259,7 +259,7 @@ def new_class(
     name: str,
     bases: tuple[type, ...],
     names: dict[str, Any],
-    kwargs: dict[str, Any],
+    kwargs: Kwargs,
 ) -> type:
     """`type.__new__` without the calls of the program's code that it makes: `__set_name__`,
     `__init_subclass__`."""
@@ -292,7 +292,7 @@ def new_known_class(
     name: str,
     bases: tuple[type, ...],
     names: dict[str, Any],
-    kwargs: dict[str, Any],
+    kwargs: Kwargs,
 ) -> type:
     """A class by a metaclass that works on names alone: of Enum, NamedTuple, TypedDict."""
     namespace = metaclass.__prepare__(name, bases, **kwargs)
@@ -322,25 +322,25 @@ def tensor_of(array: Any) -> Any:
     return None if any(step < 0 for step in array.strides) else torch.from_numpy(array)
 
 
-def number_tensor(number: Any) -> torch.Tensor:
+def number_tensor(number: object) -> Tensor:
     """Return a number of NumPy as a tensor without dimensions."""
     return torch.from_numpy(NUMPY.asarray(number))
 
 
 @shown_as("{0} without its class")
-def plain_tensor(tensor: Any) -> Any:
+def plain_tensor(tensor: object) -> Any:
     """Return a tensor over the same memory, and with the same history, that no Python code
     overrides."""
-    return as_subclass(tensor, torch.Tensor)
+    return as_subclass(tensor, Tensor)
 
 
-def as_subclass(tensor: Any, cls: Any) -> Any:
+def as_subclass(tensor: Any, cls: Any) -> object:
     """Return a tensor of the class with the history, whatever mode is on.
 
     Autograd may have to renew the history first, which must not call the class.
     """
     with torch.enable_grad(), torch._C.DisableTorchFunctionSubclass():
-        return torch.Tensor.as_subclass(tensor, cls)
+        return Tensor.as_subclass(tensor, cls)
 
 
 def give_warning(text: str, category: str) -> None:
@@ -370,7 +370,7 @@ class NewLeaf:
 
     def __call__(self) -> Any:
         data = torch.empty(self.shape, dtype=self.dtype, device=self.device)
-        return torch.Tensor._make_subclass(self.cls, data, self.requires_grad)
+        return Tensor._make_subclass(self.cls, data, self.requires_grad)
 
 
 def is_new_in_each_call(source: Source) -> bool:

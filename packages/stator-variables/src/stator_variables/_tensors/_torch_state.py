@@ -27,7 +27,7 @@ _torch: Any = torch
 Function = Callable[..., Any]
 
 
-def _named(names: str, owner: Any = _C) -> list[Function]:
+def _named(names: str, owner: object = _C) -> list[Function]:
     return [getattr(owner, name) for name in names.split()]
 
 
