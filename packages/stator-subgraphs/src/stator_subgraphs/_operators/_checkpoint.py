@@ -9,14 +9,14 @@ which marks what it may recompute.
 import collections
 import copy
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import stator_variables as variables
 import torch
-from stator_bytecode import HandlerTable, operation
+from stator_bytecode import HandlerTable, OperationSteps, operation
 from stator_guards import CapturedSource
 from torch._guards import TracingContext
 from torch.utils import checkpoint as checkpointing
@@ -165,7 +165,7 @@ def _reentrant(
     args: list[Any],
     options: dict[str, Any],
     rest: Sequence[Any] = (),
-) -> Generator[Any, Any, Any]:
+) -> OperationSteps:
     """An `autograd.Function` whose inputs are the tensors among the arguments: forward runs without
     gradients, backward runs it again with. It is traced as backward runs it, and must not look
     which of the two it is in."""

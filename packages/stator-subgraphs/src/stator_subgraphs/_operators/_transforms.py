@@ -16,7 +16,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import HandlerTable, Raised, operation, settle
+from stator_bytecode import HandlerTable, OperationSteps, Raised, operation, settle
 from stator_variables import (
     EVERYTHING,
     LEAF,
@@ -122,9 +122,7 @@ class Transformed:
         self.handed.append(vt)
         return vt
 
-    def run(
-        self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> Generator[Any, Any, Any]:
+    def run(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> OperationSteps:
         self.body.touched.clear()  # what was made to be handed in
         self.t.levels.append(self.name)
         try:

@@ -16,7 +16,7 @@ bodies, or repeat one).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -113,7 +113,7 @@ class BodyTrace:
 
     def run(
         self, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> Generator[Any, Any, Any]:
+    ) -> OperationSteps:
         """Interpret `function(*args, **kwargs)` as the body; its result, a tracker."""
         t, self.roots = self.t, [function, *args, *kwargs.values()]
         frame, instruction = t.frame, t.instruction
