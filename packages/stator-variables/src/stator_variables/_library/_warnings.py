@@ -53,7 +53,7 @@ def warn(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return k.NONE
 
 
-def _category(vt: k.ConstantTracker) -> Any:
+def _category(vt: Any) -> Any:
     """The class; MISSING for what natively may raise, or exists in this call only."""
     if k.is_none(vt):
         return UserWarning

@@ -277,7 +277,7 @@ def length(t: Space, vt: ListTracker) -> Result:
 
 
 @methods.handles(list.__getitem__, takes=1)
-def getitem(t: Space, vt: ListTracker, key: k.ConstantTracker | k.SliceTracker) -> Result:
+def getitem(t: Space, vt: ListTracker, key: VariableTracker) -> Result:
     if (part := slice_of(t, key)) is not None:
         return ListTracker(_sequence.sliced(vt, part), list)
     if (item := at_end(t, vt, key)) is not MISSING:

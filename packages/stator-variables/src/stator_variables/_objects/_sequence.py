@@ -241,9 +241,7 @@ def _compare(
 
 # -- tuples ----------------------------------------------------------------------------------------
 @methods.handles(tuple.__getitem__, takes=1)
-def getitem(
-    t: Space, vt: SequenceTracker, key: k.ConstantTracker | k.SliceTracker
-) -> VariableTracker:
+def getitem(t: Space, vt: SequenceTracker, key: VariableTracker) -> VariableTracker:
     if (part := slice_of(t, key)) is None:
         return vt.items[index_in(t, vt, key, "tuple index out of range")]
     items = sliced(vt, part)

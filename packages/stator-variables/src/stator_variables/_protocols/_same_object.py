@@ -73,7 +73,7 @@ def _is_only_reference(t: Space, vt: VariableTracker) -> bool:
     return alone and not k.is_none(vt.target)
 
 
-def _same_atom(left: k.ConstantTracker, right: k.ConstantTracker) -> bool:
+def _same_atom(left: Any, right: Any) -> bool:
     """Identity of equal immutable values is up to the interpreter; small ints and interned strings
     are shared."""
     return type(left.value) in (int, str) and left.value == right.value
