@@ -2,9 +2,10 @@
 continuations."""
 
 from stator_bytecode._breaks._exit import FlatState
+from stator_bytecode._breaks._hooked_calls import with_hooked_calls
 from stator_bytecode._breaks._innermost_frames import InnermostFrames
 from stator_bytecode._breaks._layout import Virtualized, VirtualizedRecipe
-from stator_bytecode._breaks._plain import plain
+from stator_bytecode._breaks._plain import NativeContinuation, plain
 from stator_bytecode._breaks._point import Point, layout_of, layout_of_generator
 from stator_bytecode._breaks._raised_traceback import TracebackEntry, TracebackFactory
 from stator_bytecode._breaks._rebuild import GeneratorFactory
@@ -94,6 +95,7 @@ __all__ += [
     "FlatState",
     "Goto",
     "InnermostFrames",
+    "NativeContinuation",
     "Point",
     "Site",
     "Virtualized",
@@ -102,7 +104,7 @@ __all__ += [
     "plain",
 ]
 __all__ += ["PASSED_OVER", "exception_field", "passed_over", "set_exception_field"]
-__all__ += ["TracebackEntry", "TracebackFactory"]
+__all__ += ["TracebackEntry", "TracebackFactory", "with_hooked_calls"]
 __all__ += ["GeneratorFactory", "layout_of", "layout_of_generator", "restore_frames"]
 # errors
 __all__ += ["InternalError", "InvalidUse", "SourceSpan", "StatorError", "Unsupported"]

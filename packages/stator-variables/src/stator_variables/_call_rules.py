@@ -8,9 +8,12 @@ import stator_guards as guards
 from stator_bytecode import Result, Unsupported
 from torch.fx import GraphModule
 
+from stator_variables._applevel import _native_function
 from stator_variables._library import _functools, _optimizers
-from stator_variables._objects import _inlining
+from stator_variables._objects import _inlining, _new_values
 from stator_variables._objects._arity import signature_arity
+from stator_variables._objects._method_table import app_level
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _calls
 from stator_variables._space import Space
 from stator_variables._tensors import _marked_function, _subclasses, _torch_calls, _torch_functions
@@ -40,8 +43,23 @@ def _requested_break(
         _inlining.refuse_disallowed(t, function.real)
         return MISSING
     messages = [str(vt.constant()) for vt in (*args, *kwargs.values())]
-    detail = ": ".join(["a call of graph_break()", *messages])
-    raise t.unsupported("graph-break", detail, "remove the call to keep one graph")
+    skips = _inlining.skips_frame(function.real)
+    reason, name = ("skipped-frame", "skip_frame") if skips else ("graph-break", "graph_break")
+    detail = ": ".join([f"a call of {name}()", *messages])
+    raise t.unsupported(reason, detail, "remove the call to keep one graph")
+
+
+def _native_frame(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Call, in the place of a function that runs natively, one whose callees are compiled."""
+    callees = t.policy.callees
+    if callees is None or not _inlining.is_native_frame(function.real, callees.skipped):
+        return MISSING
+    compiled = callees.with_compiled(function.real)
+    if function.source is None or not isinstance(compiled, types.FunctionType):
+        return MISSING
+    native = t.wrap(compiled, guards.CallSource(callees.with_compiled, function.source))
+    given = [native, TupleTracker(list(args), tuple), _new_values.new_dict(kwargs)]
+    return app_level(t, _native_function.call_natively, given, {})
 
 
 def _substituted(
@@ -167,6 +185,7 @@ def _by_name(
 RULES: tuple[CallRule, ...] = (
     _optimizers.separation,
     _requested_break,
+    _native_frame,
     _substituted,
     _by_handler,
     _generated,

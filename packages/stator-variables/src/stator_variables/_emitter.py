@@ -11,7 +11,7 @@ import keyword
 import re
 import types
 import weakref
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -130,6 +130,10 @@ class Emitter:
         text: str = vt.rebuild(self)
         return text
 
+    def listed(self, vts: Iterable[Any]) -> str:
+        """Expressions for several values, separated by commas."""
+        return ", ".join(map(self.expr, vts))
+
     def keywords(self, kwargs: Mapping[str, Any]) -> list[str]:
         """Arguments by name, in their order; `**{"from": 1}` for a name that cannot be written
         before a `=`."""
@@ -137,6 +141,11 @@ class Emitter:
             f"{name}={self.expr(value)}" if is_name(name) else f"**{{{name!r}: {self.expr(value)}}}"
             for name, value in kwargs.items()
         ]
+
+    def call(self, function: Any, args: Iterable[Any], kwargs: Mapping[str, Any]) -> str:
+        """A call of a constant object."""
+        given = ", ".join([*map(self.expr, args), *self.keywords(kwargs)])
+        return f"{self.capture(function)}({given})"
 
     def has_made(self, vt: VariableTracker) -> bool:
         return id(vt) in self._made

@@ -14,7 +14,7 @@ from typing import Any
 from stator_bytecode import Result
 from stator_guards import Source
 
-from stator_variables._tracker import VariableTracker
+from stator_variables._tracker import Kwargs, VariableTracker
 
 
 class Operations(ABC):
@@ -52,7 +52,9 @@ class Operations(ABC):
         """Call a function written in C."""
 
     @abstractmethod
-    def construct(self, cls_vt: VariableTracker, args: list[Any], kwargs: dict[str, Any]) -> Result:
+    def construct(
+        self, cls_vt: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Result:
         """Call a class."""
 
     @abstractmethod
@@ -107,7 +109,7 @@ class Operations(ABC):
 
     # -- calls -------------------------------------------------------------------------------------
     @abstractmethod
-    def call(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+    def call(self, function: Any, args: Sequence[Any], kwargs: Kwargs | None = None) -> Result:
         """`function(*args, **kwargs)`"""
 
     @abstractmethod

@@ -493,8 +493,6 @@ def real_of(tracker: Any) -> Any:
 
     Installs no guard, so rely on nothing but identity.
     """
-    return (
-        tracker.__dict__["_pending"][1]
-        if is_pending(tracker)
-        else getattr(tracker, "real", MISSING)
-    )
+    if is_pending(tracker):
+        return tracker.__dict__["_pending"][1]
+    return getattr(tracker, "real", MISSING)

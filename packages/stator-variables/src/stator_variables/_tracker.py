@@ -11,8 +11,15 @@ never guarded.
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeGuard, cast
 
-from stator_bytecode import Result
+from stator_bytecode import HandlerTable, Result
 from stator_guards import Source
+
+Args = Sequence[Any]
+"""The positional arguments of a call, as trackers."""
+Kwargs = dict[str, Any]
+"""The named arguments of a call, as trackers."""
+FunctionTable = HandlerTable[Any, Any]
+"""Handlers of functions in C: each gets the space, `Args` and `Kwargs`."""
 
 
 class _Missing:

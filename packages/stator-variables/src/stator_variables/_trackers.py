@@ -182,7 +182,7 @@ class SliceTracker(VariableTracker, references=("parts",)):
         return MISSING if any(v is MISSING for v in values) else slice(*values)
 
     def rebuild(self, e: Emitter) -> str:
-        return e.bind(self, f"slice({', '.join(e.expr(part) for part in self.parts)})")
+        return e.bind(self, f"slice({e.listed(self.parts)})")
 
 
 @attrs.define(eq=False, repr=False, slots=False)
@@ -225,9 +225,7 @@ class FunctionTracker(
         )
         name = e.bind(self, text)
         if self.defaults:
-            e.lines.append(
-                f"{name}.__defaults__ = ({', '.join(e.expr(d) for d in self.defaults)},)"
-            )
+            e.lines.append(f"{name}.__defaults__ = ({e.listed(self.defaults)},)")
         if self.kwdefaults:
             inside = ", ".join(
                 f"{key!r}: {e.expr(value)}" for key, value in self.kwdefaults.items()
@@ -309,7 +307,7 @@ class NewClassTracker(ClassTracker, references=("args", "steps")):
 
     may_hold = True
 
-    def __init__(self, value: type, function: Callable[..., type], args: list[Any]) -> None:
+    def __init__(self, value: type, function: Callable[..., type], args: Sequence[Any]) -> None:
         super().__init__(value)
         self.function = function
         self.args = args
@@ -323,8 +321,7 @@ class NewClassTracker(ClassTracker, references=("args", "steps")):
         text = f"{e.capture(self.function)}({', '.join(args)})"
         e.bind_ahead(self, text, start, tuple(f"{arg}[" for arg in args))
         for function, rest in self.steps:
-            given = "".join(f", {e.expr(arg)}" for arg in rest)
-            e.lines.append(f"{e.capture(function)}({name}{given})")
+            e.lines.append(e.call(function, [self, *rest], {}))
         return name
 
 

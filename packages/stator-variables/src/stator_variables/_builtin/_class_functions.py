@@ -22,7 +22,6 @@ from stator_guards import CallSource, CapturedSource, shown_as
 
 from stator_variables import _trackers as k
 from stator_variables._objects import _new_values
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._classes import here, make, run, step, track_class
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._recipe import RecipeTracker
@@ -30,7 +29,7 @@ from stator_variables._objects._wrap import wrap_present
 from stator_variables._protocols import _attributes, _calls, _same_object
 from stator_variables._runtime._support import new_named_tuple
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("class function")
 DECORATORS: tuple[Any, ...] = (

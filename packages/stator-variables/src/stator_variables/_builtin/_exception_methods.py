@@ -12,7 +12,6 @@ from stator_guards import SlotSource
 from stator_variables import _trackers as k
 from stator_variables._builtin._strings import convert
 from stator_variables._objects import _dictionary, _exception, _exceptions, _list
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._exception import (
     GROUPED,
     ExceptionTracker,
@@ -26,7 +25,7 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import new_namespace
 from stator_variables._protocols import _calls
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("exception method")
 _CLASSES = tuple(

@@ -20,7 +20,6 @@ from stator_bytecode import (
 
 from stator_variables import _trackers as k
 from stator_variables._objects import _exceptions, _symbolic_numbers
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._hashing import observed
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._list import ListTracker
@@ -31,7 +30,7 @@ from stator_variables._objects._program_error import attempt, complain, new_exce
 from stator_variables._objects._sorting import sort
 from stator_variables._protocols import _containers, _folding, _iteration
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
 _CONSTANTS = (str, bytes, range)

@@ -7,12 +7,11 @@ from typing import Any
 from stator_bytecode import HandlerTable, Result
 
 from stator_variables import _trackers as k
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._method_table import COMPARISONS
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _folding, _operators
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
 
 table: HandlerTable[Any, Any] = HandlerTable("number")
 _NUMBERS = (int, float, complex)  # each takes the ones before it

@@ -12,7 +12,6 @@ from stator_bytecode import HandlerTable, Result, after
 from stator_variables import _trackers as k
 from stator_variables._builtin import _dicts
 from stator_variables._objects import _set_members, _symbolic_numbers
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines
@@ -24,7 +23,7 @@ from stator_variables._objects._view import ProxyTracker
 from stator_variables._objects._wrap import new_namespace
 from stator_variables._protocols import _attributes, _calls
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("value")
 
@@ -139,7 +138,7 @@ def make(t: Space, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
 def make_tuple(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if args and args[0].cls is tuple:
         return args[0]
-    return _collected(t, lambda items: TupleTracker(items, tuple), args)
+    return _collected(t, TupleTracker, args)
 
 
 @handlers.handles(torch.Size)
@@ -149,7 +148,7 @@ def make_size(t: Space, args: Args, kwargs: Kwargs) -> Result:
 
 @handlers.handles(list)
 def make_list(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    return _collected(t, lambda items: ListTracker(items, list), args)
+    return _collected(t, ListTracker, args)
 
 
 @handlers.handles_each((set, frozenset))

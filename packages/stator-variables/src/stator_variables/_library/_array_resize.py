@@ -14,11 +14,10 @@ from stator_bytecode import Result
 
 from stator_variables import _trackers as k
 from stator_variables._lifetime._reachability import reachable, reaches
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracker import VariableTracker, is_a
+from stator_variables._tracker import Args, Kwargs, VariableTracker, is_a
 
 
 def resize(t: Space, args: Args, kwargs: Kwargs) -> k.ConstantTracker:

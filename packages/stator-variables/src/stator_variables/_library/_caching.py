@@ -481,11 +481,9 @@ def effects(e: Emitter) -> None:
     for alike in calls.values():
         given = [made.given() for made in alike]
         if all(given):
-            counted = e.capture(count_all, "count_all"), e.capture(tuple(given), "calls")
+            counted = e.capture(count_all), e.capture(tuple(given), "calls")
             e.lines.append(f"{counted[0]}({e.expr(alike[0].cached)}, {counted[1]})")
             continue
 
         for made in alike:
-            args = [e.expr(arg) for arg in made.args] + e.keywords(made.kwargs)
-            fn = e.expr(made.cached)
-            e.lines.append(f"{e.capture(count, 'count')}({', '.join([fn, *args])})")
+            e.lines.append(e.call(count, [made.cached, *made.args], made.kwargs))

@@ -15,7 +15,7 @@ from stator_guards import CallSource, CapturedSource, Equals, Is, IsNone, Source
 from stator_variables import _trackers as k
 from stator_variables._applevel import _functools as app
 from stator_variables._objects import _exceptions, _new_values
-from stator_variables._objects._arity import GENERIC, Args, Kwargs
+from stator_variables._objects._arity import GENERIC
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import (
@@ -38,7 +38,7 @@ from stator_variables._protocols import (
     _operators,
 )
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker, is_a, is_pending
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a, is_pending
 
 handlers: HandlerTable[Any, Any] = HandlerTable("functools function")
 _GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)

@@ -10,7 +10,7 @@ from stator_bytecode import HandlerTable, OperationSteps, Result, after, operati
 
 from stator_variables._applevel import _itertools as app
 from stator_variables._objects import _symbolic_numbers
-from stator_variables._objects._arity import Args, Kwargs, signature_arity
+from stator_variables._objects._arity import signature_arity
 from stator_variables._objects._iterator import POOLED, IteratorTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._method_table import app_level, settle_all
@@ -18,7 +18,7 @@ from stator_variables._objects._program_error import throw
 from stator_variables._objects._sequence import sequence_iterator
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
 
 handlers: HandlerTable[Any, Any] = HandlerTable("itertools function")
 _NAMES = (
@@ -187,5 +187,5 @@ def _combined(
     rows = ListTracker([TupleTracker(row, tuple) for row in real(*pools, *numbers, **named)], list)
     drained = [TupleTracker(pool, tuple) for pool in pools]
     return IteratorTracker(
-        real, "pooled", [sequence_iterator(rows), drained + args[count:], kwargs]
+        real, "pooled", [sequence_iterator(rows), [*drained, *args[count:]], kwargs]
     )

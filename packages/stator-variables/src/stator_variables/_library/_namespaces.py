@@ -9,10 +9,9 @@ from stator_bytecode import HandlerTable, Result
 
 from stator_variables import _trackers as k
 from stator_variables._objects import _dictionary
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._method_table import app_level
 from stator_variables._space import Space
-from stator_variables._tracker import VariableTracker
+from stator_variables._tracker import Args, Kwargs, VariableTracker
 
 handlers: HandlerTable[Any, Any] = HandlerTable("method of SimpleNamespace")
 

@@ -8,12 +8,11 @@ from stator_bytecode import HandlerTable, Result
 
 from stator_variables import _trackers as k
 from stator_variables._applevel import _ordered_list as app
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._method_table import app_level
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
-from stator_variables._tracker import VariableTracker, is_a
+from stator_variables._tracker import Args, Kwargs, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("function of heapq or bisect")
 _OF_HEAPS = (

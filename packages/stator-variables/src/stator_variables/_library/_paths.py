@@ -13,14 +13,13 @@ from typing import Any
 
 from stator_bytecode import HandlerTable, Result, after
 
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._program_error import complain
 from stator_variables._protocols import _folding
 from stator_variables._pure import PATHS
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("path")
 _SPECIAL = frozenset(

@@ -8,12 +8,11 @@ from stator_bytecode import Result
 
 from stator_variables import _trackers as k
 from stator_variables._applevel import _patterns as app
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._method_table import MethodTable, app_level
 from stator_variables._protocols import _folding
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
 
 methods = MethodTable("pattern method")
 _COMPILE = vars(re)["_compile"]

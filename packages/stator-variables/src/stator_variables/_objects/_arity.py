@@ -19,9 +19,8 @@ from stator_bytecode import HandlerTable, Result
 
 from stator_variables._objects._recipe import KEY_WRAPPER
 from stator_variables._space import Space
+from stator_variables._tracker import Args, Kwargs
 
-Args = list[Any]
-Kwargs = dict[str, Any]
 ANY_COUNT = 1 << 30
 
 

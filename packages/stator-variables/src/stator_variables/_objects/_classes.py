@@ -41,7 +41,6 @@ from stator_variables._objects import (
     _new_values,
     _symbolic_numbers,
 )
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._lookup import defines, guarded_lookup, overrides, rely_on_presence
@@ -53,7 +52,7 @@ from stator_variables._objects._wrap import ATOMS, behind_proxy, builtins_of
 from stator_variables._runtime._contents import may_answer
 from stator_variables._runtime._support import is_hooked, new_class, new_known_class
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("class")
 KNOWN_METACLASSES = (enum.EnumType, typing.NamedTupleMeta, typing._TypedDictMeta)  # type: ignore[attr-defined]
@@ -87,7 +86,7 @@ def build_class(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
 
 def _resolved(t: Space, originals: Args) -> OperationSteps:
     """`types.resolve_bases`."""
-    bases: Args = []
+    bases: list[Any] = []
     for base in originals:
         if is_a(base, k.ClassTracker):
             bases.append(base)

@@ -50,7 +50,7 @@ class DequeTracker(ListTracker):
             e.lines += [f"{put}({name}, {i}, {e.expr(item)})" for i, item in enumerate(self.items)]
             return
         if self.unread is None:
-            items, base = ", ".join(map(e.expr, self.items)), e.capture(deque)
+            items, base = e.listed(self.items), e.capture(deque)
             e.lines += [f"{base}.clear({name})", f"{base}.extend({name}, [{items}])"]
             return
         base, (front, back) = e.capture(deque), self.taken

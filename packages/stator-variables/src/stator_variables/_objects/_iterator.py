@@ -205,11 +205,11 @@ def _is_strict(iterator: object) -> bool:
 def rebuild(e: Emitter, vt: IteratorTracker) -> str:
     """An expression for an iterator made while tracing, where it stands."""
     if vt.exhausted and vt.kind == "getitem":
-        return f"{e.capture(exhausted_by_items, 'exhausted_by_items')}()"
+        return f"{e.capture(exhausted_by_items)}()"
     if vt.exhausted:
         if (text := _EMPTY.get(vt.cls)) is None:
             raise e.refuse(vt)
-        return f"{e.capture(finished, 'finished')}({text})"
+        return f"{e.capture(finished)}({text})"
     if (make := _MAKE.get(vt.kind)) is None:
         raise e.refuse(vt)
     if any(vt.parts[0] is unfilled for unfilled in e.unfilled):
@@ -224,7 +224,7 @@ def rebuild(e: Emitter, vt: IteratorTracker) -> str:
     if vt.kind == "reversed getitem" or (vt.position and vt.kind == "getitem"):
         return _standing(e, vt, text)
     if vt.position and vt.kind not in NOT_ADVANCED:
-        text = f"{e.capture(advanced, 'advanced')}({text}, {vt.position})"
+        text = f"{e.capture(advanced)}({text}, {vt.position})"
     is_keyed = vt.kind == "set" or vt.kind in VIEW_CLASSES
     return str(e.bind_later(e.last, vt, text)) if is_keyed and vt.parts[0].is_asking(e.t) else text
 
@@ -235,10 +235,10 @@ def _standing(e: Emitter, vt: IteratorTracker, text: str) -> str:
         vt.kind == "getitem"
         or type(plain_lookup(vt.parts[0].cls, "__len__")) is types.WrapperDescriptorType
     ):
-        return f"{e.capture(standing, 'standing')}({text}, {vt.index})"
+        return f"{e.capture(standing)}({text}, {vt.index})"
     if not can_be_long(vt.parts[0].cls):
         raise e.refuse(vt)
-    return f"{e.capture(reversed_from, 'reversed_from')}({e.expr(vt.parts[0])}, {vt.index})"
+    return f"{e.capture(reversed_from)}({e.expr(vt.parts[0])}, {vt.index})"
 
 
 WATCHFUL = ("deque", "deque reversed", "set")
@@ -262,7 +262,7 @@ def _spoiled(e: Emitter, vt: Any) -> str:
     name, of = e.expr(vt.parts[0]), vt.parts[0]
     verb = "reversed" if vt.kind == "deque reversed" else "iter"
     most = len(of.entries if vt.kind == "set" else of.items)
-    return f"{e.capture(spoiled, 'spoiled')}({name}, {verb}, {most})"
+    return f"{e.capture(spoiled)}({name}, {verb}, {most})"
 
 
 def _is_over_changed(e: Emitter, vt: IteratorTracker) -> bool:
@@ -278,7 +278,7 @@ def _is_over_changed(e: Emitter, vt: IteratorTracker) -> bool:
 def _over_changed(e: Emitter, vt: IteratorTracker) -> str:
     """An iterator over an existing container that is changed by effects, which come later."""
     if vt.kind == "set" or vt.kind in VIEW_CLASSES:
-        text = f"{e.capture(advanced, 'advanced')}({_MAKE[vt.kind](e, vt)}, {vt.position})"
+        text = f"{e.capture(advanced)}({_MAKE[vt.kind](e, vt)}, {vt.position})"
         return str(e.bind_later(e.last, vt, text))
     if vt.kind not in _IN_LISTS:
         raise e.refuse(vt)
@@ -300,7 +300,7 @@ def _has_place(vt: IteratorTracker) -> bool:
 
 
 def _placed(e: Emitter, vt: IteratorTracker, iterator: str) -> str:
-    return f"{e.capture(placed, 'placed')}({iterator}, {e.expr(vt.parts[0])}, {vt.index})"
+    return f"{e.capture(placed)}({iterator}, {e.expr(vt.parts[0])}, {vt.index})"
 
 
 NOT_ADVANCED = ("enumerate", "zip", "map", "filter", "callable", "pooled")
@@ -327,10 +327,6 @@ _EMPTY |= {type(iter({})): "iter({})", type(iter({}.values())): "iter({}.values(
 _EMPTY |= {type(iter({}.items())): "iter({}.items())", type(reversed([])): "reversed([])"}
 
 
-def _listed(e: Emitter, vts: list[Any]) -> str:
-    return ", ".join(e.expr(vt) for vt in vts)
-
-
 def _through(method: str, otherwise: str) -> Callable[[Any, Any], str]:
     return lambda e, vt: of_base(e, vt.parts[0], method, otherwise)
 
@@ -344,7 +340,7 @@ def again(e: Emitter, vts: list[Any]) -> list[str]:
     """Return the texts of iterators whose `__iter__` C calls once more."""
     asks = [type(plain_lookup(vt.cls, "__iter__")) is not types.WrapperDescriptorType for vt in vts]
     return [
-        f"{e.capture(unasked, 'unasked')}({e.expr(vt)})" if by else e.expr(vt)
+        f"{e.capture(unasked)}({e.expr(vt)})" if by else e.expr(vt)
         for vt, by in zip(vts, asks, strict=True)
     ]
 
@@ -363,9 +359,7 @@ def _constant(e: Emitter, vt: IteratorTracker) -> str:
 def _pooled(e: Emitter, vt: IteratorTracker) -> str:
     rows, args, named = vt.parts
     texts = e.expr(rows), f"({''.join(f'{e.expr(arg)}, ' for arg in args)})", _named(e, named)
-    return (
-        f"{e.capture(pooled, 'pooled')}({e.capture(vt.cls, vt.cls.__name__)}, {', '.join(texts)})"
-    )
+    return f"{e.capture(pooled)}({e.capture(vt.cls, vt.cls.__name__)}, {', '.join(texts)})"
 
 
 def _named(e: Emitter, vts: dict[str, Any]) -> str:
@@ -385,7 +379,7 @@ _MAKE: dict[str, Callable[[Any, Any], str]] = {
     "enumerate": lambda e, vt: (
         f"enumerate({again(e, vt.parts[:1])[0]}, {e.expr(vt.parts[1])} + {vt.position})"
     ),
-    "callable": lambda e, vt: f"iter({_listed(e, vt.parts)})",
+    "callable": lambda e, vt: f"iter({e.listed(vt.parts)})",
     "pooled": _pooled,
 }
 
@@ -403,9 +397,9 @@ def effects(e: Emitter, changed: list[Any]) -> None:
             continue
         name = e.expr(vt)
         if _has_ended(vt):
-            e.lines.append(f"{e.capture(finished, 'finished')}({name})")
+            e.lines.append(f"{e.capture(finished)}({name})")
         elif steps := _steps(vt):
-            several = f"{e.capture(advanced, 'advanced')}({name}, {steps})"
+            several = f"{e.capture(advanced)}({name}, {steps})"
             e.lines.append(f"next({name})" if steps == 1 else several)
 
 

@@ -56,11 +56,7 @@ def _called(e: Emitter, make: Callable[..., Any], fields: dict[str, tuple[Any, A
 def _said(e: Emitter, name: str, vt: Any) -> str:
     """Lists of its own are written out, as they are taken apart at once: one that has a name may be
     filled later."""
-    return (
-        f"[{', '.join(map(e.expr, vt.items))}]"
-        if name in ("saved", "iterators", "items")
-        else e.expr(vt)
-    )
+    return f"[{e.listed(vt.items)}]" if name in ("saved", "iterators", "items") else e.expr(vt)
 
 
 def _shared(e: Emitter, worker: VariableTracker, make: Callable[..., Any]) -> str:

@@ -63,10 +63,10 @@ class ListTracker(SequenceTracker, references=("added",)):
     def rebuild(self, e: Emitter) -> str:
         is_exact = self.cls is list
         if is_exact and all(map(k.is_self_contained, self.items)):
-            return e.bind(self, f"[{', '.join(map(e.expr, self.items))}]")
+            return e.bind(self, f"[{e.listed(self.items)}]")
         name = e.bind(self, "[]" if is_exact else made_empty(e, self.cls))
         if self.items:
-            items = ", ".join(map(e.expr, self.items))
+            items = e.listed(self.items)
             begun = f"{name}.extend(" if is_exact else f"list.extend({name}, "
             e.lines.append(f"{begun}[{items}])")
         return filled(e, self, name)
@@ -74,7 +74,7 @@ class ListTracker(SequenceTracker, references=("added",)):
     def replay(self, e: Emitter) -> None:
         name = e.expr(self)
         if self.unread is None:
-            items = ", ".join(map(e.expr, self.items))
+            items = e.listed(self.items)
             is_exact = self.cls is list
             begun = f"{name}[:] = " if is_exact else f"list.__setitem__({name}, slice(None), "
             e.lines.append(f"{begun}[{items}]{'' if is_exact else ')'}")
@@ -85,7 +85,7 @@ class ListTracker(SequenceTracker, references=("added",)):
 
     def replay_ends(self, e: Emitter, base: str, name: str, taken: list[str]) -> None:
         """Write what was taken off, and put at, the ends of one that nobody has read."""
-        added = ", ".join(map(e.expr, self.added))
+        added = e.listed(self.added)
         e.lines += taken
         if added:
             e.lines.append(f"{base}.extend({name}, [{added}])")

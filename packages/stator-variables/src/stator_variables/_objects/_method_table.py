@@ -17,10 +17,10 @@ from stator_guards import CapturedSource
 
 from stator_variables import _trackers as k
 from stator_variables._objects import _symbolic_numbers
-from stator_variables._objects._arity import Args, Arity, Kwargs, signature_arity
+from stator_variables._objects._arity import Arity, signature_arity
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 
 Method = Callable[..., Any]
 """Gets the tracing, the receiver and the arguments in their places: `pop(t, vt, index=None)`."""
@@ -111,7 +111,7 @@ def opened(vt: VariableTracker) -> Any:
 # constant.
 
 
-def app_level(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Result:
+def app_level(t: Space, function: Any, args: Args, kwargs: Kwargs | None = None) -> Result:
     """Call a Python function of ours in place of a C one."""
     return t.call(t.wrap(function, CapturedSource(function.__qualname__, function)), args, kwargs)
 

@@ -34,9 +34,8 @@ class PartialTracker(VariableTracker, references=("function", "args", "args_tupl
     def rebuild(self, e: Emitter) -> str:
         if self.args_tuple is not None:  # the program may have kept it, and the new one has another
             raise e.refuse(self)
-        parts = [e.expr(self.function), *(e.expr(arg) for arg in self.args)]
-        parts += e.keywords(self.kwargs)
-        return filled(e, self, e.bind(self, f"{e.capture(functools.partial)}({', '.join(parts)})"))
+        text = e.call(functools.partial, [self.function, *self.args], self.kwargs)
+        return filled(e, self, e.bind(self, text))
 
 
 @builders.by_base.handles(functools.partial)

@@ -2,6 +2,7 @@
 
 import functools
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import stator_guards as guards
@@ -25,7 +26,7 @@ class RecipeTracker(VariableTracker, references=("args", "kwargs")):
     """An immutable object of a C class that is determined by the arguments it was made with:
     `operator.itemgetter("x")`."""
 
-    def __init__(self, cls: type, args: list[Any], kwargs: dict[str, Any]) -> None:
+    def __init__(self, cls: type, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         self.cls = cls
         self.args = args
         self.kwargs = kwargs
@@ -33,7 +34,7 @@ class RecipeTracker(VariableTracker, references=("args", "kwargs")):
     def get_attribute(self, t: Space, name: str) -> Result:
         return t.read_recipe(self, name)
 
-    def make(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def make(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         if self.cls is KEY_WRAPPER:
             made: Any = functools.cmp_to_key
             for arg in args:
@@ -42,11 +43,10 @@ class RecipeTracker(VariableTracker, references=("args", "kwargs")):
         return self.cls(*args, **kwargs)
 
     def rebuild(self, e: Emitter) -> str:
-        parts = [e.expr(arg) for arg in self.args]
         if self.cls is KEY_WRAPPER:
-            return e.bind(self, f"{e.capture(functools.cmp_to_key)}({')('.join(parts)})")
-        parts += e.keywords(self.kwargs)
-        return e.bind(self, f"{e.capture(self.cls)}({', '.join(parts)})")
+            parts = ")(".join(map(e.expr, self.args))
+            return e.bind(self, f"{e.capture(functools.cmp_to_key)}({parts})")
+        return e.bind(self, e.call(self.cls, self.args, self.kwargs))
 
 
 @guards.shown_as("the arguments of {0}")

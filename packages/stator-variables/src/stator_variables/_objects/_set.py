@@ -90,7 +90,7 @@ class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
                 if whole.cls is frozenset
                 else bind(self, f"{e.capture(frozenset)}({e.expr(whole)})")
             )
-        items = ", ".join(e.expr(item) for item in self.entries.values())
+        items = e.listed(self.entries.values())
         if self.cls in (set, frozenset):
             return bind(self, f"{e.capture(self.cls)}([{items}])")
         if issubclass(self.cls, frozenset):

@@ -27,9 +27,9 @@ class SequenceTracker(VariableTracker, references=("items",)):
     items: list[VariableTracker]
     structure = 0  # counts what an iterator over a deque objects to
 
-    def __init__(self, items: Iterable[Any], cls: type) -> None:
+    def __init__(self, items: Iterable[Any], cls: type | None = None) -> None:
         self.items = list(items)
-        self.cls = cls
+        self.cls = cls or self.base
 
     def contents(self, t: Space) -> Sized:
         """Return what is counted as the length."""
@@ -48,7 +48,7 @@ class TupleTracker(SequenceTracker):
         return MISSING if any(v is MISSING for v in values) else self.cls(values)
 
     def rebuild(self, e: Emitter) -> str:
-        items = ", ".join(e.expr(item) for item in self.items)
+        items = e.listed(self.items)
         text = f"({items},)" if self.items else "()"
         if self.items and all(
             not is_pending(item) and is_a(item, ConstantTracker) for item in self.items

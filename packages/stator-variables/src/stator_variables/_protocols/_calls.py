@@ -26,15 +26,16 @@ from stator_variables._protocols import _folding
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _subclasses, _torch_calls, _torch_functions
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Kwargs, VariableTracker, is_a
 
 REFUSED_FLAGS = {0x80: "a coroutine function", 0x200: "an asynchronous generator function"}
 
 
 def call(
-    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
+    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: Kwargs | None = None
 ) -> Result:
     """`function(*args, **kwargs)`: a Result."""
+    kwargs = kwargs or {}
     if bytecode.is_suspended(function):  # by a descriptor of the program
         return bytecode.after(function, lambda given: given.call(t, args, kwargs))
     return function.call(t, args, kwargs)
@@ -97,7 +98,7 @@ def frame_for(
 ) -> bytecode.Frame:
     """A frame with the arguments bound. Raises TypeError of the program, in CPython's words."""
     defaults = function_defaults(t, function)
-    makers = lambda items: TupleTracker(items, tuple), _new_values.new_dict
+    makers = TupleTracker, _new_values.new_dict
     try:
         slots = bytecode.bind_arguments(
             function.code, function.qualname, *defaults, list(args), kwargs, *makers
@@ -214,7 +215,7 @@ def _handler(t: Space, target: object) -> Any:
 
 
 # -- construction ----------------------------------------------------------------------------------
-def construct(t: Space, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def construct(t: Space, cls_vt: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
     """`cls(*args, **kwargs)`: the metaclass's `__call__`, else `type.__call__`."""
     cls = cls_vt.value
     # those of C do: others may observe a look-up
@@ -227,7 +228,7 @@ def construct(t: Space, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) ->
     return instantiate(t, cls_vt, args, kwargs)
 
 
-def instantiate(t: Space, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def instantiate(t: Space, cls_vt: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
     """`type.__call__` (type_call in Objects/typeobject.c)."""
     cls = cls_vt.value
     new = guarded_lookup(t, cls, "__new__")
@@ -243,7 +244,7 @@ def instantiate(t: Space, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) 
 
 @bytecode.operation
 def _instantiate_through_new(
-    t: Space, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]
+    t: Space, cls_vt: Any, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> OperationSteps:
     raw, source = type_lookup(t, cls_vt.value, "__new__")
     assert source is not None
@@ -255,7 +256,9 @@ def _instantiate_through_new(
     return (yield from bytecode.settle(initialise(t, obj, args, kwargs)))
 
 
-def initialise(t: Space, obj: VariableTracker, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def initialise(
+    t: Space, obj: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Result:
     """Call `__init__` on a new object; the Result is the object."""
     raw, source = type_lookup(t, obj.cls, "__init__")
     assert source is not None
@@ -278,7 +281,7 @@ def initialised(t: Space, obj: VariableTracker, given: VariableTracker) -> Varia
 _KEEP_MORE_THAN_ARGS = (UnicodeError, SyntaxError, BaseExceptionGroup)
 
 
-def _initialise_exception(t: Space, obj: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _initialise_exception(t: Space, obj: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if kwargs or issubclass(obj.cls, _KEEP_MORE_THAN_ARGS):
         raise t.unsupported(
             "construction", f"making a {obj.cls.__name__}, which keeps more than its arguments"
@@ -287,7 +290,9 @@ def _initialise_exception(t: Space, obj: Any, args: list[Any], kwargs: dict[str,
     return obj
 
 
-def allocate(t: Space, cls_vt: Any, new: object, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def allocate(
+    t: Space, cls_vt: Any, new: object, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """Return the result of the C `__new__` that `cls` inherits: storage by its builtin base."""
     cls = cls_vt.value
     if cls.__flags__ & _IS_ABSTRACT:
@@ -327,7 +332,7 @@ def allocate(t: Space, cls_vt: Any, new: object, args: list[Any], kwargs: dict[s
 _HEAP_TYPE, _NO_INSTANCES, _IS_ABSTRACT = 1 << 9, 1 << 7, 1 << 20
 
 
-def _storage(t: Space, cls: type, new: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _storage(t: Space, cls: type, new: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if new in (
         object.__new__,
         property.__new__,

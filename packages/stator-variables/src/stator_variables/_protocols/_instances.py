@@ -12,7 +12,6 @@ from stator_bytecode import NULL, HandlerTable, OperationSteps, Result, after, o
 from stator_guards import CallSource, CapturedSource, Custom, Truth
 
 from stator_variables import _trackers as k
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines, guarded_lookup, is_subtype, mro_of, overrides
 from stator_variables._objects._method_table import as_constant
@@ -21,7 +20,7 @@ from stator_variables._objects._super import SuperTracker
 from stator_variables._protocols import _attributes, _calls
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
 
 handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
 

@@ -1,5 +1,6 @@
 """Conversions between tensors and NumPy arrays."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -43,7 +44,7 @@ def _to_array(t: Space, args: list[Any], kwargs: dict[str, Any]) -> k.ArrayTrack
 @handlers.handles_each(
     (torch.from_numpy, torch.as_tensor, torch.tensor, torch.asarray) if NUMPY is not None else ()
 )
-def from_array(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Result:
+def from_array(t: Space, args: Sequence[Any], kwargs: dict[str, Any], of: Any) -> Result:
     """A tensor made of an array: what is no array is for torch alone."""
     if not (args and is_a(args[0], k.ArrayTracker)):
         return _torch_calls.call_recorded(t, of, args, _with_dtype(t, of, args, kwargs))
@@ -78,7 +79,7 @@ def _like_a_tensor(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     return from_array(t, args[1:], {**like, **given}, torch.tensor)
 
 
-def _with_dtype(t: Space, of: Any, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _with_dtype(t: Space, of: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Numbers of NumPy among what a tensor is made of decide its dtype: a graph holds them as
     Python's."""
     data = args[0] if args else kwargs.get("data", k.NONE)

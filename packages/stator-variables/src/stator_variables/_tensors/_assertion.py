@@ -16,10 +16,9 @@ import torch
 from stator_bytecode import Frame, HandlerTable, Result
 
 from stator_variables import _trackers as k
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("assertion")
 FAILED = "Expected Tensor with single nonzero value, but got zero"

@@ -27,7 +27,6 @@ from torch.utils.hooks import BackwardHook, RemovableHandle
 
 from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter, StaysInGraph, filled
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._identity_number import IdTracker
 from stator_variables._objects._list import ListTracker
@@ -39,7 +38,7 @@ from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._differentiation import ask_inside
 from stator_variables._tensors._history import history_of
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("hook")
 _REGISTER = torch.Tensor.register_hook
@@ -58,8 +57,8 @@ class HookCall:
     """
 
     function: Any
-    args: list[Any]
-    kwargs: dict[str, Any]
+    args: Args
+    kwargs: Kwargs
     result: Any
     tensor: Any
     history: Any
@@ -148,13 +147,12 @@ class PassingTracker(VariableTracker, references=("operands",)):
 
     cls = tuple
 
-    def __init__(self, operands: list[Any], begun: object) -> None:
+    def __init__(self, operands: Args, begun: object) -> None:
         self.operands = operands
         self.begun = begun
 
     def rebuild(self, e: Emitter) -> str:
-        operands = ", ".join([e.expr(operand) for operand in self.operands])
-        return e.bind(self, f"{e.capture(pass_backward_hooks)}({operands})")
+        return e.bind(self, e.call(pass_backward_hooks, self.operands, {}))
 
 
 # -- tensors ---------------------------------------------------------------------------------------
@@ -355,8 +353,7 @@ def _write(e: Emitter, call: Any) -> None:
     start = len(e.lines)
     if call.result is not None:
         e.reserve(call.result)
-    args = ", ".join([*(e.expr(arg) for arg in call.args), *e.keywords(call.kwargs)])
-    text = f"{e.capture(call.function)}({args})"
+    text = e.call(call.function, call.args, call.kwargs)
     if call.result is None:
         e.lines.append(text)
     else:

@@ -24,7 +24,7 @@ from stator_variables._space import Space
 from stator_variables._tensors import _new_leaves, _wrappers
 from stator_variables._tensors._indexing_mode import depth_of_indexing
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Kwargs, VariableTracker, is_a
 
 METADATA = frozenset(
     "size dim ndimension numel nelement stride is_contiguous is_floating_point is_complex "
@@ -108,7 +108,7 @@ def is_recorded(target: Any) -> bool:
         return False
 
 
-def call_recorded(t: Space, target: object, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def call_recorded(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
     if getattr(target, "__name__", "") in METADATA and args and is_a(args[0], k.TensorTracker):
         return read_metadata(t, target, args, kwargs)
     return record(t, node_target(target), args, kwargs)
@@ -123,12 +123,11 @@ def node_target(target: Any) -> object:
     return target.__name__ if is_method else target
 
 
-def record(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+def record(t: Space, target: object, args: Sequence[Any], kwargs: Kwargs | None = None) -> Result:
     """Record one operation; the Result is a tracker of what it gives."""
-    if "generator" in kwargs:
-        kwargs = dict(kwargs)
-        if (drawn := t.draw_ahead(target, args, kwargs)) is not MISSING:
-            return drawn
+    kwargs = dict(kwargs or {})
+    if "generator" in kwargs and (drawn := t.draw_ahead(target, args, kwargs)) is not MISSING:
+        return drawn
     if target in (torch.tensor, torch.as_tensor) and _symbolic_content(
         args[0] if args else kwargs.get("data")
     ):
@@ -398,7 +397,7 @@ def number(t: Space, traced: GraphValue) -> VariableTracker:
     return k.NumberTracker(traced, kinds[type(example)])
 
 
-def read_metadata(t: Space, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def read_metadata(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Metadata as constants where it is static; a node where it is symbolic."""
     plain = [_example(t, arg) for arg in args]
     named = {name: _example(t, arg) for name, arg in kwargs.items()}
@@ -427,7 +426,7 @@ def _guard_offset(t: Space, vt: k.TensorTracker) -> None:
 
 
 def metadata_value(
-    t: Space, value: object, name: str, args: list[Any], kwargs: dict[str, Any]
+    t: Space, value: object, name: str, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Result:
     if isinstance(value, tuple):
         items = [

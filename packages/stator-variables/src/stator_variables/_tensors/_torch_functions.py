@@ -26,7 +26,7 @@ _DTYPES = {cls: cls.dtype for cls in (getattr(torch, f"{kind}Tensor") for kind i
 
 
 @handlers.handles_each({torch.Tensor: None, **_DTYPES})
-def construct(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
+def construct(t: Space, args: Sequence[Any], kwargs: dict[str, Any], of: object) -> Any:
     """Make a tensor: uninitialized from sizes, with the numbers of a list or tuple, over the memory
     of an array.
 
@@ -88,10 +88,8 @@ def ask_dispatch_keys(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any
 def group_by_device_and_dtype(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     """Return `{(device, dtype): (lists, indices)}` for one group; the order of several is that of a
     C++ map."""
-    lists, wanted = (
-        args[0],
-        kwargs.get("with_indices", args[1] if len(args) > 1 else k.ConstantTracker(False)),
-    )
+    lists, *rest = args
+    wanted = rest[0] if rest else kwargs.get("with_indices", k.ConstantTracker(False))
     if not is_a(lists, ListTracker) or not all(is_a(item, ListTracker) for item in lists.items):
         raise t.unsupported("foreach-groups", "lists of tensors that are no lists")
     tensors = lists.items[0].items
