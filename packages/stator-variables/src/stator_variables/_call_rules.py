@@ -49,7 +49,7 @@ def _requested_break(
     raise t.unsupported(reason, detail, "remove the call to keep one graph")
 
 
-def _native_frame(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _native_frame(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
     """Call, in the place of a function that runs natively, one whose callees are compiled."""
     callees = t.policy.callees
     if callees is None or not _inlining.is_native_frame(function.real, callees.skipped):

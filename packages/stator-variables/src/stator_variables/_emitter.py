@@ -142,7 +142,7 @@ class Emitter:
             for name, value in kwargs.items()
         ]
 
-    def call(self, function: Any, args: Iterable[Any], kwargs: Mapping[str, Any]) -> str:
+    def call(self, function: object, args: Iterable[Any], kwargs: Mapping[str, Any]) -> str:
         """A call of a constant object."""
         given = ", ".join([*map(self.expr, args), *self.keywords(kwargs)])
         return f"{self.capture(function)}({given})"

@@ -15,7 +15,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any
 
-from stator_bytecode import Invoke
+from stator_bytecode import Invoke, Result
 from torch.optim.adam import adam
 from torch.optim.optimizer import Optimizer
 
@@ -32,7 +32,7 @@ _FUNCTIONAL_CODE = adam.__code__
 
 def functional(
     t: Space, function: k.FunctionTracker, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
+) -> Result:
     """Call the functional form of an optimizer with `capturable`, as torch.compile does
     (torch.optim.optimizer, Note [torch.compile x capturable])."""
     if function.code is not _FUNCTIONAL_CODE or "capturable" not in kwargs:
