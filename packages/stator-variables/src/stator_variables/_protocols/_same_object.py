@@ -17,7 +17,7 @@ from stator_variables._objects._weakrefs import WeakrefTracker
 from stator_variables._pure import NUMBERS, PATHS
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a
-from stator_variables._trackers import ConstantTracker, is_none
+from stator_variables._trackers import is_none
 
 
 def same_object(t: Space, left: Any, right: Any) -> bool:
@@ -73,7 +73,7 @@ def _is_only_reference(t: Space, vt: VariableTracker) -> bool:
     return alone and not is_none(vt.target)
 
 
-def _same_atom(left: ConstantTracker, right: ConstantTracker) -> bool:
+def _same_atom(left: Any, right: Any) -> bool:
     """Identity of equal immutable values is up to the interpreter; small ints and interned strings
     are shared."""
     return type(left.value) in (int, str) and left.value == right.value
