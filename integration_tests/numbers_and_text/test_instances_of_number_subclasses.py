@@ -28,12 +28,12 @@ class Name(str):
 
 
 class Adding(float):
-    def __add__(self, other: float) -> str:
+    def __add__(self, other: float) -> Any:
         return f"sum of {float(self)} and {other}"
 
     __radd__ = __add__
 
-    def __mul__(self, other: object) -> object:
+    def __mul__(self, other: object) -> Any:
         return NotImplemented
 
 
