@@ -24,7 +24,14 @@ _OF_THE_OBJECT = frozenset({"__getattribute__", "__getnewargs__", "__sizeof__"})
 _FORMATTING = frozenset({"__mod__", "__rmod__", "format", "format_map"})
 """Methods that call `__str__` and `__format__` of their arguments."""
 _TEXTS = ("__str__", "__repr__")
-_CONVERSIONS: tuple[str, ...] = ("__float__", "__index__", "__int__", "__floor__", "__ceil__", "__trunc__")
+_CONVERSIONS: tuple[str, ...] = (
+    "__float__",
+    "__index__",
+    "__int__",
+    "__floor__",
+    "__ceil__",
+    "__trunc__",
+)
 
 
 def plain_value(t: Space, vt: VariableTracker) -> VariableTracker:
