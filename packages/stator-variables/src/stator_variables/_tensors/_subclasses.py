@@ -74,10 +74,12 @@ def call(t: Space, target: object, args: Args, kwargs: Kwargs) -> Result:
 
     MISSING for any other call, and for a function in Python, which is to be interpreted.
     """
-    if not (t.overrides.modes or t.overrides.subclasses) or not _is_of_torch(target):
-        return MISSING
-    found = among((*args, *kwargs.values()))
     in_python = isinstance(target, types.FunctionType)
+    if not _is_of_torch(target):
+        return MISSING
+    if in_python and not (t.overrides.modes or t.overrides.subclasses):
+        return MISSING
+    found = among((*args, *kwargs.values()))  # those that were not looked at yet, too
     if is_asked(t, found):
         if in_python:  # and dispatches itself
             return MISSING
