@@ -448,3 +448,86 @@ def test_reset_forgets_compiled_backwards() -> None:
             _train(net, (4,))
         stator.reset()
     assert counting.count == 2
+
+
+# Code of the program in graphs
+
+
+def _scaling(factor: float) -> Callable[[Tensor], Tensor]:
+    return lambda grad: grad * factor
+
+
+def _with_hooks(*hooks: Callable[[Tensor], Any]) -> Tensor | None:
+    x = torch.arange(6.0).view(2, 3).requires_grad_()
+    for _ in range(3):
+        y = Faulty.apply(x.sin(), lambda grad: (grad * 2, None))
+        for hook in hooks:
+            y.register_hook(hook)
+        y.exp().sum().backward()
+    return x.grad
+
+
+NORMS: list[float] = []
+
+
+@pytest.mark.parametrize(
+    ("hooks", "count"),
+    [
+        ((lambda grad: grad.clamp(-1, 1),), 1),
+        ((_scaling(2.0), _scaling(3.0)), 1),
+        ((lambda grad: grad.mul_(2),), 1),
+        ((_scaling(2.0), lambda grad: NORMS.append(grad.norm().item()), _scaling(3.0)), 2),
+    ],
+)
+def test_hooks_that_only_compute_are_part_of_a_graph(
+    hooks: tuple[Callable[[Tensor], Any], ...], count: int
+) -> None:
+    counting = Counting()
+    expected = _with_hooks(*hooks)
+    with stator.compiled_autograd(backend=counting):
+        assert _same(_with_hooks(*hooks), expected)
+    assert counting.count == count
+
+
+def test_functions_that_only_compute_are_part_of_a_graph() -> None:
+    counting = Counting()
+    with stator.compiled_autograd(backend=counting, fullgraph=True):
+        _with_hooks()
+    assert counting.count == 1
+
+
+def test_a_hook_that_reads_an_accumulated_gradient_runs_after_the_accumulation() -> None:
+    def run() -> list[Tensor | None]:
+        x, w = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+        y = x * 2
+        y.register_hook(lambda grad: grad + w.grad)
+        (y * w).sum().backward()
+        return [x.grad, w.grad]
+
+    expected = run()
+    with stator.compiled_autograd(backend="aot_eager"):
+        assert _same(run(), expected)
+
+
+def test_values_that_a_hook_has_captured_are_guarded() -> None:
+    counting = Counting()
+
+    def run(factor: float) -> Tensor | None:
+        x = torch.ones(3, requires_grad=True)
+        y = x * 2
+        y.register_hook(_scaling(factor))
+        y.sum().backward()
+        return x.grad
+
+    with stator.compiled_autograd(backend=counting):
+        for factor in (1.0, 1.0, 2.0, 3.0, 4.0):
+            assert _same(run(factor), torch.full((3,), 2 * factor))
+    assert counting.count == 4  # two with the hook, then one on each side of it
+
+
+def test_a_compiled_forward_and_what_follows_it_have_one_backward() -> None:
+    net, counting = _net(), Counting()
+    compiled = stator.compile(net, backend="aot_eager")
+    with stator.compiled_autograd(backend=counting, fullgraph=True):
+        _train(compiled, SIZES)
+    assert counting.count == 2
