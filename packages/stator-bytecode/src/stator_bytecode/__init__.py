@@ -28,6 +28,7 @@ from stator_bytecode._machine._check import check_frame, stack_depths
 from stator_bytecode._machine._domain import (
     Domain,
     Invoke,
+    OperationSteps,
     Pending,
     Raised,
     Result,
@@ -72,7 +73,8 @@ __all__ += ["BindingError", "bind_arguments", "check_frame", "frame_values", "ne
 __all__ += ["CallSite", "call_sites", "names_in_handlers", "observes_close"]
 # what a Domain is, and what its operations give
 __all__ += ["OPERATOR_NAMES", "ConcreteDomain", "Domain", "interpret"]
-__all__ += ["VALUE", "Invoke", "Parked", "Pending", "Raised", "Result", "Resume", "Then"]
+__all__ += ["VALUE", "Invoke", "OperationSteps", "Parked", "Pending", "Raised", "Result"]
+__all__ += ["Resume", "Then"]
 __all__ += ["HandlerConflict", "HandlerTable", "after", "is_suspended", "operation", "settle"]
 # the codec
 __all__ += [

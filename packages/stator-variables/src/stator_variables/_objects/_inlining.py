@@ -11,6 +11,7 @@ from torch.nested._internal.nested_tensor import jagged_from_tensor_and_lengths
 from torch.nn.modules.lazy import LazyModuleMixin
 
 from stator_variables._space import Space
+from stator_variables._trackers import FunctionTracker
 
 
 def _of_torch(names: str) -> tuple[str, ...]:
@@ -72,7 +73,7 @@ warnings: one break each, not one for each such step."""
 _MARKS = ("_torchdynamo_disable", "_stator_disable", "_dynamo_forbidden")
 
 
-def refuse_native(t: Space, function: Any) -> None:
+def refuse_native(t: Space, function: FunctionTracker) -> None:
     """Raise Unsupported for an existing function that is to run natively."""
     real = function.real
     if real is LazyModuleMixin._infer_parameters:
@@ -118,7 +119,7 @@ def _is_in(module: str, packages: tuple[str, ...]) -> bool:
 _BREAKS = ("graph_break", "step_unsupported")
 
 
-def is_graph_break(function: Any) -> bool:
+def is_graph_break(function: object) -> bool:
     """Return True if calling `function` requests a break: that of stator, or one of torch."""
     if getattr(function, "_stator_graph_break", False):
         return True
@@ -153,7 +154,7 @@ SUBSTITUTES: dict[int, tuple[Any, Any]] = {}
 """The function that is traced in the place of another, with that, by the identity of the latter."""
 
 
-def substitute_of(target: Any) -> Any:
+def substitute_of(target: object) -> Any:
     """Return the function that the program has put in place of another, here or through torch.
 
     None without one. Those that torch has itself are for functions that have handlers here.
@@ -170,7 +171,7 @@ def substitute_of(target: Any) -> Any:
     return None if is_own else traceable
 
 
-def has_mark(function: Any, *marks: str) -> bool:
+def has_mark(function: object, *marks: str) -> bool:
     """Return True if the program has put one of the marks on `function`, here or through torch."""
     rules = sys.modules.get("torch._dynamo.trace_rules")
     key = id(function)
@@ -180,19 +181,19 @@ def has_mark(function: Any, *marks: str) -> bool:
     return False
 
 
-def is_allowed_in_graph(function: Any) -> bool:
+def is_allowed_in_graph(function: object) -> bool:
     """Return True if a call of `function` is one node, which is never looked into."""
     return getattr(function, "_stator_in_graph", False) or has_mark(function, ALLOWED)
 
 
-def refuse_disallowed(t: Space, target: Any) -> None:
+def refuse_disallowed(t: Space, target: object) -> None:
     """Raise Unsupported for a function that `disallow_in_graph` was applied to."""
     if has_mark(target, DISALLOWED):
         name = getattr(target, "__name__", repr(target))
         raise t.unsupported("disabled", f"{name} is marked to stay out of graphs")
 
 
-def is_assumed_constant(function: Any) -> bool:
+def is_assumed_constant(function: object) -> bool:
     """Return True if torch's `assume_constant_result` was applied: the result of one call holds for
     all."""
     return bool(getattr(function, "_dynamo_marked_constant", False))
