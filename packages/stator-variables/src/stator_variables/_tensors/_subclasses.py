@@ -486,9 +486,8 @@ def make_subclass(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
         or is_a(args[0], NewClassTracker)
         or (issubclass(cls, torch.nn.Parameter) and not is_parameter)
     ):
-        raise t.unsupported(
-            "builtin", f"a call of torch.Tensor._make_subclass for a {cls.__qualname__}"
-        )
+        detail = f"a call of torch.Tensor._make_subclass for a {cls.__qualname__}"
+        raise t.unsupported("builtin", detail)
     data = _torch_calls.record_without_modes(t, "detach", [_plain(args[1])], {})
     if is_parameter:
         shape = tuple(_fixed_size(t, data, dim) for dim in range(data.example.dim()))
