@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -21,7 +22,8 @@ from stator.errors import Unsupported
 
 _native: Any = torch._C._dynamo.compiled_autograd
 
-_ALONE = 2
+_example = types.SimpleNamespace(value=object())
+_ALONE = sys.getrefcount(_example.value)
 """References to an object that only an attribute has, as counted while that is read."""
 
 

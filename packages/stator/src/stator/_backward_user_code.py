@@ -110,7 +110,11 @@ def _gives_only_gradients(traced: TraceResult) -> bool:
     if traced.point is not None or has_effects or emitter.draws or emitter.late_draws:
         return False
     sources = [item.source for item in inputs] + [guard.source for guard in traced.guards]
-    if any(source is not None and ".grad" in source.description for source in sources):
+    if any(source is not None and _reads_gradient(source) for source in sources):
         return False
     has_draws = any(is_drawn(item.source) for item in inputs)
     return not has_draws and not any(map(node_may_draw, traced.captured.graph.nodes))
+
+
+def _reads_gradient(source: Source) -> bool:
+    return ".grad" in source.description.replace("._", ".")
