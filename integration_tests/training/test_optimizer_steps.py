@@ -19,7 +19,14 @@ from torch import nn, optim
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 from torch.optim import Optimizer
 
-from .optimizer_pair import OptimizerPair, assert_equal, small_model, step, unchanged
+from .optimizer_pair import (
+    OptimizerPair,
+    assert_equal,
+    small_model,
+    step,
+    unchanged,
+    write_gradients,
+)
 
 FORMS: dict[str, dict[str, Any]] = {
     "Adadelta": {"maximize": True, "weight_decay": 0.1},
@@ -312,3 +319,23 @@ def test_loop_over_parameters_that_reads_data_is_one_break(make: Callable[..., A
     pair = OptimizerPair(make, scaled, lambda: nn.Sequential(*[small_model() for _ in range(4)]))
     assert pair.run(4) == [2, 2, 2, 2]
     assert len(pair.compiled.report.breaks) == 1
+
+
+@pytest.mark.parametrize(
+    "backend", ["aot_eager", pytest.param("inductor", marks=[pytest.mark.slow])]
+)
+@pytest.mark.parametrize("clip", [clip_value, clip_norm])
+def test_clipped_gradients_that_become_momentum(clip: Callable[..., Any], backend: str) -> None:
+    """Gradients are written to as a list, and copied, in one compiled graph."""
+    model, other = small_model(), small_model()
+    mine = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    its = optim.SGD(other.parameters(), lr=0.1, momentum=0.9)
+    compiled = stator.compile(lambda: clip(other, its), backend=backend)
+    for number in range(3):
+        write_gradients(model, number)
+        write_gradients(other, number)
+        clip(model, mine)
+        compiled()
+        for one, two in zip(model.parameters(), other.parameters(), strict=True):
+            torch.testing.assert_close((one, one.grad), (two, two.grad))
+    assert not [entry.uncompiled for entry in compiled.report.entries if entry.uncompiled]

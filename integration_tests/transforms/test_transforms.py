@@ -646,3 +646,20 @@ def test_hooks_for_all_modules_hear_of_no_graph(name: str, backend: Any) -> None
     finally:
         handle.remove()
     assert not heard
+
+
+def test_stacked_state_of_modules_is_one_break() -> None:
+    models = [torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2)) for _ in range(3)]
+
+    def ensemble(x: Tensor) -> Any:
+        parameters, buffers = torch.func.stack_module_state(models)
+
+        def call(weights: Any, state: Any, value: Tensor) -> Any:
+            return torch.func.functional_call(models[0], (weights, state), (value,))
+
+        result = vmap(call, (0, 0, None))(parameters, buffers, x)
+        return result, [weight.requires_grad for weight in parameters.values()]
+
+    compiled = stator.compile(ensemble, backend="eager")
+    assert_same(ensemble, compiled, lambda: (torch.randn(2, 3),), calls=3, tolerance=CLOSE)
+    assert len(compiled.report.breaks) == 1

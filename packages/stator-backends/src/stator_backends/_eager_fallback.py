@@ -158,9 +158,12 @@ def _copies_input_written_in_part(gm: GraphModule) -> bool:
     memory = {memory_of(value) for value in inputs if has_storage(value)}
     changed: set[int] = set()
     for node in all_nodes(gm):
-        first: Any = example_of(node.args[0]) if node.args else None
+        given = node.args[0] if node.args else None
+        first: Any = example_of(given)
+        # operators over lists write to each item as a whole
+        targets = map(example_of, given) if isinstance(given, list | tuple) else (first,)
         written = memory.intersection(node.meta.get("writes", ()))
-        is_view = not any(first is value for value in inputs)
+        is_view = any(all(each is not value for value in inputs) for each in targets)
         if is_view or _name_of(node).startswith(_WRITES_IN_PART):
             changed |= written
         is_copy = _name_of(node) in _COPIES and has_storage(first)

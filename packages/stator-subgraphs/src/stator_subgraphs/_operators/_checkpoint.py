@@ -205,7 +205,15 @@ def _reentrant(
     given = t.graph.call(
         checkpointed_reentrantly, [held, len(inputs), *inputs, *graph.lifted], options
     )
-    results = [from_traced(t, t.graph.project(given, index)) for index in range(len(leaves))]
+    arguments = {id(vt) for vt in inner.values()}
+    made: dict[int, Any] = {}
+    results: list[Any] = []
+    for index, leaf in enumerate(leaves):
+        # autograd gives one tensor for a result that comes twice, but a view for each input
+        key = index if id(leaf) in arguments else id(leaf)
+        if key not in made:
+            made[key] = from_traced(t, t.graph.project(given, index))
+        results.append(made[key])
     return results[0] if spec == LEAF else TupleTracker(results)
 
 

@@ -64,7 +64,7 @@ NATIVE_FUNCTIONS = frozenset(
         torch._utils._rebuild_tensor_v2,
         torch._utils._rebuild_parameter,
     }
-    | {Module.requires_grad_}
+    | {Module.requires_grad_, torch.func.stack_module_state}
     | {jagged_from_tensor_and_lengths}
 ) | {catch_warnings.__enter__, catch_warnings.__exit__, filterwarnings, simplefilter, resetwarnings}
 """Functions that read storages, autograd nodes, flags of parameters or many values, or filter

@@ -196,7 +196,7 @@ def record_without_modes(t: Space, target: object, args: Args, kwargs: Kwargs) -
     named = {name: argument(t, arg) for name, arg in kwargs.items()}
     try:
         reads = t.policy.draws_numbers
-        if reads and target == "item" and _is_in_optimizer(t):
+        if reads and target == "item" and _computes_with_numbers(t):
             traced = t.graph.read_number(plain[0])
         else:
             traced = t.graph.call(target, plain, named, reads_numbers=reads)
@@ -215,10 +215,14 @@ def record_without_modes(t: Space, target: object, args: Args, kwargs: Kwargs) -
     return from_traced(t, traced, [*args, *kwargs.values()])
 
 
-def _is_in_optimizer(t: Space) -> bool:
-    """Return True inside of torch.optim, which computes with numbers that it reads from tensors."""
+_COMPUTING_WITH_NUMBERS = ("torch.optim.", "torch.nn.modules.batchnorm")
+
+
+def _computes_with_numbers(t: Space) -> bool:
+    """Return True inside of torch.optim and of batch normalization, which compute with numbers
+    that they read from tensors."""
     name = "" if t.frame is None else str(t.frame.globals.real.get("__name__"))
-    return name.startswith("torch.optim.")
+    return name.startswith(_COMPUTING_WITH_NUMBERS)
 
 
 def _is_undecided(vt: VariableTracker) -> bool:
