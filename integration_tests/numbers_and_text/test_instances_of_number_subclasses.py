@@ -201,3 +201,51 @@ def test_bounds_of_a_float_that_is_not_finite(value: float) -> None:
     compiled: Any = stator.compile(bounded, backend="eager")
     for each in (1.5, 2.5, value, 3.5, value):
         assert repr(compiled(torch.ones(3), each)) == repr(bounded(torch.ones(3), each))
+
+
+TABLE = {"a": 1, "b": 2}
+WITH_NAMES = {Name("a"): 1, "b": 2}
+
+
+def keys(x: Tensor, n: Any) -> Any:
+    made = {n: 1, "c": 2}
+    made[str(n)] = 3
+    found = TABLE[n], WITH_NAMES.get(n), n in TABLE, n in {"a"}, {n: 1} == {"a": 1}
+    return (
+        x * 2,
+        [type(key) for key in made],
+        [key is n for key in made],
+        list(made.values()),
+        found,
+    )
+
+
+@pytest.mark.parametrize("name", ["a", Name("a"), Name("b")])
+def test_texts_of_a_subclass_are_keys(name: str) -> None:
+    compiled = stator.compile(keys, backend="eager", fullgraph=True)
+
+    assert_equal(compiled(torch.ones(3), name), keys(torch.ones(3), name))
+
+
+class Unequal(str):
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    __hash__ = str.__hash__
+
+
+class Hashed(int):
+    def __hash__(self) -> int:
+        return 5
+
+
+@pytest.mark.parametrize("key", [Unequal("a"), Hashed(6)])
+def test_keys_of_classes_with_own_equality_or_hash(key: Any) -> None:
+    def look_up(x: Tensor) -> Any:
+        return x * 2, {key: 1, "a": 2, 6: 3}, TABLE.get(key)
+
+    compiled: Any = stator.compile(look_up, backend="eager")
+    found, expected = compiled(torch.ones(3)), look_up(torch.ones(3))
+
+    assert [*found[1].values()] == [*expected[1].values()]
+    assert found[2] == expected[2]

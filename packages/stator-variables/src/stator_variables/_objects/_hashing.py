@@ -34,7 +34,8 @@ from stator_variables._lifetime._reachability import reachable
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._identity_number import HandleKeyTracker, IdTracker
 from stator_variables._objects._keys import Identity, ProgramKey, asks
-from stator_variables._objects._lookup import guarded_lookup
+from stator_variables._objects._lookup import guarded_lookup, overrides
+from stator_variables._objects._plain_value import plain_value
 from stator_variables._objects._program_error import complain
 from stator_variables._objects._set import SetTracker
 from stator_variables._objects._tuple import TupleTracker
@@ -146,6 +147,9 @@ def _hashed(t: Space, vt: Any) -> object:
         return Identity(vt.real if vt.real is not MISSING else vt)
     if isinstance(vt.cls.__hash__, types.FunctionType):
         return UserKey(t, vt, answer(t, vt))
+    is_plain = not any(overrides(t, vt.cls, name) for name in ("__hash__", "__eq__"))
+    if is_plain and (plain := plain_value(t, vt)) is not vt:
+        return _hashed(t, plain)
     raise t.unsupported("user-hash", f"a key of class {vt.cls.__name__}, which hashes in C")
 
 
