@@ -430,6 +430,37 @@ def collected() -> tuple[Any, Any]:
 
 COLLECTED_ARGS, COLLECTED_SHAPES = collected()
 
+
+def mixture(net: Any, x: Tensor) -> Any:
+    weights = net.gate(x).softmax(-1)
+    return sum(weights[:, i : i + 1] * expert(x) for i, expert in enumerate(net.experts))
+
+
+def cached(net: Any, x: Tensor) -> Any:
+    net.rows.index_copy_(0, net.position + torch.arange(x.size(0)), x)
+    net.position.add_(x.size(0))
+    return net.rows.mean(0)
+
+
+def through_cell(net: Any, xs: Tensor, h: Tensor) -> Any:
+    for x in xs.unbind(1):
+        h = net.cell(x, h)
+    return h
+
+
+def quantized(net: Any, x: Tensor) -> Any:
+    scale = x.abs().amax() / 127
+    return (x / scale).round().clamp(-128, 127).to(torch.int8), scale
+
+
+def masked(net: Any, q: Tensor, k: Tensor, *, causal: bool) -> Any:
+    scores = q @ k.transpose(-1, -2)
+    if causal:
+        future = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(future, float("-inf"))
+    return scores.softmax(-1)
+
+
 PROGRAMS: Mapping[str, Program] = {
     "layers": Program(
         module(plain, fc=linear), rows(4), shapes={"x": {0: BATCH}}, others=(rows(9),)
@@ -662,4 +693,35 @@ PROGRAMS: Mapping[str, Program] = {
     "comprehension": Program(module(comprehension), rows(4)),
     "local class": Program(module(helper_class), rows(4)),
     "preserved signature": Program(Shared, rows(4), preserve=("block",)),
+    "mixture of experts": Program(
+        module(mixture, experts=lambda: nn.ModuleList([linear(), linear()]), gate=linear),
+        rows(4),
+        shapes={"x": {0: BATCH}},
+        others=(rows(7),),
+    ),
+    "rows written at a position": Program(
+        module(
+            cached,
+            rows=Buffer(zeros(9, 3)),
+            position=Buffer(lambda: torch.zeros((), dtype=torch.long)),
+        ),
+        rows(2),
+        others=(rows(2),),
+    ),
+    "recurrent cell in a loop": Program(
+        module(through_cell, cell=lambda: nn.GRUCell(3, 4)),
+        lambda: (torch.randn(2, 5, 3), torch.randn(2, 4)),
+        shapes={"xs": {0: BATCH}, "h": {0: BATCH}},
+        others=(lambda: (torch.randn(6, 5, 3), torch.randn(6, 4)),),
+    ),
+    "quantization": Program(
+        module(quantized), rows(4), shapes=((Dim.AUTO, Dim.AUTO),), others=(rows(6),)
+    ),
+    "causal mask": Program(
+        module(masked),
+        rows(4, 4),
+        kwargs=lambda: {"causal": True},
+        shapes={"q": {0: LENGTH}, "k": {0: LENGTH}, "causal": None},
+        others=(rows(6, 6),),
+    ),
 }

@@ -19,7 +19,7 @@ def nothing_seen() -> None:
     SEEN.clear()
 
 
-def hooked(fn: FunctionType, replaced: Any = None, by: Any = None) -> Any:
+def hooked(fn: Any, replaced: Any = None, by: Any = None) -> Any:
     def hook(target: Any) -> Any:
         SEEN.append(getattr(target, "__name__", type(target).__name__))
         return by if target is replaced and by is not None else target

@@ -139,3 +139,28 @@ def test_failure_that_falls_back_is_reported_with_its_script(toys: Callable[[str
     compiled = stator.compile(Layers(), backend=toys("crash"), options={"fallback": True})
     compiled(torch.randn(3, 4))
     assert "script: " in str(compiled.report)
+
+
+def test_failure_that_another_trace_avoids_leaves_no_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATOR_REPRO_FOLDER", str(tmp_path))
+
+    def without_symbols(gm: Any, example_inputs: Any) -> Any:
+        if any(isinstance(value, Tensor) and value.dim() == 0 for value in example_inputs):
+            raise RuntimeError("numbers have to be constants")
+        return gm.forward
+
+    compiled = stator.compile(lambda x, k: x * k, backend=without_symbols)
+    for k in (2.0, 3.0, 4.0):
+        assert torch.equal(compiled(torch.ones(3), k), torch.ones(3) * k)
+    assert not [*tmp_path.iterdir()]
+
+    def failing(gm: Any, example_inputs: Any) -> Any:
+        gm.graph.erase_node(next(iter(reversed(gm.graph.nodes))))
+        raise RuntimeError("no kernel")
+
+    with pytest.raises(stator.BackendFailed):
+        stator.compile(lambda x: x.sin() * 2, backend=failing)(torch.ones(3))
+    (script,) = tmp_path.iterdir()
+    assert "graph.output((mul, ))" in script.read_text()
