@@ -13,8 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
-import attrs
 import torch
+from attrs import frozen
 from torch import Tensor
 from torch._C._dynamo.guards import compute_overlapping_tensors
 from torch._guards import DuplicateInputs, GuardEnvExpr, Source, StorageOverlap
@@ -32,7 +32,7 @@ class InputGuard(Protocol):
     def holds(self, inputs: Sequence[Any]) -> bool: ...
 
 
-@attrs.frozen
+@frozen
 class SameInput:
     """Two positions were given one tensor."""
 
@@ -43,7 +43,7 @@ class SameInput:
         return inputs[self.first] is inputs[self.second]
 
 
-@attrs.frozen
+@frozen
 class Overlap:
     """Among these inputs, which share one storage, exactly those at `overlapping` overlap another
     one."""
@@ -55,7 +55,7 @@ class Overlap:
         return overlapping(inputs, sorted(self.overlapping | self.separate)) == self.overlapping
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class FrozenInputs:
     """The inputs at these positions are the tensors whose values the compiled code contains."""
 
@@ -65,7 +65,7 @@ class FrozenInputs:
         return all(inputs[position] is tensor for position, tensor in self.tensors.items())
 
 
-@attrs.frozen
+@frozen
 class AliasLayout:
     """The tensors at `positions` share memory among them as they did when the graph was
     compiled."""

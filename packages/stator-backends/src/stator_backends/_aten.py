@@ -9,15 +9,16 @@ from typing import Any
 
 import attrs
 import torch
+from torch.fx import GraphModule
 
 from ._compare import compare, recording_first_call
 from ._eager import AotEager, aot_eager, aot_eager_decomp_partition, run_boxed
 
-AtenGraph = tuple[torch.fx.GraphModule, list[Any]]
+AtenGraph = tuple[GraphModule, list[Any]]
 
 
 def aten_graphs(
-    gm: torch.fx.GraphModule, inputs: Sequence[Any], decomposed: bool = False
+    gm: GraphModule, inputs: Sequence[Any], decomposed: bool = False
 ) -> list[AtenGraph]:
     """Run a graph under AOTAutograd; return the graphs that a compiler would be given, with the
     inputs of their first calls.
@@ -32,7 +33,7 @@ def aten_graphs(
 
 
 def _recorded(
-    found: list[AtenGraph], gm: torch.fx.GraphModule, inputs: Sequence[Any]
+    found: list[AtenGraph], gm: GraphModule, inputs: Sequence[Any]
 ) -> Callable[[list[Any]], Any]:
     """Compile the forward or the backward graph, and record it at its first call."""
     kept, run = copy.deepcopy(gm), run_boxed(gm, inputs)

@@ -8,8 +8,8 @@ attribute `spec`; start with `spec_of`.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-import attrs
-import torch
+from attrs import frozen
+from torch.fx import GraphModule
 
 from .errors import InvalidBackendOption
 
@@ -20,10 +20,10 @@ class Backend(Protocol):
     """Called once per graph. It owns the graph it is given; what it returns takes the placeholders
     positionally."""
 
-    def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], /) -> Compiled: ...
+    def __call__(self, gm: GraphModule, example_inputs: Sequence[Any], /) -> Compiled: ...
 
 
-@attrs.frozen
+@frozen
 class BackendSpec:
     """The capabilities of a backend. The defaults are those of a plain function."""
 
@@ -46,16 +46,14 @@ class Configurable(Protocol):
     ) -> Backend: ...
 
 
-@attrs.frozen
+@frozen
 class FunctionBackend:
     """A plain function together with what is known about it; equal when both are."""
 
     function: Backend
     spec: BackendSpec
 
-    def __call__(
-        self, gm: torch.fx.GraphModule, example_inputs: Sequence[object], **facts: Any
-    ) -> Compiled:
+    def __call__(self, gm: GraphModule, example_inputs: Sequence[object], **facts: Any) -> Compiled:
         return self.function(gm, example_inputs, **facts)
 
     def configured(
@@ -69,7 +67,7 @@ class FunctionBackend:
         return self
 
 
-@attrs.frozen
+@frozen
 class KeywordBackend:
     """A backend of the ecosystem, called with `mode=` and `options=` as `torch.compile` would."""
 
@@ -84,9 +82,7 @@ class KeywordBackend:
     def __hash__(self) -> int:
         return hash((self.backend, self.mode, tuple(key for key, _ in self.options or ())))
 
-    def __call__(
-        self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], **keywords: Any
-    ) -> Compiled:
+    def __call__(self, gm: GraphModule, example_inputs: Sequence[Any], **keywords: Any) -> Compiled:
         if self.mode is not None:
             keywords["mode"] = self.mode
         if self.options is not None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import attrs
 import torch
+from attrs import frozen
 from torch import Tensor
 
 from ._alias import has_storage
@@ -42,7 +42,7 @@ PROPERTIES = {
 CALLS = 3
 
 
-@attrs.frozen
+@frozen
 class ConformanceFault:
     """A property that was not kept in one graph."""
 
@@ -51,7 +51,7 @@ class ConformanceFault:
     detail: str
 
 
-@attrs.frozen
+@frozen
 class CapabilityTable:
     """The faults of one backend, and the number of graphs that were run and that it excludes."""
 
@@ -149,7 +149,7 @@ def _observations(
         found.update(_of_inputs(graph, tensors, before, call))
         for where, value in gradients(outputs, list(tensors)):
             found["gradients", call, int(where.split()[-1])] = value
-        results.append([*outputs, *(_snapshot(value) for value in outputs)])
+        results.append([*outputs, *map(_snapshot, outputs)])
 
     for call, kept in enumerate(results):
         half = len(kept) // 2

@@ -10,11 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx import GraphModule
 
 from ._graph_facts import placeholders
 
 
-def check_graph(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> list[str]:
+def check_graph(gm: GraphModule, example_inputs: Sequence[Any]) -> list[str]:
     """Everything that is wrong with this graph and these inputs; empty when a backend may see
     them."""
     return [
@@ -25,7 +26,7 @@ def check_graph(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> list
     ]
 
 
-def _count_faults(gm: torch.fx.GraphModule, example_inputs: Sequence[object]) -> Iterator[str]:
+def _count_faults(gm: GraphModule, example_inputs: Sequence[object]) -> Iterator[str]:
     wanted = len(placeholders(gm))
     if wanted != len(example_inputs):
         yield f"{wanted} placeholders, but {len(example_inputs)} example inputs"
@@ -39,7 +40,7 @@ def _duplicate_faults(example_inputs: Sequence[object]) -> Iterator[str]:
             yield f"inputs {first} and {position} are one tensor: pass it once"
 
 
-def _lifting_faults(gm: torch.fx.GraphModule) -> Iterator[str]:
+def _lifting_faults(gm: GraphModule) -> Iterator[str]:
     """Each free symbol of a tensor has to be a placeholder of its own, earlier than the tensor."""
     # Imported where needed: it brings sympy, half a second that a program without symbols should
     # not pay.
@@ -59,7 +60,7 @@ def _lifting_faults(gm: torch.fx.GraphModule) -> Iterator[str]:
                 yield f"input {node.name} has symbols that no earlier placeholder binds: {names}"
 
 
-def _output_faults(gm: torch.fx.GraphModule) -> Iterator[str]:
+def _output_faults(gm: GraphModule) -> Iterator[str]:
     if (output := next(iter(reversed(gm.graph.nodes)), None)) is None or output.op != "output":
         yield "the last node is not an output"
     elif not isinstance(output.args[0], tuple | list):

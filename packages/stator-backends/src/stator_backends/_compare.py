@@ -4,11 +4,12 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import attrs
 import torch
+from attrs import frozen
 from torch import Tensor
 from torch._guards import detect_fake_mode
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import GraphModule
 
 from ._backend import Backend, Compiled
 from ._eager import graph_function
@@ -17,7 +18,7 @@ from ._lower import lower
 from ._tolerance import DEFAULT_TOLERANCE, Tolerance
 
 
-@attrs.frozen
+@frozen
 class Mismatch:
     """One value that differs: `output 0`, `gradient of input 2`, `input 1 afterwards`."""
 
@@ -28,7 +29,7 @@ class Mismatch:
         return f"{self.where}: {self.detail}"
 
 
-@attrs.frozen
+@frozen
 class ComparisonReport:
     """The result of `compare`. `checked` counts the compared values, so that an empty comparison is
     visible."""
@@ -46,7 +47,7 @@ class ComparisonReport:
 
 
 def compare(
-    gm: torch.fx.GraphModule,
+    gm: GraphModule,
     inputs: Sequence[Any],
     backend: Backend,
     *,
@@ -72,7 +73,7 @@ def compare(
     return _report(actual, expected, tolerance)
 
 
-def compile_aten(gm: torch.fx.GraphModule, inputs: Sequence[Any], backend: Backend) -> Compiled:
+def compile_aten(gm: GraphModule, inputs: Sequence[Any], backend: Backend) -> Compiled:
     """Compile a graph of ATen operators by the compiler that a backend has after AOTAutograd."""
     compiler = getattr(backend, "compile_aten", backend)
     compiled: Compiled = compiler(gm, inputs)
@@ -114,7 +115,7 @@ def _copy(value: Tensor) -> Tensor:
     return copied.copy_(value.detach()).requires_grad_(value.requires_grad)
 
 
-def _fake_mode(gm: torch.fx.GraphModule) -> FakeTensorMode:
+def _fake_mode(gm: GraphModule) -> FakeTensorMode:
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     found = detect_fake_mode([node.meta.get("example_value") for node in placeholders(gm)])

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, fx
+from torch import Tensor
 from torch._guards import TracingContext
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx import GraphModule, Node
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from ._backend import BackendSpec
@@ -17,7 +18,7 @@ from ._context import PlaceholderSource, static_context, without_number
 from ._graph_facts import example_of, has_symbol_inside, placeholders
 
 
-def with_symbols(gm: fx.GraphModule, inputs: Sequence[Any]) -> list[Any]:
+def with_symbols(gm: GraphModule, inputs: Sequence[Any]) -> list[Any]:
     """Replace the number given for a symbolic placeholder by its symbol: a compiler would make a
     new one of it."""
     symbolic = (torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -29,7 +30,7 @@ def with_symbols(gm: fx.GraphModule, inputs: Sequence[Any]) -> list[Any]:
 
 
 def record_contexts(
-    gm: fx.GraphModule,
+    gm: GraphModule,
     inputs: list[Any],
     spec: BackendSpec,
     context: TracingContext,
@@ -61,7 +62,7 @@ def _fake(mode: FakeTensorMode, value: Tensor, symbolic: Any) -> Tensor:
     return mode.from_tensor(value, source=symbolic.tensor_source, symbolic_context=symbolic)
 
 
-def _is_known_by_trace_only(value: Tensor, node: fx.Node, contexts: Mapping[Tensor, Any]) -> bool:
+def _is_known_by_trace_only(value: Tensor, node: Node, contexts: Mapping[Tensor, Any]) -> bool:
     """Return True for a tensor with symbols, or a wrapper, without context: only its node has its
     fake form."""
     if value in contexts:

@@ -13,22 +13,23 @@ from typing import Any, TypeAlias
 
 import attrs
 import torch
-from torch import Tensor, fx
+from torch import Tensor
+from torch.fx import Node
 
 from .testing import GraphBuilder, HandBuilt
 
-OpCall: TypeAlias = Callable[[GraphBuilder, fx.Node], fx.Node]
+OpCall: TypeAlias = Callable[[GraphBuilder, Node], Node]
 
 
 def _call(target: Any, *args: Any, **kwargs: Any) -> OpCall:
     return lambda build, x: build.call(target, x, *args, **kwargs)
 
 
-def _product(build: GraphBuilder, x: fx.Node) -> fx.Node:
+def _product(build: GraphBuilder, x: Node) -> Node:
     return build.call(torch.matmul, x, build.call("t", x))
 
 
-def _joined(build: GraphBuilder, x: fx.Node) -> fx.Node:
+def _joined(build: GraphBuilder, x: Node) -> Node:
     return build.call(torch.cat, [x, x])
 
 
@@ -46,64 +47,64 @@ OPERATORS: dict[str, OpCall] = {
     "cumsum": _call(torch.cumsum, 0),
 }
 
-GraphSituation: TypeAlias = Callable[[GraphBuilder, OpCall, fx.Node, fx.Node], Sequence[Any]]
+GraphSituation: TypeAlias = Callable[[GraphBuilder, OpCall, Node, Node], Sequence[Any]]
 
 
-def _plain(build: GraphBuilder, op: OpCall, x: fx.Node, y: fx.Node) -> Sequence[Any]:
+def _plain(build: GraphBuilder, op: OpCall, x: Node, y: Node) -> Sequence[Any]:
     return [op(build, x), op(build, y)]
 
 
-def _write(build: GraphBuilder, op: OpCall, x: fx.Node, y: fx.Node) -> Sequence[Any]:
+def _write(build: GraphBuilder, op: OpCall, x: Node, y: Node) -> Sequence[Any]:
     build.call("add_", x, 1)
     build.call("mul_", x, 2)
     return [op(build, x)]
 
 
-def _write_to_view(build: GraphBuilder, op: OpCall, x: fx.Node, y: fx.Node) -> Sequence[Any]:
+def _write_to_view(build: GraphBuilder, op: OpCall, x: Node, y: Node) -> Sequence[Any]:
     build.call("mul_", build.call(operator.getitem, x, slice(1, 3)), 10)
     return [op(build, x)]
 
 
-def _write_to_other(build: GraphBuilder, op: OpCall, x: fx.Node, y: fx.Node) -> Sequence[Any]:
+def _write_to_other(build: GraphBuilder, op: OpCall, x: Node, y: Node) -> Sequence[Any]:
     """Write to an input without gradients, in a graph that gives some."""
     result = op(build, x)
     build.call("add_", y, 1)
     return [result]
 
 
-def _view_of_input(build: GraphBuilder, op: OpCall, x: fx.Node, y: fx.Node) -> Sequence[Any]:
+def _view_of_input(build: GraphBuilder, op: OpCall, x: Node, y: Node) -> Sequence[Any]:
     return [op(build, y), build.call("transpose", x, 0, 1)]
 
 
-def _input_itself(build: GraphBuilder, op: OpCall, x: fx.Node, y: fx.Node) -> Sequence[Any]:
+def _input_itself(build: GraphBuilder, op: OpCall, x: Node, y: Node) -> Sequence[Any]:
     return [y, op(build, x), x]
 
 
-def _repeated(build: GraphBuilder, op: OpCall, x: fx.Node, y: fx.Node) -> Sequence[Any]:
+def _repeated(build: GraphBuilder, op: OpCall, x: Node, y: Node) -> Sequence[Any]:
     result = op(build, x)
     return [result, op(build, y), result]
 
 
-def _views_of_result(build: GraphBuilder, op: OpCall, x: fx.Node, y: fx.Node) -> Sequence[Any]:
+def _views_of_result(build: GraphBuilder, op: OpCall, x: Node, y: Node) -> Sequence[Any]:
     result = build.call("clone", op(build, x))
     return [result, build.call(operator.getitem, result, 0)]
 
 
-def _strided(build: GraphBuilder, op: OpCall, x: fx.Node, y: fx.Node) -> Sequence[Any]:
+def _strided(build: GraphBuilder, op: OpCall, x: Node, y: Node) -> Sequence[Any]:
     return [build.call("t", build.call("clone", x)), op(build, x)]
 
 
-def _detached(build: GraphBuilder, op: OpCall, x: fx.Node, y: fx.Node) -> Sequence[Any]:
+def _detached(build: GraphBuilder, op: OpCall, x: Node, y: Node) -> Sequence[Any]:
     result = op(build, x)
     return [result, build.call("detach", build.call(torch.neg, result))]
 
 
-def _constants(build: GraphBuilder, op: OpCall, x: fx.Node, y: fx.Node) -> Sequence[Any]:
+def _constants(build: GraphBuilder, op: OpCall, x: Node, y: Node) -> Sequence[Any]:
     """Give constants, and two results that are equal: two tensors all the same."""
     return [None, op(build, x), 7, op(build, x)]
 
 
-def _size(build: GraphBuilder, op: OpCall, x: fx.Node, y: fx.Node) -> Sequence[Any]:
+def _size(build: GraphBuilder, op: OpCall, x: Node, y: Node) -> Sequence[Any]:
     size = build.call("size", x, 0)
     return [build.call(operator.mul, op(build, x), size), size]
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
 from torch._functorch import config
 from torch._guards import GuardSource, Source, TracingContext, dataclass_with_cached_hash
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import GraphModule
 
 from ._graph_facts import placeholders
 
@@ -96,7 +96,7 @@ class PlaceholderSource(Source):
         return GuardSource.LOCAL
 
 
-def attach_sources(gm: torch.fx.GraphModule) -> dict[Source, int]:
+def attach_sources(gm: GraphModule) -> dict[Source, int]:
     """Give each placeholder that has no source one; returns the position of each source."""
     positions: dict[Source, int] = {}
     for position, node in enumerate(placeholders(gm)):
@@ -108,7 +108,7 @@ def attach_sources(gm: torch.fx.GraphModule) -> dict[Source, int]:
     return positions
 
 
-def sources_of_held(gm: torch.fx.GraphModule, known: Mapping[str, Source]) -> dict[str, Source]:
+def sources_of_held(gm: GraphModule, known: Mapping[str, Source]) -> dict[str, Source]:
     """One for each tensor that `gm` holds: AOTAutograd makes an input of it."""
     held = (*gm.named_parameters(remove_duplicate=False), *gm.named_buffers(remove_duplicate=False))
     return {name: known.get(name) or PlaceholderSource(name) for name, _ in held}

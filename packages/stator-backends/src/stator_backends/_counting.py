@@ -4,8 +4,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
-import torch
+from attrs import Factory, define, evolve, field
+from torch.fx import GraphModule
 
 from ._backend import Backend, BackendSpec, Compiled, spec_of
 from ._eager import eager
@@ -13,11 +13,11 @@ from ._eager import eager
 CALLS = frozenset({"call_function", "call_method", "call_module"})
 
 
-def count_ops(gm: torch.fx.GraphModule) -> int:
+def count_ops(gm: GraphModule) -> int:
     return sum(node.op in CALLS for node in gm.graph.nodes)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class CountingBackend:
     """Hands each graph on to `inner`, and remembers it. Each instance is its own backend to a
     cache.
@@ -27,16 +27,16 @@ class CountingBackend:
     """
 
     inner: Backend = eager
-    graphs: list[torch.fx.GraphModule] = attrs.field(factory=list)
-    ops: list[int] = attrs.field(factory=list)
-    _lock: threading.Lock = attrs.field(factory=threading.Lock, repr=False)
+    graphs: list[GraphModule] = Factory(list)
+    ops: list[int] = Factory(list)
+    _lock: threading.Lock = field(factory=threading.Lock, repr=False)
 
     @property
     def spec(self) -> BackendSpec:
         inner = spec_of(self.inner)
-        return attrs.evolve(inner, name=f"counting({inner.name})")
+        return evolve(inner, name=f"counting({inner.name})")
 
-    def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
+    def __call__(self, gm: GraphModule, example_inputs: Sequence[Any]) -> Compiled:
         with self._lock:
             self.graphs.append(gm)
             self.ops.append(count_ops(gm))

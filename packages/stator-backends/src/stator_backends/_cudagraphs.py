@@ -16,6 +16,7 @@ from typing import Any
 import attrs
 import torch
 from torch._guards import TracingContext
+from torch.fx import GraphModule
 
 from ._backend import BackendSpec, Compiled
 from ._cuda_graphs._cuda import CudaDevice
@@ -42,11 +43,11 @@ def tree_of(index: int) -> RecordingTree:
 class CudaGraphs:
     """The backend. `rejected` counts, by reason, the graphs that are not recorded."""
 
-    rejected: Counter[str] = attrs.field(factory=Counter)
+    rejected: Counter[str] = attrs.Factory(Counter)
     spec: BackendSpec = CUDA_GRAPHS
     uses_steps: bool = True
 
-    def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[object]) -> Compiled:
+    def __call__(self, gm: GraphModule, example_inputs: Sequence[object]) -> Compiled:
         lasting: set[str] = set()
         compilers = partial(self._compiled, lasting, False), partial(self._compiled, lasting, True)
         return AotEager(self.spec, compilers=compilers)(gm, example_inputs)
@@ -60,7 +61,7 @@ class CudaGraphs:
         self,
         lasting: set[str],
         is_backward: bool,
-        gm: torch.fx.GraphModule,
+        gm: GraphModule,
         inputs: Sequence[Any],
     ) -> Callable[[list[Any]], Sequence[Any]]:
         """Compile one graph. `lasting` are the names of parameters, set by the forward graph."""

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
-import torch
+from torch.fx import GraphModule
 from torch.fx.graph import _BoxedCodeGen
 
 from ._backend import BackendSpec, Compiled, FunctionBackend
 
 
-def graph_function(gm: torch.fx.GraphModule, example_inputs: Sequence[object] = ()) -> Compiled:
+def graph_function(gm: GraphModule, example_inputs: Sequence[object] = ()) -> Compiled:
     """The bound `forward`, which skips the hooks machinery of `Module.__call__`: about 2 us less a
     call."""
     real_recompile = getattr(gm, "real_recompile", None)
@@ -33,7 +33,7 @@ eager = FunctionBackend(graph_function, BackendSpec("eager", compiles=False))
 # compiler's.
 
 
-def run_boxed(gm: torch.fx.GraphModule, example_inputs: Sequence[object]) -> Compiled:
+def run_boxed(gm: GraphModule, example_inputs: Sequence[object]) -> Compiled:
     """The graph as a function of one list, which it empties: inputs of a backward die as soon as
     they were used."""
     gm.graph.set_codegen(_BoxedCodeGen())
@@ -78,7 +78,7 @@ class AotEager:
     # of the forward and of the backward graph
     compilers: tuple[Callable[..., Any], Callable[..., Any]] = (run_boxed, run_boxed)
 
-    def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[object]) -> Compiled:
+    def __call__(self, gm: GraphModule, example_inputs: Sequence[object]) -> Compiled:
         from torch._functorch.aot_autograd import aot_module_simplified
         from torch._inductor import config
 

@@ -9,14 +9,16 @@ from traceback import walk_tb
 from typing import Any
 
 import torch
-from torch import Tensor, fx
+from torch import Tensor
 from torch._functorch import _aot_autograd
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
     UnsupportedOperatorException,
 )
+from torch.fx import GraphModule, Node
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+from torch.utils._pytree import tree_flatten
 
 from ._alias import has_storage, is_leaf, was_written
 from ._backend import BackendSpec
@@ -33,7 +35,7 @@ from ._graph_facts import (
 from .errors import BackendError
 
 
-def reason_to_run_uncompiled(gm: fx.GraphModule, spec: BackendSpec) -> str:
+def reason_to_run_uncompiled(gm: GraphModule, spec: BackendSpec) -> str:
     """Return why a compiler would not keep the meaning of this graph, or does not take it by its
     spec; empty if it does both."""
     if not spec.symbolic_shapes and any(isinstance(each, torch.SymInt) for each in _examples(gm)):
@@ -43,7 +45,7 @@ def reason_to_run_uncompiled(gm: fx.GraphModule, spec: BackendSpec) -> str:
     return next((reason for reason, holds in _REASONS.items() if holds(gm)), "")
 
 
-def _examples(gm: fx.GraphModule) -> Iterator[Any]:
+def _examples(gm: GraphModule) -> Iterator[Any]:
     return map(example_of, gm.graph.nodes)
 
 
@@ -80,7 +82,7 @@ _AOT_AUTOGRAD, _TORCH = (
 _COMPILERS = tuple(str(Path(_TORCH, *parts)) for parts in (("_inductor",), ("_dynamo", "backends")))
 
 
-def _differentiates_wrappers(gm: fx.GraphModule) -> bool:
+def _differentiates_wrappers(gm: GraphModule) -> bool:
     """Return True if gradients arrive for wrapper tensors, returned or written to.
 
     AOTAutograd guesses the class of such a gradient, and raises in backward if one is missing or of
@@ -96,21 +98,35 @@ def _differentiates_wrappers(gm: fx.GraphModule) -> bool:
     return any(map(is_traceable_wrapper_subclass, trained))
 
 
-def _writes_to_tensor_with_gradients(gm: fx.GraphModule) -> bool:
+def _writes_to_tensor_with_gradients(gm: GraphModule) -> bool:
     """Return True for writes such as `w.data.clamp_(0, 1)`, or `y.mul_(x)` of what precedes a graph
     break.
 
     AOTAutograd copies the outcome to the input. If it saved the input for backward, it refuses that
     copy; if it saved a copy of the input, backward misses what is written past autograd later.
+    Neither concerns a leaf that backward does not need, such as the weight of a moving average.
     """
     gives_gradients = any(value.requires_grad for value in tensors_returned(gm))
     return any(
-        value.requires_grad and (gives_gradients or not is_leaf(value))
+        value.requires_grad
+        and (not is_leaf(value) or (gives_gradients and _is_differentiated(gm, value)))
         for _, value, _ in written_inputs(gm)
     )
 
 
-def _writes_to_unfolded_memory(gm: fx.GraphModule) -> bool:
+def _is_differentiated(gm: GraphModule, value: Tensor) -> bool:
+    """Return True if an operator on the memory of an input gives a result with a history."""
+    memory = memory_of(value)
+    for node in all_nodes(gm):
+        operands = map(example_of, node.all_input_nodes)
+        if any(has_storage(each) and memory_of(each) == memory for each in operands):
+            results, _ = tree_flatten(example_of(node))
+            if any(isinstance(each, Tensor) and not is_leaf(each) for each in results):
+                return True
+    return False
+
+
+def _writes_to_unfolded_memory(gm: GraphModule) -> bool:
     """Return True for a write to `x.unfold(0, 2, 3)`: functionalized, it sets elements of `x`
     between windows to 0."""
     unfolded = [example_of(node) for node in all_nodes(gm) if node.target in _UNFOLD]
@@ -121,7 +137,7 @@ def _writes_to_unfolded_memory(gm: fx.GraphModule) -> bool:
 _UNFOLD = ("unfold", Tensor.unfold)
 
 
-def _has_sparse_tensors(gm: fx.GraphModule) -> bool:
+def _has_sparse_tensors(gm: GraphModule) -> bool:
     """Return True if a value is sparse: AOTAutograd takes some such graphs, but their kernels are
     never compiled."""
     for node in all_nodes(gm):
@@ -135,7 +151,7 @@ def _has_sparse_tensors(gm: fx.GraphModule) -> bool:
 _DENSE = (torch.strided, torch.jagged)
 
 
-def _copies_input_written_in_part(gm: fx.GraphModule) -> bool:
+def _copies_input_written_in_part(gm: GraphModule) -> bool:
     """Return True for `x[1:3].mul_(2); y = x.clone()`: Inductor takes `x` itself for `y`, also
     where `x` is written to again."""
     inputs = [example_of(node) for node in placeholders(gm)]
@@ -153,12 +169,12 @@ def _copies_input_written_in_part(gm: fx.GraphModule) -> bool:
     return False
 
 
-def _has_own_memory(node: fx.Node, first: Tensor) -> bool:
+def _has_own_memory(node: Node, first: Tensor) -> bool:
     value = example_of(node)
     return has_storage(value) and memory_of(value) != memory_of(first)
 
 
-def _name_of(node: fx.Node) -> str:
+def _name_of(node: Node) -> str:
     return str(getattr(node.target, "__name__", node.target))
 
 
@@ -166,7 +182,7 @@ _WRITES_IN_PART = ("setitem", "index_", "scatter_", "put_", "select_", "slice_")
 _COPIES = ("clone", "contiguous", "to", "reshape", "flatten", "type", "float", "copy", "deepcopy")
 
 
-_REASONS: dict[str, Callable[[fx.GraphModule], bool]] = {
+_REASONS: dict[str, Callable[[GraphModule], bool]] = {
     "gradients of a tensor with others in it": _differentiates_wrappers,
     "a write to a tensor that has gradients": _writes_to_tensor_with_gradients,
     "a write to windows of memory": _writes_to_unfolded_memory,

@@ -7,7 +7,7 @@ fault.kind, fault.detail                          # "crash", "RuntimeError: ..."
 
 from __future__ import annotations
 
-import attrs
+from attrs import field, frozen, validators
 
 from ._tolerance import Tolerance
 
@@ -19,7 +19,7 @@ ACCURACY: dict[str, Tolerance | None] = {
 }
 
 
-@attrs.frozen
+@frozen
 class FaultCheck:
     """The condition for a fault.
 
@@ -28,7 +28,7 @@ class FaultCheck:
     without AOTAutograd and without the contracts of `lower`.
     """
 
-    accuracy: str = attrs.field(default="default", validator=attrs.validators.in_(ACCURACY))
+    accuracy: str = field(default="default", validator=validators.in_(ACCURACY))
     seconds: float | None = None
     direct: bool = False
 
@@ -36,7 +36,7 @@ class FaultCheck:
 ORDINARY_CHECK = FaultCheck()
 
 
-@attrs.frozen
+@frozen
 class Fault:
     """One fault: its kind is "crash", "wrong" or "slow". `signature` is equal for faults that are
     likely to have one cause."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import torch
+from torch.fx import GraphModule
 
 from ._backend import Backend
 from ._compare import compare, copies
@@ -17,7 +17,7 @@ from .errors import BackendError
 
 
 def find_fault(
-    gm: torch.fx.GraphModule,
+    gm: GraphModule,
     inputs: Sequence[Any],
     backend: Backend,
     check: FaultCheck = ORDINARY_CHECK,
@@ -46,7 +46,7 @@ def find_fault(
 
 
 def _difference(
-    gm: torch.fx.GraphModule, inputs: Sequence[Any], backend: Backend, check: FaultCheck
+    gm: GraphModule, inputs: Sequence[Any], backend: Backend, check: FaultCheck
 ) -> Fault | None:
     """Return what differs from the eager run, at the accuracy wanted."""
     tolerance = ACCURACY[check.accuracy]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import attrs
-from torch import fx
+from torch.fx import GraphModule, Node
 from torch.nn import Parameter
 
 from ._alias import FrozenInputs
@@ -24,7 +24,7 @@ from ._graph_facts import example_of, memory_of, memory_written, placeholders
 class FrozenGraph:
     """A graph that holds some of its inputs, and those that are left."""
 
-    module: fx.GraphModule
+    module: GraphModule
     inputs: list[Any]
     frozen: FrozenInputs
 
@@ -39,9 +39,9 @@ class FrozenGraph:
         return call
 
 
-def freeze(gm: fx.GraphModule, inputs: Sequence[Any]) -> FrozenGraph:
+def freeze(gm: GraphModule, inputs: Sequence[Any]) -> FrozenGraph:
     """Return a copy of a graph that holds the parameters and buffers among its inputs."""
-    copied: Any = fx.GraphModule(gm, copy.deepcopy(gm.graph))
+    copied: Any = GraphModule(gm, copy.deepcopy(gm.graph))
     copied.meta = gm.meta
     sources = copied._param_name_to_source = dict(gm._param_name_to_source)  # type: ignore[arg-type]
     written = memory_written(gm)
@@ -68,7 +68,7 @@ def freeze(gm: fx.GraphModule, inputs: Sequence[Any]) -> FrozenGraph:
     return FrozenGraph(copied, left, FrozenInputs(frozen))
 
 
-def _is_lasting(node: fx.Node) -> bool:
+def _is_lasting(node: Node) -> bool:
     """Return True for a parameter, a buffer, and a tensor that is marked to keep its address."""
     name = str(node._dynamo_source.name)  # type: ignore[attr-defined]
     return "tensor_dict" in node.meta or "_buffers" in name

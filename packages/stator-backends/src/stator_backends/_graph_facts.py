@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
+import attrs
 import torch
-from torch import Tensor, fx
+from torch import Tensor
+from torch.fx import Graph, GraphModule, Node, map_arg
 
 from ._alias import has_storage
 
 
-def all_nodes(gm: fx.GraphModule) -> list[fx.Node]:
+def all_nodes(gm: GraphModule) -> list[Node]:
     """Return the nodes of the graph and of the bodies inside it."""
-    modules = [part for part in gm.modules() if isinstance(part, fx.GraphModule)]
+    modules = [part for part in gm.modules() if isinstance(part, GraphModule)]
     return [node for module in modules for node in module.graph.nodes]
 
 
 def example_of(node: object) -> Any:
     """Return the fake value of a node; None for a constant among the results."""
-    return node.meta.get("example_value") if isinstance(node, fx.Node) else None
+    return node.meta.get("example_value") if isinstance(node, Node) else None
 
 
-def placeholders(gm: fx.GraphModule) -> list[fx.Node]:
+def placeholders(gm: GraphModule) -> list[Node]:
     """Return the inputs of the graph in their order."""
     return list(gm.graph.find_nodes(op="placeholder"))
 
 
-def results_of(gm: fx.GraphModule) -> list[Any]:
+def results_of(gm: GraphModule) -> list[Any]:
     """Return the values of the results in their order: nodes, or constants."""
     output: Any = gm.graph.output_node()
     return list(output.args[0])
 
 
-def tensors_returned(gm: fx.GraphModule) -> list[Tensor]:
+def tensors_returned(gm: GraphModule) -> list[Tensor]:
     """Return the fake tensors among the results."""
     values = [example_of(node) for node in gm.graph.output_node().all_input_nodes]
     return [value for value in values if isinstance(value, Tensor)]
@@ -43,12 +47,12 @@ def memory_of(value: Tensor) -> int:
     return int(value.untyped_storage()._cdata)
 
 
-def memory_written(gm: fx.GraphModule) -> set[int]:
+def memory_written(gm: GraphModule) -> set[int]:
     """Return the keys of the storages that the trace wrote to."""
     return set[int]().union(*(node.meta.get("writes", ()) for node in all_nodes(gm)))
 
 
-def written_inputs(gm: fx.GraphModule) -> list[tuple[int, Tensor, int]]:
+def written_inputs(gm: GraphModule) -> list[tuple[int, Tensor, int]]:
     """Return the inputs whose memory is written to: position, fake value, number of writes.
 
     A fake tensor that covers a part of its memory has a version from the start; that is not a
@@ -72,15 +76,29 @@ def has_version(value: Any) -> bool:
     return has_storage(value) and not value.is_inference()
 
 
-def has_symbol_inside(node: fx.Node) -> bool:
+def has_symbol_inside(node: Node) -> bool:
     """Return True if the trace has a symbol for the number in this tensor of no dimensions."""
     example = example_of(node)
     number = getattr(example, "item_memo", None)
     return isinstance(number, torch.SymFloat) and number.node.hint is not None
 
 
-def graph_copy(gm: fx.GraphModule) -> fx.Graph:
-    """Return a copy of a graph; its nodes share the values among their metadata."""
-    graph = fx.Graph()
-    graph.output(graph.graph_copy(gm.graph, {}))
-    return graph
+@attrs.frozen(eq=False)
+class GraphSnapshot:
+    """The nodes of a graph as they are now: a backend may change them. Costs a hundredth of a
+    copy."""
+
+    nodes: Sequence[tuple[Node, str, str, Any, Any, Any]]
+
+    @classmethod
+    def of(cls, gm: GraphModule) -> GraphSnapshot:
+        facts = attrgetter("name", "op", "target", "args", "kwargs")
+        return cls([(node, *facts(node)) for node in gm.graph.nodes])
+
+    def graph(self) -> Graph:
+        """Return a new graph with these nodes, without metadata."""
+        graph, made = Graph(), dict[Node, Node]()
+        for node, name, op, target, *given in self.nodes:
+            args, kwargs = map_arg(given, made.__getitem__)
+            made[node] = graph.create_node(op, target, tuple(args), kwargs, name)
+        return graph

@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
 import torch
-from torch import Tensor, fx
+from attrs import frozen
+from torch import Tensor
+from torch.fx import GraphModule, Node
 
 from ._alias import has_storage
 from ._graph_facts import example_of, has_version, memory_of, memory_written, placeholders
@@ -22,7 +23,7 @@ _MODULE = re.compile(r"\._modules\['([^']+)'\]")
 _HELD = re.compile(r"\._(parameter|buffer)s\['([^']+)'\]$")
 
 
-@attrs.frozen
+@frozen
 class InputSpec:
     """One input of a graph, in the order of the placeholders.
 
@@ -47,14 +48,14 @@ class InputSpec:
     dynamic_dims: tuple[int, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class GraphSpec:
     """The inputs of one graph."""
 
     inputs: tuple[InputSpec, ...]
 
     @classmethod
-    def of(cls, gm: fx.GraphModule, inputs: Sequence[Any]) -> GraphSpec:
+    def of(cls, gm: GraphModule, inputs: Sequence[Any]) -> GraphSpec:
         """Read the facts that the trace left in a graph, before a backend changes it."""
         written = memory_written(gm)
         groups = _alias_groups(inputs)
@@ -62,7 +63,7 @@ class GraphSpec:
         return cls(tuple(_input_spec(node, value, group, written) for node, value, group in nodes))
 
 
-def mark_buffers(gm: fx.GraphModule) -> None:
+def mark_buffers(gm: GraphModule) -> None:
     """Mark the buffers of modules, as parameters are, for compilers that use CUDA graphs: they are
     likely to keep their address."""
     for node in placeholders(gm):
@@ -70,11 +71,11 @@ def mark_buffers(gm: fx.GraphModule) -> None:
             node.meta.setdefault("tensor_dict", {"_dynamo_static_input_type": "unguarded"})
 
 
-def _source_of(node: fx.Node) -> str:
+def _source_of(node: Node) -> str:
     return str(getattr(getattr(node, "_dynamo_source", None), "name", node.name))
 
 
-def _input_spec(node: fx.Node, value: object, group: int | None, written: set[int]) -> InputSpec:
+def _input_spec(node: Node, value: object, group: int | None, written: set[int]) -> InputSpec:
     source = _source_of(node)
     if not isinstance(value, Tensor):
         return InputSpec("number", source)

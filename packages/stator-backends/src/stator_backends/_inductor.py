@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 import torch
+from torch.fx import GraphModule
 
 from ._backend import Backend, BackendSpec, Compiled
 from ._frozen_graph import freeze
@@ -20,13 +21,13 @@ class Inductor:
     """Inductor under fixed settings; two with equal settings are the same backend to a cache."""
 
     mode: str | None = None
-    options: Mapping[str, Any] = attrs.field(factory=dict)
+    options: Mapping[str, Any] = attrs.Factory(dict)
     spec: BackendSpec = INDUCTOR
 
     def __hash__(self) -> int:
         return hash((self.mode, frozenset(self.options), self.spec))
 
-    def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
+    def __call__(self, gm: GraphModule, example_inputs: Sequence[Any]) -> Compiled:
         from torch._inductor import config
         from torch._inductor.compile_fx import compile_fx
 
@@ -46,7 +47,7 @@ class Inductor:
         by_default = config is not None and config.triton.cudagraphs
         return bool(self.options.get("triton.cudagraphs", by_default))
 
-    def compile_aten(self, gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    def compile_aten(self, gm: GraphModule, inputs: Sequence[Any]) -> Compiled:
         """Compile what AOTAutograd would hand on, without AOTAutograd."""
         from torch._inductor import config
         from torch._inductor.compile_fx import compile_fx_inner

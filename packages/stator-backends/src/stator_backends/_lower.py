@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypedDict, Unpack
 
-import attrs
 import torch
+from attrs import define, evolve, frozen
 from torch import Tensor
 from torch._functorch import config as functorch_config
 from torch._guards import (
@@ -27,6 +27,7 @@ from torch._guards import (
     tracing,
 )
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import GraphModule
 from torch.utils._python_dispatch import _disable_current_modes
 
 from . import _session
@@ -40,7 +41,7 @@ from ._contracts._history import begin_with_gradients, with_gradients_on
 from ._contracts._saved_tensors import keep_saved_tensors
 from ._eager import eager
 from ._eager_fallback import reason_to_run_uncompiled, refused_by_autograd
-from ._graph_facts import all_nodes, example_of, graph_copy, placeholders, results_of
+from ._graph_facts import GraphSnapshot, all_nodes, example_of, placeholders, results_of
 from ._graph_spec import GraphSpec, mark_buffers
 from ._repeats import gives_repeats
 from ._repro import report_failure
@@ -48,7 +49,7 @@ from ._step import uses_steps
 from .errors import BackendError, MalformedGraph
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Lowered:
     """A compiled graph, and the conditions under which it may be called besides those of the trace.
 
@@ -65,11 +66,11 @@ class Lowered:
     refused: str = ""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Job:
     """One lowering: the state that its steps share."""
 
-    gm: torch.fx.GraphModule
+    gm: GraphModule
     inputs: list[Any]
     backend: Backend
     fake_mode: FakeTensorMode
@@ -81,7 +82,7 @@ class _Job:
     add_fake_kernels: Callable[[FakeTensorMode], None] | None = None
     hides_floats: bool = False
     graph_spec: GraphSpec | None = None
-    captured: torch.fx.Graph | None = None  # a copy for a script, as the backend owns the graph
+    captured: GraphSnapshot | None = None  # for a script, as the backend owns the graph
 
     @property
     def spec(self) -> BackendSpec:
@@ -120,7 +121,7 @@ class LoweringOptions(TypedDict, total=False):
 
 
 def lower(
-    gm: torch.fx.GraphModule,
+    gm: GraphModule,
     example_inputs: Sequence[object],
     backend: Backend,
     *,
@@ -150,12 +151,12 @@ def lower(
     used = eager if options.get("keeps_history") or refused else backend
     job = _job(gm, example_inputs, backend, used, fake_mode, options)
     if not job.spec.compiles:
-        return attrs.evolve(_uncompiled(job), refused=refused)
+        return evolve(_uncompiled(job), refused=refused)
     return _compiled(job)
 
 
 def _job(
-    gm: torch.fx.GraphModule,
+    gm: GraphModule,
     example_inputs: Sequence[object],
     wanted: Backend,
     used: Backend,
@@ -178,7 +179,7 @@ def _job(
         options.get("add_fake_kernels"),
         options.get("hides_floats", False),
         GraphSpec.of(gm, example_inputs) if spec.wants_graph_spec else None,
-        graph_copy(gm) if options.get("writes_repro") and spec.compiles else None,
+        GraphSnapshot.of(gm) if options.get("writes_repro") and spec.compiles else None,
     )
 
 
@@ -217,7 +218,7 @@ def _compiled(job: _Job) -> Lowered:
         job.gm.graph.output_node().args = output
         job.gm.recompile()
         job.backend = eager
-        return attrs.evolve(_uncompiled(job), refused=refused)
+        return evolve(_uncompiled(job), refused=refused)
 
     _session.forget_texts_with(compiled, _session.generated_texts() - texts)
     added = job.context.guards_context.aotautograd_guards
@@ -234,7 +235,8 @@ def _script(job: _Job) -> str:
     """Write a script for a graph that its backend failed on, if wanted; return its path."""
     if job.captured is None:
         return ""
-    return report_failure(torch.fx.GraphModule(job.gm, job.captured), job.inputs, job.backend)
+    captured = GraphModule(job.gm, job.captured.graph())
+    return report_failure(captured, job.inputs, job.backend)
 
 
 @contextmanager
@@ -267,7 +269,7 @@ def _surroundings(job: _Job, modes: _session.AmbientState) -> Iterator[None]:
         yield
 
 
-def _has_lstm(gm: torch.fx.GraphModule) -> bool:
+def _has_lstm(gm: GraphModule) -> bool:
     return any(getattr(node.target, "__name__", "") == "lstm" for node in all_nodes(gm))
 
 

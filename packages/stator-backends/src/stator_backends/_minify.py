@@ -15,6 +15,7 @@ from typing import Any
 
 import attrs
 import torch
+from torch.fx import GraphModule
 
 from ._aten import aten_graphs
 from ._backend import Backend, spec_of
@@ -22,7 +23,7 @@ from ._compare import copies
 from ._counting import count_ops
 from ._fault import ORDINARY_CHECK, Fault, FaultCheck
 from ._fault_search import find_fault
-from ._graph_facts import graph_copy
+from ._graph_facts import GraphSnapshot
 from .errors import NoFault
 
 MINIFY_AFTER = ("capture", "aot", "backend")
@@ -32,7 +33,7 @@ MINIFY_AFTER = ("capture", "aot", "backend")
 class Minified:
     """The smallest graph found, with inputs that show the fault."""
 
-    gm: torch.fx.GraphModule
+    gm: GraphModule
     inputs: tuple[Any, ...]
     fault: Fault
     check: FaultCheck
@@ -43,7 +44,7 @@ class Minified:
 
 
 def minify(
-    gm: torch.fx.GraphModule,
+    gm: GraphModule,
     inputs: Sequence[Any],
     backend: Backend,
     check: FaultCheck = ORDINARY_CHECK,
@@ -63,8 +64,8 @@ def minify(
 
 
 def _candidates(
-    gm: torch.fx.GraphModule, inputs: Sequence[Any], after: str
-) -> list[tuple[torch.fx.GraphModule, Sequence[Any]]]:
+    gm: GraphModule, inputs: Sequence[Any], after: str
+) -> list[tuple[GraphModule, Sequence[Any]]]:
     if after not in MINIFY_AFTER:
         raise ValueError(f"after={after!r} is none of {', '.join(MINIFY_AFTER)}")
     plain = without_metadata(gm)
@@ -74,13 +75,10 @@ def _candidates(
     return [(without_metadata(graph), given) for graph, given in found]
 
 
-def without_metadata(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
+def without_metadata(gm: GraphModule) -> GraphModule:
     """Return a copy of a graph without what its trace recorded: reduced graphs have other
     inputs."""
-    graph = graph_copy(gm)
-    for node in graph.nodes:
-        node.meta = {}
-    return torch.fx.GraphModule(gm, graph)
+    return GraphModule(gm, GraphSnapshot.of(gm).graph())
 
 
 def _concrete(inputs: Sequence[Any]) -> list[Any]:
@@ -90,7 +88,7 @@ def _concrete(inputs: Sequence[Any]) -> list[Any]:
 
 
 def _reduced(
-    gm: torch.fx.GraphModule,
+    gm: GraphModule,
     inputs: Sequence[Any],
     backend: Backend,
     check: FaultCheck,
@@ -98,7 +96,7 @@ def _reduced(
 ) -> Minified:
     from torch._functorch.fx_minifier import minifier  # needed by few programs
 
-    def fails(candidate: torch.fx.GraphModule, given: Sequence[Any]) -> bool:
+    def fails(candidate: GraphModule, given: Sequence[Any]) -> bool:
         found = find_fault(candidate, given, backend, check)
         return found is not None and found.signature == fault.signature
 

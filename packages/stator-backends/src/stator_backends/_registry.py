@@ -37,7 +37,7 @@ def installed_entry_points() -> list[EntryPoint]:
 class BackendRegistry:
     """Names to backends. What is registered by hand hides an entry point of the same name."""
 
-    _backends: dict[str, Backend] = attrs.field(factory=dict)
+    _backends: dict[str, Backend] = attrs.Factory(dict)
     _discover: Callable[[], Iterable[EntryPoint]] = installed_entry_points
 
     def register(

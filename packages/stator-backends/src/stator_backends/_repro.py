@@ -22,9 +22,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import attrs
 import torch
-from torch import Tensor
+from attrs import Factory, asdict, define
+from torch import SymInt, Tensor
+from torch.fx import GraphModule, Node
 from torch.fx.node import _get_qualified_name
 
 from ._backend import Backend
@@ -67,7 +68,7 @@ if __name__ == "__main__":
 
 
 def write_repro(
-    gm: torch.fx.GraphModule,
+    gm: GraphModule,
     example_inputs: Sequence[Any],
     folder: str | Path,
     backend: str | Backend = "inductor",
@@ -79,7 +80,7 @@ def write_repro(
 
 
 def write_script(
-    gm: torch.fx.GraphModule,
+    gm: GraphModule,
     example_inputs: Sequence[Any],
     path: str | Path,
     backend: str | Backend,
@@ -96,9 +97,7 @@ def _written(path: Path, text: str) -> Path:
     return path
 
 
-def report_failure(
-    gm: torch.fx.GraphModule, example_inputs: Sequence[Any], backend: Backend
-) -> str:
+def report_failure(gm: GraphModule, example_inputs: Sequence[Any], backend: Backend) -> str:
     """Write a script for a backend that failed; return its path, or the reason why there is none.
 
     One graph gives one file, in the folder `STATOR_REPRO_FOLDER`, or in that for temporary files.
@@ -122,7 +121,7 @@ def _user() -> int:
 
 
 def repro_source(
-    gm: torch.fx.GraphModule,
+    gm: GraphModule,
     example_inputs: Sequence[Any],
     backend: str | Backend,
     check: FaultCheck,
@@ -131,7 +130,7 @@ def repro_source(
     """Return the text of a script that runs one graph through a backend and reports its fault."""
     printer = _Printer()
     printer.graph(gm)
-    inputs = f"[{', '.join(printer.value(value) for value in example_inputs)}]"
+    inputs = f"[{', '.join(map(printer.value, example_inputs))}]"
     if values:
         inputs = f"torch.load(pathlib.Path(__file__).with_name({values!r}))"
         printer.modules.add("pathlib")
@@ -139,7 +138,7 @@ def repro_source(
     return (
         HEAD.format(imports=imports)
         + "\n\n".join(printer.functions)
-        + TAIL.format(inputs=inputs, backend=_expression(backend), **attrs.asdict(check))
+        + TAIL.format(inputs=inputs, backend=_expression(backend), **asdict(check))
     )
 
 
@@ -151,14 +150,14 @@ def _expression(backend: str | Backend) -> str:
         return f"None  # set it: {' '.join(str(reason).split())}"
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Printer:
     """Collects one function per graph, and the modules that their text names."""
 
-    functions: list[str] = attrs.field(factory=list)
-    modules: set[str] = attrs.field(factory=lambda: {"torch"})
+    functions: list[str] = Factory(list)
+    modules: set[str] = Factory(lambda: {"torch"})
 
-    def graph(self, gm: torch.fx.GraphModule) -> str:
+    def graph(self, gm: GraphModule) -> str:
         """Print a graph and those inside it; returns the expression that rebuilds it."""
         number = len(self.functions)
         self.functions.append("")  # holds the place: inner graphs come after the one that uses them
@@ -170,7 +169,7 @@ class _Printer:
         )
         return f"graph_{number}()"
 
-    def node(self, node: torch.fx.Node) -> str:
+    def node(self, node: Node) -> str:
         if node.op == "output":
             return f"graph.output({self.value(node.args[0])})"
         if node.op in ("placeholder", "get_attr"):
@@ -207,14 +206,14 @@ def _resolved(name: str) -> Any:
         return None
 
 
-def _attributes(gm: torch.fx.GraphModule) -> Iterator[tuple[str, Any]]:
+def _attributes(gm: GraphModule) -> Iterator[tuple[str, Any]]:
     names = {str(node.target) for node in gm.graph.nodes if node.op in ("get_attr", "call_module")}
     return ((name, operator.attrgetter(name)(gm)) for name in sorted(names))
 
 
-def _number(value: int | torch.SymInt) -> int:
+def _number(value: int | SymInt) -> int:
     """Return an int, or the example of a symbolic one; the data decides some, which have none."""
-    if not isinstance(value, torch.SymInt):
+    if not isinstance(value, SymInt):
         return value
 
     if not value.node.has_hint():
@@ -241,10 +240,10 @@ def _plain(printer: _Printer, value: object) -> str:
 
 # The first kind in this order that fits determines how a value is written.
 _TEXTS: tuple[tuple[Any, Callable[[_Printer, Any], str]], ...] = (
-    (torch.fx.GraphModule, lambda printer, value: printer.graph(value)),
-    (torch.fx.Node, lambda printer, value: value.name),
+    (GraphModule, lambda printer, value: printer.graph(value)),
+    (Node, lambda printer, value: value.name),
     (Tensor, _tensor),
-    (torch.SymInt, lambda printer, value: str(_number(value))),
+    (SymInt, lambda printer, value: str(_number(value))),
     (
         float,
         lambda printer, value: repr(value) if math.isfinite(value) else f"float({str(value)!r})",

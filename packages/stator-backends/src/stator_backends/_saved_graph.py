@@ -24,7 +24,7 @@ class SavedGraph:
     gm: torch.fx.GraphModule
     inputs: Sequence[Any]
     backend: Backend | None = None
-    check: FaultCheck = attrs.field(factory=FaultCheck)
+    check: FaultCheck = attrs.Factory(FaultCheck)
 
     @classmethod
     def load(cls, path: str | Path) -> SavedGraph:

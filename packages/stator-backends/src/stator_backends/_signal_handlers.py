@@ -25,8 +25,8 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
-import attrs
 import torch
+from attrs import Factory, define, frozen
 from torch._guards import tracing
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -36,7 +36,7 @@ SignalHandler = Callable[[int, Any], Any]
 SIGNALS = tuple(map(int, signal.valid_signals()))
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class OrdinaryState:
     """The state of this thread before it compiled: the keys of the dispatcher, grad mode and
     autocast."""
@@ -82,7 +82,7 @@ def _without_function_modes() -> Iterator[None]:
             torch._C._push_on_torch_function_stack(mode)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Wrapping:
     """The handlers that are wrapped at the moment. `is_over`: a wrapper that stayed behind only
     calls its handler.
@@ -92,10 +92,10 @@ class Wrapping:
     """
 
     state: OrdinaryState
-    wrapped: dict[int, SignalHandler] = attrs.field(factory=dict)
+    wrapped: dict[int, SignalHandler] = Factory(dict)
     running: int = 0
     is_over: bool = False
-    raised: list[BaseException] = attrs.field(factory=list)
+    raised: list[BaseException] = Factory(list)
 
     def install(self) -> None:
         for number, handler in handlers_of_program().items():

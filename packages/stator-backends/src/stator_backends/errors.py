@@ -6,7 +6,7 @@ finished sentence.
 
 from typing import Any
 
-import attrs
+from attrs import define
 
 __all__ = [
     "BackendError",
@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class BackendError(Exception):
     """A backend raised, or gave back something that cannot be called; the cause is chained with
     `from`."""
@@ -32,7 +32,7 @@ class BackendError(Exception):
         return f"backend {self.name!r} failed while {self.stage}: {self.reason}"
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class BackendNotFound(LookupError):
     """No backend of that name is registered, or announced by an installed distribution."""
 
@@ -45,7 +45,7 @@ class BackendNotFound(LookupError):
         return f"no backend is called {self.name!r}{hint} (there are: {', '.join(self.known)})"
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class InvalidBackendOption(ValueError):
     """A mode or an option that this backend does not have, or a value of the wrong type for it."""
 
@@ -58,7 +58,7 @@ class InvalidBackendOption(ValueError):
         return f"backend {self.backend!r}: {self.option}={self.value!r}, expected {self.expected}"
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class MalformedGraph(Exception):
     """The graph violates a rule that every backend relies on: a bug of the front end, never of the
     backend."""
@@ -69,7 +69,7 @@ class MalformedGraph(Exception):
         return "this graph must not reach a backend: " + "; ".join(self.faults)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Unwritable(ValueError):
     """Something in a graph that has no text which gives it back in another process."""
 
@@ -80,7 +80,7 @@ class Unwritable(ValueError):
         return f"{self.thing} cannot be written down: {self.why}"
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class NoFault(ValueError):
     """Nothing to reduce: the backend does on this graph what eager execution does."""
 

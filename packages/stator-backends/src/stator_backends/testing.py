@@ -10,10 +10,11 @@ lowered.callable(*built.arguments(torch.randn(7)))
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import attrs
 import torch
+from attrs import Factory, define, field, frozen
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental import symbolic_shapes as shapes
 from torch.fx.node import map_arg
 from torch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
@@ -24,7 +25,7 @@ from ._graph_facts import has_version, memory_of
 __all__ = ["GraphBuilder", "HandBuilt", "Lifted", "metadata"]
 
 
-@attrs.frozen
+@frozen
 class Lifted:
     """Place of a lifted symbol at run time: one of the numbers in the layout of a tensor."""
 
@@ -40,11 +41,11 @@ def metadata(tensor: Tensor) -> list[Any]:
     return [*tensor.shape, *tensor.stride(), tensor.storage_offset()]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class HandBuilt:
     """A graph with the facts about its inputs that `lower` needs."""
 
-    gm: torch.fx.GraphModule
+    gm: GraphModule
     inputs: list[Any]
     fake_mode: FakeTensorMode
     contexts: dict[Tensor, shapes.StatefulSymbolicContext]
@@ -58,24 +59,24 @@ class HandBuilt:
         ]
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class GraphBuilder:
     """Builds one graph; each call runs on fake tensors as it is added."""
 
-    shape_env: shapes.ShapeEnv = attrs.field(factory=shapes.ShapeEnv)
-    graph: torch.fx.Graph = attrs.field(factory=torch.fx.Graph)
-    fake_mode: FakeTensorMode = attrs.field()
-    _inputs: list[Any] = attrs.field(factory=list)
-    _contexts: dict[Tensor, shapes.StatefulSymbolicContext] = attrs.field(factory=dict)
-    _layout: list[int | Lifted] = attrs.field(factory=list)
-    _attributes: dict[str, Any] = attrs.field(factory=dict)
-    _bound: set[Any] = attrs.field(factory=set)
+    shape_env: shapes.ShapeEnv = Factory(shapes.ShapeEnv)
+    graph: Graph = Factory(Graph)
+    fake_mode: FakeTensorMode = field()
+    _inputs: list[Any] = Factory(list)
+    _contexts: dict[Tensor, shapes.StatefulSymbolicContext] = Factory(dict)
+    _layout: list[int | Lifted] = Factory(list)
+    _attributes: dict[str, Any] = Factory(dict)
+    _bound: set[Any] = Factory(set)
 
     @fake_mode.default
     def _fresh_mode(self) -> FakeTensorMode:
         return FakeTensorMode(shape_env=self.shape_env)
 
-    def input(self, tensor: Tensor, dynamic: tuple[int, ...] = ()) -> torch.fx.Node:
+    def input(self, tensor: Tensor, dynamic: tuple[int, ...] = ()) -> Node:
         """A tensor placeholder, after one for each symbol that it brings in."""
         number = sum(isinstance(item, int) for item in self._layout)
         # where the tensor comes from; not the position of its placeholder
@@ -91,16 +92,14 @@ class GraphBuilder:
                 self._placeholder(f"s{number}_{index}", value, value, Lifted(number, index))
         return self._placeholder(f"t{number}", tensor, fake, number)
 
-    def _placeholder(
-        self, name: str, value: object, example: object, item: int | Lifted
-    ) -> torch.fx.Node:
+    def _placeholder(self, name: str, value: object, example: object, item: int | Lifted) -> Node:
         node = self.graph.placeholder(name)
         node.meta["example_value"] = example
         self._inputs.append(value)
         self._layout.append(item)
         return node
 
-    def attribute(self, name: str, value: Tensor | torch.nn.Module) -> torch.fx.Node:
+    def attribute(self, name: str, value: Tensor | torch.nn.Module) -> Node:
         """A tensor or an inner graph that the graph module itself holds."""
         self._attributes[name] = value
         node = self.graph.create_node("get_attr", name)
@@ -109,7 +108,7 @@ class GraphBuilder:
         )
         return node
 
-    def call(self, target: Callable[..., Any] | str, *args: Any, **kwargs: Any) -> torch.fx.Node:
+    def call(self, target: Callable[..., Any] | str, *args: Any, **kwargs: Any) -> Node:
         """A function, or with a string a method of the first argument."""
         function = getattr(torch.Tensor, target) if isinstance(target, str) else target
         given: Any = map_arg(args, _example)
@@ -128,7 +127,7 @@ class GraphBuilder:
 
     def finish(self, *outputs: Any) -> HandBuilt:
         self.graph.output(outputs)
-        gm = torch.fx.GraphModule(self._attributes, self.graph)
+        gm = GraphModule(self._attributes, self.graph)
         insert_deferred_runtime_asserts(gm, self.shape_env, "hand_built")
         gm.recompile()
         return HandBuilt(gm, self._inputs, self.fake_mode, self._contexts, tuple(self._layout))
@@ -138,5 +137,5 @@ def _version(value: Any) -> int:
     return value._version if has_version(value) else 0
 
 
-def _example(node: torch.fx.Node) -> Any:
+def _example(node: Node) -> Any:
     return node.meta["example_value"]

@@ -27,7 +27,7 @@ class HandlerTable(Mapping[K, H], Generic[K, H]):
     """Handlers of one kind; `what` names it in error messages ("opcode")."""
 
     what: str
-    _handlers: dict[K, H] = attrs.field(factory=dict)
+    _handlers: dict[K, H] = attrs.Factory(dict)
 
     def handles(self, *keys: K) -> Callable[[H], H]:
         def register(handler: H) -> H:

@@ -8,7 +8,7 @@ under `StatorError`.
 from types import CodeType
 from typing import TypeAlias
 
-import attrs
+from attrs import define, frozen
 
 __all__ = ["NOWHERE", "InternalError", "InvalidUse", "Positions", "SourceSpan"]
 __all__ += ["StatorError", "Unsupported"]
@@ -17,7 +17,7 @@ Positions: TypeAlias = tuple[int | None, int | None, int | None, int | None]
 """Line, end line, column, end column, as `co_positions` gives them."""
 
 
-@attrs.frozen
+@frozen
 class SourceSpan:
     """A location in the user's program: file name, function name, line (from 1), its end and
     columns if known."""
@@ -47,7 +47,7 @@ class StatorError(Exception):
     """The base of every error that stator raises on its own account."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Unsupported(StatorError):
     """A program that is fine, but has an operation that cannot be captured.
 
@@ -71,7 +71,7 @@ class Unsupported(StatorError):
         return "\n".join([*lines, f"  try: {self.hint}"] if self.hint else lines)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class InvalidUse(StatorError):
     """A mistake of the caller: what was wrong, and what is accepted."""
 
@@ -82,7 +82,7 @@ class InvalidUse(StatorError):
         return f"{self.problem}\n  try: {self.hint}" if self.hint else self.problem
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class InternalError(StatorError):
     """A fault of stator itself. `where` is the user's line that was being interpreted."""
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-import attrs
+from attrs import Factory, define
 
 from stator_guards._cells import Cells, Words
 from stator_guards._guard import CANNOT_READ, Guard
@@ -27,7 +27,7 @@ KEPT_ROOTS = 128
 _STRETCH = 32 * WORD
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Binding:
     """The words of one root object as they were when all guards held, and the values that generated
     code takes."""
@@ -53,7 +53,7 @@ class Restructured(Exception):
     """More than leaves has changed: the facts of the group stand on other words now."""
 
 
-@attrs.define(eq=False, slots=False)
+@define(eq=False, slots=False)
 class Watch:
     """The bindings of one group by the id of the root, forgotten with it; captured objects have one
     binding."""
@@ -65,11 +65,11 @@ class Watch:
     on_change: Callable[[Watch, Sequence[Source], State], None]
     """Called after a renewal, with the containers that changed (none: the root is new) and the
     state."""
-    bindings: dict[int, Binding] = attrs.field(factory=dict)
-    exports: list[Source] = attrs.field(factory=list)
-    batches: list[tuple[Source, ...]] = attrs.field(factory=list)
-    loads: list[tuple[Source, ...]] = attrs.field(factory=list)
-    kept: list[tuple[Callable[..., object], tuple[Source, ...]]] = attrs.field(factory=list)
+    bindings: dict[int, Binding] = Factory(dict)
+    exports: list[Source] = Factory(list)
+    batches: list[tuple[Source, ...]] = Factory(list)
+    loads: list[tuple[Source, ...]] = Factory(list)
+    kept: list[tuple[Callable[..., object], tuple[Source, ...]]] = Factory(list)
     died: int = 0
     """The number of root objects that died while they had a binding."""
     failed: int = 0

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol
 
-import attrs
+from attrs import Factory, define, field, frozen
 
 from stator_guards._dispatch import Decision, decide
 from stator_guards._guard import Failure
@@ -36,7 +36,7 @@ class Checked(Protocol):
     def state(self, values: Sequence[object]) -> State: ...
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Entry:
     """One specialised version: `run` may be called with a state for which `guards.check` holds."""
 
@@ -50,7 +50,7 @@ class Entry:
     hits: int = 0
 
 
-@attrs.frozen
+@frozen
 class RecompileReason:
     """The reasons why an entry could not be used for a state."""
 
@@ -80,7 +80,7 @@ class RecompileLimitWarning(UserWarning):
     """A function was specialised so often that it now runs without being specialised."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Cache:
     """Entries by backend key.
 
@@ -92,13 +92,13 @@ class Cache:
     limit: int = 8
     total_limit: int = 64
     warn: Callable[[Warning], None] | None = lambda warning: warnings.warn(warning, stacklevel=6)
-    history: list[tuple[Failure, ...]] = attrs.field(factory=list)
+    history: list[tuple[Failure, ...]] = Factory(list)
     """The first failed guard of each earlier entry, for each entry that was made."""
-    _entries: dict[Hashable, tuple[Entry, ...]] = attrs.field(factory=dict)
-    _decisions: dict[Hashable, Any] = attrs.field(factory=dict)
+    _entries: dict[Hashable, tuple[Entry, ...]] = Factory(dict)
+    _decisions: dict[Hashable, Any] = Factory(dict)
     """A `Decision`, or a tuple of entries to scan, for each key."""
-    _full: set[Hashable] = attrs.field(factory=set)
-    _lock: Any = attrs.field(factory=threading.RLock, repr=False)
+    _full: set[Hashable] = Factory(set)
+    _lock: Any = field(factory=threading.RLock, repr=False)
 
     def lookup(
         self, backend_key: Hashable, state: Sequence[object], failed: Entry | None = None

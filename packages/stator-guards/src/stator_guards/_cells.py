@@ -12,7 +12,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
 from types import FunctionType, MappingProxyType, ModuleType, NoneType
 
-import attrs
+from attrs import Factory, define, frozen
 
 from stator_guards._memory import (
     HEAP_TYPE,
@@ -32,21 +32,21 @@ _PLAIN_LOOKUP = (object.__getattribute__, ModuleType.__getattribute__)
 _MISSING = object()
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Cells:
     """Addresses of words, what each held when it was recorded, and the facts that stand on it."""
 
     layout: ObjectLayout
-    words: dict[int, int] = attrs.field(factory=dict)
-    facts: dict[int, list[object]] = attrs.field(factory=dict)
-    owners: dict[int, object] = attrs.field(factory=dict)
+    words: dict[int, int] = Factory(dict)
+    facts: dict[int, list[object]] = Factory(dict)
+    owners: dict[int, object] = Factory(dict)
     """The object that each address lies in."""
-    targets: dict[int, object] = attrs.field(factory=dict)
+    targets: dict[int, object] = Factory(dict)
     """The objects that pointer words point at: while one is held, no other object has its
     address."""
     _fact: object = None
-    _added: list[int] = attrs.field(factory=list)
-    _classes: dict[int, tuple[type, ...] | None] = attrs.field(factory=dict)
+    _added: list[int] = Factory(list)
+    _classes: dict[int, tuple[type, ...] | None] = Factory(dict)
 
     def begin(self, fact: object) -> None:
         """Record further words for `fact`."""
@@ -213,7 +213,7 @@ class Cells:
         )
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Words:
     """The recorded words of one root object, in the order in which they are read."""
 

@@ -4,7 +4,7 @@ absent."""
 from collections.abc import Hashable, Iterable
 from typing import Any, ClassVar
 
-import attrs
+from attrs import field, frozen
 
 from stator_guards._cells import Cells
 from stator_guards._guard import Kind
@@ -13,7 +13,7 @@ from stator_guards._part_source import written_key
 from stator_guards._source import Renderer, State
 
 
-@attrs.frozen
+@frozen
 class Length(Kind):
     """`len(value) == length`."""
 
@@ -38,7 +38,7 @@ class Length(Kind):
         return f"of length {len(value)}"
 
 
-@attrs.frozen
+@frozen
 class LongerThan(Length):
     """`len(value) > length`."""
 
@@ -61,12 +61,12 @@ def _keys(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
 _PLAIN_KEYS = frozenset((str, int, bytes, bool))
 
 
-@attrs.frozen
+@frozen
 class KeysAre(Kind):
     """The keys of a mapping in their order: constants by exact type and value, other keys by
     identity."""
 
-    keys: tuple[Hashable, ...] = attrs.field(eq=_keys, converter=_kept)
+    keys: tuple[Hashable, ...] = field(eq=_keys, converter=_kept)
 
     rank = 18
     merge_key = None
@@ -103,12 +103,12 @@ class KeysAre(Kind):
         return f"one with keys {short(list(value))}"
 
 
-@attrs.frozen
+@frozen
 class KeyPresent(Kind):
     """`key in value`, whatever its value is; `owner` is `dict` where the class of the value answers
     in its own way."""
 
-    key: Hashable = attrs.field(eq=key_of, converter=kept)
+    key: Hashable = field(eq=key_of, converter=kept)
     owner: type[dict[Any, Any]] | None = None
 
     rank = 15
@@ -137,7 +137,7 @@ class KeyPresent(Kind):
         return short(real(self.key))
 
 
-@attrs.frozen
+@frozen
 class KeyAbsent(KeyPresent):
     """`key not in value`."""
 
@@ -147,13 +147,13 @@ class KeyAbsent(KeyPresent):
     operator = "not in"
 
 
-@attrs.frozen
+@frozen
 class AttrAbsent(Kind):
     """`not hasattr(value, attribute)`, by plain attribute lookup; or a slot, which `member` reads,
     is empty."""
 
     attribute: str
-    member: Any = attrs.field(default=None, eq=id, repr=False)
+    member: Any = field(default=None, eq=id, repr=False)
 
     rank = 40
     needs = "without attribute {0.attribute!r}"

@@ -9,8 +9,8 @@ they are all in their resting state, reading their depths is enough.
 
 from typing import Any
 
-import attrs
 import torch
+from attrs import field, frozen
 from torch._C import _autograd, _functorch
 from torch.autograd import forward_ad
 from torch.fx import GraphModule
@@ -75,13 +75,13 @@ AT_REST: dict[str, object] = {
 }
 
 
-@attrs.frozen(init=False)
+@frozen(init=False)
 class GlobalState(Kind):
     """Grad and inference mode, autocast, determinism, default dtype and device, mode stacks,
     functorch: as now. Hooks for saved tensors only where the guarded code saves some."""
 
-    native: Any = attrs.field(eq=False, repr=False)
-    rest: dict[str, object] = attrs.field(hash=False)
+    native: Any = field(eq=False, repr=False)
+    rest: dict[str, object] = field(hash=False)
     described: str
 
     rank = 28

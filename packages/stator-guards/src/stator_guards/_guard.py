@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar
 
-import attrs
+from attrs import field, frozen
 from stator_bytecode.errors import NOWHERE, SourceSpan
 
 from stator_guards._cells import Cells
@@ -143,7 +143,7 @@ class Kind:
         raise NotImplementedError
 
 
-@attrs.frozen
+@frozen
 class Failure:
     """Why a guard does not hold: old value, new value, the user line that needed it and what to
     change."""
@@ -166,14 +166,14 @@ class Failure:
         return f"{self.source} was {self.needed}, is now {self.found}{line}\n  try: {self.fix}"
 
 
-@attrs.frozen
+@frozen
 class Guard:
     """One fact relied on. `source` is None for facts about the process (global state, relations of
     shapes)."""
 
     source: Source | None
     kind: Kind
-    where: SourceSpan = attrs.field(default=NOWHERE, eq=False)
+    where: SourceSpan = field(default=NOWHERE, eq=False)
 
     @property
     def name(self) -> str:

@@ -23,7 +23,7 @@ from itertools import starmap
 from types import FunctionType, GetSetDescriptorType
 from typing import Any
 
-import attrs
+from attrs import frozen
 
 WORD = 8
 _FIRST_PAGE = 4096
@@ -33,7 +33,7 @@ HEAP_TYPE = 1 << 9
 _VERSIONS = ((3, 11), (3, 12), (3, 13))
 
 
-@attrs.frozen
+@frozen
 class ObjectLayout:
     """Byte offsets from an object's address."""
 
@@ -161,7 +161,7 @@ def _type_version_moves(base: type, derived: type, found: ObjectLayout) -> bool:
     return not cleared and word(address) not in (0, before)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class WordReader:
     """Reads many words in one pass inside C: `text` is the expression that generated code uses."""
 

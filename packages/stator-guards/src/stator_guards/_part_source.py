@@ -7,7 +7,7 @@ from itertools import islice
 from types import CellType
 from typing import Any, ClassVar, Literal
 
-import attrs
+from attrs import field, frozen
 
 from stator_guards._cells import Cells
 from stator_guards._object_ref import ObjectRef, is_literal, kept, key_of, real
@@ -17,7 +17,7 @@ read_plainly = object.__getattribute__
 """Attribute lookup that no class can override: `__dict__` must not run user code."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PartSource(Source):
     """A part of `whole`; a subclass defines how it is written (`write`), read (`read`), named
     (`text`), labelled (`tag`).
@@ -113,7 +113,7 @@ class PartSource(Source):
         raise NotImplementedError
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class AttrSource(PartSource):
     """`whole.attribute`, by plain attribute lookup: it may run a property or `__getattr__`."""
 
@@ -134,7 +134,7 @@ class AttrSource(PartSource):
         return cells.attribute(whole, self.attribute, value)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class InstanceDictSource(PartSource):
     """The `__dict__` of an object (for a class its mapping proxy), whatever its class overrides."""
 
@@ -151,7 +151,7 @@ class InstanceDictSource(PartSource):
         return cells.instance_dict(whole, value)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class DictItemSource(PartSource):
     """`whole[key]` of a mapping. Keys that equal each other but differ in type (1, True) make
     different sources.
@@ -160,7 +160,7 @@ class DictItemSource(PartSource):
     way, or makes them.
     """
 
-    key: Hashable = attrs.field(converter=kept)
+    key: Hashable = field(converter=kept)
     owner: type[dict[Any, Any]] | None = None
 
     tag = "{part.shown}"
@@ -212,7 +212,7 @@ def stored(mapping: dict[Any, Any], key: Hashable) -> Any:
     return found
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ItemSource(PartSource):
     """`whole[index]` of a sequence; `owner` is the builtin class whose storage is read, past the
     sequence's own."""
@@ -238,7 +238,7 @@ class ItemSource(PartSource):
         return type(whole) is tuple
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class TypeSource(PartSource):
     """The exact type of an object, without a `__class__` property."""
 
@@ -255,7 +255,7 @@ class TypeSource(PartSource):
         return cells.type_of(whole)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CellSource(PartSource):
     """The contents of a closure cell."""
 
@@ -269,7 +269,7 @@ class CellSource(PartSource):
         return type(whole) is CellType and cells.pointer(whole, cells.layout.cell_contents, value)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class FunctionPartSource(PartSource):
     """A component of a plain Python function: an attribute that no subclass can shadow (functions
     have none).
@@ -289,7 +289,7 @@ class FunctionPartSource(PartSource):
         return cells.function_part(whole, self.part, value)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SlotSource(PartSource):
     """A `__slots__` member, through the descriptor of the class that declares it."""
 
@@ -320,7 +320,7 @@ def nth(iterable: Iterable[object], index: int) -> object:
         raise IndexError(index) from None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class KeySource(PartSource):
     """The i-th key of a mapping, in its order."""
 
@@ -339,7 +339,7 @@ class KeySource(PartSource):
         return cells.order(whole)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SizeSource(PartSource):
     """A size or stride of a tensor along `dim`, or its storage offset (then `dim` is 0)."""
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-import attrs
+from attrs import Factory, define, frozen
 
 from stator_guards._cells import Cells
 from stator_guards._guard import Guard
@@ -39,14 +39,14 @@ guards on objects that were replaced are evaluated: compiling them would take lo
 calls."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Group:
     """Everything watched from one root; `root` is None for what hangs off captured objects."""
 
     root: Source | None
-    pinned: list[Source] = attrs.field(factory=list)
-    inline: dict[PartSource, None] = attrs.field(factory=dict)
-    covered: list[Guard] = attrs.field(factory=list)
+    pinned: list[Source] = Factory(list)
+    inline: dict[PartSource, None] = Factory(dict)
+    covered: list[Guard] = Factory(list)
     words: int = 0
     _steps: Steps | None = None
 
@@ -89,7 +89,7 @@ class Group:
         return guards >= FLAT_ROOT_GUARDS or (guards >= ROOT_GUARDS and self.words >= ROOT_WORDS)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Plan:
     groups: list[Group]
     group_of: dict[Source, Group]
@@ -108,7 +108,7 @@ class Plan:
         return source
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Situation:
     """A state in which all guards hold, with the values of their sources."""
 

@@ -5,15 +5,15 @@ from collections.abc import Callable, Hashable, Mapping
 from itertools import combinations
 from typing import Any, ClassVar
 
-import attrs
+from attrs import field, frozen
 
 from stator_guards._cells import Cells
 from stator_guards._guard import Kind
-from stator_guards._object_ref import short
+from stator_guards._object_ref import identity, short
 from stator_guards._source import GuardRenderer, Renderer, Source, State
 
 
-@attrs.frozen
+@frozen
 class SameObject(Kind):
     """`value is other`: two paths that led to one object still do."""
 
@@ -40,7 +40,7 @@ class SameObject(Kind):
         return True
 
 
-@attrs.frozen
+@frozen
 class DistinctObject(SameObject):
     """`value is not other`: two paths that led to two objects still do."""
 
@@ -51,12 +51,12 @@ class DistinctObject(SameObject):
 
 
 def all_distinct(*values: object) -> bool:
-    return len(set(map(id, values))) == len(values)
+    return len(set(map(identity, values))) == len(values)
 
 
 def identities(*values: object) -> frozenset[int] | None:
     """Return the identities of values; None where one is there twice."""
-    found = frozenset(map(id, values))
+    found = frozenset(map(identity, values))
     return found if len(found) == len(values) else None
 
 
@@ -67,7 +67,7 @@ def are_disjoint(*parts: frozenset[int] | None) -> bool:
     return len(known) == len(parts) and all(one.isdisjoint(other) for one, other in pairs)
 
 
-@attrs.frozen
+@frozen
 class AllDistinct(Kind):
     """The value and all of `others` are different objects."""
 
@@ -100,13 +100,13 @@ def _ids(scope: Mapping[str, object]) -> tuple[tuple[str, int], ...]:
     return tuple((name, id(obj)) for name, obj in scope.items())
 
 
-@attrs.frozen
+@frozen
 class ShapeExpression(Kind):
     """A Python expression over sizes: its free names are keys of `sources`, or else of `scope`."""
 
     text: str
-    sources: Mapping[str, Source] = attrs.field(eq=lambda sources: tuple(sources.items()))
-    scope: Mapping[str, object] = attrs.field(factory=dict, eq=_ids)
+    sources: Mapping[str, Source] = field(eq=lambda sources: tuple(sources.items()))
+    scope: Mapping[str, object] = field(factory=dict, eq=_ids)
 
     rank = 80
     fix = "keep the relation between the sizes, or expect another compiled version"
@@ -144,7 +144,7 @@ class ShapeExpression(Kind):
         return ", ".join(f"{name} = {size!r}" for name, size in self._sizes(state).items())
 
 
-@attrs.frozen
+@frozen
 class Custom(Kind):
     """A pure Python predicate of an upper layer. `template` may use `{fn}` and `{value}`;
     `fn(value)` gives the same.
@@ -155,7 +155,7 @@ class Custom(Kind):
     template: str
     fn: Callable[[Any], bool]
     description: str = ""
-    words: Callable[[Any, Cells], bool] = attrs.field(default=lambda value, cells: False, eq=False)
+    words: Callable[[Any, Cells], bool] = field(default=lambda value, cells: False, eq=False)
 
     rank = 60
     reads = 2

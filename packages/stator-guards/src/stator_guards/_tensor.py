@@ -9,8 +9,10 @@ import weakref
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-import attrs
 import torch
+from attrs import field, frozen
+from torch import Tensor
+from torch.nn import Parameter
 
 from stator_guards._cells import Cells
 from stator_guards._guard import CaseFunction, Guard, Kind, Undecided
@@ -20,14 +22,14 @@ from stator_guards._tensor_memory import addresses_of, can_be_watched, implement
 from stator_guards._value import type_case
 
 
-def effective_keys(tensor: torch.Tensor) -> int:
+def effective_keys(tensor: Tensor) -> int:
     """The dispatch keys a call on this tensor meets: its own, with what the thread adds and takes
     away."""
     keys = torch._C._dispatch_keys(tensor) | torch._C._dispatch_tls_local_include_set()
     return int((keys - torch._C._dispatch_tls_local_exclude_set()).raw_repr())
 
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_PLAIN = (Tensor, Parameter)
 
 
 def size_case(value: Any) -> Hashable:
@@ -49,7 +51,7 @@ def dtype_case(value: Any) -> Hashable:
     return (value.dtype, value.device, value.requires_grad, value.dim())
 
 
-def static_strides(tensor: torch.Tensor, dynamic_dims: frozenset[int]) -> tuple[int | None, ...]:
+def static_strides(tensor: Tensor, dynamic_dims: frozenset[int]) -> tuple[int | None, ...]:
     """The strides, None where they move with the size of a dynamic dimension that lies further
     inside."""
     strides = tensor.stride()
@@ -59,7 +61,7 @@ def static_strides(tensor: torch.Tensor, dynamic_dims: frozenset[int]) -> tuple[
     )
 
 
-@attrs.frozen(init=False)
+@frozen(init=False)
 class TensorMatch(Kind):
     """Class, dtype, device, layout, requires_grad, dispatch keys, and the sizes and strides that
     are not dynamic.
@@ -75,7 +77,7 @@ class TensorMatch(Kind):
     keys: int
     sizes: tuple[int | None, ...]
     strides: tuple[int | None, ...]
-    reference: weakref.ref[torch.Tensor] = attrs.field(eq=id, repr=False)
+    reference: weakref.ref[Tensor] = field(eq=id, repr=False)
     """One reference per tensor, so that its identity distinguishes dead tensors as well."""
 
     rank = 30
@@ -86,7 +88,7 @@ class TensorMatch(Kind):
 
     def __init__(
         self,
-        tensor: torch.Tensor,
+        tensor: Tensor,
         dynamic_dims: frozenset[int] = frozenset(),
         dynamic_strides: frozenset[int] = frozenset(),
     ) -> None:
@@ -236,18 +238,18 @@ def _native(guards: Sequence[Guard]) -> object:
     ).check
 
 
-def _example(kind: TensorMatch) -> torch.Tensor | None:
+def _example(kind: TensorMatch) -> Tensor | None:
     """Return a tensor with the facts that the native check takes from it, for one that has died or
     changed."""
     if kind.cls not in _PLAIN or kind.layout is not torch.strided:
         return None
     made = torch.empty(0, dtype=kind.dtype, device=kind.device).requires_grad_(kind.requires_grad)
-    if kind.cls is torch.nn.Parameter:
-        made = torch.nn.Parameter(made.detach(), kind.requires_grad)
+    if kind.cls is Parameter:
+        made = Parameter(made.detach(), kind.requires_grad)
     return made if effective_keys(made) == kind.keys else None
 
 
-def _is_as_described(tensor: torch.Tensor | None, kind: TensorMatch) -> bool:
+def _is_as_described(tensor: Tensor | None, kind: TensorMatch) -> bool:
     return tensor is not None and tensor.layout is torch.strided and kind.matches(tensor)
 
 
@@ -259,13 +261,13 @@ def _slow(kinds: Sequence[TensorMatch]) -> Any:
     return tensors_match
 
 
-def storages(*tensors: torch.Tensor) -> frozenset[int] | None:
+def storages(*tensors: Tensor) -> frozenset[int] | None:
     """Return the storages of tensors; None where two share one."""
     found = frozenset([tensor.untyped_storage()._cdata for tensor in tensors])
     return found if len(found) == len(tensors) else None
 
 
-@attrs.frozen
+@frozen
 class DistinctStorages(Kind):
     """The tensor and all of `others` have storages of their own: a graph that writes to one relies
     on it."""

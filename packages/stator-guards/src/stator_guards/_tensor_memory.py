@@ -26,6 +26,7 @@ from typing import Any
 
 import attrs
 import torch
+from torch import Tensor
 
 from stator_guards._cells import Cells
 from stator_guards._memory import word
@@ -52,7 +53,7 @@ class TensorLayout:
     requires_grad: int = 128
     """The offsets from the address of an AutogradMeta."""
 
-    def of(self, tensor: torch.Tensor) -> list[int]:
+    def of(self, tensor: Tensor) -> list[int]:
         """The addresses of all words that the metadata of a strided tensor stands on."""
         count, base = tensor.dim(), tensor._cdata
         offsets = [self.storage, self.autograd, self.dimensions, self.type_and_device, self.keys]
@@ -64,7 +65,7 @@ class TensorLayout:
             found.append(autograd + self.requires_grad)
         return found
 
-    def of_history(self, tensor: torch.Tensor) -> list[int]:
+    def of_history(self, tensor: Tensor) -> list[int]:
         """The addresses of all words that the history of a tensor stands on, which is no view."""
         meta = tensor._cdata + self.autograd
         found = [id(tensor) + self.implementation, meta]
@@ -77,14 +78,14 @@ def can_be_watched(tensor: Any) -> bool:
     """Return whether words prove the metadata: of strided tensors with plain storage and few
     dimensions."""
     return (
-        type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        type(tensor) in (Tensor, torch.nn.Parameter)
         and tensor.layout is torch.strided
         and tensor.dim() <= _DIMENSIONS
         and tensor_layout() is not None
     )
 
 
-def addresses_of(tensor: torch.Tensor) -> list[int]:
+def addresses_of(tensor: Tensor) -> list[int]:
     """Return the addresses of the words of a tensor that can be watched."""
     layout = tensor_layout()
     assert layout is not None
@@ -102,7 +103,7 @@ def history_words(tensor: Any, cells: Cells) -> bool:
     return True
 
 
-def implementation_of(tensor: torch.Tensor) -> object:
+def implementation_of(tensor: Tensor) -> object:
     """Hold the TensorImpl of a tensor, and the tensor, whatever TensorImpl that refers to later."""
     future: Any = torch._C.Future([])
     future.set_result(tensor)
@@ -122,7 +123,7 @@ def _stands_trial(found: TensorLayout) -> bool:
     base = tensor._cdata
     if (
         ctypes.sizeof(ctypes.c_void_p) != _WORD
-        or torch.Tensor.__basicsize__ < found.implementation + _WORD
+        or Tensor.__basicsize__ < found.implementation + _WORD
     ):
         return False
     if word(id(tensor) + found.implementation) != base:
@@ -145,17 +146,17 @@ def _stands_trial(found: TensorLayout) -> bool:
     return all(_changes(found, name, change) for name, change in _trials().items())
 
 
-TensorChange = Callable[[torch.Tensor], object]
+TensorChange = Callable[[Tensor], object]
 
 
 def _trials() -> dict[str, TensorChange]:
     """Return a change of a tensor for each word that it must show in."""
 
-    def set_data(tensor: torch.Tensor) -> None:
+    def set_data(tensor: Tensor) -> None:
         tensor.data = torch.empty(5, 3, dtype=torch.float16)
 
     @torch.enable_grad()
-    def set_history(tensor: torch.Tensor) -> None:
+    def set_history(tensor: Tensor) -> None:
         tensor.requires_grad_(False).mul_(torch.ones((), requires_grad=True))
 
     return {
@@ -182,7 +183,7 @@ def _changes(found: TensorLayout, name: str, change: TensorChange) -> bool:
     return changed
 
 
-def _address(tensor: torch.Tensor, found: TensorLayout, name: str) -> int:
+def _address(tensor: Tensor, found: TensorLayout, name: str) -> int:
     offset: int = getattr(found, name)
     if name == "implementation":
         return id(tensor) + offset

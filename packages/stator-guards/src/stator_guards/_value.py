@@ -4,7 +4,7 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
-import attrs
+from attrs import field, frozen
 
 from stator_guards._cells import Cells
 from stator_guards._guard import CaseFunction, Kind
@@ -35,11 +35,11 @@ def constant_case(value: object) -> Hashable:
 _SCALARS = frozenset((*PLAIN, float, complex))
 
 
-@attrs.frozen
+@frozen
 class TypeIs(Kind):
     """`type(value) is cls`, exactly."""
 
-    cls: type = attrs.field(eq=id)  # a metaclass may define how its classes compare
+    cls: type = field(eq=id)  # a metaclass may define how its classes compare
 
     rank = 10
     merge_key = None
@@ -64,7 +64,7 @@ class TypeIs(Kind):
         return f"a {type(value).__qualname__}"
 
 
-@attrs.frozen(init=False)
+@frozen(init=False)
 class Is(Kind):
     """`value is obj`. Held weakly where possible: a new object at a dead one's address never
     matches."""
@@ -104,7 +104,7 @@ class Is(Kind):
         return ((id, self.held.address),)
 
 
-@attrs.frozen
+@frozen
 class IsNone(Kind):
     """`value is None`."""
 
@@ -128,7 +128,7 @@ class IsNone(Kind):
         return ((type_case, id(type(None))),) if self.operator == "is" else ()
 
 
-@attrs.frozen
+@frozen
 class IsNotNone(IsNone):
     """`value is not None`."""
 
@@ -136,7 +136,7 @@ class IsNotNone(IsNone):
     needs = "not None"
 
 
-@attrs.frozen
+@frozen
 class Truth(Kind):
     """`bool(value)` is `expected`: of flags, and of containers that must stay empty or filled."""
 
@@ -168,12 +168,12 @@ def _constant(instance: object, attribute: object, value: object) -> None:
         )
 
 
-@attrs.frozen
+@frozen
 class Equals(Kind):
     """The very constant `value`, by exact type and value at every depth: 1, True and 1.0 differ,
     -0.0 and 0.0 too."""
 
-    value: object = attrs.field(eq=key_of, validator=_constant)
+    value: object = field(eq=key_of, validator=_constant)
 
     rank = 16
     merge_key = None

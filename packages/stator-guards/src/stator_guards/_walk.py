@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import attrs
+from attrs import define
 
 from stator_guards._guard import CANNOT_READ, Guard, Kind
 from stator_guards._part_source import PartSource
@@ -28,7 +28,7 @@ HITS_BEFORE_WRITING_LARGE = 8
 repetition has to pay."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Steps:
     """Guards in the order they are tested in, and the values they read, each once and right before
     it is needed."""
@@ -66,7 +66,7 @@ class Steps:
         return values
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Walk:
     """Call it with a state. `guards` are in the order they are tested in, `implied` come after
     them."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-import attrs
+from attrs import Factory, define, frozen
 
 from stator_guards._binding import Unwatched, Watch
 from stator_guards._cells import Cells
@@ -55,7 +55,7 @@ def is_worth_watching(guards: Iterable[Guard]) -> bool:
     return sum(isinstance(guard.source, through) for guard in guards) >= WORTH_A_GROUP
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Left:
     """A group, what remains of it, and the ids of the facts that have left."""
 
@@ -64,7 +64,7 @@ class _Left:
     facts: frozenset[int]
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Watching:
     """The watches of one predicate."""
 
@@ -74,13 +74,13 @@ class Watching:
     install: Callable[[Watching, Plan | None], None]
     """Called with a new plan; None when nothing is watched."""
     is_lasting: Callable[[object], bool]
-    loads: list[Loads] = attrs.field(factory=list)
+    loads: list[Loads] = Factory(list)
     plan: Plan | None = None
-    watches: dict[Group, Watch] = attrs.field(factory=dict)
+    watches: dict[Group, Watch] = Factory(dict)
     plans: int = 0
     loose: frozenset[Source | None] = frozenset()
-    changes: dict[object, tuple[int, float]] = attrs.field(factory=dict)
-    lock: Any = attrs.field(factory=threading.Lock)
+    changes: dict[object, tuple[int, float]] = Factory(dict)
+    lock: Any = Factory(threading.Lock)
 
     def first(self, *state: object) -> bool:
         """The predicate until it holds."""

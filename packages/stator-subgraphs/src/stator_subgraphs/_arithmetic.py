@@ -13,11 +13,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import attrs
 import torch
+from attrs import Factory, define
 from stator_guards import CallSource, ShapeExpression, Source
 from stator_variables import GraphValue
-from torch import fx
+from torch.fx import Node
 
 from stator_subgraphs._constant import is_decided_exactly
 from stator_subgraphs._input import Inputs
@@ -82,16 +82,16 @@ def _function(
     return made
 
 
-@attrs.define
+@define
 class _Text:
     """Writes one expression. Without a `scope` for functions, only what cannot raise."""
 
     inputs: Inputs
     scope: dict[str, Any] | None = None
-    names: dict[Source, str] = attrs.field(factory=dict)
-    hints: dict[str, int | float] = attrs.field(factory=dict)  # what they are now
+    names: dict[Source, str] = Factory(dict)
+    hints: dict[str, int | float] = Factory(dict)  # what they are now
 
-    def of(self, node: fx.Node) -> str | None:
+    def of(self, node: Node) -> str | None:
         cls = _class_of(node)
         if cls is None:
             return None
@@ -110,7 +110,7 @@ class _Text:
             return self._joined(f"({{}} {sign} {{}})", node, cls)
         return None if self.scope is None else self._call(node, cls, self.scope)
 
-    def _sign(self, node: fx.Node, cls: type) -> str | None:
+    def _sign(self, node: Node, cls: type) -> str | None:
         """Between two operands. A division cannot fail if it is by a constant."""
         if self.scope is not None:
             return (SIGNS | DIVISIONS | COMPARISONS).get(node.target)
@@ -119,20 +119,20 @@ class _Text:
             return DIVISIONS[node.target] if is_safe else None
         return SIGNS.get(node.target)
 
-    def _call(self, node: fx.Node, cls: type, scope: dict[str, Any]) -> str | None:
+    def _call(self, node: Node, cls: type, scope: dict[str, Any]) -> str | None:
         name = getattr(node.target, "__name__", "")
         if not name.isidentifier() or scope.setdefault(name, node.target) is not node.target:
             return None
         return self._joined(f"{name}({', '.join('{}' for _ in node.args)})", node, cls)
 
-    def _joined(self, form: str, node: fx.Node, cls: type) -> str | None:
+    def _joined(self, form: str, node: Node, cls: type) -> str | None:
         texts = [self._operand(operand, cls) for operand in node.args]
         return None if None in texts else form.format(*texts)
 
     def _operand(self, operand: Any, cls: type) -> str | None:
         """The text of an operand: in an entry of one class, as a large int may not become a
         float."""
-        if isinstance(operand, fx.Node):
+        if isinstance(operand, Node):
             is_like = self.scope is not None or _class_of(operand) is cls
             return self.of(operand) if is_like else None
         if type(operand) not in (int, float, bool) or not math.isfinite(operand):
@@ -140,7 +140,7 @@ class _Text:
         is_like = self.scope is not None or type(operand) is cls
         return repr(operand) if is_like or abs(operand) <= _EXACT else None
 
-    def _read_from(self, node: fx.Node) -> Source | None:
+    def _read_from(self, node: Node) -> Source | None:
         """Return its source: that of an int or a size, or a float that the graph takes as a
         tensor."""
         if isinstance(example := node.meta["example_value"], torch.SymInt):
@@ -151,10 +151,10 @@ class _Text:
         return found.source if found is not None and found.kind == "float" else None
 
 
-def _class_of(node: fx.Node) -> type | None:
+def _class_of(node: Node) -> type | None:
     return CLASSES.get(type(node.meta.get("example_value")))
 
 
-def _is_by_constant(node: fx.Node) -> bool:
+def _is_by_constant(node: Node) -> bool:
     divisor = node.args[1]
     return isinstance(divisor, int | float) and divisor != 0

@@ -10,7 +10,7 @@ breaks, so a fault of stator stays one.
 import re
 from typing import Any
 
-import attrs
+from attrs import frozen
 from stator_bytecode.errors import InvalidUse, StatorError, Unsupported
 from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
@@ -20,7 +20,7 @@ CAPTURE_SCALARS = (
 )
 
 
-@attrs.frozen
+@frozen
 class Limit:
     """One foreign error: the slug of our reason for it, and what to try."""
 
@@ -83,7 +83,7 @@ MARKED = "mark the dimension with `maybe_mark_dynamic`, or do not mark it"
 _OPERATOR_ERROR = Limit("operator-error", "see the error that it raises")
 
 
-@attrs.frozen
+@frozen
 class Foreign:
     """Around foreign code, and around nothing else: what it raises leaves as a break.
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 from stator_bytecode.errors import Unsupported
-from stator_variables import GraphValue, give_warning
-from torch import fx
+from stator_variables import Args, GraphValue, Kwargs, give_warning
+from torch import Tensor
+from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings
 
 from stator_subgraphs._boundary import Foreign
@@ -34,7 +35,7 @@ from stator_subgraphs._warning_capture import CapturedWarning, WarningCapture
 
 
 def record_reading_numbers(
-    state: GraphState, target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any]
+    state: GraphState, target: NodeTarget, args: Args, kwargs: Kwargs
 ) -> GraphValue:
     """Record a call; tensors where the operator takes a number become one, where fakes have
     none."""
@@ -62,7 +63,7 @@ def read_number(state: GraphState, traced: GraphValue) -> GraphValue:
 
 
 def _tensors_as_numbers(
-    target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any]
+    target: NodeTarget, args: Args, kwargs: Kwargs
 ) -> dict[int | str, GraphValue]:
     """Find tensors where an operator takes a number, by position or name: it reads them itself when
     it runs."""
@@ -71,7 +72,7 @@ def _tensors_as_numbers(
         key: value
         for key, value in given
         if type(value) is GraphValue
-        and isinstance(value.example, torch.Tensor)
+        and isinstance(value.example, Tensor)
         and takes_number(target, key)
     }
 
@@ -79,8 +80,8 @@ def _tensors_as_numbers(
 def record_call(
     state: GraphState,
     target: NodeTarget,
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
+    args: Args,
+    kwargs: Kwargs,
     body: Body | None,
     example: Any,
 ) -> GraphValue:
@@ -119,12 +120,12 @@ def record_call(
 def _operation(
     state: GraphState,
     target: NodeTarget,
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
+    args: Args,
+    kwargs: Kwargs,
     body: Body | None,
 ) -> Operation:
     """Return the call on examples; raise Unsupported for one that no graph may contain."""
-    tensors: list[torch.Tensor] = []
+    tensors: list[Tensor] = []
     examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)
     if tensors and computes_by_elements(called(target)):
         examples, example_kwargs = rebuild((examples, example_kwargs), _float_now)
@@ -140,13 +141,13 @@ def _operation(
     return operation
 
 
-def _refuse_raising_after_write(state: GraphState, node: fx.Node) -> None:
+def _refuse_raising_after_write(state: GraphState, node: Node) -> None:
     if state.root.lasting and (node.meta.get("caught") or may_raise(node)):
         raise Unsupported("operator-error", f"{name_of(node)}: what was written stays if it raises")
 
 
 def _refuse_change(
-    operation: Operation, watched: Watched, changed: list[torch.Tensor], *, into_output: bool
+    operation: Operation, watched: Watched, changed: list[Tensor], *, into_output: bool
 ) -> None:
     """Refuse mutations of inputs that a graph cannot repeat, or that operators raise for."""
     refuse_expanded(operation.name, changed)
@@ -198,14 +199,14 @@ def _by_path(function: Any) -> Any:
     return call
 
 
-def _examples(structure: object, tensors: list[torch.Tensor]) -> Any:
+def _examples(structure: object, tensors: list[Tensor]) -> Any:
     """Return the structure with examples for the fake run; its tensors are appended to
     `tensors`."""
 
     def leaf(item: object) -> Any:
         if type(item) is not GraphValue:
             return constant_argument(item)
-        if isinstance(example := item.example, torch.Tensor):
+        if isinstance(example := item.example, Tensor):
             tensors.append(example)
         elif isinstance(example, tuple | list | dict):
             tensors.extend(tensors_in(example))
@@ -214,7 +215,7 @@ def _examples(structure: object, tensors: list[torch.Tensor]) -> Any:
     return rebuild(tuple(structure) if isinstance(structure, Sequence) else structure, leaf)
 
 
-def _gives(state: GraphState, body: Body, traced: GraphValue) -> list[torch.Tensor]:
+def _gives(state: GraphState, body: Body, traced: GraphValue) -> list[Tensor]:
     """The operator gives what `body` gives; what that wrote to in the graph around."""
     tracer, inner = state.current, body.tracer
     state.journal.assign(inner, call=traced)
@@ -222,13 +223,13 @@ def _gives(state: GraphState, body: Body, traced: GraphValue) -> list[torch.Tens
     return [body.inputs[position] for position in body.written]
 
 
-def _propagate(state: GraphState, target: NodeTarget, args: Any, kwargs: dict[str, Any]) -> Any:
+def _propagate(state: GraphState, target: NodeTarget, args: Any, kwargs: Kwargs) -> Any:
     pending = len(state.env.pending_fresh_unbacked_symbols)
     try:
         with Foreign(target), undisturbed(target):
             example = run(state.mode, target, args, kwargs)
             # `torch.tensor` makes no fake there
-            if type(example) is torch.Tensor and example.is_meta:
+            if type(example) is Tensor and example.is_meta:
                 example = state.mode.from_tensor(example)
         if state.env.pending_fresh_unbacked_symbols:  # what it made up for itself is nobody's
             given, made = symbols_of_any(example), state.env.pending_fresh_unbacked_symbols
@@ -240,11 +241,9 @@ def _propagate(state: GraphState, target: NodeTarget, args: Any, kwargs: dict[st
         raise
 
 
-def propagated(
-    state: GraphState, target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
+def propagated(state: GraphState, target: NodeTarget, args: Args, kwargs: Kwargs) -> Any:
     """Return what a call gives on fakes; no node is recorded."""
-    tensors: list[torch.Tensor] = []
+    tensors: list[Tensor] = []
     examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)
     refuse(
         Operation(
@@ -267,7 +266,7 @@ def _is_refused_view(args: object) -> bool:
 
 
 def _write_down(
-    state: GraphState, target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any], example: Any
+    state: GraphState, target: NodeTarget, args: Args, kwargs: Kwargs, example: Any
 ) -> GraphValue:
     bindings = _bindings(state, target, example)
     tracer = state.current
@@ -285,7 +284,7 @@ def _write_down(
     if bindings:
         node.meta["unbacked_bindings"] = bindings
         tracer.bind_unbacked(bindings, traced)
-        if isinstance(example, torch.Tensor):
+        if isinstance(example, Tensor):
             tracer.births[node] = (example.size(), example.stride())
         state.journal.record(lambda: _forget_memos(state))
     return traced
@@ -308,7 +307,7 @@ def _forget_memos(state: GraphState) -> None:
     state.mode.epoch += 1
 
 
-def _note_write(state: GraphState, node: fx.Node, changed: list[torch.Tensor]) -> None:
+def _note_write(state: GraphState, node: Node, changed: list[Tensor]) -> None:
     tracer = state.current
     tracer.effects.add(node)
     tracer.written.extend(changed)
@@ -322,13 +321,13 @@ def _note_write(state: GraphState, node: fx.Node, changed: list[torch.Tensor]) -
     state.journal.record(undo)
 
 
-def _is_lasting(operation: Operation, written: torch.Tensor) -> bool:
+def _is_lasting(operation: Operation, written: Tensor) -> bool:
     """Return True if it is a view from outside, or of one: a view never loses its history again."""
-    views = (one for one in operation.inputs if isinstance(one, torch.Tensor) and one._is_view())
+    views = (one for one in operation.inputs if isinstance(one, Tensor) and one._is_view())
     return any(storage_of(one) == storage_of(written) for one in views)
 
 
-def _note_mode(state: GraphState, node: fx.Node, undo: Any) -> None:
+def _note_mode(state: GraphState, node: Node, undo: Any) -> None:
     state.current.effects.add(node)
     state.mode_undo.append(undo)
     state.journal.record(state.leave_last_mode)

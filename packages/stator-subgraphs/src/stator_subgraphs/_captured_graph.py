@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Literal
 
-import attrs
 import torch
+from attrs import define, frozen
 from stator_bytecode.errors import SourceSpan
 from stator_guards import ShapeExpression, Source
 from stator_variables import GraphValue
@@ -15,7 +15,7 @@ from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext
 from stator_subgraphs._tracer import SubgraphTracer
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class GraphInput:
     """One placeholder, and where its value comes from.
 
@@ -28,7 +28,7 @@ class GraphInput:
     kind: Literal["tensor", "number", "float"]
 
 
-@attrs.frozen
+@frozen
 class ShapeFact:
     """A relation between sizes or numbers that the graph relies on, and the line of the program it
     is due to."""
@@ -37,7 +37,7 @@ class ShapeFact:
     where: SourceSpan
 
 
-@attrs.frozen(eq=False, slots=False)  # for the cached property
+@frozen(eq=False, slots=False)  # for the cached property
 class CapturedGraph:
     """A finished graph with the data for its compilation: real tensors are kept until `release` is
     called.
@@ -88,7 +88,7 @@ class CapturedModule(GraphModule):
         return code
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Body:
     """The body of a higher-order operator, and how it is called: with `arguments` first, then
     `lifted`.

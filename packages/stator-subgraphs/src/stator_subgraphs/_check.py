@@ -8,13 +8,14 @@ import torch
 from stator_variables import GraphValue
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx import Graph, GraphModule, Node
 
 from stator_subgraphs._symbol import SymbolicTypes, symbols_of, symbols_of_any
 
 NUMBERS = (int, float, bool, *SymbolicTypes)
 
 
-def check_graph(module: fx.GraphModule, *, is_body: bool = False) -> list[str]:
+def check_graph(module: GraphModule, *, is_body: bool = False) -> list[str]:
     """Everything that is wrong with a finished graph or one of its bodies; empty when a compiler
     may see it. A body may give one value as it is (the condition of a loop)."""
     graph = module.graph
@@ -26,19 +27,19 @@ def check_graph(module: fx.GraphModule, *, is_body: bool = False) -> list[str]:
         *_output(graph, is_body),
     ]
     for name, child in module.named_children():
-        if isinstance(child, fx.GraphModule):
+        if isinstance(child, GraphModule):
             faults += [f"{name}: {fault}" for fault in check_graph(child, is_body=True)]
     return faults
 
 
-def _lint(module: fx.GraphModule) -> Iterator[str]:
+def _lint(module: GraphModule) -> Iterator[str]:
     try:
         module.graph.lint()
     except RuntimeError as error:
         yield f"lint: {error}"
 
 
-def _nodes(graph: fx.Graph) -> Iterator[str]:
+def _nodes(graph: Graph) -> Iterator[str]:
     known = set(graph.nodes)
     for node in graph.nodes:
         yield from (
@@ -60,7 +61,7 @@ def _nodes(graph: fx.Graph) -> Iterator[str]:
 LEAKED = (fx.Proxy, GraphValue, FakeTensor, *SymbolicTypes)
 
 
-def _leaks(node: fx.Node) -> Iterator[str]:
+def _leaks(node: Node) -> Iterator[str]:
     """Yield objects that belong to the trace and not to the graph: as an argument, one would be a
     constant of one compilation."""
     found: list[Any] = []
@@ -72,7 +73,7 @@ def _leaks(node: fx.Node) -> Iterator[str]:
     )
 
 
-def _placeholders(graph: fx.Graph) -> Iterator[str]:
+def _placeholders(graph: Graph) -> Iterator[str]:
     started = False
     for node in graph.nodes:
         if node.op != "placeholder":
@@ -89,7 +90,7 @@ def _placeholders(graph: fx.Graph) -> Iterator[str]:
             yield f"the placeholder {node} has no type"
 
 
-def _symbols(graph: fx.Graph) -> Iterator[str]:
+def _symbols(graph: Graph) -> Iterator[str]:
     """Each symbol of an example is a placeholder, or made by a node, before it is met; in a body
     its place is free."""
     is_body = not any(
@@ -107,7 +108,7 @@ def _symbols(graph: fx.Graph) -> Iterator[str]:
             yield f"{node} has symbols that nothing before it binds: {names}"
 
 
-def _of_offset(node: fx.Node) -> set[Any]:
+def _of_offset(node: Node) -> set[Any]:
     """Return the symbols of a result's storage offset, which the operator itself determines: a loop
     in its rounds."""
     example = node.meta.get("example_value")
@@ -120,7 +121,7 @@ def _of_offset(node: fx.Node) -> set[Any]:
     return {symbol for tensor in tensors for symbol in symbols_of(tensor.storage_offset())}
 
 
-def _bound_by(node: fx.Node) -> set[Any]:
+def _bound_by(node: Node) -> set[Any]:
     bindings = node.meta.get("unbacked_bindings") or {}
     example = node.meta.get("example_value")
     binds = node.op == "placeholder" or (node.op, node.target) == ("call_method", "item")
@@ -130,15 +131,15 @@ def _bound_by(node: fx.Node) -> set[Any]:
     }
 
 
-def _output(graph: fx.Graph, is_body: bool) -> Iterator[str]:
+def _output(graph: Graph, is_body: bool) -> Iterator[str]:
     if (last := next(iter(reversed(graph.nodes)), None)) is None or last.op != "output":
         yield "the last node is no output"
-    elif is_body and isinstance(last.args[0], fx.Node):
+    elif is_body and isinstance(last.args[0], Node):
         return
     elif not isinstance(last.args[0], tuple):
         yield "the output is no tuple"
     else:
-        allowed = (fx.Node, *NUMBERS, type(None))
+        allowed = (Node, *NUMBERS, type(None))
         yield from (
             f"the output has {value!r} in it"
             for value in last.args[0]

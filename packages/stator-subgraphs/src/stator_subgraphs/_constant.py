@@ -10,7 +10,7 @@ from typing import Any
 import sympy  # type: ignore[import-untyped]
 import torch
 from stator_variables import GraphValue
-from torch import fx
+from torch.fx import Node
 from torch.utils._sympy.functions import PowByNatural
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 
@@ -35,7 +35,7 @@ def constant_of(state: GraphState, traced: GraphValue) -> object:
 def truth_of(state: GraphState, traced: GraphValue) -> bool:
     """A comparison of a float symbol with a number is exact; of a sum of several it need not be."""
     expression = expression_of(traced.example)
-    if expression is None and any(_is_float(node) for node in traced.node.all_input_nodes):
+    if expression is None and any(map(_is_float, traced.node.all_input_nodes)):
         # its symbols are fixed already, and sympy multiplied them
         return bool(_value(traced.node, {}))
     return bool(traced.example if is_decided_exactly(traced) else constant_of(state, traced))
@@ -50,7 +50,7 @@ def is_decided_exactly(traced: GraphValue) -> bool:
     return not _overflows(traced.example, expression)
 
 
-def _is_float(node: fx.Node) -> bool:
+def _is_float(node: Node) -> bool:
     return isinstance(node.meta.get("example_value"), torch.SymFloat)
 
 
@@ -109,19 +109,17 @@ def _counted(part: Any, hints: Any, known: dict[Any, int]) -> int:
     return max(bits) + bool(part.is_Add)
 
 
-def _value(node: fx.Node, known: dict[fx.Node, Any]) -> object:
+def _value(node: Node, known: dict[Node, Any]) -> object:
     if node not in known:
         known[node] = _computed(node, known)
     return known[node]
 
 
-def _computed(node: fx.Node, known: dict[fx.Node, Any]) -> Any:
+def _computed(node: Node, known: dict[Node, Any]) -> Any:
     if not isinstance(example := node.meta["example_value"], SymbolicTypes):
         return example
     inputs = [source.meta["example_value"] for source in node.all_input_nodes]
     if node.op != "call_function" or any(isinstance(value, torch.Tensor) for value in inputs):
         return example.node.pytype(example)
-    args = rebuild(
-        node.args, lambda item: _value(item, known) if isinstance(item, fx.Node) else item
-    )
+    args = rebuild(node.args, lambda item: _value(item, known) if isinstance(item, Node) else item)
     return node.target(*args)  # type: ignore[operator]  # no str: it is no method

@@ -13,8 +13,8 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode.errors import Unsupported
-from stator_variables import STATE_SETTERS, Setter, filtered
-from torch import fx
+from stator_variables import STATE_SETTERS, Args, Kwargs, Setter, filtered
+from torch import Tensor, fx
 from torch._dispatch.python import enable_python_dispatcher
 from torch._functorch import config
 from torch._guards import Source as AnyTorchSource
@@ -33,7 +33,7 @@ from stator_subgraphs._structure import tensors_in
 
 NO_POINTERS = config.patch(fake_tensor_allow_unsafe_data_ptr_access=False)
 """One for all: each makes a context variable, which the thread's context then keeps for ever."""
-PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+PLAIN = (Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
 @cache
@@ -84,7 +84,7 @@ class World:
 
 def fake_input(
     mode: FakeTensorMode,
-    tensor: torch.Tensor,
+    tensor: Tensor,
     source: AnyTorchSource,
     context: StatefulSymbolicContext,
     static: bool,
@@ -104,7 +104,7 @@ def fake_input(
 
 
 @contextmanager
-def _quiet(tensor: torch.Tensor) -> Iterator[None]:
+def _quiet(tensor: Tensor) -> Iterator[None]:
     """torch reads `.grad` of every tensor; it hides the warning about a non-leaf from people, not
     from `-W error`."""
     if tensor.is_leaf or not tensor.requires_grad:
@@ -114,7 +114,7 @@ def _quiet(tensor: torch.Tensor) -> Iterator[None]:
         yield
 
 
-def refuse_subclass(tensor: torch.Tensor, name: str) -> None:
+def refuse_subclass(tensor: Tensor, name: str) -> None:
     """Plain tensors are understood, and those with others in them; another subclass has ways of its
     own everywhere."""
     if type(tensor) in PLAIN:
@@ -142,9 +142,7 @@ def refuse_wrappers(inputs: Sequence[object]) -> None:
         )
 
 
-def run(
-    mode: FakeTensorMode, target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
+def run(mode: FakeTensorMode, target: NodeTarget, args: Args, kwargs: Kwargs) -> Any:
     """`target(*args, **kwargs)` on fakes. Shapes with symbols need decompositions in Python; that
     of `dropout` copies where the operator itself gives its input, as it does in inference mode,
     too."""
@@ -171,16 +169,14 @@ def run(
     return made
 
 
-def _gives_back(
-    target: Any, given: torch.Tensor, args: Sequence[Any], kwargs: dict[str, Any]
-) -> bool:
+def _gives_back(target: Any, given: Tensor, args: Args, kwargs: Kwargs) -> bool:
     with torch.inference_mode(False), torch.no_grad():
         other = torch.empty_like(given)
         named = {name: other if value is given else value for name, value in kwargs.items()}
         return target(*(other if value is given else value for value in args), **named) is other
 
 
-def _count_writes(name: str, args: Sequence[object], kwargs: dict[str, Any]) -> None:
+def _count_writes(name: str, args: Sequence[object], kwargs: Kwargs) -> None:
     """Fakes count no writes of operators over lists of tensors; the fused ones write to almost all
     that they get."""
     if name.startswith(("_foreach_", "_fused_")) and name.endswith("_"):
@@ -195,7 +191,7 @@ def _unhooked() -> AbstractContextManager[Any]:
     return nullcontext() if hooks is None else saved_tensors_hooks(_itself, _itself)
 
 
-def _itself(tensor: torch.Tensor) -> torch.Tensor:
+def _itself(tensor: Tensor) -> Tensor:
     return tensor
 
 
@@ -206,7 +202,7 @@ def _scalars(mode: FakeTensorMode, args: Sequence[object]) -> AbstractContextMan
     )
 
 
-def has_body(args: Sequence[Any]) -> bool:
+def has_body(args: Args) -> bool:
     return any(isinstance(arg, fx.GraphModule) for arg in args)
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from stator_variables import Args
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule
@@ -38,7 +39,7 @@ def _dispatch(
     of: weakref.ref[FakeTensorMode],
     func: Any,
     types: Sequence[type],
-    args: Sequence[Any],
+    args: Args,
     kwargs: Mapping[str, Any],
 ) -> object:
     mode = of()

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 from stator_variables import GraphValue
-from torch import fx
 from torch._guards import CompileId
+from torch.fx import Graph, GraphModule, Node
 from torch.fx.graph_module import _loader
 from torch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
 
@@ -84,7 +84,7 @@ def captured_graph(
     )
 
 
-def _module(state: GraphState, compile_id: CompileId) -> fx.GraphModule:
+def _module(state: GraphState, compile_id: CompileId) -> GraphModule:
     # The program may not have had them; the backward of a loop counts its rounds.
     state.mode.allow_scalar_outputs = True
     module = CapturedModule(held_by(state, state.root.graph), state.root.graph)
@@ -97,7 +97,7 @@ def _module(state: GraphState, compile_id: CompileId) -> fx.GraphModule:
     return module
 
 
-def held_by(state: GraphState, graph: fx.Graph) -> dict[str, Any]:
+def held_by(state: GraphState, graph: Graph) -> dict[str, Any]:
     """Return the attributes that the module of `graph` needs."""
     names = {str(node.target) for node in graph.nodes if node.op == "get_attr"}
     return {name: state.held[name] for name in names}
@@ -121,12 +121,10 @@ def has_deferred_asserts(state: GraphState) -> bool:
 def _write_asserts(state: GraphState) -> None:
     """Bodies first: a check may be about a symbol that only exists inside."""
     for name, held in state.held.items():
-        if isinstance(held, fx.GraphModule):
+        if isinstance(held, GraphModule):
             insert_deferred_runtime_asserts(held, state.env, name)
             held.recompile()
-    insert_deferred_runtime_asserts(
-        fx.GraphModule(state.held, state.root.graph), state.env, "graph"
-    )
+    insert_deferred_runtime_asserts(GraphModule(state.held, state.root.graph), state.env, "graph")
 
 
 # -- what nothing needs ----------------------------------------------------------------------------
@@ -148,7 +146,7 @@ def _narrow_bodies(state: GraphState, tracer: SubgraphTracer) -> None:
         _narrow_bodies(state, inner)
 
 
-def is_droppable(node: fx.Node) -> bool:
+def is_droppable(node: Node) -> bool:
     if node.op == "get_attr":
         return True
     if node.op == "call_method":
@@ -161,10 +159,10 @@ def is_droppable(node: fx.Node) -> bool:
         return node.args[1] not in DEPRECATED
     if node.target is operator.getitem:
         return _is_container(node.args[0]) or _slices(node)
-    return node.target in ARITHMETIC and all(_is_number(source) for source in node.all_input_nodes)
+    return node.target in ARITHMETIC and all(map(_is_number, node.all_input_nodes))
 
 
-def _slices(node: fx.Node) -> bool:
+def _slices(node: Node) -> bool:
     index = node.args[1] if isinstance(node.args[1], tuple) else (node.args[1],)
     if len(node.all_input_nodes) != 1 or not all(
         isinstance(step, slice | None | type(...)) for step in index
@@ -180,16 +178,16 @@ def _slices(node: fx.Node) -> bool:
 
 
 def _is_container(node: object) -> bool:
-    return isinstance(node, fx.Node) and isinstance(
+    return isinstance(node, Node) and isinstance(
         node.meta.get("example_value"), tuple | list | dict
     )
 
 
-def _is_number(node: fx.Node) -> bool:
+def _is_number(node: Node) -> bool:
     return isinstance(node.meta.get("example_value"), (int, float, *SymbolicTypes))
 
 
-def unused(tracer: SubgraphTracer, placeholders: Iterable[fx.Node]) -> list[fx.Node]:
+def unused(tracer: SubgraphTracer, placeholders: Iterable[Node]) -> list[Node]:
     """Return the placeholders that no node uses; a symbol stays while the shape of anything left
     mentions it."""
     dead = [node for node in placeholders if not node.users]
@@ -210,7 +208,7 @@ def unused(tracer: SubgraphTracer, placeholders: Iterable[fx.Node]) -> list[fx.N
 # a, b = wrap(body, x); return a -> the body gives `a` alone; what computes `b` may raise, and stays
 
 
-def _only_module(state: GraphState, node: fx.Node, inner: SubgraphTracer) -> fx.GraphModule | None:
+def _only_module(state: GraphState, node: Node, inner: SubgraphTracer) -> GraphModule | None:
     """The module of the body `inner` of an operator that gives what it gives, if no other node
     calls it."""
     held = [argument for argument in node.all_input_nodes if argument.op == "get_attr"]
@@ -219,7 +217,7 @@ def _only_module(state: GraphState, node: fx.Node, inner: SubgraphTracer) -> fx.
     modules = [
         module
         for module in found
-        if isinstance(module, fx.GraphModule) and module.graph is inner.graph
+        if isinstance(module, GraphModule) and module.graph is inner.graph
     ]
     return (
         modules[0]
@@ -237,7 +235,7 @@ def _is_read_once(all_tracers: list[SubgraphTracer], name: str) -> bool:
     return [str(node.target) for node in nodes].count(name) == 1
 
 
-def _narrow(node: fx.Node, module: fx.GraphModule) -> None:
+def _narrow(node: Node, module: GraphModule) -> None:
     output, users = module.graph.output_node(), list(node.users)
     if any(user.target is not operator.getitem for user in users):
         return

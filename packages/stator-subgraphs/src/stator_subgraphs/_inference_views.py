@@ -11,18 +11,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from stator_subgraphs._mutation import storage_of
 
 DETACHING = frozenset({"detach", "data"})
 
 
-def as_views(name: str, made: Any, given: Sequence[torch.Tensor]) -> Any:
+def as_views(name: str, made: Any, given: Sequence[Tensor]) -> Any:
     """The result of the operator of this name, whose tensors are views of those given where they
     share memory."""
     if name in DETACHING:
         return made
-    if isinstance(made, torch.Tensor):
+    if isinstance(made, Tensor):
         return _as_view(made, given)
     return (
         type(made)([as_views(name, item, given) for item in made])
@@ -31,7 +32,7 @@ def as_views(name: str, made: Any, given: Sequence[torch.Tensor]) -> Any:
     )
 
 
-def _as_view(made: torch.Tensor, given: Sequence[torch.Tensor]) -> torch.Tensor:
+def _as_view(made: Tensor, given: Sequence[Tensor]) -> Tensor:
     if (
         made.is_inference()
         or made.layout is not torch.strided
@@ -45,6 +46,6 @@ def _as_view(made: torch.Tensor, given: Sequence[torch.Tensor]) -> torch.Tensor:
     )
 
 
-def _may_be_viewed_as(base: torch.Tensor, made: torch.Tensor) -> bool:
+def _may_be_viewed_as(base: Tensor, made: Tensor) -> bool:
     kinds = [(one.dtype, one.is_conj(), one.is_neg()) for one in (base, made)]
     return not base.is_inference() and kinds[0] == kinds[1] and storage_of(base) == storage_of(made)

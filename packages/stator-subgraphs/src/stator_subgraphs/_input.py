@@ -5,13 +5,14 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import attrs
 import torch
+from attrs import Factory, define
 from stator_bytecode.errors import InternalError, InvalidUse, Unsupported
 from stator_guards import AttrSource, CallSource, Source
 from stator_variables import Dim, GraphValue, is_new_in_each_call
-from torch import fx
+from torch import Tensor
 from torch._guards import Source as AnyTorchSource
+from torch.fx import GraphModule, Node
 from torch.fx.experimental import symbolic_shapes as shapes
 from torch.fx.experimental.recording import FakeTensorMeta
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatefulSymbolicContext
@@ -40,7 +41,7 @@ _CACHED = tuple(method for method in vars(ShapeEnv).values() if hasattr(method, 
 TensorPart = tuple[str, int]  # ("size", 0), ("storage_offset", 0)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Record:
     """One tensor or number that was read. It outlives a rollback (`live` is then False): shape
     guards may need it."""
@@ -57,23 +58,23 @@ class Record:
     first: FakeTensorMeta | None = None
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Inputs:
     """All records of one graph. It keeps the real tensors alive, so that an `id` names one tensor
     throughout."""
 
     state: GraphState
-    tensors: dict[int, Record] = attrs.field(factory=dict)
-    numbers: dict[Source, GraphValue] = attrs.field(factory=dict)
-    records: list[Record] = attrs.field(factory=list)  # in order of appearance
-    described: dict[fx.Node, GraphInput] = attrs.field(factory=dict)
-    contexts: WeakIdKeyDictionary = attrs.field(factory=WeakIdKeyDictionary)
+    tensors: dict[int, Record] = Factory(dict)
+    numbers: dict[Source, GraphValue] = Factory(dict)
+    records: list[Record] = Factory(list)  # in order of appearance
+    described: dict[Node, GraphInput] = Factory(dict)
+    contexts: WeakIdKeyDictionary = Factory(WeakIdKeyDictionary)
 
     # -- tensors -----------------------------------------------------------------------------------
     def tensor(
         self,
         source: Source,
-        tensor: torch.Tensor,
+        tensor: Tensor,
         dims: Sequence[Dim],
         hint: str,
         sizes: Source,
@@ -81,7 +82,7 @@ class Inputs:
         if (known := self.tensors.get(id(tensor))) is not None and known.live:
             return known.traced
         refuse_subclass(tensor, str(source))
-        if any(isinstance(held, fx.GraphModule) for held in self.state.held.values()):
+        if any(isinstance(held, GraphModule) for held in self.state.held.values()):
             refuse_wrappers([tensor])
         record = self._tensor(TorchSource(sizes), tensor, dims, hint)
         if not is_new_in_each_call(source):
@@ -90,7 +91,7 @@ class Inputs:
         return record.traced
 
     def _tensor(
-        self, origin: TorchSource, tensor: torch.Tensor, dims: Sequence[Dim], hint: str
+        self, origin: TorchSource, tensor: Tensor, dims: Sequence[Dim], hint: str
     ) -> Record:
         context = symbolic_context(origin, tensor, dims)
         static = is_static(dims) and type(origin) is TorchSource
@@ -112,7 +113,7 @@ class Inputs:
     def fake(
         self,
         origin: TorchSource,
-        tensor: torch.Tensor,
+        tensor: Tensor,
         context: StatefulSymbolicContext,
         static: bool,
     ) -> Any:
@@ -122,7 +123,7 @@ class Inputs:
         ):  # the placeholder binds them
             return fake_input(self.state.mode, tensor, origin, context, static)
 
-    def _bind_symbols(self, fake: torch.Tensor, source: Source) -> None:
+    def _bind_symbols(self, fake: Tensor, source: Source) -> None:
         """Give every free symbol a placeholder before the tensor's own: compilers need a place to
         read it from."""
         readable = readable_symbols(fake, source)
@@ -178,7 +179,7 @@ class Inputs:
         return self.remember(source, traced)
 
     def drawn_tensor(
-        self, source: Source, example: torch.Tensor, kind: Literal["tensor", "float"] = "tensor"
+        self, source: Source, example: Tensor, kind: Literal["tensor", "float"] = "tensor"
     ) -> GraphValue:
         """A tensor that no other value shares memory with, by a fake that is like it."""
         traced = self._placeholder(source.name, example, TorchSource(source))
@@ -214,7 +215,7 @@ class Inputs:
     # -- both --------------------------------------------------------------------------------------
     def _placeholder(self, hint: str, example: object, origin: TorchSource) -> GraphValue:
         traced = self.state.root.placeholder(hint, example)
-        if isinstance(example, torch.Tensor) and not example.is_inference() and example._version:
+        if isinstance(example, Tensor) and not example.is_inference() and example._version:
             # what does not begin with its memory was set to it
             traced.node.meta["version"] = example._version
         # an attribute, not an entry of `meta`, is where AOTAutograd looks
@@ -263,14 +264,14 @@ class Inputs:
             for cached in _CACHED:
                 cached.cache_clear()
 
-    def record_of(self, node: fx.Node) -> Record:
+    def record_of(self, node: Node) -> Record:
         for record in self.records:
             if record.traced.node is node:
                 return record
         raise InternalError(f"{node} is no input")
 
 
-def _mark_static_address(node: fx.Node, tensor: torch.Tensor) -> None:
+def _mark_static_address(node: Node, tensor: Tensor) -> None:
     """Mark parameters and buffers, which keep their address between calls; CUDA graphs rely on the
     mark."""
     marked: Literal["guarded", "unguarded"] | None = getattr(
@@ -289,7 +290,7 @@ Constraint = shapes.StrictMinMaxConstraint | shapes.RelaxedUnspecConstraint | No
 
 
 def symbolic_context(
-    source: AnyTorchSource, tensor: torch.Tensor, dims: Sequence[Dim]
+    source: AnyTorchSource, tensor: Tensor, dims: Sequence[Dim]
 ) -> shapes.StatefulSymbolicContext:
     """Return the choice of symbols for `tensor`; the same object gives the same symbols when it is
     made fake again."""

@@ -34,7 +34,7 @@ class LiveStack:
     """
 
     places: TraceLocations
-    spans: dict[str, SourceSpan] = attrs.field(factory=dict)
+    spans: dict[str, SourceSpan] = attrs.Factory(dict)
 
     def __iter__(self) -> Iterator[traceback.FrameSummary]:
         for span in self.places.current().frames:
@@ -52,8 +52,8 @@ class Location:
 
     places: TraceLocations
     stack: LiveStack = attrs.field()
-    _lines: dict[tuple[str, int | None, str], str] = attrs.field(factory=dict)
-    _modules: dict[tuple[tuple[str, str, type], ...], ModuleStack] = attrs.field(factory=dict)
+    _lines: dict[tuple[str, int | None, str], str] = attrs.Factory(dict)
+    _modules: dict[tuple[tuple[str, str, type], ...], ModuleStack] = attrs.Factory(dict)
     # where the program was: modes are left after it raised, and locals dropped
     _last: tuple[SourceSpan, ...] = ()
 

@@ -14,7 +14,8 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode.errors import Unsupported
-from stator_variables import UNTOLD, history_of
+from stator_variables import UNTOLD, Kwargs, history_of
+from torch import Tensor
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 NodeTarget = Callable[..., Any] | str
@@ -72,7 +73,7 @@ def _writes_to_first(overload: torch._ops.OpOverload[..., Any]) -> bool:
     return alias is not None and alias.is_write
 
 
-def may_write(target: NodeTarget, kwargs: dict[str, Any]) -> bool:
+def may_write(target: NodeTarget, kwargs: Kwargs) -> bool:
     """Return True if more than the versions of the tensors has to be compared: the operator is in
     place, or sets."""
     return "out" in kwargs or target in WRITING_FUNCTIONS or is_in_place(target)
@@ -82,15 +83,15 @@ def may_write(target: NodeTarget, kwargs: dict[str, Any]) -> bool:
 class Watched:
     """The state of some fakes before an operator runs."""
 
-    tensors: list[torch.Tensor]
+    tensors: list[Tensor]
     thorough: bool
     before: list[Any]
 
     @classmethod
-    def of(cls, tensors: list[torch.Tensor], thorough: bool) -> Watched:
+    def of(cls, tensors: list[Tensor], thorough: bool) -> Watched:
         return cls(tensors, thorough, [state_of(tensor, thorough) for tensor in tensors])
 
-    def changed(self) -> list[torch.Tensor]:
+    def changed(self) -> list[Tensor]:
         states = zip(self.tensors, self.before, strict=True)
         return [
             tensor
@@ -98,7 +99,7 @@ class Watched:
             if not _same(before, state_of(tensor, self.thorough))
         ]
 
-    def with_new_history(self) -> list[torch.Tensor]:
+    def with_new_history(self) -> list[Tensor]:
         states = zip(self.tensors, self.before, strict=True)
         return [
             one
@@ -129,7 +130,7 @@ class Watched:
                 )
 
 
-def state_of(tensor: torch.Tensor, thorough: bool) -> object:
+def state_of(tensor: Tensor, thorough: bool) -> object:
     if tensor.is_inference():
         # No version counter: what is called in-place is taken to be.
         return object() if thorough else None
@@ -172,7 +173,7 @@ def now(size: Any) -> Any:
     return size if type(size) is int else size.node.hint
 
 
-def storage_of(tensor: torch.Tensor) -> int:
+def storage_of(tensor: Tensor) -> int:
     """Return a number equal for tensors over one storage. A wrapper may not have one of its own,
     but its parts do."""
     if tensor.layout is not torch.strided:

@@ -12,15 +12,14 @@ One fake propagation per call, nothing is traced twice. Whatever is added can be
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from stator_bytecode.errors import InternalError, InvalidUse
 from stator_guards import ShapeExpression, Source
-from stator_variables import Dim, GraphValue, Journal, TraceLocations
-from torch import fx
+from stator_variables import Args, Dim, GraphValue, Journal, Kwargs, TraceLocations
 from torch._guards import CompileId, TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import Graph
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from stator_subgraphs._arithmetic import computed_source, condition_of, text_of
@@ -65,7 +64,7 @@ class OutputGraph:
     ) -> None:
         self._context = TracingContext(None)
         world, journal = World(capture_data, self._context), Journal()
-        root = SubgraphTracer(fx.Graph(), journal, world, "graph")
+        root = SubgraphTracer(Graph(), journal, world, "graph")
         self._state = GraphState(world, Location(places), journal, root, root)
         self._inputs = Inputs(self._state)
         self._compile_id = compile_id or CompileId(frame_id=0, frame_compile_id=0)
@@ -81,7 +80,7 @@ class OutputGraph:
         return self._state.env
 
     @property
-    def current(self) -> fx.Graph:
+    def current(self) -> Graph:
         """The graph that is being recorded, that of a body while one is traced."""
         return self._state.current.graph
 
@@ -146,7 +145,7 @@ class OutputGraph:
             return read_number(self._state, traced)
 
     def drawn_tensor(
-        self, source: Source, target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any]
+        self, source: Source, target: NodeTarget, args: Args, kwargs: Kwargs
     ) -> GraphValue:
         """A tensor that the entry computes before the graph runs, like that of
         `target(*args, **kwargs)`."""
@@ -196,7 +195,7 @@ class OutputGraph:
         self,
         target: NodeTarget,
         args: Sequence[object],
-        kwargs: dict[str, Any],
+        kwargs: Kwargs,
         *,
         body: Body | None = None,
         example: object = None,
@@ -254,7 +253,7 @@ class OutputGraph:
     def subgraph(self, hint: str) -> BodyScope:
         """The body of a higher-order operator; see `BodyScope`."""
         tracer = SubgraphTracer(
-            fx.Graph(), self._state.journal, self._state.world, hint, self._state.current
+            Graph(), self._state.journal, self._state.world, hint, self._state.current
         )
         tracer.function_stack = (*self._state.current.function_stack, (hint, hint))
         return BodyScope(self._state, tracer, self.rollback)

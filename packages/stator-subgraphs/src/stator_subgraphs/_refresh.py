@@ -12,8 +12,8 @@ from typing import Any
 import attrs
 import torch
 from stator_variables import GraphValue
-from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorConverter
+from torch.fx import Node
 
 from stator_subgraphs._fake import MODE_CALLS, run
 from stator_subgraphs._input import Inputs
@@ -44,7 +44,7 @@ class Renewal:
     inputs: Inputs
     tensors: set[int]
     storages: set[int]
-    renewed: set[fx.Node] = attrs.field(factory=set)
+    renewed: set[Node] = attrs.Factory(set)
 
     def walk(self, tracer: SubgraphTracer) -> None:
         outer = {inner.node: node for node, inner in tracer.lifted.items()}
@@ -71,7 +71,7 @@ class Renewal:
         traced.node.meta["example_value"] = example
         self.renewed.add(traced.node)
 
-    def _lifted(self, tracer: SubgraphTracer, traced: GraphValue, outer: fx.Node) -> None:
+    def _lifted(self, tracer: SubgraphTracer, traced: GraphValue, outer: Node) -> None:
         if outer in self.renewed and tracer.parent is not None:
             self._renew(traced, tracer.parent.values[outer].example)
 
@@ -115,7 +115,7 @@ class Renewal:
 
     def _arguments(self, tracer: SubgraphTracer, structure: object) -> Any:
         def leaf(item: object) -> Any:
-            return tracer.values[item].example if isinstance(item, fx.Node) else item
+            return tracer.values[item].example if isinstance(item, Node) else item
 
         return rebuild(structure if not isinstance(structure, dict) else dict(structure), leaf)
 

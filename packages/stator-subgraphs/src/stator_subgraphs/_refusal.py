@@ -15,7 +15,8 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode.errors import Unsupported
-from torch import fx
+from stator_variables import Kwargs
+from torch import SymInt, Tensor, fx
 from torch._prims_common import is_non_overlapping_and_dense_or_false
 
 from stator_subgraphs._mutation import NodeTarget, is_in_place, may_write, now, storage_of
@@ -30,8 +31,8 @@ class Operation:
 
     target: NodeTarget
     args: Sequence[Any]
-    kwargs: dict[str, Any]
-    tensors: list[torch.Tensor]
+    kwargs: Kwargs
+    tensors: list[Tensor]
     placeholders: list[fx.Node]
     name: str
 
@@ -96,7 +97,7 @@ def refuse_sparse(operation: Operation) -> None:
     sparse = [tensor for tensor in operation.tensors if tensor.layout in SPARSE]
     if sparse and operation.name in SPARSE_CONTENTS:
         raise Unsupported("data-dependent-shape", f"{operation.name} of a sparse tensor")
-    if any(isinstance(size, torch.SymInt) for tensor in sparse for size in tensor.shape):
+    if any(isinstance(size, SymInt) for tensor in sparse for size in tensor.shape):
         raise Unsupported(
             "no-fake-kernel", f"{operation.name} of a sparse tensor with symbolic sizes"
         )
@@ -113,7 +114,7 @@ def refuse_drawing(operation: Operation) -> None:
             raise Unsupported("no-fake-kernel", f"{operation.name} of {drawn}")
 
 
-def refuse_new_leaves(example: Any, given: Sequence[torch.Tensor]) -> None:
+def refuse_new_leaves(example: Any, given: Sequence[Tensor]) -> None:
     """Reject a new leaf, as in `torch.ones(3, requires_grad=True)`: compilers differentiate a graph
     by its inputs alone."""
     for tensor in tensors_in(example):
@@ -150,14 +151,12 @@ def refuse_setting(operation: Operation) -> None:
     if operation.target not in (operator.setitem, "__setitem__"):
         return
     tensor, place, value = operation.args
-    if not isinstance(value, torch.Tensor) or tensor.layout is not torch.strided:
+    if not isinstance(value, Tensor) or tensor.layout is not torch.strided:
         return
     if storage_of(tensor) != storage_of(value):
         return
     parts = place if isinstance(place, tuple) else (place,)
-    if all(
-        part is None or part is ... or type(part) in (int, slice, torch.SymInt) for part in parts
-    ):
+    if all(part is None or part is ... or type(part) in (int, slice, SymInt) for part in parts):
         written = tensor[place]
         found = now(written.numel()) == now(value.numel()) and _overlaps_in_part(written, value)
     else:
@@ -178,7 +177,7 @@ def refuse_detaching(operation: Operation) -> None:
         )
 
 
-FLOATS, INTEGERS = float | torch.SymFloat, int | torch.SymInt
+FLOATS, INTEGERS = float | torch.SymFloat, int | SymInt
 GIVING_FLOATS = ("ldexp_", "logit_")
 CASTING = frozenset(
     "add_ sub_ subtract_ mul_ multiply_ addcmul_ addcdiv_ "
@@ -206,7 +205,7 @@ def refuse_casts(operation: Operation) -> None:
         values = [
             _sample(part)
             for part in parts
-            if isinstance(part, torch.Tensor | complex | FLOATS | INTEGERS)
+            if isinstance(part, Tensor | complex | FLOATS | INTEGERS)
         ]
         if not all(
             torch.can_cast(torch.result_type(written, value), written.dtype) for value in values
@@ -236,9 +235,9 @@ def refuse_repeats(operation: Operation) -> None:
     if not (name.startswith(("_foreach_", "_fused_")) and name.endswith("_")):
         return
     sequences = [given for given in operation.args if type(given) in (list, tuple)]
-    lists = [[item for item in given if isinstance(item, torch.Tensor)] for given in sequences]
+    lists = [[item for item in given if isinstance(item, Tensor)] for given in sequences]
     written = len(lists) if name.startswith("_fused_") else 1
-    met: defaultdict[int, list[tuple[int, int, torch.Tensor]]] = defaultdict(list)
+    met: defaultdict[int, list[tuple[int, int, Tensor]]] = defaultdict(list)
     for which, tensors in enumerate(lists):
         for place, tensor in enumerate(tensors):
             met[storage_of(tensor)].append((which, place, tensor))
@@ -262,14 +261,14 @@ def refuse_marked(operation: Operation) -> None:
         )
 
 
-def _meet(one: torch.Tensor, other: torch.Tensor) -> bool:
+def _meet(one: Tensor, other: Tensor) -> bool:
     if one is other or one.layout is not torch.strided:
         return True
     (start, end), (other_start, other_end) = _extent(one), _extent(other)
     return start < other_end and other_start < end
 
 
-def _extent(tensor: torch.Tensor) -> tuple[int, int]:
+def _extent(tensor: Tensor) -> tuple[int, int]:
     """The first byte, and the one after the last; of sizes that data decide, nothing."""
     look = [now(number) for number in (*tensor.size(), *tensor.stride(), tensor.storage_offset())]
     if None in look or 0 in look[: tensor.dim()]:
@@ -281,7 +280,7 @@ def _extent(tensor: torch.Tensor) -> tuple[int, int]:
     return start * tensor.element_size(), (start + reach + 1) * tensor.element_size()
 
 
-def _overlaps(written: torch.Tensor, other: torch.Tensor) -> bool:
+def _overlaps(written: Tensor, other: Tensor) -> bool:
     if (
         written is other
         or written.layout is not torch.strided
@@ -291,16 +290,16 @@ def _overlaps(written: torch.Tensor, other: torch.Tensor) -> bool:
     return _meet(written, other) and _look(written) != _look(other)
 
 
-def _look(tensor: torch.Tensor) -> tuple[Any, ...]:
+def _look(tensor: Tensor) -> tuple[Any, ...]:
     return _extent(tensor), [now(number) for number in (*tensor.size(), *tensor.stride())]
 
 
-def _overlaps_in_part(written: torch.Tensor, other: torch.Tensor) -> bool:
+def _overlaps_in_part(written: Tensor, other: Tensor) -> bool:
     dense = is_non_overlapping_and_dense_or_false
     return _overlaps(written, other) and dense(written) and dense(other)
 
 
-def refuse_expanded(name: str, written: list[torch.Tensor]) -> None:
+def refuse_expanded(name: str, written: list[Tensor]) -> None:
     """Raises Unsupported where elements of what was written to share memory: real kernels raise, or
     warn of it. The few that do neither (`fill_`) are no nodes, either: functionalised, an element
     of the base becomes a sum of its copies.
@@ -312,7 +311,7 @@ def refuse_expanded(name: str, written: list[torch.Tensor]) -> None:
             )
 
 
-def _shares_elements(tensor: torch.Tensor) -> bool:
+def _shares_elements(tensor: Tensor) -> bool:
     """Expanded, or with steps shorter than what lies between (`x.unfold(0, 3, 1)`)."""
     steps = [
         (now(stride), now(size))

@@ -7,12 +7,13 @@ from typing import Any
 
 import torch
 from stator_bytecode.errors import Unsupported
+from stator_variables import Args, Kwargs
 
 from stator_subgraphs._mutation import NodeTarget, called, overloads_of
 
 
 def without_keywords(
-    target: NodeTarget, args: Sequence[Any], kwargs: dict[str, Any]
+    target: NodeTarget, args: Args, kwargs: Kwargs
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     """Return the arguments with those by position whose names are keywords of Python:
     `uniform_(**{"from": 0})`."""

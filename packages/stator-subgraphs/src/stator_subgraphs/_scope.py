@@ -35,7 +35,7 @@ class BodyScope:
     tracer: SubgraphTracer
     rollback: Callable[[int], None]
     _start: int = -1
-    _arguments: list[GraphValue | None] = attrs.field(factory=list)
+    _arguments: list[GraphValue | None] = attrs.Factory(list)
     _closed: bool = False
 
     def __enter__(self) -> BodyScope:

@@ -10,12 +10,13 @@ A compiler makes one autograd function of the graph, and `backward` frees what t
 
 from collections.abc import Iterable
 
-from torch import Tensor, fx
+from torch import Tensor
+from torch.fx import Node
 
 from stator_subgraphs._state import GraphState
 
 
-def has_separate_history(state: GraphState, outputs: Iterable[fx.Node]) -> bool:
+def has_separate_history(state: GraphState, outputs: Iterable[Node]) -> bool:
     """Return True if an output has a history apart from that of what is differentiated."""
     if not state.differentiated:
         return False
@@ -25,9 +26,9 @@ def has_separate_history(state: GraphState, outputs: Iterable[fx.Node]) -> bool:
     return any(history and history.isdisjoint(freed) for history in histories)
 
 
-def _history_of(nodes: Iterable[fx.Node]) -> set[fx.Node]:
+def _history_of(nodes: Iterable[Node]) -> set[Node]:
     """Return the calls that gradients of these pass through."""
-    found: set[fx.Node] = set()
+    found: set[Node] = set()
     pending = [*nodes]
     while pending:
         node = pending.pop()
@@ -37,7 +38,7 @@ def _history_of(nodes: Iterable[fx.Node]) -> set[fx.Node]:
     return found
 
 
-def _has_gradients(node: fx.Node) -> bool:
+def _has_gradients(node: Node) -> bool:
     example = node.meta.get("example_value")
     parts = example if isinstance(example, tuple | list) else [example]
     return any(isinstance(part, Tensor) and part.requires_grad for part in parts)

@@ -28,7 +28,7 @@ TOKEN = re.compile(r"\bsource_\d+_\b")
 class ShapeGuards:
     state: GraphState
     inputs: Inputs
-    _numbers: dict[Source, int] = attrs.field(factory=dict)  # token of each source
+    _numbers: dict[Source, int] = attrs.Factory(dict)  # token of each source
 
     def produce(self, dropped: bool = False) -> list[ShapeFact]:
         """Facts that are not implied by the static sizes of tensors, which tensor guards check

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import attrs
 import torch
+from attrs import Factory, define, frozen
 from stator_bytecode.errors import NOWHERE, InvalidUse, Unsupported
 from stator_variables import GraphValue, Journal
-from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from stator_subgraphs._fake import World
@@ -19,7 +19,7 @@ from stator_subgraphs._location import Location
 from stator_subgraphs._tracer import SubgraphTracer
 
 
-@attrs.frozen
+@frozen
 class Placed:
     """Around an operation: a break in it is at the user's line. A class, since a generator costs
     more than the rest."""
@@ -34,7 +34,7 @@ class Placed:
             error.where = self.location.span()
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class GraphState:
     world: World
     location: Location
@@ -42,13 +42,13 @@ class GraphState:
     root: SubgraphTracer
     current: SubgraphTracer
     # modules and tensors that graphs refer to by name
-    held: dict[str, Any] = attrs.field(factory=dict)
+    held: dict[str, Any] = Factory(dict)
     keeps_history: bool = False  # the history of values inside will be read
-    differentiated: list[fx.Node] = attrs.field(factory=list)  # by the call that ends the graph
+    differentiated: list[Node] = Factory(list)  # by the call that ends the graph
     # fakes with changes that a rollback took back
-    stale: list[torch.Tensor] = attrs.field(factory=list)
+    stale: list[torch.Tensor] = Factory(list)
     # sets the process back to where tracing began
-    mode_undo: list[Callable[[], object]] = attrs.field(factory=list)
+    mode_undo: list[Callable[[], object]] = Factory(list)
 
     @property
     def mode(self) -> FakeTensorMode:
@@ -67,7 +67,7 @@ class GraphState:
             tracer = tracer.parent
         return reversed(chain)
 
-    def annotate(self, node: fx.Node, example: object) -> None:
+    def annotate(self, node: Node, example: object) -> None:
         node.meta["example_value"] = example
         self.location.annotate(node.meta)
 
@@ -90,7 +90,7 @@ class GraphState:
     def leave_last_mode(self) -> None:
         self.mode_undo.pop()()
 
-    def issue(self, node: fx.Node, example: object) -> GraphValue:
+    def issue(self, node: Node, example: object) -> GraphValue:
         """The one traced value of a new node of the current graph."""
         return self.current.remember(GraphValue(node, example))
 

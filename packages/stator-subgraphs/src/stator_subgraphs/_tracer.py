@@ -13,12 +13,13 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
 import torch
+from attrs import Factory, define
 from stator_bytecode.errors import InternalError, Unsupported
-from stator_variables import GraphValue, Journal
-from torch import fx
+from stator_variables import GraphValue, Journal, Kwargs
+from torch.fx import Graph, Node
 from torch.fx.experimental.symbolic_shapes import CallMethodKey, ConvertIntKey, DivideByKey
+from torch.nn import Parameter
 from torch.utils import _pytree as pytree
 
 from stator_subgraphs._fake import World
@@ -34,7 +35,7 @@ from stator_subgraphs._symbol import (
 KeyPath = tuple[Any, ...]
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class SubgraphTracer:
     """The state of one graph under construction. It lives as long as the scope it traces; `graph`
     then belongs to the module made of it.
@@ -43,41 +44,41 @@ class SubgraphTracer:
     `symbols`, or in `unbacked`, with the path to read it from a node here.
     """
 
-    graph: fx.Graph
+    graph: Graph
     journal: Journal
     world: World
     hint: str
     parent: SubgraphTracer | None = None
-    placeholders: list[fx.Node] = attrs.field(factory=list)
+    placeholders: list[Node] = Factory(list)
     explicit: int = 0  # how many of the placeholders are explicit arguments
-    symbols: dict[Symbol, GraphValue] = attrs.field(factory=dict)
-    unbacked: dict[Symbol, tuple[GraphValue, KeyPath]] = attrs.field(factory=dict)
-    lifted: dict[fx.Node, GraphValue] = attrs.field(factory=dict)
+    symbols: dict[Symbol, GraphValue] = Factory(dict)
+    unbacked: dict[Symbol, tuple[GraphValue, KeyPath]] = Factory(dict)
+    lifted: dict[Node, GraphValue] = Factory(dict)
     # what was lifted, in the parent's terms, in order
-    outer: list[GraphValue] = attrs.field(factory=list)
+    outer: list[GraphValue] = Factory(list)
     # the one traced value of each node
-    values: dict[fx.Node, GraphValue] = attrs.field(factory=dict)
+    values: dict[Node, GraphValue] = Factory(dict)
     # parts of results that were used
-    parts: dict[tuple[fx.Node, Any], GraphValue] = attrs.field(factory=dict)
-    boxes: dict[fx.Node, GraphValue] = attrs.field(factory=dict)  # floats as tensors
-    effects: set[fx.Node] = attrs.field(factory=set)  # nodes seen to change something
-    written: list[torch.Tensor] = attrs.field(factory=list)  # examples that were written to
+    parts: dict[tuple[Node, Any], GraphValue] = Factory(dict)
+    boxes: dict[Node, GraphValue] = Factory(dict)  # floats as tensors
+    effects: set[Node] = Factory(set)  # nodes seen to change something
+    written: list[torch.Tensor] = Factory(list)  # examples that were written to
     lasting: bool = False  # a write gave one from outside a history that nothing takes away again
     # shapes of what cannot be made again
-    births: dict[fx.Node, tuple[Any, Any]] = attrs.field(factory=dict)
+    births: dict[Node, tuple[Any, Any]] = Factory(dict)
     # operators that give what their body gives
-    called: dict[fx.Node, SubgraphTracer] = attrs.field(factory=dict)
+    called: dict[Node, SubgraphTracer] = Factory(dict)
     closed: bool = False  # the graph belongs to a module now
     # of graphs in here that were left, mine
-    bodies: dict[fx.Graph, SubgraphTracer] = attrs.field(factory=dict)
+    bodies: dict[Graph, SubgraphTracer] = Factory(dict)
     # what the operator gives of a body: position in its result
-    given: dict[fx.Node, int] = attrs.field(factory=dict)
+    given: dict[Node, int] = Factory(dict)
     # the operator, in the parent, when it gives what this body gives
     call: GraphValue | None = None
     function_stack: tuple[tuple[str, Any], ...] = ()  # the operators this body is inside of
 
     # -- nodes -------------------------------------------------------------------------------------
-    def node(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> fx.Node:
+    def node(self, op: str, target: Any, args: tuple[Any, ...], kwargs: Kwargs) -> Node:
         if self.closed:
             raise InternalError(f"the body {self.hint} was left, and something goes on in it")
         node = self.graph.create_node(op, target, args, kwargs)
@@ -88,7 +89,7 @@ class SubgraphTracer:
         self.values[traced.node] = traced
         return traced
 
-    def _erase(self, node: fx.Node) -> None:
+    def _erase(self, node: Node) -> None:
         """A body that was left is taken back as a whole, by nothing referring to it any more."""
         self.values.pop(node, None)
         if not self.closed:
@@ -111,19 +112,19 @@ class SubgraphTracer:
         self.note_symbol(traced)
         return traced
 
-    def _move(self, node: fx.Node, position: int) -> None:
+    def _move(self, node: Node, position: int) -> None:
         if position:
             self.placeholders[position - 1].append(node)
         elif (first := next(iter(self.graph.nodes))) is not node:
             first.prepend(node)
 
-    def arrange(self, lifted: list[fx.Node]) -> None:
+    def arrange(self, lifted: list[Node]) -> None:
         """The placeholders after the explicit ones, in this order."""
         self.placeholders[self.explicit :] = lifted
         for position, node in enumerate(self.placeholders):
             self._move(node, position)
 
-    def _drop_placeholder(self, node: fx.Node, explicit: bool) -> None:
+    def _drop_placeholder(self, node: Node, explicit: bool) -> None:
         if not self.closed:
             self.placeholders.remove(node)
             self.explicit -= explicit
@@ -379,5 +380,5 @@ def _read_by(key: object) -> tuple[Any, tuple[Any, ...]]:
 
 def _annotation(example: object) -> object:
     if isinstance(example, torch.Tensor):
-        return torch.nn.Parameter if isinstance(example, torch.nn.Parameter) else torch.Tensor
+        return Parameter if isinstance(example, Parameter) else torch.Tensor
     return type(example) if isinstance(example, SymbolicTypes) else None

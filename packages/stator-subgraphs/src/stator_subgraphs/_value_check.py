@@ -37,7 +37,7 @@ def may_raise(node: Node) -> bool:
     if name.startswith(CHECKS):
         return True
     if name in ("getitem", "setitem", "__getitem__", "__setitem__"):
-        return any(_is_tensor(index) for index in node.all_input_nodes[1:])
+        return any(map(_is_tensor, node.all_input_nodes[1:]))
     stem = name.rstrip("_").removeprefix("__i").removeprefix("_")
     if stem in DIVISIONS:
         example = node.meta.get("example_value")

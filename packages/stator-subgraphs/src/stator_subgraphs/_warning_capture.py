@@ -39,7 +39,7 @@ class WarningCapture:
     """Around a run on fakes: what this thread warns of is kept in `captured`, and not shown."""
 
     location: Location
-    captured: list[CapturedWarning] = attrs.field(factory=list)
+    captured: list[CapturedWarning] = attrs.Factory(list)
     thread: int = 0
     show: Callable[..., Any] = warnings.showwarning
 

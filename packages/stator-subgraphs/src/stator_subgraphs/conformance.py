@@ -19,6 +19,7 @@ import torch
 from stator_bytecode.conformance import Conformance
 from stator_bytecode.errors import SourceSpan, Unsupported
 from stator_variables import TraceLocation, TraceLocations
+from torch.nn import Linear, Parameter
 
 from stator_subgraphs._mutation import storage_of
 from stator_subgraphs.testing import Driver, FixedLocations
@@ -46,8 +47,8 @@ class GraphRecorderConformance(Conformance):
         assert len(captured.inputs) == 1
 
     def test_a_parameter_stays_a_parameter(self, driver: Driver) -> None:
-        weight = driver.input("weight", torch.nn.Parameter(torch.ones(3)))
-        assert isinstance(weight.example, torch.nn.Parameter)
+        weight = driver.input("weight", Parameter(torch.ones(3)))
+        assert isinstance(weight.example, Parameter)
         assert weight.example.requires_grad
         assert weight.example.is_leaf
 
@@ -181,7 +182,7 @@ class GraphRecorderConformance(Conformance):
         y = driver.call(torch.neg, x)
         view = driver.call("view", y, 6)
         mark = driver.recorder.mark()
-        driver.call("mul_", view, driver.input("w", torch.nn.Parameter(torch.ones(6))))
+        driver.call("mul_", view, driver.input("w", Parameter(torch.ones(6))))
         driver.call("t_", x)
         driver.recorder.rollback(mark)
         assert (x.example.shape, x.example._version) == ((2, 3), 0)
@@ -201,13 +202,11 @@ class GraphRecorderConformance(Conformance):
         inner, outer = SourceSpan("program.py", "g", 7), SourceSpan("program.py", "f", 3)
         driver = Driver(
             make_recorder(
-                FixedLocations(
-                    TraceLocation((outer, inner), (("key", "layers.0", torch.nn.Linear),))
-                )
+                FixedLocations(TraceLocation((outer, inner), (("key", "layers.0", Linear),)))
             )
         )
         node = driver.call(torch.neg, driver.input("x", torch.ones(1))).node
-        assert node.meta["nn_module_stack"] == {"key": ("layers.0", torch.nn.Linear)}
+        assert node.meta["nn_module_stack"] == {"key": ("layers.0", Linear)}
         assert [line.strip() for line in node.meta["stack_trace"].splitlines()] == [
             str(outer),
             str(inner),

@@ -8,8 +8,8 @@ captured = driver.finish(driver.call(torch.sin, driver.input("x", torch.ones(3))
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
 import torch
+from attrs import Factory, define
 from stator_bytecode.errors import SourceSpan
 from stator_guards import ParameterSource
 from stator_variables import Dim, GraphValue, TraceLocation
@@ -19,13 +19,11 @@ from stator_subgraphs._check import check_graph
 __all__ = ["Driver", "FixedLocations"]
 
 
-@attrs.define
+@define
 class FixedLocations:
     """A program position that stays on one line until `at` changes it."""
 
-    place: TraceLocation = attrs.field(
-        factory=lambda: TraceLocation((SourceSpan("program.py", "f", 1),), ())
-    )
+    place: TraceLocation = Factory(lambda: TraceLocation((SourceSpan("program.py", "f", 1),), ()))
 
     def current(self) -> TraceLocation:
         return self.place
@@ -34,12 +32,12 @@ class FixedLocations:
         self.place = TraceLocation((SourceSpan("program.py", function, line),), self.place.modules)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Driver:
     """Drive a recorder by hand in place of the interpreter; the real values are kept by name."""
 
     recorder: Any
-    values: dict[str, Any] = attrs.field(factory=dict)
+    values: dict[str, Any] = Factory(dict)
 
     def input(self, name: str, value: object, *kinds: str) -> GraphValue:
         """Add a parameter of the program. `kinds` of its dimensions default to static."""

@@ -17,16 +17,14 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _calls
 from stator_variables._space import Space
 from stator_variables._tensors import _marked_function, _subclasses, _torch_calls, _torch_functions
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
 from stator_variables._trackers import FunctionTracker
 
 CallRule = Callable[[Space, Any, Sequence[Any], dict[str, Any]], Any]
 """A function from a call to its result; MISSING if the rule does not apply."""
 
 
-def call_by_rule(
-    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Result:
+def call_by_rule(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Result:
     """Apply the first rule that fits; MISSING where the function is to be interpreted."""
     for rule in RULES:
         if (found := rule(t, function, args, kwargs)) is not MISSING:
@@ -34,9 +32,7 @@ def call_by_rule(
     return MISSING
 
 
-def _requested_break(
-    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
+def _requested_break(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Any:
     """Break at a call of `graph_break` and its like, and at functions that are kept out of
     graphs."""
     if not _inlining.is_graph_break(function.real):
@@ -49,7 +45,7 @@ def _requested_break(
     raise t.unsupported(reason, detail, "remove the call to keep one graph")
 
 
-def _native_frame(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+def _native_frame(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Result:
     """Call, in the place of a function that runs natively, one whose callees are compiled."""
     callees = t.policy.callees
     if callees is None or not _inlining.is_native_frame(function.real, callees.skipped):
@@ -58,19 +54,15 @@ def _native_frame(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str
     if function.source is None or not isinstance(compiled, types.FunctionType):
         return MISSING
     native = t.wrap(compiled, guards.CallSource(callees.with_compiled, function.source))
-    given = [native, TupleTracker(list(args), tuple), _new_values.new_dict(kwargs)]
-    return app_level(t, _native_function.call_natively, given, {})
+    given = [native, TupleTracker(list(args)), _new_values.new_dict(kwargs)]
+    return app_level(t, _native_function.call_natively, given)
 
 
-def _substituted(
-    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
+def _substituted(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Any:
     return _calls.call_substitute(t, function.real, args, kwargs)
 
 
-def _by_handler(
-    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Result:
+def _by_handler(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Result:
     handler = t.handlers.get(function.real)
     if handler is None or not _accepts(function.real, args, kwargs):
         return MISSING
@@ -78,7 +70,7 @@ def _by_handler(
     return found if found is MISSING else _calls.given(found)
 
 
-def _accepts(function: types.FunctionType, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+def _accepts(function: types.FunctionType, args: Args, kwargs: Kwargs) -> bool:
     """Return False where interpreting the function is to raise its TypeError."""
     return signature_arity(function).accepts(args, kwargs)
 
@@ -87,9 +79,7 @@ GENERATED_FORWARD = "the code of a graph module"
 """The key of the handler for calls of the code that fx has generated for a graph."""
 
 
-def _generated(
-    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
+def _generated(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Any:
     """Call the code of a graph as its handler has it, if that is another one."""
     if function.real.__name__ != "forward" or not args:
         return MISSING
@@ -98,15 +88,11 @@ def _generated(
     return handler(t, list(args), kwargs) if is_generated and handler else MISSING
 
 
-def _by_subclass(
-    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
+def _by_subclass(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Any:
     return _subclasses.call(t, function.real, args, kwargs)
 
 
-def _recorded(
-    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
+def _recorded(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Any:
     """Record a function of torch as one operator."""
     if not _torch_calls.is_recorded(function.real):
         return MISSING
@@ -128,26 +114,20 @@ def _recorded(
 _ON_DATA = ("data-dependent-output", "data-dependent-shape", "data-dependent-guard")
 
 
-def _marked_by_torch(
-    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Result:
+def _marked_by_torch(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Result:
     """Call what `nonstrict_trace` or `leaf_function` marks."""
     if not _inlining.has_mark(function.real, _inlining.NONSTRICT, _inlining.LEAF):
         return MISSING
     return _marked_function.call_marked(t, function, args, kwargs)
 
 
-def _allowed_in_graph(
-    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Result:
+def _allowed_in_graph(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Result:
     if not _inlining.is_allowed_in_graph(function.real):
         return MISSING
     return _torch_calls.record(t, function.real, list(args), kwargs)
 
 
-def _assumed_constant(
-    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
+def _assumed_constant(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Any:
     """Call what the user marked as constant, on what is known of the arguments, and keep the
     result."""
     real = function.real
@@ -167,17 +147,13 @@ def _known(t: Space, vt: VariableTracker) -> Any:
     return vt.real if constant is MISSING else constant
 
 
-def _single_dispatch(
-    t: Space, function: FunctionTracker, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
+def _single_dispatch(t: Space, function: FunctionTracker, args: Args, kwargs: Kwargs) -> Any:
     if function.code is not _functools.DISPATCH_CODE:
         return MISSING
     return _functools.dispatch(t, function, list(args))
 
 
-def _by_name(
-    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
+def _by_name(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Any:
     answer = _torch_functions.answer_by_name(t, function.real, args)
     return MISSING if answer is None else answer
 

@@ -9,8 +9,21 @@ import sys
 import types
 from typing import Any
 
-import stator_bytecode as bytecode
-from stator_bytecode import OperationSteps, Result
+from stator_bytecode import (
+    NULL,
+    Broke,
+    Frame,
+    GeneratorState,
+    Instruction,
+    Invoke,
+    OperationSteps,
+    Raised,
+    Result,
+    Then,
+    after,
+    operation,
+    settle,
+)
 from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource
 
@@ -84,7 +97,7 @@ class SymbolicDomain:
         """Return True if nothing was added to the graph between two marks."""
         return bool(earlier[1] == later[1])
 
-    def learned_in_vain(self, outcome: bytecode.Broke) -> RetraceLimit | None:
+    def learned_in_vain(self, outcome: Broke) -> RetraceLimit | None:
         """Return the location to stop another trace at, if a rolled back part had added facts about
         sizes.
 
@@ -95,22 +108,22 @@ class SymbolicDomain:
             return None
         return self.stop_at(outcome)
 
-    def stop_at(self, outcome: bytecode.Broke) -> RetraceLimit:
+    def stop_at(self, outcome: Broke) -> RetraceLimit:
         """The instruction that broke, for another trace that ends there."""
         begun = outcome.snapshot.mark[2]
         frame, said = outcome.snapshot.frames[-1], outcome.reason
         reason = Unsupported(said.reason, said.detail, said.hint, said.where, said.once)
         return RetraceLimit(begun + 1, reason, (frame.code, frame.pc))
 
-    def as_raised(self, caught: BaseException) -> bytecode.Raised | None:
+    def as_raised(self, caught: BaseException) -> Raised | None:
         # of ours: what one instruction does is nested too deep
         if isinstance(caught, RecursionError):
             raise self.t.unsupported(
                 "too-deep", "values nested deeper than can be followed"
             ) from None
-        return caught if isinstance(caught, bytecode.Raised) else None
+        return caught if isinstance(caught, Raised) else None
 
-    def at(self, frame: bytecode.Frame, instruction: bytecode.Instruction) -> None:
+    def at(self, frame: Frame, instruction: Instruction) -> None:
         self.t.frame = frame
         self.t.instruction = instruction
         if self.t.stack_only and frame is self.t.machine.frames[-1]:
@@ -160,7 +173,7 @@ class SymbolicDomain:
         tracker.real, tracker.source = value, CapturedSource("constant", value)
         return tracker
 
-    def load_global(self, frame: bytecode.Frame, name: str) -> Result:
+    def load_global(self, frame: Frame, name: str) -> Result:
         if frame.hidden:
             return self._load_trusted(frame, name)
         if (found := self.t.lookup(frame.globals, name)) is MISSING:
@@ -169,16 +182,16 @@ class SymbolicDomain:
             throw(NameError, f"name '{name}' is not defined")
         return found
 
-    def _load_trusted(self, frame: bytecode.Frame, name: str) -> VariableTracker:
+    def _load_trusted(self, frame: Frame, name: str) -> VariableTracker:
         """App-level code is ours: its globals do not change."""
         namespace = frame.globals.real
         value = namespace[name] if name in namespace else getattr(builtins, name)
         return self.t.wrap(value, CapturedSource(name, value))
 
-    def store_global(self, frame: bytecode.Frame, name: str, value: VariableTracker) -> None:
+    def store_global(self, frame: Frame, name: str, value: VariableTracker) -> None:
         self._store(frame.globals, name, value)
 
-    def delete_global(self, frame: bytecode.Frame, name: str) -> None:
+    def delete_global(self, frame: Frame, name: str) -> None:
         self._delete(frame.globals, name)
 
     _store = emptying(delegated(_dictionary.set_name))
@@ -188,30 +201,30 @@ class SymbolicDomain:
         if _dictionary.remove(self.t, namespace, name) is MISSING:
             throw(NameError, f"name '{name}' is not defined")
 
-    def load_name(self, frame: bytecode.Frame, name: str) -> Result:
+    def load_name(self, frame: Frame, name: str) -> Result:
         found = self.load_from_mapping(frame.names, name)
-        return found if found is not bytecode.NULL else self.load_global(frame, name)
+        return found if found is not NULL else self.load_global(frame, name)
 
-    def store_name(self, frame: bytecode.Frame, name: str, value: VariableTracker) -> None:
+    def store_name(self, frame: Frame, name: str, value: VariableTracker) -> None:
         self._store(frame.names, name, value)
 
-    def delete_name(self, frame: bytecode.Frame, name: str) -> None:
+    def delete_name(self, frame: Frame, name: str) -> None:
         self._delete(frame.names, name)
 
-    def load_locals(self, frame: bytecode.Frame) -> Result:
+    def load_locals(self, frame: Frame) -> Result:
         return frame.names
 
     def load_from_mapping(self, mapping: VariableTracker, name: str) -> Result:
         if mapping.base is not dict:
             raise self.t.unsupported("class-body", "a class body with a namespace that is no dict")
         found = self.t.lookup(mapping, name)
-        return bytecode.NULL if found is MISSING else found
+        return NULL if found is MISSING else found
 
-    def build_class(self, frame: bytecode.Frame) -> k.BuiltinTracker:
+    def build_class(self, frame: Frame) -> k.BuiltinTracker:
         return k.BuiltinTracker(builtins.__build_class__)
 
     def import_name(
-        self, frame: bytecode.Frame, name: str, fromlist: VariableTracker, level: k.ConstantTracker
+        self, frame: Frame, name: str, fromlist: VariableTracker, level: k.ConstantTracker
     ) -> VariableTracker:
         """An import of a module that is loaded already; anything else runs natively."""
         self._refuse_other_imports(frame)
@@ -234,7 +247,7 @@ class SymbolicDomain:
             module = sys.modules[name.partition(".")[0]]
         return loaded_module(self.t, module)
 
-    def _refuse_other_imports(self, frame: bytecode.Frame) -> None:
+    def _refuse_other_imports(self, frame: Frame) -> None:
         """Reject an import that does not reach the original `builtins.__import__` and an unchanged
         `sys.modules`."""
         asked = self.t.lookup(frame.builtins, "__import__")
@@ -248,7 +261,7 @@ class SymbolicDomain:
     def import_from(self, module: k.BuiltinTracker, name: str) -> Result:
         try:
             return self.t.get_attribute(module, name)
-        except bytecode.Raised as raised:
+        except Raised as raised:
             if raised.value.cls is not AttributeError:
                 raise
         full = f"{module.value.__name__}.{name}"
@@ -289,19 +302,15 @@ class SymbolicDomain:
     def load_method(self, value: VariableTracker, name: str) -> object:
         """The attribute alone: a bound method calls the same function with the same receiver."""
         found = _attributes.get_method(self.t, value, name)
-        return (
-            found
-            if type(found) is bytecode.Invoke
-            else bytecode.after(found, lambda method: (method, bytecode.NULL))
-        )
+        return found if type(found) is Invoke else after(found, lambda method: (method, NULL))
 
     def load_super(
-        self, frame: bytecode.Frame, super_fn: Any, cls: Any, receiver: VariableTracker, name: str
+        self, frame: Frame, super_fn: Any, cls: Any, receiver: VariableTracker, name: str
     ) -> Result:
         if super_fn.real is super:
             return self.t.super_attribute(SuperTracker(cls, receiver), name)
-        made = self.t.call(super_fn, [cls, receiver], {})
-        return bytecode.after(made, lambda other: self.t.get_attribute(other, name))
+        made = self.t.call(super_fn, [cls, receiver])
+        return after(made, lambda other: self.t.get_attribute(other, name))
 
     set_attribute = emptying(delegated(_attribute_writes.set_attribute))
 
@@ -325,9 +334,7 @@ class SymbolicDomain:
             text = f"{function_text(function)} argument after * must be an iterable, not "
             complain(self.t, TypeError, text, args.cls)
         drained = self.t.drain(args, asks_length=True)
-        return bytecode.after(
-            drained, lambda items: self.t.call(function, items, self._keywords(kwargs))
-        )
+        return after(drained, lambda items: self.t.call(function, items, self._keywords(kwargs)))
 
     def _keywords(self, kwargs: VariableTracker | None) -> dict[str, Any]:
         if kwargs is None:
@@ -347,7 +354,7 @@ class SymbolicDomain:
 
     make_function = delegated(_calls.make_function)
 
-    def complete(self, then: bytecode.Then, value: Any) -> Result:
+    def complete(self, then: Then, value: Any) -> Result:
         if then.kind == "instance":
             return _calls.initialised(self.t, then.values[0], value)
         if then.kind in ("truth", "length"):
@@ -360,7 +367,7 @@ class SymbolicDomain:
     get_iterator = delegated_with_hashes(_iteration.get_iterator)
     next_value = delegated(_iteration.next_value)
 
-    def make_generator(self, state: bytecode.GeneratorState) -> k.GeneratorTracker:
+    def make_generator(self, state: GeneratorState) -> k.GeneratorTracker:
         made = k.GeneratorTracker(state)
         lists = [self.t.generators]
         if _generator_close.may_clean_up(self.t, state):
@@ -370,27 +377,27 @@ class SymbolicDomain:
             self.t.journal.record(functools.partial(known.remove, made))
         return made
 
-    def generator_state(self, value: VariableTracker) -> bytecode.GeneratorState | None:
+    def generator_state(self, value: VariableTracker) -> GeneratorState | None:
         return getattr(value, "state", None)
 
     drop = delegated(_finalization.drop)
     abandon = delegated(_finalization.abandon)
 
-    @bytecode.operation
+    @operation
     def send(self, receiver: VariableTracker, value: VariableTracker) -> OperationSteps:
         if receiver.cls is types.CoroutineType:
             raise self.t.unsupported("async", "a step of a coroutine")
         try:
             if k.is_none(value):
-                found = yield from bytecode.settle(_iteration.next_or_raise(self.t, receiver))
+                found = yield from settle(_iteration.next_or_raise(self.t, receiver))
             else:
-                method = yield from bytecode.settle(self.t.get_attribute(receiver, "send"))
-                found = yield from bytecode.settle(self.t.call(method, [value], {}))
-        except bytecode.Raised as raised:
+                method = yield from settle(self.t.get_attribute(receiver, "send"))
+                found = yield from settle(self.t.call(method, [value]))
+        except Raised as raised:
             if not issubclass(raised.value.cls, StopIteration):
                 raise
-            return (bytecode.NULL, self.stop_iteration_value(raised.value))
-        return (bytecode.NULL, k.NONE) if found is bytecode.NULL else (found, bytecode.NULL)
+            return (NULL, self.stop_iteration_value(raised.value))
+        return (NULL, k.NONE) if found is NULL else (found, NULL)
 
     def yield_from_iterator(self, value: VariableTracker) -> Result:
         if value.cls is types.CoroutineType:
@@ -399,10 +406,10 @@ class SymbolicDomain:
 
     # -- building ----------------------------------------------------------------------------------
     def build_tuple(self, items: list[Any]) -> TupleTracker:
-        return TupleTracker(items, tuple)
+        return TupleTracker(items)
 
     def build_list(self, items: list[Any]) -> ListTracker:
-        return ListTracker(items, list)
+        return ListTracker(items)
 
     build_set = delegated_with_hashes(_set_members.new_set)
     build_map = delegated_with_hashes(_dictionary.new_map)
@@ -421,7 +428,7 @@ class SymbolicDomain:
     list_extend = delegated_with_hashes(_list.extend_display)
 
     def list_to_tuple(self, target: ListTracker) -> TupleTracker:
-        return TupleTracker(target.items, tuple)
+        return TupleTracker(target.items)
 
     set_add = delegated_with_hashes(_set_members.set_add)
     set_update = delegated_with_hashes(_set_members.set_update)
@@ -438,7 +445,7 @@ class SymbolicDomain:
     def is_made_here(self, exception: VariableTracker) -> bool:
         return exception.source is None
 
-    def extend_traceback(self, exception: ExceptionTracker, frame: bytecode.Frame) -> None:
+    def extend_traceback(self, exception: ExceptionTracker, frame: Frame) -> None:
         _exceptions.extend_traceback(self.t, exception, frame)
 
     def is_object(self, exception: VariableTracker) -> bool:
@@ -456,15 +463,15 @@ class SymbolicDomain:
     exception_traceback = delegated(_exceptions.traceback_of)
 
     # -- with, match, groups -----------------------------------------------------------------------
-    @bytecode.operation
+    @operation
     def enter_context(self, manager: VariableTracker) -> OperationSteps:
-        enter = yield from bytecode.settle(self.t.special(manager, "__enter__"))
-        leave = yield from bytecode.settle(self.t.special(manager, "__exit__"))
+        enter = yield from settle(self.t.special(manager, "__enter__"))
+        leave = yield from settle(self.t.special(manager, "__exit__"))
         if enter is MISSING or leave is MISSING:
             missed = " (missed __exit__ method)" if enter is not MISSING else ""
             text = f"' object does not support the context manager protocol{missed}"
             complain(self.t, TypeError, "'", manager.cls, text)
-        return (leave, self.t.call(enter, [], {}))
+        return (leave, self.t.call(enter, []))
 
     match_class = delegated(_matching.match_class)
     match_mapping = staticmethod(_matching.match_mapping)

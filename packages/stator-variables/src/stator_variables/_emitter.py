@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
-import attrs
+from attrs import Factory, define
 from stator_bytecode import NULL, GeneratorState
 from stator_bytecode.errors import Unsupported
 from stator_guards import CallSource, CapturedSource, LiteralSource, ParameterSource, Source
@@ -26,40 +26,40 @@ from stator_variables._trace._drawn import is_drawn
 from stator_variables._tracker import DELETED, VariableTracker, is_pending
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Later:
     """Lines that wait for others, which may need nothing of what they make."""
 
-    lines: list[str] = attrs.field(factory=list)
-    made: list[tuple[str, Any]] = attrs.field(factory=list)
+    lines: list[str] = Factory(list)
+    made: list[tuple[str, Any]] = Factory(list)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Emitter:
     """Collects the source of one entry. `captured` are the constants its namespace needs."""
 
     t: Space
     makes_tracebacks: bool = False  # the frames that exceptions were raised in have ended
-    loads: list[str] = attrs.field(factory=list)
-    draws: list[str] = attrs.field(factory=list)  # steps on random streams ahead of the graph
-    late_draws: list[str] = attrs.field(factory=list)  # and after it
-    lines: list[str] = attrs.field(factory=list)
+    loads: list[str] = Factory(list)
+    draws: list[str] = Factory(list)  # steps on random streams ahead of the graph
+    late_draws: list[str] = Factory(list)  # and after it
+    lines: list[str] = Factory(list)
     effects_start: int = 0  # the lines from here on change existing objects
     # what hashes keys of the program, which read what effects write
-    asking: Later = attrs.field(factory=Later)
-    last: Later = attrs.field(factory=Later)  # what has to wait for all effects
-    captured: dict[str, Any] = attrs.field(factory=dict)
-    outputs: list[Any] = attrs.field(factory=list)  # GraphValue values the graph has to give
+    asking: Later = Factory(Later)
+    last: Later = Factory(Later)  # what has to wait for all effects
+    captured: dict[str, Any] = Factory(dict)
+    outputs: list[Any] = Factory(list)  # GraphValue values the graph has to give
     fleeting: bool = False  # something that is loaded may die between the guards and the loads
     # states of the generators that were rebuilt as objects
-    generators: list[Any] = attrs.field(factory=list)
-    unfilled: list[Any] = attrs.field(factory=list)  # dicts that do not have all their keys yet
-    loaded: dict[Source, str] = attrs.field(factory=dict)  # the local that holds each source
-    _made: dict[int, str] = attrs.field(factory=dict)
-    _kept: list[Any] = attrs.field(factory=list)
-    _names: dict[int, str] = attrs.field(factory=dict)
-    _output_index: dict[int, int] = attrs.field(factory=dict)
-    _shared: dict[Hashable, Any] = attrs.field(factory=dict)
+    generators: list[Any] = Factory(list)
+    unfilled: list[Any] = Factory(list)  # dicts that do not have all their keys yet
+    loaded: dict[Source, str] = Factory(dict)  # the local that holds each source
+    _made: dict[int, str] = Factory(dict)
+    _kept: list[Any] = Factory(list)
+    _names: dict[int, str] = Factory(dict)
+    _output_index: dict[int, int] = Factory(dict)
+    _shared: dict[Hashable, Any] = Factory(dict)
 
     def capture(self, value: object, hint: str = "") -> str:
         """A name for a constant object in the entry's namespace; what is of a class that was made
@@ -234,7 +234,7 @@ def _identifier(hint: str) -> str:
     return text if text and not text[0].isdigit() else f"c_{text}"
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class RaisedBefore(Exception):
     """An exception raised while tracing has to become an object: it must be raised natively, to
     have a traceback."""
@@ -242,7 +242,7 @@ class RaisedBefore(Exception):
     tracker: Any
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class StillRunning(Exception):
     """A generator whose frame runs has to become an object: then it must be resumed natively."""
 
@@ -250,7 +250,7 @@ class StillRunning(Exception):
     refusal: Unsupported
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class StaysInGraph(Exception):
     """A function of the graph has to become an object: then the operator that gave it runs
     natively."""

@@ -8,13 +8,13 @@ of the program may have to run first.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from stator_bytecode import Result
 from stator_guards import Source
 
-from stator_variables._tracker import Kwargs, VariableTracker
+from stator_variables._tracker import Args, Kwargs, VariableTracker
 
 
 class Operations(ABC):
@@ -44,17 +44,15 @@ class Operations(ABC):
 
     # -- slots of trackers -------------------------------------------------------------------------
     @abstractmethod
-    def call_function(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+    def call_function(self, function: Any, args: Args, kwargs: Kwargs) -> Result:
         """Call a Python function."""
 
     @abstractmethod
-    def call_builtin(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+    def call_builtin(self, function: Any, args: Args, kwargs: Kwargs) -> Result:
         """Call a function written in C."""
 
     @abstractmethod
-    def construct(
-        self, cls_vt: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> Result:
+    def construct(self, cls_vt: VariableTracker, args: Args, kwargs: Kwargs) -> Result:
         """Call a class."""
 
     @abstractmethod
@@ -109,11 +107,11 @@ class Operations(ABC):
 
     # -- calls -------------------------------------------------------------------------------------
     @abstractmethod
-    def call(self, function: Any, args: Sequence[Any], kwargs: Kwargs | None = None) -> Result:
+    def call(self, function: Any, args: Args, kwargs: Kwargs | None = None) -> Result:
         """`function(*args, **kwargs)`"""
 
     @abstractmethod
-    def call_by_rule(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+    def call_by_rule(self, function: Any, args: Args, kwargs: Kwargs) -> Result:
         """Call an existing Python function as a rule has it, or return MISSING: interpret it."""
 
     @abstractmethod
@@ -121,14 +119,14 @@ class Operations(ABC):
         self,
         vt: VariableTracker,
         name: str,
-        args: Sequence[Any],
+        args: Args,
         complaint: str,
         kwargs: dict[str, Any] | None = None,
     ) -> Result:
         """Call a special method of the class of `vt`; raise TypeError(`complaint`) without one."""
 
     @abstractmethod
-    def fold(self, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+    def fold(self, target: object, args: Args, kwargs: Kwargs) -> Result:
         """Call a pure function on constants; MISSING if it is not pure or they are not
         constants."""
 
@@ -210,7 +208,7 @@ class Operations(ABC):
 
     # -- operators of torch ------------------------------------------------------------------------
     @abstractmethod
-    def draw_ahead(self, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+    def draw_ahead(self, target: object, args: Args, kwargs: Kwargs) -> Result:
         """Draw what an operator gives from the program's generator `kwargs["generator"]`.
 
         MISSING for one of torch's own generators, which the graph draws from; `kwargs` is then

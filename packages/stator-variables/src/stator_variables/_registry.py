@@ -90,7 +90,7 @@ from stator_variables._tensors import (
     _subclasses,
     _torch_functions,
 )
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, FunctionTable, VariableTracker
 
 
 def _tables(name: str) -> list[Any]:
@@ -98,7 +98,7 @@ def _tables(name: str) -> list[Any]:
     return [getattr(module, name) for module in modules if hasattr(module, name)]
 
 
-_NONE: HandlerTable[Any, Any] = HandlerTable("builtin")
+_NONE = FunctionTable("builtin")
 DEFAULT_HANDLERS: HandlerTable[Any, Any] = checked(
     _NONE.merged_with(*_tables("handlers"))
 ).merged_with(*(methods.handlers for methods in _tables("methods")))

@@ -9,8 +9,8 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
-import attrs
 import torch
+from attrs import Factory, define
 from stator_bytecode import VALUE, Frame, Instruction, Invoke, Result, Then, after
 from stator_bytecode.errors import NOWHERE, SourceSpan, Unsupported
 from stator_guards import (
@@ -52,7 +52,7 @@ HOLDING = frozenset({"content", "items", "known", "members"})
 """Fields of trackers with what these hold."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Progress:
     """The progress of the trace, by which loops without operations are detected."""
 
@@ -63,47 +63,47 @@ class Progress:
     looping: int = 0  # the depth of the frame whose loop was given up
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class UserHashResults:
     """The results of `__eq__` and `__hash__` of the program on keys: see `_hashing`."""
 
     answers: Any = None  # in the step that is being done
     # all that ever were, with their operands
-    answered: dict[Any, Any] = attrs.field(factory=dict)
-    given: list[Any] = attrs.field(factory=list)  # the answers that hold, in their order
+    answered: dict[Any, Any] = Factory(dict)
+    given: list[Any] = Factory(list)  # the answers that hold, in their order
     # keys that may be identities, by their place
-    numbers: dict[Any, dict[Any, None]] = attrs.field(factory=dict)
+    numbers: dict[Any, dict[Any, None]] = Factory(dict)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class CachedCalls:
     """Calls of functions that remember: the entry makes them after the graph."""
 
-    calls: list[Any] = attrs.field(factory=list)
+    calls: list[Any] = Factory(list)
     trial: dict[Any, Any] | None = None  # while such a call is tried: what others gave inside
     # numbers of results that are others for other symbolic arguments
-    varying: set[Source] = attrs.field(factory=set)
+    varying: set[Source] = Factory(set)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class InferenceModes:
-    entered: list[Any] = attrs.field(factory=list)  # while tracing, outermost first
+    entered: list[Any] = Factory(list)  # while tracing, outermost first
     ever: bool = False  # some were
     # those that the end of the graph left, for the entry to enter
-    left: list[Any] = attrs.field(factory=list)
+    left: list[Any] = Factory(list)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Overrides:
     """The overrides by `__torch_function__` that are active for functions of torch."""
 
     modes: tuple[Any, ...] = ()  # entered while tracing, the innermost last
     asking: int = 0  # how many of them are under way
     subclasses: bool = False  # one of tensors was met
-    off: bool = attrs.field(factory=lambda: not torch._C._is_torch_function_enabled())  # none is
+    off: bool = Factory(lambda: not torch._C._is_torch_function_enabled())  # none is
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Space(Operations):
     """See the module.
 
@@ -112,73 +112,73 @@ class Space(Operations):
 
     graph: GraphRecorder
     handlers: Mapping[Any, Any]
-    policy: Policy = attrs.field(factory=Policy)
-    journal: Journal = attrs.field(factory=Journal)
-    guards: dict[Any, Guard] = attrs.field(factory=dict)
-    heap: dict[int, VariableTracker] = attrs.field(factory=dict)
+    policy: Policy = Factory(Policy)
+    journal: Journal = Factory(Journal)
+    guards: dict[Any, Guard] = Factory(dict)
+    heap: dict[int, VariableTracker] = Factory(dict)
     # the trackers of `heap`, by the first path to each
-    by_source: dict[Source, VariableTracker] = attrs.field(factory=dict)
-    aliases: list[tuple[Any, Source, Source]] = attrs.field(factory=list)
+    by_source: dict[Source, VariableTracker] = Factory(dict)
+    aliases: list[tuple[Any, Source, Source]] = Factory(list)
     # ids of unread trackers that the entry passes on
-    escaped: set[int] = attrs.field(factory=set)
-    alive: list[Any] = attrs.field(factory=list)  # keeps identities in `heap` valid
+    escaped: set[int] = Factory(set)
+    alive: list[Any] = Factory(list)  # keeps identities in `heap` valid
     # existing trackers with effects, by id, first changed first
-    changed: dict[int, Any] = attrs.field(factory=dict)
+    changed: dict[int, Any] = Factory(dict)
     # existing objects taken for distinct ones, by identity
-    assumed_distinct: dict[int, Any] = attrs.field(factory=dict)
+    assumed_distinct: dict[int, Any] = Factory(dict)
     # new containers and objects whose `id` was read
-    named: list[Any] = attrs.field(factory=list)
+    named: list[Any] = Factory(list)
     # found in what exists: source, guard, value
-    present: list[tuple[Source, Any, Any]] = attrs.field(factory=list)
-    representing: list[Any] = attrs.field(factory=list)  # containers whose repr is under way
+    present: list[tuple[Source, Any, Any]] = Factory(list)
+    representing: list[Any] = Factory(list)  # containers whose repr is under way
     # transforms of torch.func that are under way, outermost first
-    levels: list[str] = attrs.field(factory=list)
+    levels: list[str] = Factory(list)
     # settings written while tracing -> their value at the start
-    modes: dict[Any, Any] = attrs.field(factory=dict)
+    modes: dict[Any, Any] = Factory(dict)
     scripted: int = 0  # calls of scripted functions that are under way
     makes_leaves: bool = False  # `_tensors/_new_leaves.py`
     is_sealed: bool = False  # a compiler can take no further operator into the graph
-    inference: InferenceModes = attrs.field(factory=InferenceModes)
+    inference: InferenceModes = Factory(InferenceModes)
     # those that were made, or came as frame state
-    generators: list[Any] = attrs.field(factory=list)
+    generators: list[Any] = Factory(list)
     # of these, those whose code may see that they are closed
-    cleaning_up: list[Any] = attrs.field(factory=list)
+    cleaning_up: list[Any] = Factory(list)
     frame: Frame | None = None
     instruction: Instruction | None = None
     machine: Any = None
-    progress: Progress = attrs.field(factory=Progress)
-    lookups: dict[Any, Any] = attrs.field(factory=dict)  # class attribute lookups already guarded
-    shared: dict[Any, Any] = attrs.field(factory=dict)  # objects that equal requests are to share
-    cached: CachedCalls = attrs.field(factory=CachedCalls)
+    progress: Progress = Factory(Progress)
+    lookups: dict[Any, Any] = Factory(dict)  # class attribute lookups already guarded
+    shared: dict[Any, Any] = Factory(dict)  # objects that equal requests are to share
+    cached: CachedCalls = Factory(CachedCalls)
     late_import: LateImport | None = None  # at which the trace broke, to be made again behind it
     # lifetimes: docs/explanation/object-lifetime.md
     # ids: held by the frames alone, and their end is observable
-    observable: set[int] = attrs.field(factory=set)
+    observable: set[int] = Factory(set)
     # by id the places of local values at the start
-    local_places: dict[int, int] = attrs.field(factory=dict)
+    local_places: dict[int, int] = Factory(dict)
     # of these places, those whose values died, by assumption unobserved
-    ended_locals: set[int] = attrs.field(factory=set)
+    ended_locals: set[int] = Factory(set)
     # what containers released in the step that is being done
-    released: list[Any] = attrs.field(factory=list)
+    released: list[Any] = Factory(list)
     # what they released -> whether others may have
-    assumed_unobserved: dict[Source, bool] = attrs.field(factory=dict)
+    assumed_unobserved: dict[Source, bool] = Factory(dict)
     # of what was released, what the stack alone may hold
-    stack_only: list[Any] = attrs.field(factory=list)
+    stack_only: list[Any] = Factory(list)
     # from the stack to that, by its identity
-    paths: dict[int, list[Any]] = attrs.field(factory=dict)
+    paths: dict[int, list[Any]] = Factory(dict)
     # per open body: what was changed in it, and where
-    touched: list[dict[int, Any]] = attrs.field(factory=list)
+    touched: list[dict[int, Any]] = Factory(list)
     hooks: tuple[Any, ...] = ()  # calls that register hooks for gradients, or take them back
     warnings: tuple[Any, ...] = ()  # function, text, category, and where, of each that is given
-    questions: UserHashResults = attrs.field(factory=UserHashResults)
-    memory: InputMemory = attrs.field(factory=InputMemory)
+    questions: UserHashResults = Factory(UserHashResults)
+    memory: InputMemory = Factory(InputMemory)
     # of jagged tensors, which share them: by the identity of the fake
-    parts: dict[int, Any] = attrs.field(factory=dict)
-    overrides: Overrides = attrs.field(factory=Overrides)
-    streams: Streams = attrs.field(factory=Streams)  # steps on streams of random numbers
+    parts: dict[int, Any] = Factory(dict)
+    overrides: Overrides = Factory(Overrides)
+    streams: Streams = Factory(Streams)  # steps on streams of random numbers
     builders: Any = None  # a `BuilderTable` from outside
     # classes made while tracing, by the identity of what stands there
-    made: dict[int, VariableTracker] = attrs.field(factory=dict)
+    made: dict[int, VariableTracker] = Factory(dict)
 
     # -- where the program is ----------------------------------------------------------------------
     def where(self) -> SourceSpan:

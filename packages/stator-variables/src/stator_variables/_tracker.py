@@ -98,7 +98,7 @@ class VariableTracker:
     # -- slots -------------------------------------------------------------------------------------
     steps_to_null = False  # `next` gives NULL at the end, instead of raising StopIteration
 
-    def call(self, t: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+    def call(self, t: Any, args: Args, kwargs: Kwargs) -> Result:
         """`self(*args, **kwargs)` (`tp_call`)"""
         complaint = "'{}' object is not callable"
         return t.call_slot(self, "__call__", args, complaint, kwargs)

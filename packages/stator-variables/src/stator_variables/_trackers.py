@@ -5,7 +5,8 @@ traced, and how a new one is turned back into source. Those of tensors are writt
 import cmath
 import re
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import attrs
@@ -40,7 +41,7 @@ from stator_variables._tensor_kinds import (
     UsedBehindHook,
 )
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_pending
+from stator_variables._tracker import DELETED, MISSING, Args, Kwargs, VariableTracker, is_pending
 
 __all__ = ["ArrayTracker", "StorageTracker", "SubclassTracker", "TensorTracker", "UsedBehindHook"]
 
@@ -195,8 +196,8 @@ class FunctionTracker(
     `closure` has cell trackers; `defaults` is None or a list.
     """
 
-    cls = types.FunctionType
-    base = types.FunctionType
+    cls = FunctionType
+    base = FunctionType
     may_hold = False
 
     code: types.CodeType
@@ -207,9 +208,9 @@ class FunctionTracker(
     kwdefaults: dict[str, Any] | None = None
     closure: tuple[Any, ...] = ()
     annotations: VariableTracker | None = None
-    fields: dict[str, Any] = attrs.field(factory=dict)  # WRITTEN_FIELDS that were set
+    fields: dict[str, Any] = attrs.Factory(dict)  # WRITTEN_FIELDS that were set
 
-    def call(self, t: Space, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+    def call(self, t: Space, args: Args, kwargs: Kwargs) -> Result:
         return t.call_function(self, args, kwargs)
 
     def describe(self) -> str:
@@ -244,7 +245,7 @@ WRITTEN_FIELDS = (
     frozenset(
         {"__name__", "__qualname__", "__doc__", "__module__", "__annotations__", "__type_params__"}
     )
-    & vars(types.FunctionType).keys()
+    & vars(FunctionType).keys()
 )
 """Attributes of a new function that may be set while tracing (`functools.wraps` does)."""
 
@@ -288,7 +289,7 @@ class ClassTracker(VariableTracker):
         self.real = value
         self.cls = type(value)
 
-    def call(self, t: Space, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+    def call(self, t: Space, args: Args, kwargs: Kwargs) -> Result:
         return t.construct(self, list(args), kwargs)
 
     def get_item(self, t: Space, key: VariableTracker) -> Result:
@@ -307,7 +308,7 @@ class NewClassTracker(ClassTracker, references=("args", "steps")):
 
     may_hold = True
 
-    def __init__(self, value: type, function: Callable[..., type], args: Sequence[Any]) -> None:
+    def __init__(self, value: type, function: Callable[..., type], args: Args) -> None:
         super().__init__(value)
         self.function = function
         self.args = args
@@ -354,7 +355,7 @@ class BuiltinTracker(VariableTracker):
         self.real = value
         self.cls = type(value)
 
-    def call(self, t: Space, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+    def call(self, t: Space, args: Args, kwargs: Kwargs) -> Result:
         return t.call_builtin(self, args, kwargs)
 
     def describe(self) -> str:
@@ -410,7 +411,7 @@ class GraphFunction(VariableTracker):
     it does, `begun` what the Machine saved ahead of the operator, which runs natively if the
     function has to become an object."""
 
-    cls = types.FunctionType
+    cls = FunctionType
 
     def __init__(
         self,
@@ -422,7 +423,7 @@ class GraphFunction(VariableTracker):
         self.handler = handler
         self.begun = begun
 
-    def call(self, t: Space, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def call(self, t: Space, args: Args, kwargs: Kwargs) -> Any:
         return self.handler(t, list(args), kwargs)
 
     def rebuild(self, e: Emitter) -> str:

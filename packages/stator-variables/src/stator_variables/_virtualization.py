@@ -22,11 +22,10 @@ import types
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
-import attrs
+from attrs import frozen
 from stator_bytecode import Virtualized
 from stator_guards import CapturedSource
 
-from stator_variables import _trackers as k
 from stator_variables._objects._deque import DequeTracker
 from stator_variables._objects._identity_number import IdTracker
 from stator_variables._objects._iterator import IteratorTracker
@@ -40,9 +39,10 @@ from stator_variables._runtime._contents import has_member
 from stator_variables._runtime._support import advanced, base_of_c, pooled, unasked
 from stator_variables._space import Space, real_of
 from stator_variables._tracker import DELETED, VariableTracker, is_a, is_pending
+from stator_variables._trackers import ConstantTracker, ObjectTracker
 
 
-@attrs.frozen
+@frozen
 class ObjectRecipe:
     """The construction of an object of `cls` from its parts; `detail` is further data of its
     family."""
@@ -61,7 +61,7 @@ class ObjectRecipe:
 Split = tuple[Hashable, Sequence[Any]]
 
 
-@attrs.frozen
+@frozen
 class Family:
     """One sort of object: to a detail and parts (None: not this one), and back to a tracker or to a
     real object."""
@@ -88,12 +88,12 @@ def is_opaque(vt: VariableTracker) -> bool:
     and the object behind it."""
     if is_a(vt, IteratorTracker):
         return vt.kind in ("application", "pooled")
-    return is_a(vt, k.ObjectTracker) and vt.source is None and stands_for_c(vt.cls)
+    return is_a(vt, ObjectTracker) and vt.source is None and stands_for_c(vt.cls)
 
 
 def has_few_parts(vt: VariableTracker) -> bool:
     """Return True for an object that has as many parts in each round of a loop, as a rule."""
-    return type(vt) is k.ObjectTracker or (type(vt) is TupleTracker and len(vt.items) <= SHORT)
+    return type(vt) is ObjectTracker or (type(vt) is TupleTracker and len(vt.items) <= SHORT)
 
 
 def is_identity(vt: VariableTracker) -> bool:
@@ -106,7 +106,7 @@ def is_identity(vt: VariableTracker) -> bool:
 _FLAGS = (None, True, False)
 
 
-def _split_object(vt: k.ObjectTracker) -> Split | None:
+def _split_object(vt: ObjectTracker) -> Split | None:
     if vt.namespace is None or vt.is_of_made or has_member(vt.cls, "__del__"):
         return None
     fields = attributes_of(vt)
@@ -117,7 +117,7 @@ def _split_object(vt: k.ObjectTracker) -> Split | None:
 
 
 def _is_flag(vt: VariableTracker) -> bool:
-    return type(vt) is k.ConstantTracker and any(vt.value is flag for flag in _FLAGS)
+    return type(vt) is ConstantTracker and any(vt.value is flag for flag in _FLAGS)
 
 
 def _attributes(
@@ -127,10 +127,10 @@ def _attributes(
     return {name: flags[name] if name in flags else next(given) for name in recipe.detail[0]}
 
 
-def _join_object(recipe: ObjectRecipe, t: Space, parts: Sequence[Any]) -> k.ObjectTracker:
+def _join_object(recipe: ObjectRecipe, t: Space, parts: Sequence[Any]) -> ObjectTracker:
     _, members, flags = recipe.detail
-    given, known = iter(parts), {name: k.ConstantTracker(value) for name, value in flags}
-    tracker: k.ObjectTracker = new_object(recipe.cls, _attributes(recipe, given, known))
+    given, known = iter(parts), {name: ConstantTracker(value) for name, value in flags}
+    tracker: ObjectTracker = new_object(recipe.cls, _attributes(recipe, given, known))
     tracker.members = dict(zip(members, given, strict=True))
     return tracker
 
@@ -204,7 +204,7 @@ def _split_enumerate(vt: IteratorTracker) -> Split | None:
     source, start = vt.parts
     if not start.is_known:
         return (("enumerate",), (source, start)) if not vt.position else None
-    return ("enumerate",), (source, k.ConstantTracker(start.value + vt.position))
+    return ("enumerate",), (source, ConstantTracker(start.value + vt.position))
 
 
 SHORT = 8
@@ -265,11 +265,11 @@ def _build_iterator(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
 
 
 _FAMILIES: dict[type[VariableTracker], Family] = {
-    k.ObjectTracker: Family(_split_object, _join_object, _build_object),
+    ObjectTracker: Family(_split_object, _join_object, _build_object),
     MethodTracker: Family(_split_method, _join_method, _build_method),
     TupleTracker: Family(
         lambda vt: (None, vt.items) if vt.cls is tuple else None,
-        lambda recipe, t, parts: TupleTracker(parts, tuple),
+        lambda recipe, t, parts: TupleTracker(parts),
         lambda recipe, parts: tuple(parts),
     ),
     **dict.fromkeys((ListTracker, DequeTracker), Family(_split_list, _join_list, _build_list)),

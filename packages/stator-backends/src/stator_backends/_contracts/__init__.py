@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from torch import fx
+from torch.fx import GraphModule
 
 from stator_backends._backend import Compiled
 from stator_backends._contracts._history import keep_history
@@ -21,14 +21,14 @@ from stator_backends._contracts._shared_memory import share_memory
 from stator_backends._contracts._versions import keep_versions
 
 ResultWrapper = Callable[[Compiled], Compiled]
-Contract = Callable[[fx.GraphModule], ResultWrapper]
+Contract = Callable[[GraphModule], ResultWrapper]
 
 CONTRACTS: tuple[Contract, ...] = (keep_repeats, keep_versions, keep_history, share_memory)
 """The contracts from the outermost wrapper to the innermost. The first one drops results of the
 graph and repeats them, the last one adds some and drops them again."""
 
 
-def prepare(gm: fx.GraphModule) -> list[ResultWrapper]:
+def prepare(gm: GraphModule) -> list[ResultWrapper]:
     """Read what each contract has to restore; may append results to ``gm``."""
     return [contract(gm) for contract in CONTRACTS]
 

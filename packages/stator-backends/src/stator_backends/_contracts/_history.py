@@ -9,7 +9,8 @@ from typing import Any
 
 import attrs
 import torch
-from torch import Tensor, fx
+from torch import Tensor
+from torch.fx import GraphModule
 
 from stator_backends import _session
 from stator_backends._alias import is_leaf
@@ -21,7 +22,7 @@ _creation_of: Any = torch._C._autograd._get_creation_meta
 _set_creation: Any = torch._C._autograd._set_creation_meta
 
 
-def keep_history(gm: fx.GraphModule) -> partial[Compiled]:
+def keep_history(gm: GraphModule) -> partial[Compiled]:
     """Contract: views made under `no_grad` have no history, and other views are written to as in
     the program.
 
@@ -60,7 +61,7 @@ def _keeping(
     return call if without_history or creations else compiled
 
 
-def begin_with_gradients(gm: fx.GraphModule, modes: _session.AmbientState) -> _session.AmbientState:
+def begin_with_gradients(gm: GraphModule, modes: _session.AmbientState) -> _session.AmbientState:
     """Return the modes to compile and call the graph in: with gradients, if it turns them on
     somewhere.
 

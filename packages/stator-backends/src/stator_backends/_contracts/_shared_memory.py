@@ -16,7 +16,8 @@ from typing import Any
 
 import attrs
 import torch
-from torch import Tensor, fx
+from torch import Tensor
+from torch.fx import GraphModule
 
 from stator_backends._alias import has_storage
 from stator_backends._backend import Compiled
@@ -24,7 +25,7 @@ from stator_backends._contracts._versions import have_one_counter, set_versions
 from stator_backends._graph_facts import example_of, memory_of, placeholders, results_of
 
 
-def share_memory(gm: fx.GraphModule) -> partial[Compiled]:
+def share_memory(gm: GraphModule) -> partial[Compiled]:
     """Contract: results over one memory are views of one root, as in the program.
 
     A root that the graph does not return is appended to its results; a compiler may copy the parts
@@ -53,7 +54,7 @@ class ViewBase:
     views: tuple[int, ...]
 
 
-def returns_memory_as_several_kinds(gm: fx.GraphModule) -> bool:
+def returns_memory_as_several_kinds(gm: GraphModule) -> bool:
     """Return True if results are, say, complex numbers and their real parts over one memory.
 
     Strides cannot express the relation of the two, and a compiler allocates a memory for each.
@@ -66,7 +67,7 @@ def returns_memory_as_several_kinds(gm: fx.GraphModule) -> bool:
     return any(len(kinds[memory]) > 1 for memory in _groups(gm))
 
 
-def _groups(gm: fx.GraphModule) -> dict[int, dict[int, Tensor]]:
+def _groups(gm: GraphModule) -> dict[int, dict[int, Tensor]]:
     """Return the results over one memory that belongs to no input, by memory and position.
 
     Groups with gradients are left out: AOTAutograd restores views itself there.

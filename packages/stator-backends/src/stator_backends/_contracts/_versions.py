@@ -13,7 +13,8 @@ from operator import add, attrgetter, itemgetter
 from typing import Any
 
 import torch
-from torch import Tensor, fx
+from torch import Tensor
+from torch.fx import GraphModule
 
 from stator_backends._backend import Compiled
 from stator_backends._graph_facts import (
@@ -28,13 +29,13 @@ from stator_backends._graph_facts import (
 set_versions: Any = torch._C._autograd._unsafe_set_version_counter
 
 
-def keep_versions(gm: fx.GraphModule) -> partial[Compiled]:
+def keep_versions(gm: GraphModule) -> partial[Compiled]:
     """Contract: version counters of written inputs and of results such as `x.data` are those of the
     program."""
     return partial(_keeping, _writes_per_input(gm), _results_with_own_counter(gm))
 
 
-def _writes_per_input(gm: fx.GraphModule) -> dict[int, int]:
+def _writes_per_input(gm: GraphModule) -> dict[int, int]:
     """Return the number of counted writes to each input that is written to, by position.
 
     Empty if the graph gives gradients: a compiler may save the input itself for backward, and its
@@ -47,7 +48,7 @@ def _writes_per_input(gm: fx.GraphModule) -> dict[int, int]:
     return dict(sorted(counts.items(), key=itemgetter(1)))
 
 
-def _results_with_own_counter(gm: fx.GraphModule) -> dict[int, int]:
+def _results_with_own_counter(gm: GraphModule) -> dict[int, int]:
     """Return the versions of the results that are, as `x.data`, over the memory of another tensor
     with another counter.
 

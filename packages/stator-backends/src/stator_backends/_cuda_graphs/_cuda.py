@@ -19,7 +19,7 @@ class CudaDevice:
     """One CUDA device; recordings run on a stream of their own."""
 
     index: int
-    pool: Any = attrs.field(factory=torch.cuda.graph_pool_handle)
+    pool: Any = attrs.Factory(torch.cuda.graph_pool_handle)
     stream: Any = attrs.field()
 
     @stream.default

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
+from attrs import Factory, define, frozen
 
 from stator_backends._cuda_graphs._device import GraphDevice
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class PoolResult:
     """One result of a recording.
 
@@ -32,14 +32,14 @@ class PoolResult:
         self.cached = False
 
 
-@attrs.frozen
+@frozen
 class PassedInput:
     """A result that is an input: the caller is given its own tensor back."""
 
     position: int
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Recording:
     """A recording of one graph after the recordings on its path.
 
@@ -54,7 +54,7 @@ class Recording:
     alive: frozenset[PoolResult]
     results: tuple[PoolResult | PassedInput | Any, ...]  # others are constants
     state: Any
-    children: dict[int, list[Recording]] = attrs.field(factory=dict)
+    children: dict[int, list[Recording]] = Factory(dict)
 
     @property
     def tensors(self) -> list[PoolResult]:

@@ -6,10 +6,11 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, fx
+from torch import Tensor
+from torch.fx import GraphModule, Node
 
 
-def reason_not_to_record(gm: fx.GraphModule, inputs: Sequence[Any], static: Collection[int]) -> str:
+def reason_not_to_record(gm: GraphModule, inputs: Sequence[Any], static: Collection[int]) -> str:
     """Return why a graph of ATen operators cannot be recorded; empty if it can.
 
     `static`: the positions of inputs that keep their address.
@@ -32,7 +33,7 @@ def reason_not_to_record(gm: fx.GraphModule, inputs: Sequence[Any], static: Coll
     return next((f"{node.name} is on the cpu" for node in on_cpu), "")
 
 
-def _is_write(node: fx.Node) -> bool:
+def _is_write(node: Node) -> bool:
     """Return True for an operator that writes to its first argument."""
     schema = getattr(node.target, "_schema", None)
     if schema is None or not schema.arguments:
@@ -41,6 +42,6 @@ def _is_write(node: fx.Node) -> bool:
     return alias is not None and alias.is_write
 
 
-def _device_of(node: fx.Node) -> str:
+def _device_of(node: Node) -> str:
     value = node.meta.get("val")
     return value.device.type if isinstance(value, Tensor) else ""

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import attrs
+from attrs import Factory, define, frozen
 
 from stator_backends._cuda_graphs._device import BoxedRun, GraphDevice
 from stator_backends._cuda_graphs._node import PassedInput, PoolResult, Recording
@@ -22,7 +22,7 @@ LIMIT = 64
 """The number of recordings of one graph; calls beyond it run normally."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class RecordableGraph:
     """A compiled graph that takes a list. `static`: the positions of inputs that keep their address
     from call to call."""
@@ -32,7 +32,7 @@ class RecordableGraph:
     static: frozenset[int] = frozenset()
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class RecordingTree:
     """The recordings of one device; one thread at a time is inside.
 
@@ -41,12 +41,12 @@ class RecordingTree:
 
     device: GraphDevice
     step: Callable[[], object]
-    roots: dict[int, list[Recording]] = attrs.field(factory=dict)
-    path: list[Recording] = attrs.field(factory=list)
-    counts: Counter[int] = attrs.field(factory=Counter)  # recordings by graph
+    roots: dict[int, list[Recording]] = Factory(dict)
+    path: list[Recording] = Factory(list)
+    counts: Counter[int] = Factory(Counter)  # recordings by graph
     _begun: object = None
-    _warm: set[int] = attrs.field(factory=set)
-    _lock: Any = attrs.field(factory=threading.RLock)
+    _warm: set[int] = Factory(set)
+    _lock: Any = Factory(threading.RLock)
 
     def call(self, function: RecordableGraph, inputs: list[Any]) -> Sequence[Any]:
         """Run a graph, by a recording if possible. `inputs` is emptied."""

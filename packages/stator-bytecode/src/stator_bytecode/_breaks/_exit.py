@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import Any
 
-import attrs
+from attrs import define, evolve, field, frozen
 
 from stator_bytecode._breaks._layout import VALUE, CarriedAt, SlotKind, VirtualizedLayout
 from stator_bytecode._breaks._point import Point
@@ -21,7 +21,7 @@ Cell = tuple[SlotKind, "int | None"]
 """The kind of one slot or stack position, and the place of its value (if it carries one)."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Exit:
     """`pick` takes the old state, the results, and one object for each of `closed`, in that
     order."""
@@ -33,14 +33,14 @@ class Exit:
     the results."""
     dropped: tuple[int, ...] = ()
     """Suspended generators, and objects in parts, that nothing can see any more."""
-    ends_generators: bool = attrs.field(init=False)
+    ends_generators: bool = field(init=False)
 
     @ends_generators.default
     def _ends_generators(self) -> bool:
         return bool(self.dropped or self.closed)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Draft:
     """Frame `index` of a Point, or what it carries under a number that goes on from there, with the
     places of what it has; to be edited where it is the innermost frame after a step. Places from
@@ -71,7 +71,7 @@ class Draft:
         return draft
 
     def go_to(self, pc: int) -> None:
-        self.layout = attrs.evolve(self.layout, pc=pc, then=None)
+        self.layout = evolve(self.layout, pc=pc, then=None)
 
     def push_result(self, number: int = 0) -> None:
         self.stack.append((VALUE, self.point.count + number))
@@ -135,7 +135,7 @@ class _ExitBuilder:
         )
         if isinstance(part.layout, VirtualizedLayout):
             return VirtualizedLayout(part.layout.recipe, slots)
-        return attrs.evolve(part.layout, slots=slots, stack=stack, handled=part.handled is not None)
+        return evolve(part.layout, slots=slots, stack=stack, handled=part.handled is not None)
 
     def _is_state(self, kind: CarriedAt) -> bool:
         """Return True for a suspended generator that stays one."""

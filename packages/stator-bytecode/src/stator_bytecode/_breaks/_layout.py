@@ -14,7 +14,7 @@ from itertools import count, islice
 from types import CodeType
 from typing import Any, ClassVar, Protocol, TypeAlias
 
-import attrs
+from attrs import field, frozen
 
 from stator_bytecode._codec._instruction import Code, Instruction
 from stator_bytecode._machine._frame import GeneratorStatus, Then
@@ -34,7 +34,7 @@ class SimpleKind(enum.Enum):
     __hash__ = object.__hash__
 
 
-@attrs.frozen
+@frozen
 class RaisedAt:
     """The stack position that a handler with `lasti` gets: the neutral index of the instruction
     that raised."""
@@ -42,7 +42,7 @@ class RaisedAt:
     index: int
 
 
-@attrs.frozen
+@frozen
 class CarriedAt:
     """A generator or object carried as frame state: `Point.carried[index]`, or a running
     `Point.frames[index]`."""
@@ -60,7 +60,7 @@ CARRYING: frozenset[SlotKind] = frozenset({VALUE, CELL, PREVIOUS})
 """Kinds that have a value in the flat state."""
 
 
-@attrs.frozen
+@frozen
 class ThenLayout:
     """A Then without its values: how many they are."""
 
@@ -72,7 +72,7 @@ class ThenLayout:
         return Then(self.kind, tuple(islice(values, self.count)), self.name)
 
 
-@attrs.frozen(cache_hash=True)
+@frozen(cache_hash=True)
 class FrameLayout:
     """One frame of a Point. Its values, in order: slots, stack, the exception being handled, names,
     those of `then`."""
@@ -81,7 +81,7 @@ class FrameLayout:
     pc: int
     slots: tuple[SlotKind, ...]
     stack: tuple[SlotKind, ...]
-    globals: dict[str, Any] = attrs.field(eq=id, repr=False)
+    globals: dict[str, Any] = field(eq=id, repr=False)
     handled: bool = False
     then: ThenLayout | None = None
     hidden: bool = False
@@ -109,7 +109,7 @@ class VirtualizedRecipe(Protocol):
         """The real object."""
 
 
-@attrs.frozen
+@frozen
 class Virtualized:
     """An object that nothing but the frames can see, taken apart so that a generator in it can be
     frame state."""
@@ -118,7 +118,7 @@ class Virtualized:
     values: tuple[Any, ...]
 
 
-@attrs.frozen
+@frozen
 class VirtualizedLayout:
     """An object carried in parts: `slots` has their kinds. Laid out like a frame that has nothing
     else."""
@@ -134,7 +134,7 @@ class VirtualizedLayout:
 Layout: TypeAlias = FrameLayout | VirtualizedLayout
 
 
-@attrs.frozen
+@frozen
 class FlatIndices:
     """The positions of one frame's values in the flat state; None for a slot without a value."""
 

@@ -84,7 +84,7 @@ def shape_of(code: CodeType) -> Shape:
     slots = variables + tuple(name for name in cells if name not in variables)
     return Shape(
         replacements,
-        tuple(slots.index(name) for name in cells),
+        tuple(map(slots.index, cells)),
         len(free),
         arguments,
         has_extra_slot(code),

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
-import attrs
+from attrs import Factory, define, field, frozen
 
 from stator_bytecode._breaks import _layout as layouts
 from stator_bytecode._breaks._description import descriptions_of
@@ -27,7 +27,7 @@ Virtual = Callable[[V], "_frame.GeneratorState | layouts.Virtualized | None"]
 _PROLOGUE = frozenset({"COPY_FREE_VARS", "MAKE_CELL"})
 
 
-@attrs.frozen(cache_hash=True, slots=False)
+@frozen(cache_hash=True, slots=False)
 class Point:
     """The frame stack, outermost first, the innermost before its instruction `pc`; then what is
     carried as state: suspended generators, and objects in parts that hold some."""
@@ -97,14 +97,14 @@ def layout_of_generator(
 # taking apart
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Splitting:
     snapshot: _frame.Snapshot
     virtual: Virtual
     globals_of: Callable[[_frame.Frame], dict[str, Any]]
-    values: list[V] = attrs.field(factory=list)
-    carried: list[_frame.GeneratorState | layouts.Virtualized] = attrs.field(factory=list)
-    operands: set[int] = attrs.field(init=False)
+    values: list[V] = Factory(list)
+    carried: list[_frame.GeneratorState | layouts.Virtualized] = Factory(list)
+    operands: set[int] = field(init=False)
 
     @operands.default
     def _worked_on(self) -> set[int]:
@@ -123,7 +123,7 @@ class _Splitting:
             for state in self.snapshot.frames
         )
         # which grows: each may hold others
-        layouts = tuple(self._layout(carried) for carried in self.carried)
+        layouts = tuple(map(self._layout, self.carried))
         return Point(frames, layouts), self.values
 
     def _layout(self, carried: _frame.GeneratorState | layouts.Virtualized) -> layouts.Layout:
@@ -267,7 +267,7 @@ def _unique(names: Iterable[str]) -> Iterator[str]:
 # putting together
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Restoring:
     point: Point
     values: list[V]
@@ -275,7 +275,7 @@ class _Restoring:
     wrap: Callable[[Any], V]
     make_object: Callable[[Any, list[V]], V]
     # generators and objects, by the number of their layout
-    made: dict[int, V] = attrs.field(factory=dict)
+    made: dict[int, V] = Factory(dict)
 
     def frames(self) -> list[_frame.Frame]:
         """Frames first without contents, so that generators can be linked whatever refers to

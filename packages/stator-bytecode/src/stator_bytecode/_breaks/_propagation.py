@@ -10,7 +10,7 @@ the entries of the user's frames only.
 from collections.abc import Callable
 from typing import Any
 
-import attrs
+from attrs import Factory, define
 
 from stator_bytecode._breaks._complete import note
 from stator_bytecode._breaks._exit import Draft, Exit, FlatState, exit_to
@@ -38,7 +38,7 @@ def finalize(rebuilder: Rebuilder, exit: Exit, state: FlatState) -> None:
         rebuilder.rebuild(state, exit.dropped)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Propagation:
     """The handlers of one native stack; exits are made when first taken.
 
@@ -50,8 +50,8 @@ class Propagation:
     innermost: int
     visible: list[int]
     rebuilder: Rebuilder
-    handlers: dict[int, Exit] = attrs.field(factory=dict)
-    answers: dict[int, Exit] = attrs.field(factory=dict)
+    handlers: dict[int, Exit] = Factory(dict)
+    answers: dict[int, Exit] = Factory(dict)
 
     def go_on(self, error: BaseException, handed_on: list[Any]) -> PointState:
         """The handler of `error` and the state there; raises it again when there is none.

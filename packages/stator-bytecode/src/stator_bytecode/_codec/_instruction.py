@@ -10,12 +10,12 @@ docs/explanation/architecture.md, section 1; start with `decode` in `_decode.py`
 from types import CodeType
 from typing import Any
 
-import attrs
+from attrs import field, frozen
 
 from stator_bytecode.errors import Positions, SourceSpan
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ExceptionHandler:
     """The target of an exception: the stack is cut to `depth`, then the raising instruction (if
     `lasti`) and the exception are pushed, and execution goes on at the neutral index `target`."""
@@ -25,7 +25,7 @@ class ExceptionHandler:
     lasti: bool
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Instruction:
     """One neutral operation. `arg` is resolved; `target` and `handler.target` are neutral
     indices."""
@@ -41,7 +41,7 @@ class Instruction:
     vanish (`RESUME`); the two halves of a superinstruction have the same range."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Code:
     """One decoded code object. There is one per real code object while anything holds it."""
 
@@ -53,7 +53,7 @@ class Code:
     n_free: int
     null_first: bool
     """Call layout: `[NULL|method, fn|self, args]` when true, else `[fn, NULL|self, args]`."""
-    _spans: dict[int, SourceSpan] = attrs.field(factory=dict, init=False, repr=False)
+    _spans: dict[int, SourceSpan] = field(factory=dict, init=False, repr=False)
 
     def span(self, index: int) -> SourceSpan:
         """The place in the user's program of the instruction at `index`. Cached for nodes and

@@ -55,8 +55,8 @@ def bind(dialect: Dialect) -> Opcodes:
     names = {number: name for name, number in numbers.items()}
     return Opcodes(
         dialect,
-        tuple(_caches(number) for number in range(256)),
-        tuple(_direction(number) for number in range(256)),
+        tuple(map(_caches, range(256))),
+        tuple(map(_direction, range(256))),
         tuple(dialect.rules.get(names.get(number, "")) for number in range(256)),
         {
             numbers[name]: numbers[other]

@@ -52,7 +52,7 @@ class Exceptions(ConcreteOperations):
         if type(pattern) is type or isinstance(pattern, type):
             if BaseException in pattern.__mro__:
                 return pattern in type(exception).__mro__
-        elif isinstance(pattern, tuple) and all(_is_exception_class(item) for item in pattern):
+        elif isinstance(pattern, tuple) and all(map(_is_exception_class, pattern)):
             return any(item in type(exception).__mro__ for item in pattern)
         raise TypeError("catching classes that do not inherit from BaseException is not allowed")
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Sequence
 from types import CodeType
 from typing import Any, ParamSpec, Protocol
 
-import attrs
+from attrs import frozen
 
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._machine._frame import VALUE, Frame, GeneratorState, Then
@@ -38,7 +38,7 @@ class Reraised(Raised):
         self.lasti = lasti
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Invoke:
     """Run `frame`; its result, through `then`, completes the operation."""
 
@@ -46,7 +46,7 @@ class Invoke:
     then: Then = VALUE
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Resume:
     """Go on in a generator: send `sent` in, or throw `thrown`. Completes with what it yields.
 
@@ -61,7 +61,7 @@ class Resume:
     then: Then = VALUE
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Pending:
     """An operation that needs frames run before it can answer; see `operation`."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-import attrs
+from attrs import Factory, define, frozen
 
 from stator_bytecode._codec._instruction import Code, Instruction
 
@@ -29,14 +29,14 @@ NULL = _Null()
 """An empty stack slot, or an unbound local."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PreviousExc:
     """Pushed by PUSH_EXC_INFO: the exception that was being handled before (None: none)."""
 
     value: Any
 
 
-@attrs.frozen
+@frozen
 class LastInstruction:
     """Pushed for handlers with `lasti`: the neutral index of the instruction that raised."""
 
@@ -50,7 +50,7 @@ class GeneratorStatus(enum.Enum):
     CLOSED = "closed"
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class GeneratorState:
     """A generator: its one frame, and whether that frame is running. `value` is the object that
     Domain made for it."""
@@ -60,7 +60,7 @@ class GeneratorState:
     value: Any = None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Then:
     """The effect of a callee's result on the instruction that called. Data, so that it survives a
     break.
@@ -82,7 +82,7 @@ class Then:
 VALUE = Then("value")
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Parked:
     """The reason why a frame waits: the call's continuation as data, or the coroutine that awaits a
     frame."""
@@ -94,7 +94,7 @@ class Parked:
     before: Any = None
 
 
-@attrs.define(eq=False, repr=False)
+@define(eq=False, repr=False)
 class Frame:
     """One activation. `pc` is the neutral index of the next instruction to run (of the running one
     while parked)."""
@@ -103,7 +103,7 @@ class Frame:
     globals: Any
     builtins: Any
     slots: list[Any]
-    stack: list[Any] = attrs.field(factory=list)
+    stack: list[Any] = Factory(list)
     pc: int = 0
     names: Any = None  # the mapping of a class body
     function: Any = None
@@ -147,7 +147,7 @@ class Frame:
         return taken
 
 
-@attrs.frozen(eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Snapshot:
     """A whole frame stack, outermost first; the innermost stands before the instruction
     `frames[-1].pc`.

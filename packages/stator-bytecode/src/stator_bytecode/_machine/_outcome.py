@@ -2,20 +2,20 @@
 
 from typing import Any
 
-import attrs
+from attrs import frozen
 
 from stator_bytecode._machine._frame import Snapshot
 from stator_bytecode.errors import Unsupported
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Returned:
     """The outermost frame returned `value`."""
 
     value: Any
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Broke:
     """An instruction could not be captured: go on natively from `snapshot`."""
 
@@ -23,7 +23,7 @@ class Broke:
     reason: Unsupported
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Escaped:
     """An exception left the outermost frame; `snapshot` stands before the instruction that raised
     it. It may not leave that one natively, where it was caught inside of it and raised again later:
@@ -34,7 +34,7 @@ class Escaped:
     leaves: bool = True
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Yielded:
     """A generator that was resumed alone yielded `value`."""
 

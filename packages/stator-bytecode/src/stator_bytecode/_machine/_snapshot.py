@@ -53,7 +53,7 @@ class GeneratorJournal:
     an object."""
 
     entries: list[tuple[GeneratorState, GeneratorStatus, int, list[Any], list[Any], Any]] = (
-        attrs.field(factory=list)
+        attrs.Factory(list)
     )
 
     def record(self, state: GeneratorState) -> None:

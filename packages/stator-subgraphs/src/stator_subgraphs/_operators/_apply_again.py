@@ -5,22 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable
 from stator_guards import CapturedSource
-from stator_variables import Space, real_of, wrap
+from stator_variables import Args, FunctionTable, Kwargs, Space, real_of, wrap
 from torch._functorch.autograd_function import autograd_function_apply
 from torch.autograd.function import Function
 
-handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
+handlers = FunctionTable("higher-order operator")
 
 
 @handlers.handles(autograd_function_apply)
-def apply(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def apply(t: Space, args: Args, kwargs: Kwargs) -> Any:
     forward, backward, *operands = args
     options = {name: vt.constant() for name, vt in kwargs.items()}
     marks = (tuple(options.get(f"{name}_idx") or ()) for name in ("dirty", "non_differentiable"))
     cls = _function(real_of(forward), real_of(backward), *marks)
-    return t.call(wrap(t, cls.apply, CapturedSource(cls.__name__, cls.apply)), operands, {})
+    return t.call(wrap(t, cls.apply, CapturedSource(cls.__name__, cls.apply)), operands)
 
 
 def _function(

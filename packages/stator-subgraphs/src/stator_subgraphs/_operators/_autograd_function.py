@@ -11,11 +11,40 @@ import weakref
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-import attrs
-import stator_variables as variables
 import torch
-from stator_bytecode import HandlerTable, operation, settle
+from attrs import Factory, define, evolve
+from stator_bytecode import operation, settle
 from stator_guards import CapturedSource, Is
+from stator_variables import (
+    MISSING,
+    NONE,
+    Args,
+    BodyTrace,
+    ConstantTracker,
+    FunctionTable,
+    GraphValue,
+    Kwargs,
+    NumberTracker,
+    Permits,
+    Space,
+    TensorTracker,
+    TupleTracker,
+    VariableTracker,
+    attributes_of,
+    flatten,
+    from_traced,
+    get_attribute,
+    grad_mode,
+    is_a,
+    is_none,
+    known_value,
+    new_object,
+    pass_hooks,
+    passes_hooks,
+    real_of,
+    unflatten,
+    wrap,
+)
 from torch.autograd.function import (
     BackwardCFunction,
     Function,
@@ -26,26 +55,26 @@ from torch.autograd.function import (
 from stator_subgraphs._operators import _applevel
 from stator_subgraphs._operators import _function_targets as targets
 
-handlers: HandlerTable[Any, Any] = HandlerTable("autograd function")
+handlers = FunctionTable("autograd function")
 _OWN = ("needs_input_grad", "to_save", "dirty_tensors", "non_differentiable", "materialize_grads")
 _CONTEXTS: weakref.WeakKeyDictionary[type, type] = weakref.WeakKeyDictionary()
 Gradients = Generator[Any, Any, Any]
-TracedPass = Callable[[variables.BodyTrace], Gradients]
+TracedPass = Callable[[BodyTrace], Gradients]
 
 
 @handlers.handles(_applevel.unknown)
-def unknown(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def unknown(t: Space, args: Args, kwargs: Kwargs) -> Any:
     name = args[1].value
     if hasattr(BackwardCFunction, name):
         raise t.unsupported("autograd-function", f"{name} of the context of an autograd.Function")
-    return variables.MISSING
+    return MISSING
 
 
 @handlers.handles(Function.apply.__func__)  # type: ignore[attr-defined]  # a classmethod
 @operation
-def apply(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if variables.passes_hooks(getattr(args[0], "value", None)):
-        return variables.pass_hooks(t, args[1:])
+def apply(t: Space, args: Args, kwargs: Kwargs) -> Any:
+    if passes_hooks(getattr(args[0], "value", None)):
+        return pass_hooks(t, args[1:])
     applying = Applying(t, args[0], [*args[1:]])
     applying.check(kwargs)
     yield from applying.take_defaults()
@@ -58,45 +87,41 @@ def apply(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @handlers.handles(targets.applied)
 @operation
-def applied_again(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def applied_again(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """Record `applied` of a graph that is traced again: its bodies are traced, their inputs and
     outputs are as planned."""
-    holder, forward, backward = variables.known_value(t, args[0]), args[1], args[2]
+    holder, forward, backward = known_value(t, args[0]), args[1], args[2]
     tensors, lifted = (count.constant() for count in args[3].items)
     inputs, rest = [*args[4 : 4 + tensors]], args[4 + tensors :]
-    owner = variables.wrap(t, holder.original, CapturedSource("function", holder.original))
+    owner = wrap(t, holder.original, CapturedSource("function", holder.original))
     applying = Applying(t, owner, inputs, plan=holder.plan)
 
-    def run_forward(body: variables.BodyTrace) -> Gradients:
-        with variables.grad_mode(t, False):
+    def run_forward(body: BodyTrace) -> Gradients:
+        with grad_mode(t, False):
             result = yield from body.run(forward, [*inputs, *rest[:lifted]], {})
         applying.take_planned(result.items)
         return result
 
-    def run_backward(body: variables.BodyTrace) -> Gradients:
+    def run_backward(body: BodyTrace) -> Gradients:
         given = [*applying.gradients(body), *applying.planned_values(body), *rest[lifted:]]
-        with variables.grad_mode(t, False):
+        with grad_mode(t, False):
             return (yield from body.run(backward, given, {}))
 
-    return (
-        yield from applying.recorded(
-            run_forward, None if variables.is_none(backward) else run_backward
-        )
-    )
+    return (yield from applying.recorded(run_forward, None if is_none(backward) else run_backward))
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Applying:
     """One call: its arguments, what forward gave and left on the context, and the graphs."""
 
-    t: variables.Space
+    t: Space
     owner: Any
     args: list[Any]
     context: Any = None
-    items: list[Any] = attrs.field(factory=list)  # of the output, tensors or not
-    tensors: list[Any] = attrs.field(factory=list)  # the tensors among them
+    items: list[Any] = Factory(list)  # of the output, tensors or not
+    tensors: list[Any] = Factory(list)  # the tensors among them
     # what outlives forward and is neither argument nor output
-    extra: list[Any] = attrs.field(factory=list)
+    extra: list[Any] = Factory(list)
     is_single: bool = False
     forward_graph: Any = None
     backward_graph: Any = None
@@ -112,11 +137,7 @@ class Applying:
 
     @property
     def positions(self) -> list[int]:
-        return [
-            index
-            for index, vt in enumerate(self.args)
-            if variables.is_a(vt, variables.TensorTracker)
-        ]
+        return [index for index, vt in enumerate(self.args) if is_a(vt, TensorTracker)]
 
     @property
     def inputs(self) -> list[Any]:
@@ -129,7 +150,7 @@ class Applying:
     def refuse(self, what: str) -> Exception:
         return self.t.unsupported("autograd-function", f"{self.cls.__qualname__}: {what}")
 
-    def check(self, kwargs: dict[str, Any]) -> None:
+    def check(self, kwargs: Kwargs) -> None:
         if not isinstance(getattr(self.owner, "value", None), type) or issubclass(
             self.cls, NestedIOFunction
         ):
@@ -146,8 +167,8 @@ class Applying:
         if missing:
             if hasattr(self.cls.forward, "__wrapped__"):
                 raise self.refuse("a forward with defaults, in a decorator")
-            function = yield from settle(variables.get_attribute(self.t, self.owner, "forward"))
-            defaults = yield from settle(variables.get_attribute(self.t, function, "__defaults__"))
+            function = yield from settle(get_attribute(self.t, self.owner, "forward"))
+            defaults = yield from settle(get_attribute(self.t, function, "__defaults__"))
             self.args += defaults.items[-missing:]
 
     def recorded(self, forward: TracedPass, backward: TracedPass | None) -> Gradients:
@@ -161,38 +182,29 @@ class Applying:
                 self.backward_graph, _ = body.flat((yield from backward(body)))
         return self.record()
 
-    def trace(self, part: str, *, writes: bool) -> variables.BodyTrace:
+    def trace(self, part: str, *, writes: bool) -> BodyTrace:
         is_later = part == "backward"
-        permits = variables.Permits(
-            effects=not is_later, writes=writes, aliases=True, later=is_later
-        )
-        return variables.BodyTrace(self.t, f"{self.cls.__name__}_{part}", permits)
+        permits = Permits(effects=not is_later, writes=writes, aliases=True, later=is_later)
+        return BodyTrace(self.t, f"{self.cls.__name__}_{part}", permits)
 
     # -- forward -----------------------------------------------------------------------------------
-    def forward(self, body: variables.BodyTrace) -> Gradients:
-        flags = [
-            variables.is_a(vt, variables.TensorTracker) and vt.example.requires_grad
-            for vt in self.args
-        ]
-        needed = variables.TupleTracker(map(variables.ConstantTracker, flags), tuple)
+    def forward(self, body: BodyTrace) -> Gradients:
+        flags = [is_a(vt, TensorTracker) and vt.example.requires_grad for vt in self.args]
+        needed = TupleTracker(map(ConstantTracker, flags))
         self.context = body.private = self._new_context({"needs_input_grad": needed})
-        function = yield from settle(variables.get_attribute(self.t, self.owner, "forward"))
-        with variables.grad_mode(self.t, False):
+        function = yield from settle(get_attribute(self.t, self.owner, "forward"))
+        with grad_mode(self.t, False):
             if self.has_setup:
                 result = yield from body.run(function, self.args, {})
-                setup = yield from settle(
-                    variables.get_attribute(self.t, self.owner, "setup_context")
-                )
-                yield from body.run(
-                    setup, [self.context, variables.TupleTracker(self.args, tuple), result], {}
-                )
+                setup = yield from settle(get_attribute(self.t, self.owner, "setup_context"))
+                yield from body.run(setup, [self.context, TupleTracker(self.args), result], {})
             else:
                 result = yield from body.run(function, [self.context, *self.args], {})
         body.roots = [self.owner, function, *self.args]  # the context is the body's own
         self.take_apart(result)
-        return variables.TupleTracker([*self.tensors, *self.extra], tuple)
+        return TupleTracker([*self.tensors, *self.extra])
 
-    def lend_inputs(self, body: variables.BodyTrace) -> None:
+    def lend_inputs(self, body: BodyTrace) -> None:
         """Make the arguments themselves the tensors that forward gets."""
         for vt in self.inputs:
             body.recorder.argument(vt.traced)
@@ -202,32 +214,23 @@ class Applying:
             cls = _CONTEXTS[self.cls] = type(
                 f"{self.cls.__name__}Backward", (_applevel.Context,), {}
             )
-        return variables.new_object(cls, attributes)
+        return new_object(cls, attributes)
 
     def take_apart(self, result: Any) -> None:
         """Record the result of forward, and the state that it left on the context."""
-        self.is_single = not (
-            variables.is_a(result, variables.TupleTracker) and result.cls is tuple
-        )
+        self.is_single = not (is_a(result, TupleTracker) and result.cls is tuple)
         self.items = [result] if self.is_single else result.items
-        if not all(
-            variables.is_a(vt, variables.TensorTracker) or vt.constant() is not variables.MISSING
-            for vt in self.items
-        ):
+        if not all(is_a(vt, TensorTracker) or vt.constant() is not MISSING for vt in self.items):
             raise self.refuse("a result that is neither a tensor nor a constant")
-        outputs = [
-            index
-            for index, vt in enumerate(self.items)
-            if variables.is_a(vt, variables.TensorTracker)
-        ]
+        outputs = [index for index, vt in enumerate(self.items) if is_a(vt, TensorTracker)]
         self.tensors = [self.items[index] for index in outputs]
-        stored = variables.attributes_of(self.context)
+        stored = attributes_of(self.context)
         saved = self._tuple(stored, "to_save")
-        origins = tuple(None if variables.is_none(vt) else self._origin(vt) for vt in saved)
+        origins = tuple(None if is_none(vt) else self._origin(vt) for vt in saved)
         attributes = tuple(
             self._stored(name, vt) for name, vt in stored.items() if name not in _OWN
         )
-        materialize = stored.get("materialize_grads", variables.ConstantTracker(True)).constant()
+        materialize = stored.get("materialize_grads", ConstantTracker(True)).constant()
         self.plan = targets.ApplyPlan(
             positions=tuple(self.positions),
             arguments=len(self.args),
@@ -250,7 +253,7 @@ class Applying:
     def _tuple(self, stored: dict[str, Any], name: str) -> list[Any]:
         if (vt := stored.get(name)) is None:
             return []
-        if not variables.is_a(vt, variables.TupleTracker):
+        if not is_a(vt, TupleTracker):
             raise self.refuse(f"{name} that is no tuple")
         items: list[Any] = vt.items
         return items
@@ -264,7 +267,7 @@ class Applying:
     def _origin(self, vt: Any) -> targets.Origin:
         """Return the origin, in the stand-in, of a tensor or a symbolic number that outlives
         forward."""
-        if not variables.is_a(vt, variables.TensorTracker | variables.NumberTracker):
+        if not is_a(vt, TensorTracker | NumberTracker):
             raise self.refuse(f"a {vt.cls.__name__} that is saved for backward")
         for kind, known in (
             ("input", self.inputs),
@@ -278,22 +281,22 @@ class Applying:
 
     def _stored(self, name: str, vt: object) -> targets.SavedAttribute:
         """A value on the context: constants, tensors, and containers of these."""
-        leaves, spec = variables.flatten(self.t, vt)
+        leaves, spec = flatten(self.t, vt)
         return targets.SavedAttribute(name, spec, tuple(map(self._stored_leaf, leaves)))
 
     def _stored_leaf(self, vt: Any) -> Any:
-        if variables.is_a(vt, variables.TensorTracker | variables.NumberTracker):
+        if is_a(vt, TensorTracker | NumberTracker):
             return targets.SavedTensorSlot(self._origin(vt))
-        if (value := vt.constant()) is not variables.MISSING:
+        if (value := vt.constant()) is not MISSING:
             return value
-        if vt.source is None or variables.real_of(vt) is variables.MISSING:
+        if vt.source is None or real_of(vt) is MISSING:
             raise self.refuse(f"a {vt.cls.__name__} on its context that was made here")
         return self._existing(vt)
 
     def _existing(self, vt: Any) -> Any:
         """An object from outside (a module, a function): the stand-in hands it to the original
         backward as it is, so that the graph keeps it alive."""
-        real = variables.real_of(vt)
+        real = real_of(vt)
         self.t.guard(vt.source, Is(real))
         return real
 
@@ -308,29 +311,27 @@ class Applying:
             raise self.refuse("a write to a view")
 
     # -- backward ----------------------------------------------------------------------------------
-    def backward(self, body: variables.BodyTrace) -> Gradients:
+    def backward(self, body: BodyTrace) -> Gradients:
         grads = self.gradients(body)
         places = dict(zip(self.plan.outputs, grads, strict=True))
-        given = [places.get(index, variables.NONE) for index in range(len(self.items))]
+        given = [places.get(index, NONE) for index in range(len(self.items))]
         context = self._new_context(self._handed_on(body))
         name = "backward" if self.cls.vjp is Function.vjp else "vjp"
-        function = yield from settle(variables.get_attribute(self.t, self.owner, name))
-        with variables.grad_mode(self.t, False):
+        function = yield from settle(get_attribute(self.t, self.owner, name))
+        with grad_mode(self.t, False):
             result = yield from body.run(function, [context, *given], {})
         body.roots = [self.owner, function, *self.args]
-        self.plan = attrs.evolve(
-            self.plan, asks="_stator_asked" in variables.attributes_of(context)
-        )
-        return variables.TupleTracker(self._taken_back(result), tuple)
+        self.plan = evolve(self.plan, asks="_stator_asked" in attributes_of(context))
+        return TupleTracker(self._taken_back(result))
 
-    def gradients(self, body: variables.BodyTrace) -> list[Any]:
+    def gradients(self, body: BodyTrace) -> list[Any]:
         """The first inputs of the body of backward: like the outputs."""
         with self.t.graph.fake_mode:
             examples = [torch.empty_like(vt.example, requires_grad=False) for vt in self.tensors]
-        self.plan = attrs.evolve(self.plan, gradients=tuple(map(_facts, examples)))
+        self.plan = evolve(self.plan, gradients=tuple(map(_facts, examples)))
         return [body.argument(example, "grad") for example in examples]
 
-    def planned_values(self, body: variables.BodyTrace) -> list[Any]:
+    def planned_values(self, body: BodyTrace) -> list[Any]:
         """The others: what was saved, and then what the values on the context have in their
         places."""
         known = {"input": self.inputs, "output": self.tensors, "extra": self.extra}
@@ -346,37 +347,27 @@ class Applying:
             if each is not None
         ]
 
-    def _handed_on(self, body: variables.BodyTrace) -> dict[str, Any]:
+    def _handed_on(self, body: BodyTrace) -> dict[str, Any]:
         """Return the context of backward: its tensors are inputs of the body."""
-        stored = variables.attributes_of(self.context)
+        stored = attributes_of(self.context)
         values = iter(self.planned_values(body))
-        given = [
-            vt if variables.is_none(vt) else next(values) for vt in self._tuple(stored, "to_save")
-        ]
+        given = [vt if is_none(vt) else next(values) for vt in self._tuple(stored, "to_save")]
         found = {name: vt for name, vt in stored.items() if name not in _OWN[1:]}
         for stored_as in self.plan.attributes:
-            leaves, spec = variables.flatten(self.t, found[stored_as.name])
+            leaves, spec = flatten(self.t, found[stored_as.name])
             again = [
                 next(values) if type(leaf) is targets.SavedTensorSlot else vt
                 for vt, leaf in zip(leaves, stored_as.leaves, strict=True)
             ]
-            found[stored_as.name] = variables.unflatten(self.t, again, spec)
-        return {**found, "saved": variables.TupleTracker(given, tuple)}
+            found[stored_as.name] = unflatten(self.t, again, spec)
+        return {**found, "saved": TupleTracker(given)}
 
-    def _taken_back(self, result: variables.VariableTracker) -> list[Any]:
-        items = (
-            result.items
-            if variables.is_a(result, variables.TupleTracker) and result.cls is tuple
-            else [result]
-        )
-        if len(items) < len(self.args) or not all(
-            variables.is_none(vt) for vt in items[len(self.args) :]
-        ):
+    def _taken_back(self, result: VariableTracker) -> list[Any]:
+        items = result.items if is_a(result, TupleTracker) and result.cls is tuple else [result]
+        if len(items) < len(self.args) or not all(map(is_none, items[len(self.args) :])):
             raise self.refuse("a backward that gives another number of gradients")
         found = [items[position] for position in self.positions]
-        if not all(
-            variables.is_a(vt, variables.TensorTracker) or variables.is_none(vt) for vt in found
-        ):
+        if not all(is_a(vt, TensorTracker) or is_none(vt) for vt in found):
             raise self.refuse("a gradient that is no tensor")
         return found
 
@@ -388,7 +379,7 @@ class Applying:
         )
         forward = t.graph.install(f"{self.cls.__name__}_forward", self.forward_graph.module)
         backward, lifted = None, self.forward_graph.lifted
-        after: Sequence[variables.GraphValue] = ()
+        after: Sequence[GraphValue] = ()
         if self.backward_graph is not None:
             backward = t.graph.install(f"{self.cls.__name__}_backward", self.backward_graph.module)
             after = self.backward_graph.lifted
@@ -397,15 +388,12 @@ class Applying:
         given = [holder, forward, backward, counts, *inputs, *lifted, *after]
         traced = t.graph.call(targets.applied, given, {})
         parts = (t.graph.project(traced, index) for index in range(len(self.tensors)))
-        results = iter([variables.from_traced(t, part, self.inputs) for part in parts])
-        items = [
-            next(results) if variables.is_a(vt, variables.TensorTracker) else vt
-            for vt in self.items
-        ]
-        return items[0] if self.is_single else variables.TupleTracker(items, tuple)
+        results = iter([from_traced(t, part, self.inputs) for part in parts])
+        items = [next(results) if is_a(vt, TensorTracker) else vt for vt in self.items]
+        return items[0] if self.is_single else TupleTracker(items)
 
 
-def _defaults_in(function: Any, args: list[Any]) -> int:
+def _defaults_in(function: Any, args: Args) -> int:
     """Return the number of arguments that a call takes from defaults; the call itself raises for
     missing ones."""
     try:

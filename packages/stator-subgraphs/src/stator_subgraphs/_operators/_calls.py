@@ -7,8 +7,7 @@ as in any other call. An operator without functions is one node, like every func
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable
-from stator_variables import Space, app_level, record
+from stator_variables import Args, FunctionTable, Kwargs, Space, app_level, record
 from torch._export.wrappers import _export_tracepoint
 from torch._functorch.autograd_function import custom_function_call
 from torch._higher_order_ops import (
@@ -38,7 +37,7 @@ from torch._higher_order_ops.triton_kernel_wrap import (
 
 from stator_subgraphs._operators import _applevel
 
-handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
+handlers = FunctionTable("higher-order operator")
 
 
 @handlers.handles_each(
@@ -51,7 +50,7 @@ handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
         wrap_with_set_grad_enabled: _applevel.call_with_grad_mode,
     }
 )
-def as_python(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def as_python(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """Interpret what the operator does, each function once as in plain Python."""
     return app_level(t, of, args, kwargs)
 
@@ -76,7 +75,7 @@ _OF_RANDOM_STATE = (
         *_OF_RANDOM_STATE,
     )
 )
-def as_node(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def as_node(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     return record(t, of, args, kwargs)
 
 
@@ -94,6 +93,6 @@ _REJECTED = {
 
 
 @handlers.handles_each(_REJECTED)
-def reject(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
+def reject(t: Space, args: Args, kwargs: Kwargs, of: str) -> Any:
     """Break at an operator that compilers make, and programs do not call."""
     raise t.unsupported("higher-order-operator", of)

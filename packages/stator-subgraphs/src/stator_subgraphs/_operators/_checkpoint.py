@@ -14,17 +14,40 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-import stator_variables as variables
 import torch
-from stator_bytecode import HandlerTable, OperationSteps, operation
+from stator_bytecode import OperationSteps, operation
 from stator_guards import CapturedSource
+from stator_variables import (
+    LEAF,
+    MISSING,
+    Args,
+    BodyTrace,
+    ConstantTracker,
+    FunctionTable,
+    Kwargs,
+    Permits,
+    Space,
+    TensorTracker,
+    TupleTracker,
+    VariableTracker,
+    call_after_graph,
+    flatten,
+    from_traced,
+    grad_mode,
+    is_a,
+    known_value,
+    real_of,
+    record_wrapping,
+    wrap,
+)
 from torch._guards import TracingContext
+from torch.fx import GraphModule
 from torch.utils import checkpoint as checkpointing
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from stator_subgraphs._captured_graph import CapturedModule
 
-handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
+handlers = FunctionTable("higher-order operator")
 real_checkpoint: Any = checkpointing.checkpoint  # torch leaves it without types
 tag_activation_checkpoint = torch.ops.higher_order.tag_activation_checkpoint
 OPTIONS = ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", "early_stop")
@@ -33,18 +56,14 @@ OPTIONS = ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", 
 @handlers.handles(checkpointing.checkpoint)
 @operation
 def checkpoint(
-    t: variables.Space,
-    args: list[variables.VariableTracker],
-    kwargs: dict[str, variables.VariableTracker],
+    t: Space,
+    args: list[VariableTracker],
+    kwargs: dict[str, VariableTracker],
 ) -> Any:
     options = {name: kwargs.pop(name).constant() for name in OPTIONS if name in kwargs}
-    if (
-        not args
-        or options.get("use_reentrant") not in (True, False)
-        or variables.MISSING in options.values()
-    ):
+    if not args or options.get("use_reentrant") not in (True, False) or MISSING in options.values():
         raise t.unsupported("higher-order-operator", "checkpoint with these options")
-    policy = variables.known_value(t, kwargs.pop("context_fn")) if "context_fn" in kwargs else None
+    policy = known_value(t, kwargs.pop("context_fn")) if "context_fn" in kwargs else None
     if options["use_reentrant"]:
         if kwargs or policy is not None or options.get("debug"):
             raise t.unsupported(
@@ -52,9 +71,7 @@ def checkpoint(
             )
         return (yield from _reentrant(t, args[0], args[1:], options))
     once = not torch.is_grad_enabled()
-    with variables.BodyTrace(
-        t, "wrap_body", variables.Permits(effects=True, writes=once, aliases=True)
-    ) as body:
+    with BodyTrace(t, "wrap_body", Permits(effects=True, writes=once, aliases=True)) as body:
         with _drawing_again(t, not once):
             result = yield from body.run(args[0], args[1:], kwargs)
         graph = body.wrapping(result)
@@ -62,20 +79,20 @@ def checkpoint(
     if policy is not None:
         graph.module.meta["_checkpoint_context_fn"] = policy
     if not repeats:
-        return variables.record_wrapping(t, checkpointed, graph, "wrap_body", result, **options)
+        return record_wrapping(t, checkpointed, graph, "wrap_body", result, **options)
 
     # plain Python runs the function once more in backward, effects included
     if t.touched or t.levels or t.overrides.modes:
         raise t.unsupported("effect-in-body", "effects of a checkpoint inside of another operator")
     target = RepeatingCheckpoint()
     t.graph.keep_history()  # no compiler would call the function
-    variables.record_wrapping(t, target, graph, "wrap_body", result, **options)
-    variables.call_after_graph(t, target.recompute_with, args, kwargs)
+    record_wrapping(t, target, graph, "wrap_body", result, **options)
+    call_after_graph(t, target.recompute_with, args, kwargs)
     return result
 
 
 @contextmanager
-def _drawing_again(t: variables.Space, is_run_again: bool) -> Iterator[None]:
+def _drawing_again(t: Space, is_run_again: bool) -> Iterator[None]:
     """Refuse draws from streams of random numbers in a function that is run again."""
     t.streams.repeated += is_run_again
     try:
@@ -95,7 +112,7 @@ class RepeatingCheckpoint:
         self.__module__ = __name__
         self._calls = threading.local()
 
-    def __call__(self, body: torch.fx.GraphModule, *inputs: object, **options: object) -> Any:
+    def __call__(self, body: GraphModule, *inputs: object, **options: object) -> Any:
         functions: list[Callable[..., Any]] = [lambda: None, body]
         self._calls.last = functions
         policy = body.meta.get("_checkpoint_context_fn")
@@ -110,7 +127,7 @@ class RepeatingCheckpoint:
         self._calls.last[0] = partial(function, *args, **kwargs)
 
 
-def checkpointed(body: torch.fx.GraphModule, *inputs: object, **options: object) -> object:
+def checkpointed(body: GraphModule, *inputs: object, **options: object) -> object:
     """`torch.utils.checkpoint.checkpoint` over a body."""
     if TracingContext.try_get() is not None:
         return tag_activation_checkpoint(_letting_operators_pass(body), *inputs, **options)
@@ -120,7 +137,7 @@ def checkpointed(body: torch.fx.GraphModule, *inputs: object, **options: object)
     )
 
 
-def _letting_operators_pass(body: torch.fx.GraphModule) -> torch.fx.GraphModule:
+def _letting_operators_pass(body: GraphModule) -> GraphModule:
     """Return the body for torch's operator, which runs it in a dispatch mode to mark operators.
 
     That mode supports few operators with bodies and rejects the others (`cond`, `scan`, ...). A
@@ -140,47 +157,47 @@ def _let_operators_pass() -> None:
 
 
 @handlers.handles(checkpointed)
-def checkpoint_again(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def checkpoint_again(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """Record a checkpoint of a graph that is traced again."""
-    policy = getattr(variables.real_of(args[0]), "meta", {}).get("_checkpoint_context_fn")
+    policy = getattr(real_of(args[0]), "meta", {}).get("_checkpoint_context_fn")
     named = (
         {}
         if policy is None
-        else {"context_fn": variables.wrap(t, policy, CapturedSource("context_fn", policy))}
+        else {"context_fn": wrap(t, policy, CapturedSource("context_fn", policy))}
     )
     return checkpoint(t, args, kwargs | named)
 
 
 @handlers.handles(tag_activation_checkpoint, torch.ops.higher_order.wrap_activation_checkpoint)
-def tagged(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def tagged(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """Record a checkpoint of a graph that torch captured."""
-    kwargs.setdefault("use_reentrant", variables.ConstantTracker(False))
+    kwargs.setdefault("use_reentrant", ConstantTracker(False))
     return checkpoint_again(t, args, kwargs)
 
 
 # -- reentrant -------------------------------------------------------------------------------------
 def _reentrant(
-    t: variables.Space,
-    function: variables.VariableTracker,
-    args: list[Any],
+    t: Space,
+    function: VariableTracker,
+    args: Args,
     options: dict[str, Any],
     rest: Sequence[Any] = (),
 ) -> OperationSteps:
     """An `autograd.Function` whose inputs are the tensors among the arguments: forward runs without
     gradients, backward runs it again with. It is traced as backward runs it, and must not look
     which of the two it is in."""
-    tensors = [vt for vt in args if variables.is_a(vt, variables.TensorTracker)]
+    tensors = [vt for vt in args if is_a(vt, TensorTracker)]
     if not any(vt.example.requires_grad for vt in tensors):
         raise t.unsupported(
             "higher-order-operator", "reentrant checkpoint of nothing that requires gradients"
         )
-    with variables.BodyTrace(t, "wrap_body", variables.Permits(aliases=True, later=True)) as body:
+    with BodyTrace(t, "wrap_body", Permits(aliases=True, later=True)) as body:
         inner = {id(vt): _detached(t, body, vt) for vt in tensors}
-        with variables.grad_mode(t, True), _blind(t):
+        with grad_mode(t, True), _blind(t):
             result = yield from body.run(
                 function, [*(inner.get(id(vt), vt) for vt in args), *rest], {}
             )
-        leaves, spec = variables.flatten(t, result)
+        leaves, spec = flatten(t, result)
         _refuse_results(t, leaves, spec)
         graph, _ = body.flat(result)
     held = t.graph.install("wrap_body", graph.module)
@@ -188,23 +205,18 @@ def _reentrant(
     given = t.graph.call(
         checkpointed_reentrantly, [held, len(inputs), *inputs, *graph.lifted], options
     )
-    results = [
-        variables.from_traced(t, t.graph.project(given, index)) for index in range(len(leaves))
-    ]
-    return results[0] if spec == variables.LEAF else variables.TupleTracker(results, tuple)
+    results = [from_traced(t, t.graph.project(given, index)) for index in range(len(leaves))]
+    return results[0] if spec == LEAF else TupleTracker(results)
 
 
-def _refuse_results(t: variables.Space, leaves: list[Any], spec: Any) -> None:
+def _refuse_results(t: Space, leaves: list[Any], spec: Any) -> None:
     """Refuse results that an `autograd.Function` does not return as they are."""
-    if spec != variables.LEAF and (spec.cls is not tuple or spec.leaf_count != len(spec.children)):
+    if spec != LEAF and (spec.cls is not tuple or spec.leaf_count != len(spec.children)):
         raise t.unsupported(
             "result-of-body", "reentrant checkpoint of a function that gives more than tensors"
         )
 
-    if not all(
-        variables.is_a(vt, variables.TensorTracker) and _is_like_an_output(vt.example)
-        for vt in leaves
-    ):
+    if not all(is_a(vt, TensorTracker) and _is_like_an_output(vt.example) for vt in leaves):
         raise t.unsupported(
             "result-of-body", "reentrant checkpoint with a result that has no gradient"
         )
@@ -216,16 +228,16 @@ def _is_like_an_output(example: torch.Tensor) -> bool:
     return example.requires_grad or not (example.is_floating_point() or example.is_complex())
 
 
-def _detached(t: variables.Space, body: variables.BodyTrace, vt: Any) -> Any:
+def _detached(t: Space, body: BodyTrace, vt: Any) -> Any:
     with t.graph.fake_mode:
         return body.argument(vt.example.detach().requires_grad_(vt.example.requires_grad))
 
 
 @contextmanager
-def _blind(t: variables.Space) -> Iterator[None]:
+def _blind(t: Space) -> Iterator[None]:
     """Reject reads of grad mode inside the block."""
 
-    def refuse(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def refuse(t: Space, args: Args, kwargs: Kwargs) -> Any:
         raise t.unsupported(
             "higher-order-operator", "reentrant checkpoint of a function that reads grad mode"
         )
@@ -240,7 +252,7 @@ def _blind(t: variables.Space) -> Iterator[None]:
 
 
 def checkpointed_reentrantly(
-    body: torch.fx.GraphModule, count: int, *inputs: object, **options: object
+    body: GraphModule, count: int, *inputs: object, **options: object
 ) -> Any:
     """The same over a body; `count` of the inputs are arguments, the others what the function uses
     besides."""
@@ -255,7 +267,7 @@ def checkpointed_reentrantly(
 
 @handlers.handles(checkpointed_reentrantly)
 @operation
-def reentrant_again(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def reentrant_again(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """Record a reentrant checkpoint of a graph that is traced again; the other values it uses
     follow its arguments."""
     body, count, *inputs = args

@@ -9,11 +9,14 @@ import inspect
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, after
+from stator_bytecode import after
 from stator_guards import CapturedSource
 from stator_variables import (
     NONE,
+    Args,
     ConstantTracker,
+    FunctionTable,
+    Kwargs,
     Space,
     TensorTracker,
     call,
@@ -25,7 +28,7 @@ from stator_variables import (
 )
 from torch import distributed
 
-handlers: HandlerTable[Any, Any] = HandlerTable("collective")
+handlers = FunctionTable("collective")
 
 FUNCTIONAL = {
     "all_gather": "all_gather_inplace",
@@ -40,7 +43,7 @@ FUNCTIONAL = {
 @handlers.handles_each(
     [getattr(distributed, name) for name in FUNCTIONAL] if distributed.is_available() else ()
 )
-def collective(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def collective(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     named = _bound(t, of, args, kwargs)
     from torch.distributed import _functional_collectives as functional
 
@@ -57,7 +60,7 @@ def collective(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> An
     )
 
 
-def _bound(t: Space, function: Any, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _bound(t: Space, function: Any, args: Args, kwargs: Kwargs) -> dict[str, Any]:
     try:
         named = inspect.signature(function).bind(*args, **kwargs).arguments
     except TypeError:

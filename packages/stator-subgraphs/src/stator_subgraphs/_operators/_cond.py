@@ -4,12 +4,15 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, OperationSteps, operation
+from stator_bytecode import OperationSteps, operation
 from stator_variables import (
+    Args,
     BodyGraph,
     BodyTrace,
     ConstantTracker,
+    FunctionTable,
     GraphValue,
+    Kwargs,
     NumberTracker,
     Permits,
     Space,
@@ -25,12 +28,12 @@ from stator_variables import (
 
 from stator_subgraphs._mutation import storage_of
 
-handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
+handlers = FunctionTable("higher-order operator")
 
 
 @handlers.handles(torch.ops.higher_order.cond, torch.cond)
 @operation
-def cond(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def cond(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """A predicate that is a Python value chooses the branch now, as it does in plain Python.
     Operands may be numbers, as they may in torch when it compiles."""
     pred, true_fn, false_fn, operands = _bound(t, *args, **kwargs)

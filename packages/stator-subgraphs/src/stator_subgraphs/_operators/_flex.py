@@ -9,10 +9,13 @@ from collections.abc import Generator
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, operation
+from stator_bytecode import operation
 from stator_variables import (
+    Args,
     BodyGraph,
     BodyTrace,
+    FunctionTable,
+    Kwargs,
     Permits,
     Space,
     VariableTracker,
@@ -22,7 +25,7 @@ from stator_variables import (
 from torch._higher_order_ops.flex_attention import flex_attention as flex_attention_op
 from torch.overrides import TorchFunctionMode
 
-handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
+handlers = FunctionTable("higher-order operator")
 
 
 class IndexedByTensors(TorchFunctionMode):
@@ -43,7 +46,7 @@ class IndexedByTensors(TorchFunctionMode):
 
 @handlers.handles(flex_attention_op)
 @operation
-def record(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def record(t: Space, args: Args, kwargs: Kwargs) -> Any:
     query, key, value, score_mod, block_mask, scale, kernel_options, *buffers = args
     *blocks, mask_mod = block_mask.items
     # a graph that is traced again has bodies that take what they use besides as further inputs

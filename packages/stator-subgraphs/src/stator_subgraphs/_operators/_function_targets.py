@@ -16,8 +16,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import attrs
 import torch
+from attrs import define, frozen
 from stator_variables import Spec
 from torch.autograd.function import Function
 
@@ -25,14 +25,14 @@ Origin = tuple[str, int]
 """The origin of a tensor that outlives forward: ("input" | "output" | "extra", position)."""
 
 
-@attrs.frozen
+@frozen
 class SavedTensorSlot:
     """The place of a tensor or symbolic number in what was stored on the context."""
 
     origin: Origin
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SavedAttribute:
     """An attribute of the context, as a structure.
 
@@ -44,7 +44,7 @@ class SavedAttribute:
     leaves: tuple[Any, ...]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ApplyPlan:
     """The relation of a call of the original to one of its stand-in. Positions of outputs count the
     tensors alone."""
@@ -82,7 +82,7 @@ def _matches(grad: torch.Tensor, fact: Any) -> bool:
     )
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class ActiveCall:
     """One call under way: its bodies, what they use of the graph around, and what forward gave
     besides its outputs."""

@@ -14,22 +14,30 @@ from __future__ import annotations
 
 import operator
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import attrs
 import torch
-from stator_bytecode import HandlerTable
+from attrs import Factory, define
 from stator_guards import CapturedSource
-from stator_variables import GENERATED_FORWARD, MISSING, Space, real_of, wrap
-from torch import fx
+from stator_variables import (
+    GENERATED_FORWARD,
+    MISSING,
+    Args,
+    FunctionTable,
+    Kwargs,
+    Space,
+    real_of,
+    wrap,
+)
 from torch._C import _functorch as functorch
 from torch._functorch import eager_transforms, predispatch
 from torch.autograd import forward_ad
+from torch.fx import Graph, GraphModule, Node
 
 from stator_subgraphs._operators import _transform_targets as targets
 
-handlers: HandlerTable[Any, Any] = HandlerTable("transform")
+handlers = FunctionTable("transform")
 
 _VMAP, _GRAD = predispatch._vmap_increment_nesting, functorch._grad_increment_nesting
 _JVP = predispatch._jvp_increment_nesting
@@ -52,11 +60,11 @@ _BOOKKEEPING = (
     predispatch._enter_dual_level,
     predispatch._exit_dual_level,
 )
-_known: weakref.WeakKeyDictionary[fx.GraphModule, Any] = weakref.WeakKeyDictionary()
+_known: weakref.WeakKeyDictionary[GraphModule, Any] = weakref.WeakKeyDictionary()
 
 
 @handlers.handles(GENERATED_FORWARD)
-def forward(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def forward(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """Call the code of a graph with one node for each transform, if it has levels of any."""
     module: Any = real_of(args[0])
     if not any(node.target in _OPENING for node in module.graph.nodes):
@@ -69,18 +77,18 @@ def forward(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(*_LOADS)
-def load(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
+def load(t: Space, args: Args, kwargs: Kwargs) -> None:
     """Functions that import decompositions, which traced code cannot observe."""
 
 
-def _folded(module: fx.GraphModule) -> Any:
+def _folded(module: GraphModule) -> Any:
     """Return the code with a node for each transform; MISSING for steps in an unknown order."""
     folding = _Folding(module)
     try:
         folding.run()
     except (LookupError, ValueError):  # a value that is not where these steps have it
         return MISSING
-    return type(fx.GraphModule(module, folding.graph)).forward
+    return type(GraphModule(module, folding.graph)).forward
 
 
 def _calling(target: Callable[..., Any], *first: object) -> Callable[..., Any]:
@@ -92,15 +100,15 @@ def _calling(target: Callable[..., Any], *first: object) -> Callable[..., Any]:
     return transform
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Folding:
     """The new graph of a module. `values` has its node for each one of the old graph, `pulls` the
     function from cotangents to gradients for each node that calls one behind its level."""
 
-    module: fx.GraphModule
-    graph: fx.Graph = attrs.field(factory=fx.Graph)
-    values: dict[fx.Node, fx.Node] = attrs.field(factory=dict)
-    pulls: dict[fx.Node, fx.Node] = attrs.field(factory=dict)
+    module: GraphModule
+    graph: Graph = Factory(Graph)
+    values: dict[Node, Node] = Factory(dict)
+    pulls: dict[Node, Node] = Factory(dict)
 
     def run(self) -> None:
         nodes = iter(self.module.graph.nodes)
@@ -108,35 +116,28 @@ class _Folding:
             if node.target in _OPENING:
                 _RECORDS[node.target](self, _Level.of(self.module, node, nodes))
             elif node in self.pulls:
-                self.values[node] = self._pulled(node)
+                self.values[node] = _pulled(self.graph, self.pulls[node], node, self.values)
             elif node.target not in _BOOKKEEPING:
                 self.values[node] = self.graph.node_copy(node, self.values.__getitem__)
 
-    def _pulled(self, node: fx.Node) -> fx.Node:
-        named = dict(zip(("outputs", "inputs", "grad_outputs"), node.args, strict=False))
-        named |= node.kwargs
-        flags = named.get("retain_graph", True), named.get("create_graph")
-        given = [self.values[each] for each in _sequence(named["grad_outputs"])]
-        arguments: Any = (self.pulls[node], *flags, *given)
-        return self.graph.call_function(targets.cotangents_pulled, arguments)
-
-    def item(self, node: fx.Node, index: object) -> fx.Node:
+    def item(self, node: Node, index: object) -> Node:
         arguments: Any = (node, index)
         return self.graph.call_function(operator.getitem, arguments)
 
     def transform(
         self,
         level: _Level,
-        results: Sequence[fx.Node],
+        results: Sequence[Node],
         target: Callable[..., Any],
         options: tuple[object, ...],
-        *more: fx.Node,
-    ) -> fx.Node:
+        *more: Node,
+    ) -> Node:
         """Record the transform of the body with these results; `more` are inputs after those that
         enter the level."""
-        body, lifted = level.body(results)
+        body, lifted, pulled = level.body(results, self.pulls)
         entering = [_argument(node, 0) for node in level.entries]
         inputs = [self.values[node] for node in (*entering, *more, *lifted)]
+        inputs += map(self.pulls.__getitem__, pulled)
         return self.graph.call_function(_calling(target, body, *options), tuple(inputs))
 
     def vmap(self, level: _Level) -> None:
@@ -204,17 +205,17 @@ _RECORDS: dict[Any, Callable[[_Folding, _Level], None]] = {
 }
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Level:
     """The nodes between the two ends of a level; `own` are those in no level further inside."""
 
-    module: fx.GraphModule
-    opening: fx.Node
-    nodes: set[fx.Node] = attrs.field(factory=set)
-    own: list[fx.Node] = attrs.field(factory=list)
+    module: GraphModule
+    opening: Node
+    nodes: set[Node] = Factory(set)
+    own: list[Node] = Factory(list)
 
     @classmethod
-    def of(cls, module: fx.GraphModule, opening: fx.Node, rest: Iterator[fx.Node]) -> _Level:
+    def of(cls, module: GraphModule, opening: Node, rest: Iterator[Node]) -> _Level:
         """Take the nodes of a level from those that follow its opening."""
         level, depth = cls(module, opening), 0
         for node in rest:
@@ -227,57 +228,84 @@ class _Level:
             depth -= node.target in _OPENING.values()
         return level
 
-    def find(self, *wanted: Any) -> list[fx.Node]:
+    def find(self, *wanted: Any) -> list[Node]:
         return [node for node in self.own if node.target in wanted]
 
     @property
-    def entries(self) -> list[fx.Node]:
-        return self.find(*_ENTRIES)
+    def entries(self) -> list[Node]:
+        return [node for node in self.find(*_ENTRIES) if node.users]
 
     @property
-    def exits(self) -> list[fx.Node]:
+    def exits(self) -> list[Node]:
         return self.find(*_EXITS)
 
     @property
-    def left(self) -> list[fx.Node]:
+    def left(self) -> list[Node]:
         """The values inside that leave the level."""
         return [_argument(node, 0) for node in self.exits]
 
-    def places(self, differentiated: Sequence[fx.Node]) -> tuple[int, ...]:
+    def places(self, differentiated: Sequence[Node]) -> tuple[int, ...]:
         """Return the positions of inputs among what enters."""
         marks = {mark: mark.args[0] for mark in self.find(_MARK)}
         return tuple(self.entries.index(marks.get(node, node)) for node in differentiated)  # type: ignore[arg-type]
 
-    def body(self, results: Sequence[fx.Node]) -> tuple[fx.GraphModule, list[fx.Node]]:
-        """Return the body over what enters, and the values of the graph around that it uses."""
-        split = self.find(_GRADIENTS, predispatch._unpack_dual)
+    def body(
+        self, results: Sequence[Node], pulls: Mapping[Node, Node]
+    ) -> tuple[GraphModule, list[Node], list[Node]]:
+        """Return the body over what enters, the values of the graph around that it uses, and the
+        nodes that call functions from cotangents to gradients of a level before."""
+        pulled = [node for node in self.find(_GRADIENTS) if node in pulls]
+        split = [
+            node for node in self.find(_GRADIENTS, predispatch._unpack_dual) if node not in pulled
+        ]
         dropped = {*self.find(*_ENTRIES, *_EXITS, *_BOOKKEEPING, _MARK), *split}
         dropped.update(user for node in split for user in node.users)
         copied = [node for node in self.module.graph.nodes if node in self.nodes - dropped]
-        used = [each for node in copied for each in node.all_input_nodes]
+        used = [
+            each
+            for node in copied
+            for each in (_cotangents(node) if node in pulled else node.all_input_nodes)
+        ]
         lifted = [node for node in dict.fromkeys([*used, *results]) if node not in self.nodes]
 
-        graph = fx.Graph()
+        graph = Graph()
         inner = {node: graph.placeholder(node.name) for node in (*self.entries, *lifted)}
         inner.update((mark, inner[_argument(mark, 0)]) for mark in self.find(_MARK))
+        functions = {node: graph.placeholder(f"{node.name}_pull") for node in pulled}
         for node in copied:
-            inner[node] = graph.node_copy(node, inner.__getitem__)
+            if node in functions:
+                inner[node] = _pulled(graph, functions[node], node, inner)
+            else:
+                inner[node] = graph.node_copy(node, inner.__getitem__)
         graph.output(tuple(inner[node] for node in results))
-        return fx.GraphModule(self.module, graph), lifted
+        return GraphModule(self.module, graph), lifted, pulled
 
 
-def _value_and_inputs(gradients: fx.Node) -> tuple[fx.Node, Sequence[fx.Node]]:
+def _pulled(graph: Graph, pull: Node, node: Node, values: Mapping[Node, Node]) -> Node:
+    """Record the call of a function from cotangents to gradients for a node that computes these."""
+    flags = node.kwargs.get("retain_graph", True), node.kwargs.get("create_graph")
+    arguments: Any = (pull, *flags, *map(values.__getitem__, _cotangents(node)))
+    return graph.call_function(targets.cotangents_pulled, arguments)
+
+
+def _cotangents(node: Node) -> list[Node]:
+    names = ("outputs", "inputs", "grad_outputs")
+    named = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    return _sequence(named["grad_outputs"])
+
+
+def _value_and_inputs(gradients: Node) -> tuple[Node, Sequence[Node]]:
     outputs, inputs, *_ = map(_sequence, gradients.args)
     (value,) = outputs
     return value, inputs
 
 
-def _sequence(argument: Any) -> list[fx.Node]:
+def _sequence(argument: Any) -> list[Node]:
     return [*argument]
 
 
-def _argument(node: fx.Node, index: int) -> fx.Node:
+def _argument(node: Node, index: int) -> Node:
     found: Any = node.args[index]
-    if not isinstance(found, fx.Node):
+    if not isinstance(found, Node):
         raise ValueError(f"{node} has no node as its argument {index}")
     return found

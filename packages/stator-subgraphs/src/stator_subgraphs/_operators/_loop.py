@@ -11,14 +11,17 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import HandlerTable, Invoke, operation
+from stator_bytecode import Invoke, operation
 from stator_guards import CapturedSource
 from stator_variables import (
     NOTHING,
+    Args,
     BodyGraph,
     BodyTrace,
     ConstantTracker,
+    FunctionTable,
     GraphValue,
+    Kwargs,
     NumberTracker,
     Permits,
     Space,
@@ -44,7 +47,7 @@ from torch.utils.checkpoint import checkpoint_sequential
 from stator_subgraphs._mutation import storage_of
 from stator_subgraphs._operators._cond import refuse_overlap
 
-handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
+handlers = FunctionTable("higher-order operator")
 
 
 @handlers.handles_each(
@@ -59,7 +62,7 @@ handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
     )
 )
 @operation
-def as_a_whole(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def as_a_whole(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """A function of torch that leads to an operator: it is interpreted, and breaks at its call."""
     known = wrap(t, of, CapturedSource(of.__name__, of))
     return (yield Invoke(frame_for(t, known, args, kwargs)))
@@ -67,7 +70,7 @@ def as_a_whole(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> An
 
 @handlers.handles_each((while_loop_op, while_loop_stack_output_op))
 @operation
-def record_while_loop(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
+def record_while_loop(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
     test, step, carried, *rest = args[0], args[1], args[2].items, *_additional(args[3:])
     examples = [_next_round(t, value) for value in carried]
     with BodyTrace(t, "cond_fn") as inner:
@@ -92,20 +95,20 @@ def record_while_loop(t: Space, args: list[Any], kwargs: dict[str, Any], of: obj
 
 
 @handlers.handles(map_impl)
-def record_map(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def record_map(t: Space, args: Args, kwargs: Kwargs) -> Any:
     function, mapped, *rest = args
     return _repeated(t, map_impl, "map_body", function, _first(t, mapped.items), [mapped], rest)
 
 
 @handlers.handles(scan_op)
-def record_scan(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def record_scan(t: Space, args: Args, kwargs: Kwargs) -> Any:
     combine, init, scanned, *rest = args
     examples = [*_again(t, init.items), *_first(t, scanned.items)]
     return _repeated(t, scan_op, "scan_combine_fn", combine, examples, [init, scanned], rest)
 
 
 @handlers.handles(associative_scan_op)
-def record_associative_scan(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def record_associative_scan(t: Space, args: Args, kwargs: Kwargs) -> Any:
     combine, scanned, *rest = args
     examples = [*_first(t, scanned.items), *_first(t, scanned.items)]
     return _repeated(
@@ -131,7 +134,7 @@ def _repeated(
     )
 
 
-def _additional(args: Sequence[Any]) -> list[Any]:
+def _additional(args: Args) -> list[Any]:
     """Return the additional inputs of a body that is traced again; torch's functions have none."""
     return [vt for given in args for vt in given.items]
 

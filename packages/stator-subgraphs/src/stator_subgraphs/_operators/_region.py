@@ -4,8 +4,18 @@ several times."""
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, operation
-from stator_variables import BodyTrace, GraphValue, Permits, Space, from_traced, record_wrapping
+from stator_bytecode import operation
+from stator_variables import (
+    Args,
+    BodyTrace,
+    FunctionTable,
+    GraphValue,
+    Kwargs,
+    Permits,
+    Space,
+    from_traced,
+    record_wrapping,
+)
 from torch._guards import TracingContext
 from torch._higher_order_ops.invoke_subgraph import invoke_subgraph, invoke_subgraph_placeholder
 
@@ -13,12 +23,12 @@ from stator_subgraphs._captured_graph import Body
 from stator_subgraphs._operators._cond import refuse_overlap
 from stator_subgraphs._operators._reuse import RegionCall, ReusableRegion, is_same
 
-handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
+handlers = FunctionTable("higher-order operator")
 
 
 @handlers.handles(invoke_subgraph_placeholder)
 @operation
-def region(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def region(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """Record a call of a region, with its body as a module, or the body of an earlier equal call.
 
     Eagerly it is a call, so effects are kept; writes are allowed where no gradient depends on them.
@@ -103,7 +113,7 @@ def nested_region(subgraph: torch.fx.GraphModule, name: str, *operands: object) 
 
 
 @handlers.handles(nested_region, invoke_subgraph)
-def region_again(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def region_again(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """Record a region of a graph that is traced again; the name of the module is a new one."""
     return region(t, [args[0], *args[2:]], kwargs)
 

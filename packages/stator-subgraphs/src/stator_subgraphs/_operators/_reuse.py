@@ -13,11 +13,29 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any
 
-import attrs
-import stator_variables as variables
 import torch
+from attrs import evolve, frozen
 from stator_guards import Guard, Is, ParameterSource, PartSource, Source, TypeSource
-from torch import fx
+from stator_variables import (
+    MISSING,
+    UNTOLD,
+    Args,
+    ConstantTracker,
+    Kwargs,
+    Space,
+    Spec,
+    TensorTracker,
+    TupleTracker,
+    flatten,
+    history_of,
+    is_a,
+    real_of,
+    source_of,
+    unflatten,
+    wrap,
+)
+from torch import Tensor
+from torch.fx import GraphModule, Node
 
 from stator_subgraphs._captured_graph import Body
 from stator_subgraphs._structure import rebuild
@@ -28,25 +46,21 @@ also ("input", position), ("output", position), ("constant", tracker)."""
 
 
 # -- a call ----------------------------------------------------------------------------------------
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class RegionCall:
     """One call of a region: its function, the leaves of its arguments, and the facts that two calls
     must share."""
 
-    t: variables.Space
+    t: Space
     leaves: list[Any]
     outline: Any
 
     @classmethod
-    def of(
-        cls, t: variables.Space, function: object, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> RegionCall | None:
+    def of(cls, t: Space, function: object, args: Args, kwargs: Kwargs) -> RegionCall | None:
         """None for one whose body cannot serve another call, nor the other way round."""
-        if variables.real_of(function) is variables.MISSING or t.changed:
+        if real_of(function) is MISSING or t.changed:
             return None
-        leaves, spec = variables.flatten(
-            t, variables.TupleTracker([*args, *kwargs.values()], tuple)
-        )
+        leaves, spec = flatten(t, TupleTracker([*args, *kwargs.values()]))
         if not _only_tuples(spec) or not all(map(_is_known, leaves)):
             return None
         first = {id(_identity(leaf)): index for index, leaf in reversed(list(enumerate(leaves)))}
@@ -55,7 +69,7 @@ class RegionCall:
             torch.is_grad_enabled(),
             *((setting.text, setting.key, setting.now) for setting in t.modes),
         ]
-        return cls(t, leaves, (id(variables.real_of(function)), tuple(kwargs), spec, kinds, modes))
+        return cls(t, leaves, (id(real_of(function)), tuple(kwargs), spec, kinds, modes))
 
     @property
     def objects(self) -> dict[str, Any]:
@@ -66,33 +80,32 @@ class RegionCall:
 
     @property
     def state(self) -> dict[str, Any]:
-        return {name: variables.real_of(leaf) for name, leaf in self.objects.items()}
+        return {name: real_of(leaf) for name, leaf in self.objects.items()}
 
 
-def _only_tuples(spec: variables.Spec) -> bool:
+def _only_tuples(spec: Spec) -> bool:
     """Return True if the structure consists of tuples, which the body cannot change."""
     return spec.cls is None or (spec.cls is tuple and all(map(_only_tuples, spec.children)))
 
 
 def _is_object(vt: Any) -> bool:
-    return not variables.is_a(vt, variables.TensorTracker) and vt.constant() is variables.MISSING
+    return not is_a(vt, TensorTracker) and vt.constant() is MISSING
 
 
 def _is_known(vt: object) -> bool:
-    if variables.is_a(vt, variables.TensorTracker):
-        return vt.namespace is None and vt.grad is variables.MISSING
+    if is_a(vt, TensorTracker):
+        return vt.namespace is None and vt.grad is MISSING
     return not _is_object(vt) or (
-        variables.real_of(vt) is not variables.MISSING
-        and isinstance(variables.source_of(vt), PartSource)
+        real_of(vt) is not MISSING and isinstance(source_of(vt), PartSource)
     )
 
 
 def _identity(vt: object) -> Any:
-    return vt.traced.node if variables.is_a(vt, variables.TensorTracker) else vt
+    return vt.traced.node if is_a(vt, TensorTracker) else vt
 
 
 def _kind(vt: Any) -> Any:
-    if not variables.is_a(vt, variables.TensorTracker):
+    if not is_a(vt, TensorTracker):
         return vt.cls, None if _is_object(vt) else repr(_constant(vt.constant()))
     bits = (
         _is_leaf(vt.example),
@@ -103,11 +116,11 @@ def _kind(vt: Any) -> Any:
     return vt.cls, kind_of(vt.example), bits
 
 
-def _is_leaf(tensor: torch.Tensor) -> bool | None:
+def _is_leaf(tensor: Tensor) -> bool | None:
     """Return None for a view whose base was written to, so that autograd does not expose its
     history."""
-    history = variables.history_of(tensor)
-    return None if history is variables.UNTOLD else history is None
+    history = history_of(tensor)
+    return None if history is UNTOLD else history is None
 
 
 def _constant(value: object) -> Any:
@@ -117,7 +130,7 @@ def _constant(value: object) -> Any:
 
 
 # -- what was traced -------------------------------------------------------------------------------
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ReusableRegion:
     """One that was traced: what its body relies on, where its inputs are from, what it gives."""
 
@@ -125,7 +138,7 @@ class ReusableRegion:
     outline: Any
     facts: list[Guard]  # about parts of the objects among the arguments, which are parameters there
     inputs: list[ValueOrigin]
-    spec: variables.Spec
+    spec: Spec
     results: list[ValueOrigin]
     in_body: bool
 
@@ -135,16 +148,12 @@ class ReusableRegion:
     ) -> ReusableRegion | None:
         """`changed` are the objects that the body changed."""
         t = call.t
-        touches = (
-            t.changed
-            or any(variables.is_a(vt, variables.TensorTracker) for vt in changed)
-            or body.written
-        )
+        touches = t.changed or any(is_a(vt, TensorTracker) for vt in changed) or body.written
         if touches or body.arguments or body.tracer.unbacked:
             return None
         facts = _Facts(call, body)
         inputs = [facts.place(traced) for traced in body.lifted]
-        leaves, spec = variables.flatten(t, result)
+        leaves, spec = flatten(t, result)
         results = [_result(body, leaf) for leaf in leaves]
         if None in inputs or None in results or facts.found is None:
             return None
@@ -162,9 +171,7 @@ class ReusableRegion:
     def operands(self, call: RegionCall) -> list[Any] | None:
         """Return the operands of the body in this call, and guard the facts about parts that it
         relies on."""
-        moved: dict[Any, Source] = {
-            name: variables.source_of(leaf) for name, leaf in call.objects.items()
-        }
+        moved: dict[Any, Source] = {name: source_of(leaf) for name, leaf in call.objects.items()}
         for fact in self.facts:
             call.t.guard(_moved(fact.source, moved), fact.kind)
         found = [_read(call, kind, where, moved) for kind, where in self.inputs]
@@ -173,34 +180,33 @@ class ReusableRegion:
             found if all(kind_of(value.example) == kind_of(had) for value, had in pairs) else None
         )
 
-    def example(self, t: variables.Space) -> tuple[Any, ...]:
+    def example(self, t: Space) -> tuple[Any, ...]:
         """Return the outputs of the body on fakes, in memory of their own."""
         with t.graph.fake_mode:
             return tuple(
-                value.clone() if isinstance(value, torch.Tensor) else value
-                for value in self.body.outputs
+                value.clone() if isinstance(value, Tensor) else value for value in self.body.outputs
             )
 
-    def given(self, t: variables.Space, operands: Sequence[Any], outputs: Sequence[Any]) -> Any:
+    def given(self, t: Space, operands: Sequence[Any], outputs: Sequence[Any]) -> Any:
         values = {"input": operands, "output": outputs}
         leaves = [
             where if kind == "constant" else values[kind][where] for kind, where in self.results
         ]
-        return variables.unflatten(t, leaves, self.spec)
+        return unflatten(t, leaves, self.spec)
 
 
 def _is_like(value: Any, again: Any) -> bool:
     return (
-        isinstance(value, torch.Tensor)
+        isinstance(value, Tensor)
         and kind_of(value) == kind_of(again)
         and _is_leaf(value) == _is_leaf(again)
     )
 
 
 def _result(body: Body, leaf: object) -> ValueOrigin | None:
-    if variables.is_a(leaf, variables.ConstantTracker) and leaf.source is None:
+    if is_a(leaf, ConstantTracker) and leaf.source is None:
         return "constant", leaf
-    if not variables.is_a(leaf, variables.TensorTracker):
+    if not is_a(leaf, TensorTracker):
         return None
     if leaf.traced.node in body.tracer.given:
         return "output", body.tracer.given[leaf.traced.node]
@@ -211,11 +217,7 @@ def _result(body: Body, leaf: object) -> ValueOrigin | None:
 def _outside(body: Body, leaf: object) -> Any:
     """The node of a tensor in the graph around the body."""
     assert body.tracer.parent is not None
-    return (
-        body.tracer.parent.local(leaf.traced).node
-        if variables.is_a(leaf, variables.TensorTracker)
-        else None
-    )
+    return body.tracer.parent.local(leaf.traced).node if is_a(leaf, TensorTracker) else None
 
 
 def _read(call: RegionCall, kind: str, where: Any, moved: dict[Any, Source]) -> Any:
@@ -223,7 +225,7 @@ def _read(call: RegionCall, kind: str, where: Any, moved: dict[Any, Source]) -> 
         return call.leaves[where]
     if kind == "kept":
         return where
-    return variables.wrap(call.t, where.evaluate(call.state), _moved(where, moved))
+    return wrap(call.t, where.evaluate(call.state), _moved(where, moved))
 
 
 def _moved(source: Any, moved: dict[Any, Source]) -> Source:
@@ -231,7 +233,7 @@ def _moved(source: Any, moved: dict[Any, Source]) -> Source:
     if isinstance(source, ParameterSource):
         return moved[source.parameter]
     if (found := moved.get(id(source))) is None:
-        found = moved[id(source)] = attrs.evolve(source, whole=_moved(source.whole, moved))
+        found = moved[id(source)] = evolve(source, whole=_moved(source.whole, moved))
     return found
 
 
@@ -243,13 +245,11 @@ class _Facts:
     def __init__(self, call: RegionCall, body: Body) -> None:
         self.call = call
         self.given = [_outside(body, leaf) for leaf in call.leaves]
-        self.names = {variables.source_of(leaf): name for name, leaf in call.objects.items()}
+        self.names = {source_of(leaf): name for name, leaf in call.objects.items()}
         self.relative: dict[Any, Source | None] = {
             source: ParameterSource(name) for source, name in self.names.items()
         }
-        tensors = [
-            vt for vt in call.t.heap.values() if type(vt) is variables.TensorTracker and vt.source
-        ]
+        tensors = [vt for vt in call.t.heap.values() if type(vt) is TensorTracker and vt.source]
         self.sources = {vt.traced.node: vt.source for vt in tensors}
         found = [*self._guards(), *self._aliases()]
         self.found: Any = (
@@ -262,24 +262,18 @@ class _Facts:
             if any(map(self._mentions, guard.sources)):
                 source = self._relative(guard.source)
                 yield (
-                    None
-                    if source is None or guard.kind.others
-                    else attrs.evolve(guard, source=source)
+                    None if source is None or guard.kind.others else evolve(guard, source=source)
                 )
 
     def _aliases(self) -> Iterator[Guard | None]:
         """An object that two paths lead to is known by one of them: by the other it has to be that
         very object."""
         for tracker, known, other in self.call.t.aliases:
-            if any(
-                tracker is leaf
-                for leaf in self.call.leaves
-                if variables.is_a(leaf, variables.TensorTracker)
-            ):
+            if any(tracker is leaf for leaf in self.call.leaves if is_a(leaf, TensorTracker)):
                 yield None
             elif self._mentions(other):
                 source = None if self._mentions(known) else self._relative(other)
-                yield None if source is None else Guard(source, Is(variables.real_of(tracker)))
+                yield None if source is None else Guard(source, Is(real_of(tracker)))
 
     def _mentions(self, source: Source) -> bool:
         while isinstance(source, PartSource) and source not in self.names:
@@ -289,7 +283,7 @@ class _Facts:
     def _relative(self, source: Any) -> Source | None:
         if source not in self.relative:
             whole = self._relative(source.whole) if isinstance(source, PartSource) else None
-            self.relative[source] = None if whole is None else attrs.evolve(source, whole=whole)
+            self.relative[source] = None if whole is None else evolve(source, whole=whole)
         return self.relative[source]
 
     def place(self, traced: Any) -> ValueOrigin | None:
@@ -320,14 +314,14 @@ def is_same(one: Body, other: Body) -> bool:
     return _written_down(one.module) == _written_down(other.module)
 
 
-def _written_down(module: fx.GraphModule) -> list[Any]:
+def _written_down(module: GraphModule) -> list[Any]:
     nodes = list(module.graph.nodes)
     number = {node: index for index, node in enumerate(nodes)}
 
     def leaf(item: object) -> Any:
-        return ("node", number[item]) if isinstance(item, fx.Node) else _constant(item)
+        return ("node", number[item]) if isinstance(item, Node) else _constant(item)
 
-    def parts(node: fx.Node) -> Any:
+    def parts(node: Node) -> Any:
         return repr((rebuild(tuple(node.args), leaf), rebuild(dict(node.kwargs), leaf)))
 
     return [
@@ -336,7 +330,7 @@ def _written_down(module: fx.GraphModule) -> list[Any]:
     ]
 
 
-def _target(module: fx.GraphModule, node: fx.Node) -> Any:
+def _target(module: GraphModule, node: Node) -> Any:
     if node.op == "get_attr":
         return id(getattr(module, str(node.target)))
     return None if node.op in ("placeholder", "output") else node.target
@@ -345,7 +339,7 @@ def _target(module: fx.GraphModule, node: fx.Node) -> Any:
 def kind_of(example: object) -> Any:
     """Return the properties of an example that operators may depend on; numbers by their symbolic
     expression."""
-    if isinstance(example, torch.Tensor):
+    if isinstance(example, Tensor):
         layout = (
             (example.shape, example.stride(), example.storage_offset())
             if example.layout is torch.strided

@@ -14,18 +14,21 @@ import functools
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-import attrs
 import torch
-from stator_bytecode import HandlerTable, OperationSteps, Raised, operation, settle
+from attrs import Factory, define, frozen
+from stator_bytecode import OperationSteps, Raised, operation, settle
 from stator_variables import (
     EVERYTHING,
     LEAF,
     MISSING,
     NONE,
+    Args,
     BodyTrace,
     ConstantTracker,
+    FunctionTable,
     GraphFunction,
     GraphValue,
+    Kwargs,
     Permits,
     Space,
     Spec,
@@ -47,7 +50,7 @@ from torch.nn.utils import stateless
 from stator_subgraphs._operators import _applevel
 from stator_subgraphs._operators import _transform_targets as targets
 
-handlers: HandlerTable[Any, Any] = HandlerTable("transform")
+handlers = FunctionTable("transform")
 CALLED_ONCE = Permits(effects=True, aliases=True)
 See = Callable[[Any], Any]
 """A function from the example of an input to the body's example."""
@@ -70,7 +73,7 @@ def differentiable(example: Any) -> Any:
     return example.detach().requires_grad_()
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Transformed:
     """A transform under way: `outer` are its inputs, `inner` what the body was given for them;
     `results` and `others` what the function gave, and gave besides, with their structures."""
@@ -78,11 +81,11 @@ class Transformed:
     t: Space
     name: str
     body: BodyTrace
-    outer: list[Any] = attrs.field(factory=list)
-    inner: list[Any] = attrs.field(factory=list)
-    handed: list[Any] = attrs.field(factory=list)
-    results: list[Any] = attrs.field(factory=list)
-    others: list[Any] = attrs.field(factory=list)
+    outer: list[Any] = Factory(list)
+    inner: list[Any] = Factory(list)
+    handed: list[Any] = Factory(list)
+    results: list[Any] = Factory(list)
+    others: list[Any] = Factory(list)
     spec: Spec = LEAF
     aux_spec: Spec | None = None
     graph: Any = None
@@ -122,7 +125,7 @@ class Transformed:
         self.handed.append(vt)
         return vt
 
-    def run(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> OperationSteps:
+    def run(self, function: Any, args: Args, kwargs: Kwargs) -> OperationSteps:
         self.body.touched.clear()  # what was made to be handed in
         self.t.levels.append(self.name)
         try:
@@ -183,13 +186,13 @@ def options(t: Space, *vts: Any) -> list[Any]:
 
 
 def pair(*items: Any) -> Any:
-    return TupleTracker(items, tuple)
+    return TupleTracker(items)
 
 
 # -- vmap ------------------------------------------------------------------------------------------
 @handlers.handles(vmap.vmap_impl)
 @operation
-def vmap_impl(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def vmap_impl(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """`vmap_impl(function, in_dims, out_dims, randomness, chunk_size, *args, **kwargs)`"""
     function, in_dims, out_dims, randomness, chunk_size, *positional = args
     mode, chunk = options(t, randomness, chunk_size)
@@ -209,13 +212,13 @@ def vmap_impl(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
         targets.pulled_back: _applevel.pulled_back,
     }
 )
-def transformed_again(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def transformed_again(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """Trace a node of a captured graph again: its steps call primitives that are not traced
     into."""
     return app_level(t, of, args, kwargs)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Call:
     """A call of a mapped function. `dims` has a dimension, or None, for each leaf of the
     arguments."""
@@ -225,7 +228,7 @@ class _Call:
     dims: list[int | None]
     out_dims: Any
     randomness: str
-    kwargs: dict[str, Any]
+    kwargs: Kwargs
 
 
 def _mapped(
@@ -314,7 +317,7 @@ def _joined(t: Space, parts: Sequence[Any], dim: int | None) -> Any:
 
 
 # -- what is differentiated ------------------------------------------------------------------------
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Chosen:
     """The arguments of a body, which of its flat inputs are differentiated, and the structure that
     these form."""
@@ -324,7 +327,7 @@ class _Chosen:
     spec: Spec
 
 
-def _choose(transformed: Transformed, argnums: Any, args: list[Any], see: See) -> _Chosen:
+def _choose(transformed: Transformed, argnums: Any, args: Args, see: See) -> _Chosen:
     (numbers,) = options(transformed.t, argnums)
     chosen = (
         range(len(args)) if numbers is None else _argument_numbers(transformed, numbers, len(args))
@@ -357,7 +360,7 @@ def _all_tensors(transformed: Transformed, vt: Any) -> Spec:
 # -- grad ------------------------------------------------------------------------------------------
 @handlers.handles(eager_transforms.grad_and_value_impl)
 @operation
-def grad_and_value_impl(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def grad_and_value_impl(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """`grad_and_value_impl(function, argnums, has_aux, args, kwargs)`"""
     function, argnums, aux_flag, positional, named = args
     (has_aux,) = options(t, aux_flag)
@@ -382,7 +385,7 @@ def grad_and_value_impl(t: Space, args: list[Any], kwargs: dict[str, Any]) -> An
 # -- vjp -------------------------------------------------------------------------------------------
 @handlers.handles(eager_transforms._vjp_with_argnums)
 @operation
-def vjp_with_argnums(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def vjp_with_argnums(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """`_vjp_with_argnums(function, *primals, argnums=None, has_aux=False)`"""
     function, *primals = args
     (has_aux,) = options(t, kwargs.get("has_aux", ConstantTracker(False)))
@@ -400,9 +403,7 @@ def vjp_with_argnums(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     run = functools.partial(
         _call_later, targets.cotangents_pulled, pull, transformed.spec, chosen.spec
     )
-    pulling = yield from settle(
-        app_level(t, _applevel.pulling, [GraphFunction(pull, run, begun)], {})
-    )
+    pulling = yield from settle(app_level(t, _applevel.pulling, [GraphFunction(pull, run, begun)]))
     return pair(transformed.result(out), pulling, *transformed.besides(rest))
 
 
@@ -412,8 +413,8 @@ def _call_later(
     taken: Spec,
     given: Spec,
     t: Space,
-    args: list[Any],
-    kwargs: dict[str, Any],
+    args: Args,
+    kwargs: Kwargs,
 ) -> Any:
     """A function of a transform: of tensors in the structure `taken` to such in `given`."""
     leaves, spec = flatten(t, args[0])
@@ -428,7 +429,7 @@ def _call_later(
 # -- jvp -------------------------------------------------------------------------------------------
 @handlers.handles(eager_transforms._jvp_with_argnums)
 @operation
-def jvp_with_argnums(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def jvp_with_argnums(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """`_jvp_with_argnums(function, primals, tangents, argnums, *, strict=False, has_aux)`"""
     function, primals, tangents, *rest = args
     argnums = rest[0] if rest else kwargs["argnums"]
@@ -459,7 +460,7 @@ def _same_structure(tangents: Spec, primals: Spec) -> bool:
 # -- linearize -------------------------------------------------------------------------------------
 @handlers.handles(eager_transforms.linearize)
 @operation
-def linearize(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def linearize(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """`linearize(function, *primals)`: natively the function is called twice, without gradients of
     what it gives."""
     function, *primals = args
@@ -474,14 +475,12 @@ def linearize(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     run = functools.partial(
         _call_later, targets.tangents_pushed, push, chosen.spec, transformed.spec
     )
-    pushing = yield from settle(
-        app_level(t, _applevel.pushing, [GraphFunction(push, run, begun)], {})
-    )
+    pushing = yield from settle(app_level(t, _applevel.pushing, [GraphFunction(push, run, begun)]))
     return pair(transformed.result(out), pushing)
 
 
 @handlers.handles(targets.linearized)
-def linearize_again(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def linearize_again(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """Record `linearized` of a graph that is traced again."""
     return app_level(t, _applevel.linearized, args, kwargs)
 
@@ -489,7 +488,7 @@ def linearize_again(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 # -- functional_call -------------------------------------------------------------------------------
 @handlers.handles(stateless._untie_named_tensors_map)
 @operation
-def untie_named_tensors(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def untie_named_tensors(t: Space, args: Args, kwargs: Kwargs) -> Any:
     try:
         return (yield from settle(app_level(t, _applevel.untie_named_tensors, args, kwargs)))
     except Raised:

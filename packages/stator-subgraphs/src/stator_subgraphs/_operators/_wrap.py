@@ -8,8 +8,9 @@ from typing import Any
 import stator_variables as variables
 import sympy  # type: ignore[import-untyped]
 import torch
-from stator_bytecode import HandlerTable, OperationSteps, operation, settle
+from stator_bytecode import OperationSteps, operation, settle
 from stator_guards import CapturedSource
+from stator_variables import Args, FunctionTable, Kwargs
 from torch._higher_order_ops import run_const_graph
 from torch._higher_order_ops.base_hop import BaseHOP
 from torch._higher_order_ops.foreach_map import _foreach_map, foreach_map
@@ -20,16 +21,16 @@ from torch._ops import _higher_order_ops
 from stator_subgraphs._operators._applevel import each_of_lists
 from stator_subgraphs._symbol import expression_of, sizes_of, symbols_of
 
-handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
+handlers = FunctionTable("higher-order operator")
 
 
 @handlers.handles(torch.ops.higher_order.wrap)
-def wrap(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def wrap(t: variables.Space, args: Args, kwargs: Kwargs) -> Any:
     return variables.wrapped(t, torch.ops.higher_order.wrap, "wrap_body", args[0], args[1:], kwargs)
 
 
 def hinted(
-    body: torch.fx.GraphModule, inputs: Sequence[Any], kwargs: dict[str, Any], hints: dict[str, Any]
+    body: torch.fx.GraphModule, inputs: Sequence[Any], kwargs: Kwargs, hints: dict[str, Any]
 ) -> Any:
     """`hints_wrapper`, which takes no symbols, for inputs some of which are."""
     sizes = {
@@ -65,7 +66,7 @@ def _passed(
 
 @handlers.handles(hints_wrapper, hinted)
 @operation
-def hints(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def hints(t: variables.Space, args: Args, kwargs: Kwargs) -> Any:
     """`hints_wrapper(body, args, {}, hints=...)`."""
     named = dict(zip(("body_fn", "args", "kwargs", "hints"), args, strict=False)) | kwargs
     told = _constants(t, named["hints"])
@@ -89,7 +90,7 @@ def hints(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 @handlers.handles_each(
     {strict_mode_op: strict_mode_op, strict_mode: strict_mode_op, run_const_graph: run_const_graph}
 )
-def strict(t: variables.Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def strict(t: variables.Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """An operator over a function and a tuple of its operands."""
     function, operands = *args, *kwargs.values()
     return variables.wrapped(
@@ -113,7 +114,7 @@ for _name in list(_higher_order_ops):
     [operator for operator in _higher_order_ops.values() if isinstance(operator, BaseHOP)]
 )
 @operation
-def base(t: variables.Space, args: list[Any], kwargs: dict[str, Any], of: BaseHOP) -> Any:
+def base(t: variables.Space, args: Args, kwargs: Kwargs, of: BaseHOP) -> Any:
     """An operator with torch's base: `operator(body, *operands, **options)`, the options constants
     or records of constants."""
     options = {}
@@ -137,7 +138,7 @@ def base(t: variables.Space, args: list[Any], kwargs: dict[str, Any], of: BaseHO
 
 
 @handlers.handles(foreach_map)
-def map_lists(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def map_lists(t: variables.Space, args: Args, kwargs: Kwargs) -> Any:
     """`foreach_map(function, *lists, **options)`: the body goes through the lists."""
     function = variables.wrap(t, each_of_lists, CapturedSource("each_of_lists", each_of_lists))
     return base(t, [function, *args], kwargs, _foreach_map)

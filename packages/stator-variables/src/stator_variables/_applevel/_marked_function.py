@@ -5,19 +5,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
+from torch.nn import Module
 from torch.utils._pytree import is_constant_class, tree_flatten, tree_unflatten
 
 
 def call_marked(function: object, args: object, kwargs: object) -> object:
     leaves, spec = tree_flatten((args, kwargs), is_whole)
-    states = [state(leaf) for leaf in leaves if isinstance(leaf, torch.nn.Module)]
+    states = [state(leaf) for leaf in leaves if isinstance(leaf, Module)]
     results, made = record(function, leaves, outline(spec), states)
     return tree_unflatten(results, made)
 
 
 def is_whole(part: object) -> bool:
-    return isinstance(part, torch.nn.Module) or is_constant_class(type(part))
+    return isinstance(part, Module) or is_constant_class(type(part))
 
 
 def state(module: Any) -> object:

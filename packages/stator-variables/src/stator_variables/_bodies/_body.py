@@ -16,11 +16,11 @@ bodies, or repeat one).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import attrs
 import torch
+from attrs import Factory, define, field, frozen
 from stator_bytecode import OperationSteps, Raised, operation, settle
 from stator_bytecode.errors import SourceSpan, Unsupported
 from torch.utils._device import DeviceContext
@@ -32,10 +32,10 @@ from stator_variables._objects._dictionary import forget_undone
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._trace._graph import BodyGraph, BodyRecorder, GraphValue
-from stator_variables._tracker import VariableTracker, is_a, is_pending
+from stator_variables._tracker import Args, Kwargs, VariableTracker, is_a, is_pending
 
 
-@attrs.frozen
+@frozen
 class Permits:
     """The effects that a body may have besides computing; others are rejected, with the line.
 
@@ -55,24 +55,24 @@ NOTHING = Permits()
 EVERYTHING = Permits(effects=True, writes=True, aliases=True)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class BodyTrace:
     """One body under way; `name` is what its module will be called, and what a refusal names."""
 
     t: Space
     name: str
     permits: Permits = NOTHING
-    recorder: BodyRecorder = attrs.field(init=False)
-    roots: list[Any] = attrs.field(factory=list)  # what of the outside the body was handed
+    recorder: BodyRecorder = field(init=False)
+    roots: list[Any] = Factory(list)  # what of the outside the body was handed
     # an object that represents another one outside: nothing outside may hold it
     private: VariableTracker | None = None
-    touched: dict[int, tuple[Any, SourceSpan]] = attrs.field(factory=dict)
-    _modes: dict[Any, Any] = attrs.field(factory=dict)
+    touched: dict[int, tuple[Any, SourceSpan]] = Factory(dict)
+    _modes: dict[Any, Any] = Factory(dict)
     _heard: tuple[Any, ...] = ()
     _resumed: int = 0
     _generators: int = 0
     # dicts that were other than before the trace already
-    _written: set[int] = attrs.field(factory=set)
+    _written: set[int] = Factory(set)
 
     def __enter__(self) -> BodyTrace:
         if not all(map(self._can_be_under, self.t.overrides.modes)):
@@ -111,9 +111,7 @@ class BodyTrace:
         )
         return _torch_calls.from_traced(self.t, traced)
 
-    def run(
-        self, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> OperationSteps:
+    def run(self, function: VariableTracker, args: Args, kwargs: Kwargs) -> OperationSteps:
         """Interpret `function(*args, **kwargs)` as the body; its result, a tracker."""
         t, self.roots = self.t, [function, *args, *kwargs.values()]
         frame, instruction = t.frame, t.instruction
@@ -277,8 +275,8 @@ def wrapped(
     target: object,
     name: str,
     function: Any,
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
+    args: Args,
+    kwargs: Kwargs,
     permits: Permits = EVERYTHING,
     **options: Any,
 ) -> OperationSteps:

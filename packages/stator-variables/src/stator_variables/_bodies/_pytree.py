@@ -88,7 +88,7 @@ def _built(t: Space, leaves: Iterator[Any], spec: Spec) -> Any:
         return next(leaves)
     items = [_built(t, leaves, child) for child in spec.children]
     if spec.cls is list:
-        return ListTracker(items, list)
+        return ListTracker(items)
     if not issubclass(spec.cls, dict):
         return TupleTracker(items, spec.cls)
     made = DictTracker(spec.cls, complete=True)

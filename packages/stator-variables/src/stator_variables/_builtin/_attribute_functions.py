@@ -6,7 +6,6 @@ from typing import Any
 
 from stator_bytecode import OperationSteps, Result, operation, settle
 
-from stator_variables import _trackers as k
 from stator_variables._objects._arity import ANY_COUNT
 from stator_variables._objects._method_table import MethodTable, then
 from stator_variables._objects._program_error import absent, attempt, complain, throw
@@ -14,6 +13,7 @@ from stator_variables._protocols import _attribute_writes, _attributes, _calls
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._trackers import NONE, ConstantTracker
 
 methods = MethodTable("builtin")
 
@@ -46,7 +46,7 @@ def _getattr_default(t: Space, vt: VariableTracker, name: str, default: Any) -> 
 @operation
 def handle_hasattr(t: Space, vt: VariableTracker, name: VariableTracker) -> OperationSteps:
     found = yield from settle(_getattr_default(t, vt, _name(t, name), MISSING))
-    return k.ConstantTracker(found is not MISSING)
+    return ConstantTracker(found is not MISSING)
 
 
 @methods.handles(setattr, delattr)
@@ -125,5 +125,5 @@ def object_init(
 
 
 @methods.handles(object.__init_subclass__, vars(object)["__init_subclass__"], takes=(0, 1))
-def init_subclass(t: Space, *cls: VariableTracker) -> k.ConstantTracker:
-    return k.NONE
+def init_subclass(t: Space, *cls: VariableTracker) -> ConstantTracker:
+    return NONE

@@ -2,14 +2,14 @@
 
 import builtins
 import functools
+import math
 import operator
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from stator_bytecode import Result, after
+from torch import Tensor
 
-from stator_variables import _trackers as k
 from stator_variables._applevel import _methods, _reductions
 from stator_variables._builtin._iterator_functions import has_total_order
 from stator_variables._builtin._strings import convert
@@ -21,10 +21,11 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _containers, _folding
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
+from stator_variables._trackers import NONE, ConstantTracker, is_none
 
 methods = MethodTable("builtin")
-_FALSE = k.ConstantTracker(False)
+_FALSE = ConstantTracker(False)
 
 
 def _replace(real: Any, function: object) -> None:
@@ -42,7 +43,7 @@ def _replace(real: Any, function: object) -> None:
             and _are_compared_in_graph(args)
         ):
             return functools.reduce(
-                lambda a, b: _torch_calls.record(t, _IN_GRAPH[real], [a, b], {}), args
+                lambda a, b: _torch_calls.record(t, _IN_GRAPH[real], [a, b]), args
             )
         return app_level(t, function, args, kwargs) if folded is MISSING else folded
 
@@ -52,27 +53,37 @@ _IN_GRAPH = {min: torch.sym_min, max: torch.sym_max}
 
 
 def _are_compared_in_graph(vts: list[Any]) -> bool:
-    """Return True for ints, and for floats some of which no guard can be about.
+    """Return True for ints, for floats that are finite inputs or constants, and for floats some of
+    which no guard can be about.
 
     With other numbers among them, the class of the result would depend on the values.
     """
     if not all(vt.is_symbolic or vt.is_known for vt in vts):
         return False
     classes = {vt.cls for vt in vts}
-    return classes == {int} or (classes == {float} and any(map(_is_without_hint, vts)))
+    if classes == {float}:
+        return any(map(_is_without_hint, vts)) or all(map(_is_finite, vts))
+    return classes == {int}
+
+
+def _is_finite(vt: Any) -> bool:
+    """Return True for a float that is no NaN, with which the result depends on the order."""
+    if not vt.is_symbolic:
+        return math.isfinite(vt.value)
+    return vt.source is not None or vt.traced.node.target in _IN_GRAPH.values()
 
 
 def _is_without_hint(vt: Any) -> bool:
     return vt.is_symbolic and not vt.example.node.has_hint()
 
 
-def _in_any_order(t: Space, real: object, iterable: Any, kwargs: dict[str, Any]) -> Any:
+def _in_any_order(t: Space, real: object, iterable: Any, kwargs: Kwargs) -> Any:
     """A set of strings or ints as a tuple, for functions that give the same whatever the order
     is."""
     if not kwargs and has_total_order(t, iterable):
         values = list(iterable.entries.values())
         if real is not sum or all(item.cls is int for item in values):
-            return TupleTracker(values, tuple)
+            return TupleTracker(values)
     return iterable
 
 
@@ -89,13 +100,13 @@ def handle_bool(t: Space, vt: VariableTracker = _FALSE) -> Result:
     if vt.is_symbolic and vt.cls is bool:
         return vt
     if vt.is_symbolic:
-        return _torch_calls.record(t, operator.ne, [vt, k.ConstantTracker(0)], {})
-    if vt.base is torch.Tensor and t.policy.capture_data:
-        return handle_bool(t, _torch_calls.record(t, "item", [vt], {}))
+        return _torch_calls.record(t, operator.ne, [vt, ConstantTracker(0)])
+    if vt.base is Tensor and t.policy.capture_data:
+        return handle_bool(t, _torch_calls.record(t, "item", [vt]))
     return as_constant(t.truth(vt))
 
 
-@methods.handles(torch.Tensor.tolist, takes=0)
+@methods.handles(Tensor.tolist, takes=0)
 def tensor_to_list(t: Space, vt: VariableTracker) -> Result:
     if not t.policy.capture_data:  # one break, not one for each number
         raise t.unsupported(
@@ -103,20 +114,20 @@ def tensor_to_list(t: Space, vt: VariableTracker) -> Result:
             "the values of a tensor as a list",
             "pass capture_data=True in the options",
         )
-    return app_level(t, _methods.tolist, [vt], {})
+    return app_level(t, _methods.tolist, [vt])
 
 
-@methods.handles(torch.Tensor.type, takes=(0, 2), named=("dtype", "non_blocking"))
+@methods.handles(Tensor.type, takes=(0, 2), named=("dtype", "non_blocking"))
 def tensor_type(
-    t: Space, vt: Any, dtype: Any = k.NONE, non_blocking: VariableTracker = _FALSE
+    t: Space, vt: Any, dtype: Any = NONE, non_blocking: VariableTracker = _FALSE
 ) -> Result:
     """The name of the old class for this dtype and device; or a conversion, whose node names an old
     class."""
-    if k.is_none(dtype):
-        return k.ConstantTracker(vt.example.type())
+    if is_none(dtype):
+        return ConstantTracker(vt.example.type())
     if dtype.base is type and type(dtype.value) is type(torch.FloatTensor):
-        dtype = k.ConstantTracker(f"{dtype.value.__module__}.{dtype.value.__name__}")
-    return _torch_calls.record(t, "type", [vt, dtype, non_blocking], {})
+        dtype = ConstantTracker(f"{dtype.value.__module__}.{dtype.value.__name__}")
+    return _torch_calls.record(t, "type", [vt, dtype, non_blocking])
 
 
 @methods.handles(int, takes=(0, 2), named=("base",))
@@ -129,9 +140,7 @@ def handle_float(t: Space, *args: VariableTracker) -> Result:
     return _number(t, float, "__float__", args, {})
 
 
-def _number(
-    t: Space, cls: type, method: str, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Result:
+def _number(t: Space, cls: type, method: str, args: Args, kwargs: Kwargs) -> Result:
     if (folded := t.fold(cls, list(args), kwargs)) is not MISSING:
         return folded
     if len(args) != 1 or kwargs:
@@ -142,10 +151,10 @@ def _number(
         return (
             vt
             if vt.cls is cls
-            else _torch_calls.record(t, getattr(torch, f"sym_{cls.__name__}"), [vt], {})
+            else _torch_calls.record(t, getattr(torch, f"sym_{cls.__name__}"), [vt])
         )
-    if vt.base is torch.Tensor and not t.overrides.modes:
-        return _number(t, cls, method, [_torch_calls.record(t, "item", [vt], {})], {})
+    if vt.base is Tensor and not t.overrides.modes:
+        return _number(t, cls, method, [_torch_calls.record(t, "item", [vt])], {})
     bound = t.special(vt, method)
     if bound is MISSING and cls is int and defines(t, vt.cls, "__index__"):
         return _containers.as_index(t, vt)
@@ -162,7 +171,7 @@ def _number(
             else "a string, a bytes-like object or a real number"
         )
         complain(t, TypeError, f"{cls.__name__}() argument must be {what}, not '", vt.cls, "'")
-    return after(t.call(bound, [], {}), lambda found: _exactly(t, cls, found))
+    return after(t.call(bound, []), lambda found: _exactly(t, cls, found))
 
 
 def _exactly(t: Space, cls: type, found: VariableTracker) -> VariableTracker:
@@ -197,7 +206,7 @@ def handle_ascii(t: Space, vt: VariableTracker) -> Result:
 @methods.handles(abs)
 def handle_abs(t: Space, vt: VariableTracker) -> Result:
     if _torch_calls.is_in_graph(t, vt) and vt.cls is not bool:
-        return _torch_calls.record(t, operator.abs, [vt], {})
+        return _torch_calls.record(t, operator.abs, [vt])
     if (folded := _folding.fold_numbers(t, abs, [vt], {})) is not MISSING:
         return folded
     return t.call_slot(vt, "__abs__", [], "bad operand type for abs(): '{}'")

@@ -17,10 +17,9 @@ import typing
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, Result
+from stator_bytecode import Result
 from stator_guards import CallSource, CapturedSource, shown_as
 
-from stator_variables import _trackers as k
 from stator_variables._objects import _new_values
 from stator_variables._objects._classes import here, make, run, step, track_class
 from stator_variables._objects._method import MethodTracker
@@ -29,9 +28,19 @@ from stator_variables._objects._wrap import wrap_present
 from stator_variables._protocols import _attributes, _calls, _same_object
 from stator_variables._runtime._support import new_named_tuple
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import (
+    NONE,
+    NOT_IMPLEMENTED,
+    BuiltinTracker,
+    ConstantTracker,
+    FunctionTracker,
+    NewClassTracker,
+    ObjectTracker,
+    is_none,
+)
 
-handlers: HandlerTable[Any, Any] = HandlerTable("class function")
+handlers = FunctionTable("class function")
 DECORATORS: tuple[Any, ...] = (
     *(
         functools.total_ordering,
@@ -52,9 +61,9 @@ def describe(t: Space, args: Args, kwargs: Kwargs, of: type) -> RecipeTracker:
 
 @handlers.handles(property.__init__)
 def initialise(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    if type(args[0]) is not k.ObjectTracker or args[0].real is not MISSING:
+    if type(args[0]) is not ObjectTracker or args[0].real is not MISSING:
         raise t.unsupported("construction", "a property that is initialised again")
-    return k.NONE
+    return NONE
 
 
 @handlers.handles_each({property.getter: "fget", property.setter: "fset", property.deleter: "fdel"})
@@ -70,14 +79,14 @@ def replace(t: Space, args: Args, kwargs: Kwargs, of: str) -> RecipeTracker:
 @handlers.handles_each(DECORATORS)
 def decorate(t: Space, args: Args, kwargs: Kwargs, of: Any) -> VariableTracker:
     made, *rest = args
-    if not is_a(made, k.NewClassTracker) or kwargs:
+    if not is_a(made, NewClassTracker) or kwargs:
         raise t.unsupported("class-definition", f"{of.__qualname__}() of a class from outside")
     for value in vars(made.value).values():
         if type(value) is dataclasses.Field:  # what is done to it here, its tracker does not see
             t.heap.pop(id(value), None)
     if not isinstance(result := run(t, of, args), type) or result is made.value:
         step(t, made, of, rest)
-        return k.NONE if result is None else made
+        return NONE if result is None else made
     return track_class(t, result, of, args)
 
 
@@ -117,15 +126,15 @@ _BOUND = {
 
 @handlers.handles(*(vars(cls)["__get__"] for cls in _BOUND))
 def bind(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
-    if k.is_none(args[1]) and (len(args) < 3 or k.is_none(args[2])):
+    if is_none(args[1]) and (len(args) < 3 or is_none(args[2])):
         raise t.unsupported("bad-arguments", "a call of __get__ that it does not accept")
     function, receiver = args[:2]
-    if not (k.is_none(receiver) or _attributes.fits(function.real, receiver)):
+    if not (is_none(receiver) or _attributes.fits(function.real, receiver)):
         raise t.unsupported(
             "bad-arguments", "binding a descriptor of C to an instance of another class"
         )
     return (
-        function if k.is_none(receiver) else MethodTracker(function, receiver, _BOUND[function.cls])
+        function if is_none(receiver) else MethodTracker(function, receiver, _BOUND[function.cls])
     )
 
 
@@ -162,18 +171,18 @@ _CALLABLE = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperTyp
 @handlers.handles_each(
     {**{cls.__eq__: True for cls in _CALLABLE}, **{cls.__ne__: False for cls in _CALLABLE}}
 )
-def compare(t: Space, args: Args, kwargs: Kwargs, of: bool) -> k.ConstantTracker:
+def compare(t: Space, args: Args, kwargs: Kwargs, of: bool) -> ConstantTracker:
     """Two methods are equal when the receiver is one object and the functions are equal."""
     left, right = args
     if left.cls is not right.cls:
-        return k.NOT_IMPLEMENTED
-    if all(is_a(vt, k.BuiltinTracker) for vt in args):
-        return k.ConstantTracker((left.real == right.real) is of)
-    known = (k.FunctionTracker, k.BuiltinTracker)
+        return NOT_IMPLEMENTED
+    if all(is_a(vt, BuiltinTracker) for vt in args):
+        return ConstantTracker((left.real == right.real) is of)
+    known = (FunctionTracker, BuiltinTracker)
     if not all(is_a(vt, MethodTracker) and is_a(vt.function, known) for vt in args):
         raise t.unsupported("builtin", "a comparison of methods of other callables")
     parts = ((left.receiver, right.receiver), (left.function, right.function))
-    return k.ConstantTracker(all(_same_object.same_object(t, *pair) for pair in parts) is of)
+    return ConstantTracker(all(_same_object.same_object(t, *pair) for pair in parts) is of)
 
 
 # -- contexts --------------------------------------------------------------------------------------

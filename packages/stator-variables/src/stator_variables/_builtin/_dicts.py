@@ -4,12 +4,10 @@ Objects/odictobject.c)."""
 import collections
 import functools
 from collections import OrderedDict, defaultdict
-from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from stator_bytecode import NULL, OperationSteps, Raised, Result, operation, settle
 
-from stator_variables import _trackers as k
 from stator_variables._objects import _dictionary
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._hashing import hashing, tell_apart
@@ -22,7 +20,8 @@ from stator_variables._objects._view import VIEW_CLASSES, ViewTracker
 from stator_variables._objects._wrap import new_namespace
 from stator_variables._protocols import _containers, _iteration
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
+from stator_variables._trackers import NONE, NOT_IMPLEMENTED, ClassTracker, ConstantTracker, is_none
 
 methods = MethodTable("dict method")
 
@@ -42,23 +41,23 @@ def getitem(t: Space, vt: VariableTracker, key: VariableTracker) -> Result:
         return found
     missing = t.special(vt, "__missing__") if vt.cls is not dict else MISSING
     if missing is not MISSING:
-        return t.call(missing, [key], {})
+        return t.call(missing, [key])
     raise_key_error(key)
 
 
 @methods.handles(defaultdict.__missing__, takes=1)
 @operation
 def missing(t: Space, vt: DictTracker, key: VariableTracker) -> OperationSteps:
-    if vt.default_factory is MISSING or k.is_none(vt.default_factory):
+    if vt.default_factory is MISSING or is_none(vt.default_factory):
         raise_key_error(key)
-    value = yield from settle(t.call(vt.default_factory, [], {}))
+    value = yield from settle(t.call(vt.default_factory, []))
     _dictionary.store(t, vt, key, value)
     return value
 
 
 @methods.handles(vars(defaultdict)["default_factory"], takes=0)
 def default_factory(t: Space, vt: DictTracker) -> VariableTracker:
-    return k.NONE if vt.default_factory is MISSING else vt.default_factory
+    return NONE if vt.default_factory is MISSING else vt.default_factory
 
 
 methods.handles(dict.__setitem__, OrderedDict.__setitem__)(_dictionary.store)
@@ -72,25 +71,25 @@ def delitem(t: Space, vt: DictTracker, key: VariableTracker) -> None:
 
 
 @methods.handles(dict.__len__)
-def length(t: Space, vt: VariableTracker) -> k.ConstantTracker:
-    return k.ConstantTracker(len(t.items(vt)))
+def length(t: Space, vt: VariableTracker) -> ConstantTracker:
+    return ConstantTracker(len(t.items(vt)))
 
 
 @methods.handles(dict.__contains__)
-def contains(t: Space, vt: VariableTracker, key: VariableTracker) -> k.ConstantTracker:
-    return k.ConstantTracker(t.lookup(vt, t.key_of(key)) is not MISSING)
+def contains(t: Space, vt: VariableTracker, key: VariableTracker) -> ConstantTracker:
+    return ConstantTracker(t.lookup(vt, t.key_of(key)) is not MISSING)
 
 
 @methods.handles(dict.get)
 def get(
-    t: Space, vt: VariableTracker, key: VariableTracker, default: VariableTracker = k.NONE
+    t: Space, vt: VariableTracker, key: VariableTracker, default: VariableTracker = NONE
 ) -> VariableTracker:
     return default if (found := t.lookup(vt, t.key_of(key))) is MISSING else found
 
 
 @methods.handles(OrderedDict.setdefault, takes=(1, 2), named=("default",))
 def ordered_setdefault(
-    t: Space, vt: VariableTracker, key: VariableTracker, default: VariableTracker = k.NONE
+    t: Space, vt: VariableTracker, key: VariableTracker, default: VariableTracker = NONE
 ) -> Result:
     refuse_asked(t, vt, "__contains__", "__getitem__", "__setitem__")
     return setdefault(t, vt, key, default)
@@ -98,7 +97,7 @@ def ordered_setdefault(
 
 @methods.handles(dict.setdefault, takes=(1, 2))
 def setdefault(
-    t: Space, vt: DictTracker, key: VariableTracker, default: VariableTracker = k.NONE
+    t: Space, vt: DictTracker, key: VariableTracker, default: VariableTracker = NONE
 ) -> Result:
     if (found := t.lookup(vt, t.key_of(key))) is not MISSING:
         return found
@@ -137,7 +136,7 @@ def _pop_at(t: Space, vt: DictTracker, index: int, complaint: str) -> TupleTrack
         throw(KeyError, complaint)
     key, value = pairs[index]
     _dictionary.remove(t, vt, t.key_of(key))
-    return TupleTracker([key, value], tuple)
+    return TupleTracker([key, value])
 
 
 @methods.handles(OrderedDict.move_to_end)
@@ -156,7 +155,7 @@ def move_to_end(
         own_key, value = vt.entries[moved]
         _dictionary.remove(t, vt, moved)
         _dictionary.store_hashed(t, vt, moved, own_key, value)
-    return k.NONE
+    return NONE
 
 
 # -- iteration and views ---------------------------------------------------------------------------
@@ -191,12 +190,12 @@ def update(t: Space, vt: VariableTracker, /, *args: Any, **kwargs: VariableTrack
 def defaultdict_init(
     t: Space,
     vt: DictTracker,
-    factory: VariableTracker = k.NONE,
+    factory: VariableTracker = NONE,
     /,
     *args: VariableTracker,
     **kwargs: VariableTracker,
 ) -> Result:
-    if not k.is_none(factory) and not defines(t, factory.cls, "__call__"):
+    if not is_none(factory) and not defines(t, factory.cls, "__call__"):
         throw(TypeError, "first argument must be callable or None")
     if vt.source is not None:
         raise t.unsupported("bad-arguments", "__init__ of a defaultdict that exists already")
@@ -205,14 +204,12 @@ def defaultdict_init(
 
 
 @operation
-def update_all(
-    t: Space, vt: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
-) -> OperationSteps:
+def update_all(t: Space, vt: VariableTracker, args: Args, kwargs: Kwargs) -> OperationSteps:
     for mapping in args:
         yield from settle(_containers.dict_update(t, vt, mapping))
     for keyword, value in kwargs.items():
-        yield from settle(_containers.putter(t, vt)(t, vt, k.ConstantTracker(keyword), value))
-    return k.NONE
+        yield from settle(_containers.putter(t, vt)(t, vt, ConstantTracker(keyword), value))
+    return NONE
 
 
 def _same_entries(t: Space, vt: DictTracker, made: DictTracker) -> VariableTracker:
@@ -246,7 +243,7 @@ def _empty_like(t: Space, vt: DictTracker, what: str) -> DictTracker:
 
 def _merged(t: Space, owner: DictTracker, left: DictTracker, right: VariableTracker) -> Result:
     if left.base is not dict or right.base is not dict:
-        return k.NOT_IMPLEMENTED
+        return NOT_IMPLEMENTED
     refuse_asked(t, left, "__iter__")
     made = _same_entries(t, left, _empty_like(t, owner, "|"))
     return then(_containers.dict_update(t, made, right), made)
@@ -266,20 +263,20 @@ def ior(t: Space, vt: VariableTracker, other: VariableTracker) -> Result:
 @operation
 def _equality(t: Space, left: DictTracker, right: Any, invert: bool) -> OperationSteps:
     if right.base is not dict:
-        return k.NOT_IMPLEMENTED
+        return NOT_IMPLEMENTED
     _dictionary.complete(t, left)
     _dictionary.complete(t, right)
     if left.entries.keys() != right.entries.keys():
-        return k.ConstantTracker(invert)
+        return ConstantTracker(invert)
     for hashed, (_, value) in list(left.entries.items()):
         if (other := right.entries.get(hashed)) is None:
             raise t.unsupported(
                 "dict-changed-during-comparison", "a dict that changes while it is compared"
             )
         if not (yield from settle(t.equal(value, other[1]))):
-            return k.ConstantTracker(invert)
+            return ConstantTracker(invert)
     ordered = is_ordered(left) and is_ordered(right)
-    return k.ConstantTracker((ordered and list(left.entries) != list(right.entries)) is invert)
+    return ConstantTracker((ordered and list(left.entries) != list(right.entries)) is invert)
 
 
 methods.handles(dict.__eq__, OrderedDict.__eq__)(
@@ -292,7 +289,7 @@ methods.handles(dict.__ne__, OrderedDict.__ne__)(
 
 @methods.handles(dict.fromkeys, takes=(1, 2))
 def dict_fromkeys(t: Space, *args: VariableTracker) -> Result:
-    return fromkeys(t, k.ClassTracker(dict), *args)
+    return fromkeys(t, ClassTracker(dict), *args)
 
 
 @methods.handles(
@@ -300,10 +297,10 @@ def dict_fromkeys(t: Space, *args: VariableTracker) -> Result:
 )
 @operation
 def fromkeys(
-    t: Space, cls: k.ClassTracker, iterable: VariableTracker, value: VariableTracker = k.NONE
+    t: Space, cls: ClassTracker, iterable: VariableTracker, value: VariableTracker = NONE
 ) -> OperationSteps:
     is_dict = cls.value is dict
-    made = DictTracker(dict, complete=True) if is_dict else (yield from settle(t.call(cls, [], {})))
+    made = DictTracker(dict, complete=True) if is_dict else (yield from settle(t.call(cls, [])))
     put = _dictionary.put if is_dict else _containers.set_item
     yield from settle(t.for_each(iterable, lambda key: put(t, made, key, value)))
     return made
@@ -325,15 +322,15 @@ def count_elements(t: Space, mapping: DictTracker, iterable: VariableTracker) ->
     iterator = yield from settle(t.get_iterator(iterable))
     while (item := (yield from settle(t.next_value(iterator)))) is not NULL:
         before = yield from settle(hashing(t, functools.partial(_counted, t, mapping, item)))
-        before = k.ConstantTracker(0) if before is MISSING else before
-        after = yield from settle(t.binary("+", before, k.ConstantTracker(1)))
+        before = ConstantTracker(0) if before is MISSING else before
+        after = yield from settle(t.binary("+", before, ConstantTracker(1)))
         yield from settle(_dictionary.put(t, mapping, item, after))
-    return k.NONE
+    return NONE
 
 
 _UNORDERED = [f"__{name}__" for name in ("lt", "le", "gt", "ge")]
 
 
 @methods.handles(*(getattr(cls, name) for cls in (dict, OrderedDict) for name in _UNORDERED))
-def no_order(t: Space, left: VariableTracker, right: VariableTracker) -> k.ConstantTracker:
-    return k.NOT_IMPLEMENTED
+def no_order(t: Space, left: VariableTracker, right: VariableTracker) -> ConstantTracker:
+    return NOT_IMPLEMENTED

@@ -6,10 +6,9 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from stator_bytecode import HandlerTable, OperationSteps, Result, operation, settle
+from stator_bytecode import OperationSteps, Result, operation, settle
 from stator_guards import SlotSource
 
-from stator_variables import _trackers as k
 from stator_variables._builtin._strings import convert
 from stator_variables._objects import _dictionary, _exception, _exceptions, _list
 from stator_variables._objects._exception import (
@@ -25,9 +24,10 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import new_namespace
 from stator_variables._protocols import _calls
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import NONE, ClassTracker, ConstantTracker
 
-handlers: HandlerTable[Any, Any] = HandlerTable("exception method")
+handlers = FunctionTable("exception method")
 _CLASSES = tuple(
     dict.fromkeys(
         c for c in vars(builtins).values() if isinstance(c, type) and issubclass(c, BaseException)
@@ -56,40 +56,40 @@ def init(t: Space, args: Args, kwargs: Kwargs) -> None:
 def _args(t: Space, vt: ExceptionTracker) -> Any:
     """Return the tuple of arguments, the same on each read."""
     if vt.args_tuple is None or vt.args_tuple.items is not vt.args:
-        vt.args_tuple = TupleTracker([], tuple)
+        vt.args_tuple = TupleTracker([])
         vt.args_tuple.items = vt.args
     return vt.args_tuple
 
 
 def _link(name: str) -> Any:
-    return lambda t, vt: k.NONE if getattr(vt, name) is None else getattr(vt, name)
+    return lambda t, vt: NONE if getattr(vt, name) is None else getattr(vt, name)
 
 
 def _value(t: Space, vt: ExceptionTracker) -> Any:
     """`StopIteration.value`, `SystemExit.code`: what `__init__` was given."""
     if issubclass(vt.cls, SystemExit) and len(vt.made_of or ()) > 1:
         return _args(t, vt)
-    return vt.made_of[0] if vt.made_of else k.NONE
+    return vt.made_of[0] if vt.made_of else NONE
 
 
 def _message(t: Space, vt: Any) -> VariableTracker:
-    return vt.made_of[0] if len(vt.made_of or ()) == 1 else k.NONE
+    return vt.made_of[0] if len(vt.made_of or ()) == 1 else NONE
 
 
 _FIELDS: dict[Any, Callable[[Space, Any], Any]] = {
     BaseException.__dict__["args"]: _args,
     BaseException.__dict__["__cause__"]: _link("cause"),
     BaseException.__dict__["__context__"]: _link("context"),
-    BaseException.__dict__["__suppress_context__"]: lambda t, vt: k.ConstantTracker(
+    BaseException.__dict__["__suppress_context__"]: lambda t, vt: ConstantTracker(
         vt.suppress_context
     ),
     BaseException.__dict__["__traceback__"]: _exceptions.traceback_of,
     StopIteration.__dict__["value"]: _value,
     SystemExit.__dict__["code"]: _value,
     ImportError.__dict__["msg"]: _message,
-    **{vars(ImportError)[name]: lambda t, vt: k.NONE for name in ("name", "path")},
+    **{vars(ImportError)[name]: lambda t, vt: NONE for name in ("name", "path")},
     **{
-        vars(OSError)[name]: lambda t, vt: k.NONE
+        vars(OSError)[name]: lambda t, vt: NONE
         for name in ("errno", "strerror", "filename", "filename2")
     },
     BaseExceptionGroup.__dict__["message"]: lambda t, vt: vt.args[0],
@@ -157,7 +157,7 @@ def add_note(t: Space, args: Args, kwargs: Kwargs) -> None:
             "exception-attribute", "a note on an exception that has attributes in its own way"
         )
     if (notes := t.lookup(vt.namespace, "__notes__")) is MISSING:
-        notes = ListTracker([], list)
+        notes = ListTracker([])
         _dictionary.set_name(t, vt.namespace, "__notes__", notes)
     if notes.base is not list:
         throw(TypeError, "Cannot add note: __notes__ is not a list")
@@ -169,8 +169,8 @@ def add_note(t: Space, args: Args, kwargs: Kwargs) -> None:
 )
 def str_(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if not (parts := args[0].args):
-        return k.ConstantTracker("")
-    return convert(t, parts[0] if len(parts) == 1 else TupleTracker(parts, tuple), "s")
+        return ConstantTracker("")
+    return convert(t, parts[0] if len(parts) == 1 else TupleTracker(parts), "s")
 
 
 @handlers.handles(OSError.__str__)
@@ -189,7 +189,7 @@ def os_error_str(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     for file in files:
         if file is not None:
             names.append((yield from settle(convert(t, file, "r"))).value)
-    return k.ConstantTracker(": ".join([text, *([" -> ".join(names)] if names else [])]))
+    return ConstantTracker(": ".join([text, *([" -> ".join(names)] if names else [])]))
 
 
 _OF_TEXT = ("errno", "strerror", "filename", "filename2")
@@ -204,19 +204,19 @@ def key_error_str(t: Space, args: Args, kwargs: Kwargs) -> Result:
 @operation
 def repr_(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     vt = args[0]
-    shown = vt.args[0] if len(vt.args) == 1 else TupleTracker(vt.args, tuple)
+    shown = vt.args[0] if len(vt.args) == 1 else TupleTracker(vt.args)
     text = (yield from settle(convert(t, shown, "r"))).value
     name = name_of(t, vt.cls)
-    return k.ConstantTracker(f"{name}({text})" if len(vt.args) == 1 else f"{name}{text}")
+    return ConstantTracker(f"{name}({text})" if len(vt.args) == 1 else f"{name}{text}")
 
 
 @handlers.handles(BaseExceptionGroup.__str__)
-def group_str(t: Space, args: Args, kwargs: Kwargs) -> k.ConstantTracker:
+def group_str(t: Space, args: Args, kwargs: Kwargs) -> ConstantTracker:
     message, found = args[0].args[0].constant(), args[0].members.get(GROUPED)
     if not isinstance(message, str) or found is None:
         raise t.unsupported("string-of-unknown", "str() of an exception group")
     count = len(found.items)
-    return k.ConstantTracker(f"{message} ({count} sub-exception{'' if count == 1 else 's'})")
+    return ConstantTracker(f"{message} ({count} sub-exception{'' if count == 1 else 's'})")
 
 
 @handlers.handles(BaseExceptionGroup, ExceptionGroup)
@@ -228,7 +228,7 @@ def make_group(t: Space, args: Args, kwargs: Kwargs) -> ExceptionTracker:
     if not all(issubclass(item.cls, Exception) for item in args[1].items):
         raise t.unsupported("exception-group", "a group of exceptions that are not all Exceptions")
     made = ExceptionTracker(ExceptionGroup, [args[0], args[1]])
-    made.members[GROUPED] = args[1] if args[1].cls is tuple else TupleTracker(args[1].items, tuple)
+    made.members[GROUPED] = args[1] if args[1].cls is tuple else TupleTracker(args[1].items)
     new_namespace(made)
     return made
 
@@ -238,4 +238,4 @@ def make_os_error(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Make an OSError, whose class depends on its errno."""
     if kwargs or (cls := class_of_error(args)) is None:
         raise t.unsupported("construction", "an OSError with an errno that is not known")
-    return _calls.instantiate(t, k.ClassTracker(cls), args, kwargs)
+    return _calls.instantiate(t, ClassTracker(cls), args, kwargs)

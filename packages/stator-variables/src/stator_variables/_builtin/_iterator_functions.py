@@ -3,12 +3,12 @@
 
 import itertools
 import types
+from types import GeneratorType
 from typing import Any
 
 from stator_bytecode import (
     NULL,
     GeneratorStatus,
-    HandlerTable,
     OperationSteps,
     Raised,
     Result,
@@ -18,7 +18,6 @@ from stator_bytecode import (
     settle,
 )
 
-from stator_variables import _trackers as k
 from stator_variables._objects import _exceptions, _symbolic_numbers
 from stator_variables._objects._hashing import observed
 from stator_variables._objects._iterator import IteratorTracker
@@ -30,9 +29,16 @@ from stator_variables._objects._program_error import attempt, complain, new_exce
 from stator_variables._objects._sorting import sort
 from stator_variables._protocols import _containers, _folding, _iteration
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import (
+    NONE,
+    ConstantTracker,
+    GeneratorTracker,
+    ObjectTracker,
+    is_none,
+)
 
-handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
+handlers = FunctionTable("builtin")
 _CONSTANTS = (str, bytes, range)
 
 
@@ -61,8 +67,8 @@ def iterate_backwards(t: Space, args: Args, kwargs: Kwargs) -> Result:
 
 @handlers.handles(next)
 def handle_next(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    if is_a(args[0], k.GeneratorTracker) and len(args) == 1:
-        return Resume(args[0].state, k.NONE)
+    if is_a(args[0], GeneratorTracker) and len(args) == 1:
+        return Resume(args[0].state, NONE)
     return _next(t, args[0], args[1] if len(args) > 1 else None)
 
 
@@ -108,10 +114,10 @@ def make_filter(t: Space, args: Args, kwargs: Kwargs) -> Result:
 
 @handlers.handles(enumerate)
 def make_enumerate(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    start = args[1] if len(args) > 1 else kwargs.get("start", k.ConstantTracker(0))
+    start = args[1] if len(args) > 1 else kwargs.get("start", ConstantTracker(0))
     if not issubclass(start.cls, int):
         raise t.unsupported("bad-arguments", f"enumerate() from a {start.cls.__name__} on")
-    if is_a(start, k.ObjectTracker):
+    if is_a(start, ObjectTracker):
         raise t.unsupported(
             "bad-arguments",
             f"enumerate() from a {start.cls.__name__} on, which counts as an int does",
@@ -125,7 +131,7 @@ def make_enumerate(t: Space, args: Args, kwargs: Kwargs) -> Result:
 
 @operation
 def _iterators(t: Space, iterables: Args, make: Any) -> OperationSteps:
-    return make((yield from settle_all(t.get_iterator(iterable) for iterable in iterables)))
+    return make((yield from settle_all(map(t.get_iterator, iterables))))
 
 
 @handlers.handles(reversed)
@@ -133,19 +139,19 @@ def make_reversed(t: Space, args: Args, kwargs: Kwargs) -> Result:
     vt = args[0]
     bound = t.special(vt, "__reversed__")
     if is_a(bound, MethodTracker) and bound.function.base is types.FunctionType:
-        return t.call(bound, [], {})
+        return t.call(bound, [])
     in_python = any(overrides(t, vt.cls, name) for name in ("__len__", "__getitem__"))
     if vt.base is tuple and not in_python:
         return IteratorTracker(reversed, "reversed", [vt, len(vt.items)])
     if vt.is_known and isinstance(vt.value, str | bytes | range) and not in_python:
         if isinstance(vt.value, range):  # its iterator is one over the range the other way round
-            return t.get_iterator(k.ConstantTracker(vt.value[::-1]))
+            return t.get_iterator(ConstantTracker(vt.value[::-1]))
         return IteratorTracker(type(reversed(vt.value)), "constant", [list(reversed(vt.value)), vt])
     is_sequence = bound is MISSING and _iteration.is_sequence(t, vt)
-    if k.is_none(bound) or (bound is MISSING and not is_sequence):
+    if is_none(bound) or (bound is MISSING and not is_sequence):
         complain(t, TypeError, "'", vt.cls, "' object is not reversible")
     if not is_sequence:
-        return t.call(bound, [], {})
+        return t.call(bound, [])
     return _reversed_protocol(t, vt)
 
 
@@ -168,7 +174,7 @@ def _reversed_protocol(t: Space, vt: VariableTracker) -> OperationSteps:
 @operation
 def handle_sorted(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     # else equal keys stay in hash order
-    if k.is_none(kwargs.get("key", k.NONE)) and has_total_order(t, args[0]):
+    if is_none(kwargs.get("key", NONE)) and has_total_order(t, args[0]):
         items = list(args[0].entries.values())
     else:
         items = yield from settle(t.drain(args[0], asks_length=True))
@@ -181,7 +187,7 @@ def _sorted_list(
 ) -> OperationSteps:
     order = [*range(len(items))]
     yield from sort(t, items, key, reverse, order)
-    return ListTracker([items[i] for i in order], list)
+    return ListTracker([items[i] for i in order])
 
 
 def has_total_order(t: Space, vt: Any) -> bool:
@@ -205,14 +211,14 @@ _OF_ITERTOOLS = [cls for cls in vars(itertools).values() if hasattr(cls, "__next
 _ITERATOR_TYPES: tuple[Any, ...] = (*_OVER_CONTAINERS, *_OF_ITERTOOLS, zip, map, filter, enumerate)
 
 
-@handlers.handles(*[cls.__next__ for cls in _ITERATOR_TYPES], types.GeneratorType.__next__)
+@handlers.handles(*[cls.__next__ for cls in _ITERATOR_TYPES], GeneratorType.__next__)
 def iterator_next(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    if not is_a(args[0], IteratorTracker | k.GeneratorTracker):
+    if not is_a(args[0], IteratorTracker | GeneratorTracker):
         raise t.unsupported("foreign-iterator", f"a step of an existing {args[0].cls.__name__}")
     return handle_next(t, args[:1], {})
 
 
-@handlers.handles(*[cls.__iter__ for cls in _ITERATOR_TYPES], types.GeneratorType.__iter__)
+@handlers.handles(*[cls.__iter__ for cls in _ITERATOR_TYPES], GeneratorType.__iter__)
 def iterator_iter(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return args[0]
 
@@ -223,42 +229,38 @@ def iterator_iter(t: Space, args: Args, kwargs: Kwargs) -> Result:
 def _state_of(t: Space, vt: VariableTracker) -> Any:
     """The state of a generator that was made while tracing; one that existed before has a native
     frame."""
-    if not is_a(vt, k.GeneratorTracker):
+    if not is_a(vt, GeneratorTracker):
         raise t.unsupported("foreign-iterator", f"a step of an existing {vt.cls.__name__}")
     return vt.state
 
 
-@handlers.handles(types.GeneratorType.send)
+@handlers.handles(GeneratorType.send)
 def generator_send(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return Resume(_state_of(t, args[0]), args[1])
 
 
-@handlers.handles(types.GeneratorType.throw)
+@handlers.handles(GeneratorType.throw)
 @operation
 def generator_throw(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     state = _state_of(t, args[0])
     thrown = yield from settle(
-        _exceptions.thrown_from(t, args[1], args[2] if len(args) > 2 else k.NONE)
+        _exceptions.thrown_from(t, args[1], args[2] if len(args) > 2 else NONE)
     )
-    if (
-        len(args) > 3
-        and not k.is_none(args[3])
-        and not _exceptions.is_traceback_of(thrown, args[3])
-    ):
+    if len(args) > 3 and not is_none(args[3]) and not _exceptions.is_traceback_of(thrown, args[3]):
         raise t.unsupported("builtin", "throw with another traceback than that of what is thrown")
     return (yield Resume(state, None, thrown))
 
 
-@handlers.handles(types.GeneratorType.close)
+@handlers.handles(GeneratorType.close)
 @operation
 def generator_close(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     state = _state_of(t, args[0])
     if state.status is GeneratorStatus.CLOSED:
-        return k.NONE
+        return NONE
     closing = new_exception(GeneratorExit, [])
     ended = yield from attempt(
         t, GeneratorExit | StopIteration, MISSING, Resume, state, None, closing, Then("value")
     )
     if ended is not MISSING:
         throw(RuntimeError, "generator ignored GeneratorExit")
-    return k.NONE
+    return NONE

@@ -4,16 +4,16 @@ declined."""
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from stator_bytecode import HandlerTable, Result
+from stator_bytecode import Result
 
-from stator_variables import _trackers as k
 from stator_variables._objects._method_table import COMPARISONS
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _folding, _operators
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker
+from stator_variables._trackers import NONE, NOT_IMPLEMENTED, ConstantTracker, is_none
 
-table: HandlerTable[Any, Any] = HandlerTable("number")
+table = FunctionTable("number")
 _NUMBERS = (int, float, complex)  # each takes the ones before it
 _SLOTS = [
     "add",
@@ -38,14 +38,14 @@ def _methods(classes: Sequence[type], names: Sequence[str]) -> Iterator[Any]:
 
 
 @table.handles_each(_methods((*_NUMBERS, bool), [f"__{name}__" for name in _BINARY]))
-def operate(t: Space, args: Args, kwargs: Kwargs, of: Any) -> k.ConstantTracker:
+def operate(t: Space, args: Args, kwargs: Kwargs, of: Any) -> ConstantTracker:
     cls = of.__objclass__
     if issubclass(args[0].cls, cls) and len(args) == 2:
         accepted = _NUMBERS[: _NUMBERS.index(cls) + 1] if cls in _NUMBERS else int
         return (
             _with_other(t, of.__name__.strip("_"), *args)
             if issubclass(args[1].cls, accepted)
-            else k.NOT_IMPLEMENTED
+            else NOT_IMPLEMENTED
         )
     raise t.unsupported("bad-arguments", f"a call of {of.__qualname__} that it does not accept")
 
@@ -73,9 +73,7 @@ def _plain(vt: VariableTracker) -> VariableTracker:
     class see."""
     if (value := vt.constant()) is MISSING or type(value) in (bool, *_NUMBERS):
         return vt
-    return k.ConstantTracker(
-        int.__int__(value) if isinstance(value, int) else float.__float__(value)
-    )
+    return ConstantTracker(int.__int__(value) if isinstance(value, int) else float.__float__(value))
 
 
 _SYMBOLS = {name: symbol for symbol, (name, *_) in _operators.ARITHMETIC.items()}
@@ -90,32 +88,32 @@ _SYMBOLS |= {name.strip("_"): symbol for symbol, (name, *_) in COMPARISONS.items
 )
 def compare(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Result:
     if of.__objclass__ is slice and all(vt.cls is slice for vt in args):
-        sides = [TupleTracker(_bounds(vt), tuple) for vt in args]
+        sides = [TupleTracker(_bounds(vt)) for vt in args]
         return t.compare(_SYMBOLS[of.__name__.strip("_")], *sides)
     if issubclass(args[1].cls, of.__objclass__):
         raise t.unsupported("number-object", f"a comparison of a {args[1].cls.__name__}")
-    return k.NOT_IMPLEMENTED
+    return NOT_IMPLEMENTED
 
 
 def _bounds(vt: Any) -> list[Any]:
     if (value := vt.constant()) is MISSING:
         return [*vt.parts]
-    return [*map(k.ConstantTracker, (value.start, value.stop, value.step))]
+    return [*map(ConstantTracker, (value.start, value.stop, value.step))]
 
 
 # -- builtin functions -----------------------------------------------------------------------------
 @table.handles(divmod)
 def handle_divmod(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if all(vt.cls in (bool, int, float) and (vt.is_symbolic or vt.is_known) for vt in args):
-        return TupleTracker([t.binary(symbol, *args) for symbol in ("//", "%")], tuple)
+        return TupleTracker([t.binary(symbol, *args) for symbol in ("//", "%")])
     return _operators.slots(t, "divmod", "divmod()", args[0], args[1])
 
 
 @table.handles(round)
 def handle_round(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    digits = args[1] if len(args) > 1 else kwargs.get("ndigits", k.NONE)
+    digits = args[1] if len(args) > 1 else kwargs.get("ndigits", NONE)
     number = args[0] if args else kwargs["number"]
-    given = [] if k.is_none(digits) else [digits]
+    given = [] if is_none(digits) else [digits]
     return t.call_slot(number, "__round__", given, "type {} doesn't define __round__ method")
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from stator_bytecode import OperationSteps, Result, after, operation, settle
 
-from stator_variables import _trackers as k
 from stator_variables._builtin._strings import convert, text_of
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._dict import DictTracker
@@ -26,6 +25,7 @@ from stator_variables._objects._view import VIEW_CLASSES, ViewTracker
 from stator_variables._protocols import _attributes
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._trackers import NONE, ClassTracker, ConstantTracker
 
 methods = MethodTable("representation")
 
@@ -42,7 +42,7 @@ def object_str(t: Space, vt: VariableTracker) -> Result:
     raw = guarded_lookup(t, vt.cls, "__repr__")
     if isinstance(raw, types.WrapperDescriptorType) or _attributes.may_refuse(t, raw):
         return convert(t, vt, "r")
-    return t.call(t.special(vt, "__repr__"), [], {})  # the caller checks the result
+    return t.call(t.special(vt, "__repr__"), [])  # the caller checks the result
 
 
 @methods.handles(object.__format__)
@@ -91,7 +91,7 @@ def dict_repr(t: Space, vt: VariableTracker) -> Result:
 @methods.handles(collections.defaultdict.__repr__)
 @operation
 def defaultdict_repr(t: Space, vt: DictTracker) -> OperationSteps:
-    factory = k.NONE if vt.default_factory is MISSING else vt.default_factory
+    factory = NONE if vt.default_factory is MISSING else vt.default_factory
     shown = yield from settle(convert(t, factory, "r"))
     inside = yield from settle(dict_repr(t, vt))
     return text_of(t, [f"{name_of(t, vt.cls)}(", shown, ", ", inside, ")"])
@@ -100,10 +100,10 @@ def defaultdict_repr(t: Space, vt: DictTracker) -> OperationSteps:
 @methods.handles(collections.OrderedDict.__repr__)
 def ordered_repr(t: Space, vt: VariableTracker) -> Result:
     refuse_asked(t, vt, *_ASKED)
-    pairs = [TupleTracker(pair, tuple) for pair in t.items(vt)]
+    pairs = [TupleTracker(pair) for pair in t.items(vt)]
     start = f"{name_of(t, vt.cls)}("
     if not pairs:
-        return k.ConstantTracker(f"{start})")
+        return ConstantTracker(f"{start})")
     if sys.version_info >= (3, 12):
         return _in_turn(t, vt, "...", lambda: _dict_text(t, vt, f"{start}{{", "})"))
     return _in_turn(t, vt, "...", lambda: _joined(t, pairs, f"{start}[", "])"))
@@ -117,7 +117,7 @@ def set_repr(t: Space, vt: SetTracker) -> Result:
     refuse_asked(t, vt, "__iter__", "__len__")
     items = in_order(t, vt) if len(vt.entries) > 1 else list(vt.entries.values())
     if not vt.entries:
-        return k.ConstantTracker(f"{name_of(t, vt.cls)}()")
+        return ConstantTracker(f"{name_of(t, vt.cls)}()")
     start, end = ("{", "}") if vt.cls is set else (f"{name_of(t, vt.cls)}({{", "})")
     return _in_turn(t, vt, f"{name_of(t, vt.cls)}(...)", lambda: _joined(t, items, start, end))
 
@@ -127,7 +127,7 @@ def set_repr(t: Space, vt: SetTracker) -> Result:
 )
 def view_repr(t: Space, vt: ViewTracker) -> Result:
     pairs = t.items(vt.mapping)
-    whole = [TupleTracker(pair, tuple) for pair in pairs]
+    whole = [TupleTracker(pair) for pair in pairs]
     items = {
         "keys": [key for key, _ in pairs],
         "values": [value for _, value in pairs],
@@ -139,7 +139,7 @@ def view_repr(t: Space, vt: ViewTracker) -> Result:
 def _in_turn(t: Space, vt: VariableTracker, again: str, make: Callable[[], Any]) -> Result:
     """A container that contains itself is shown as `again` (`Py_ReprEnter`)."""
     if any(shown is vt for shown in t.representing):
-        return k.ConstantTracker(again)
+        return ConstantTracker(again)
     return _entered(t, vt, make)
 
 
@@ -176,23 +176,23 @@ def handle_hash(t: Space, obj: VariableTracker) -> Result:
     """Known for constants; a number that depends on where an object lies is for nobody to see."""
     vt = _symbolic_numbers.as_constant(t, obj)
     if isinstance(guarded_lookup(t, vt.cls, "__hash__"), types.FunctionType):
-        number = t.call(t.special(vt, "__hash__"), [], {})
+        number = t.call(t.special(vt, "__hash__"), [])
         return after(number, lambda found: _checked_hash(t, vt, found.constant()))
-    if not is_a(vt, k.ClassTracker | IdTracker):
+    if not is_a(vt, ClassTracker | IdTracker):
         hashed = t.key_of(vt)  # raises TypeError for what has no hash
         if (folded := t.fold(hash, [vt], {})) is not MISSING:
             return folded
         if vt.base in (tuple, set) and is_known(hashed):
-            return k.ConstantTracker(hash(hashed))
+            return ConstantTracker(hash(hashed))
     raise t.unsupported("identity-number", f"hash() of a {vt.cls.__name__}")
 
 
-def _checked_hash(t: Space, vt: VariableTracker, value: object) -> k.ConstantTracker:
+def _checked_hash(t: Space, vt: VariableTracker, value: object) -> ConstantTracker:
     """Return the result of a `__hash__` of the program, checked."""
     # one that is too large is hashed itself, and -1 is C's sign of an error
     if isinstance(value, int):
         fits = -sys.maxsize - 1 <= value <= sys.maxsize and value != -1
-        return k.ConstantTracker(int(value) if fits else hash(value))
+        return ConstantTracker(int(value) if fits else hash(value))
     if value is MISSING:
         raise t.unsupported("identity-number", f"hash() of a {vt.cls.__name__}")
     throw(TypeError, "__hash__ method should return an integer")

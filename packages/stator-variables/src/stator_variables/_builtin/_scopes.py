@@ -7,7 +7,6 @@ from typing import Any
 
 from stator_bytecode import NULL, Frame, OperationSteps, Result, after, operation, settle
 
-from stator_variables import _trackers as k
 from stator_variables._objects import _dictionary, _new_values
 from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._class_dicts import names_in, names_of_class
@@ -19,6 +18,7 @@ from stator_variables._objects._wrap import captured_dict, instance_dict
 from stator_variables._protocols import _attributes
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._trackers import BuiltinTracker, ConstantTracker
 
 methods = MethodTable("scope")
 
@@ -89,7 +89,7 @@ def handle_dir(t: Space, vt: VariableTracker | None = None) -> Result:
         found = handle_locals(t)
     else:
         found = t.call_slot(vt, "__dir__", [], "'{}' object does not provide __dir__")
-    return after(found, lambda names: t.call(k.BuiltinTracker(sorted), [names], {}))
+    return after(found, lambda names: t.call(BuiltinTracker(sorted), [names]))
 
 
 @methods.handles(object.__dir__)
@@ -113,15 +113,15 @@ def names_of_type(t: Space, vt: Any) -> Result:
 @methods.handles(types.ModuleType.__dir__, takes=0)
 @operation
 def names_of_module(t: Space, vt: VariableTracker) -> OperationSteps:
-    namespace = instance_dict(vt.value) if is_a(vt, k.BuiltinTracker) else None
+    namespace = instance_dict(vt.value) if is_a(vt, BuiltinTracker) else None
     own = guarded_lookup(t, vt.cls, "__dict__") is not vars(types.ModuleType)["__dict__"]
     if namespace is None or own:
         raise t.unsupported("vars", "the names of a module without a plain __dict__")
     names = captured_dict(t, namespace, f"{namespace.get('__name__', '?')}.__dict__")
     if (hook := t.lookup(names, "__dir__")) is not MISSING:
-        return (yield from settle(t.call(hook, [], {})))
+        return (yield from settle(t.call(hook, [])))
     return _listed(dict.fromkeys(names_in(t, names)))
 
 
 def _listed(names: dict[Any, None]) -> ListTracker:
-    return ListTracker([k.ConstantTracker(name) for name in names], list)
+    return ListTracker([ConstantTracker(name) for name in names])

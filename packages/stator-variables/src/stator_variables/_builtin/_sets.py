@@ -7,7 +7,6 @@ from typing import Any
 
 from stator_bytecode import NULL, OperationSteps, Raised, Result, operation, settle
 
-from stator_variables import _trackers as k
 from stator_variables._objects import _set_members
 from stator_variables._objects._arity import ANY_COUNT
 from stator_variables._objects._hashing import element_of, hashing
@@ -20,6 +19,7 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _calls, _iteration
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
+from stator_variables._trackers import NONE, NOT_IMPLEMENTED, BuiltinTracker, ConstantTracker
 
 methods = MethodTable("set method")
 Entries = dict[Any, Any]
@@ -52,7 +52,7 @@ IN_PLACE = {verb: "update" if verb == "union" else f"{verb}_update" for verb in 
 def init(t: Space, vt: SetTracker, *iterable: VariableTracker) -> Result:
     if vt.entries:
         replace_set(t, vt, {})
-    return _set_members.set_update(t, vt, *iterable) if iterable else k.NONE
+    return _set_members.set_update(t, vt, *iterable) if iterable else NONE
 
 
 methods.handles(set.add, takes=1)(_set_members.set_add)
@@ -60,8 +60,8 @@ methods.handles(set.__iter__, frozenset.__iter__)(_iteration.set_iterator)
 
 
 @methods.handles(set.__contains__, frozenset.__contains__, takes=1)
-def contains(t: Space, vt: SetTracker, element: VariableTracker) -> k.ConstantTracker:
-    return k.ConstantTracker(_set_members.has_member(t, vt, _element(t, vt, element)))
+def contains(t: Space, vt: SetTracker, element: VariableTracker) -> ConstantTracker:
+    return ConstantTracker(_set_members.has_member(t, vt, _element(t, vt, element)))
 
 
 def _element(t: Space, of: SetTracker, vt: Any) -> object:
@@ -71,8 +71,8 @@ def _element(t: Space, of: SetTracker, vt: Any) -> object:
 
 
 @methods.handles(set.__len__, frozenset.__len__)
-def length(t: Space, vt: SetTracker) -> k.ConstantTracker:
-    return k.ConstantTracker(len(vt.entries))
+def length(t: Space, vt: SetTracker) -> ConstantTracker:
+    return ConstantTracker(len(vt.entries))
 
 
 @methods.handles(set.discard, takes=1)
@@ -121,7 +121,7 @@ def hash_(t: Space, vt: SetTracker) -> Result:
     """Return the hash of the builtin class, without that of a subclass."""
     plain = SetTracker(frozenset)
     plain.entries = vt.entries
-    return _calls.call_builtin(t, k.BuiltinTracker(hash), [plain], {})
+    return _calls.call_builtin(t, BuiltinTracker(hash), [plain], {})
 
 
 # -- methods that take iterables -------------------------------------------------------------------
@@ -177,7 +177,7 @@ def _fold(
             entries_of(t, other, *([_all_of(entries)] if verb == "intersection" else []))
         )
         hashed = other.base in (set, dict)
-        operands.append(other if hashed else TupleTracker([*more.values()], tuple))
+        operands.append(other if hashed else TupleTracker([*more.values()]))
         entries = combine(verb, entries, more)
     if not in_place:
         if issubclass(vt.cls, set) and all(operand is vt for operand in operands):
@@ -186,7 +186,7 @@ def _fold(
     steps = [step for operand in operands for step in _step(vt, verb, operand)]
     if entries is not vt.entries:
         replace_set(t, vt, entries, *(steps if len(steps) == len(others) else ()))
-    return k.NONE
+    return NONE
 
 
 def _with_itself(vt: Any, verb: str) -> SetTracker:
@@ -225,7 +225,7 @@ for _verb in _VERBS:
 def update(t: Space, vt: SetTracker, *others: Any) -> OperationSteps:
     for other in others:
         yield from settle(_set_members.set_update(t, vt, other))
-    return k.NONE
+    return NONE
 
 
 @methods.handles(set.issubset, frozenset.issubset, takes=1)
@@ -234,14 +234,14 @@ def issubset(t: Space, left: SetTracker, right: VariableTracker) -> OperationSte
     # before, C made a set of the other first
     until = [_all_of(left.entries)] if sys.version_info >= (3, 12) else []
     theirs = yield from settle(entries_of(t, right, *until))
-    return k.ConstantTracker(left.entries.keys() <= theirs.keys())
+    return ConstantTracker(left.entries.keys() <= theirs.keys())
 
 
 @methods.handles(set.issuperset, frozenset.issuperset, takes=1)
 @operation
 def issuperset(t: Space, left: SetTracker, right: VariableTracker) -> OperationSteps:
     theirs = yield from settle(entries_of(t, right, lambda key: key not in left.entries))
-    return k.ConstantTracker(left.entries.keys() >= theirs.keys())
+    return ConstantTracker(left.entries.keys() >= theirs.keys())
 
 
 @methods.handles(set.isdisjoint, frozenset.isdisjoint, takes=1)
@@ -254,7 +254,7 @@ def isdisjoint(t: Space, left: SetTracker, right: VariableTracker) -> OperationS
         )
     else:
         theirs = yield from settle(entries_of(t, right, is_found))
-    return k.ConstantTracker(left.entries.keys().isdisjoint(theirs.keys()))
+    return ConstantTracker(left.entries.keys().isdisjoint(theirs.keys()))
 
 
 # -- operators, which take sets only ---------------------------------------------------------------
@@ -278,7 +278,7 @@ def _register_operator(name: str, verb: str) -> None:
     @methods.handles(getattr(set, f"__i{name}__"))
     def in_place(t: Space, vt: SetTracker, other: Any) -> VariableTracker:
         if other.base is not set:
-            return k.NOT_IMPLEMENTED
+            return NOT_IMPLEMENTED
         if verb != "union" or other is not vt:
             replace_set(t, vt, combine(verb, vt.entries, other.entries), *_step(vt, verb, other))
         return vt
@@ -286,7 +286,7 @@ def _register_operator(name: str, verb: str) -> None:
 
 def _operate(left: Any, right: Any, verb: str) -> VariableTracker:
     if left.base is not set or right.base is not set:
-        return k.NOT_IMPLEMENTED
+        return NOT_IMPLEMENTED
     if left is right and issubclass(left.cls, set):
         return _with_itself(left, verb)
     return derived(left.cls, combine(verb, left.entries, right.entries), verb, left, right)
@@ -298,10 +298,10 @@ for _name, _verb in OPERATORS.items():
 
 def _register_comparison(compare: Callable[[Any, Any], bool], *targets: object) -> None:
     @methods.handles(*targets)
-    def run(t: Space, left: SetTracker, right: Any) -> k.ConstantTracker:
+    def run(t: Space, left: SetTracker, right: Any) -> ConstantTracker:
         if right.base is not set:
-            return k.NOT_IMPLEMENTED
-        return k.ConstantTracker(compare(left.entries.keys(), right.entries.keys()))
+            return NOT_IMPLEMENTED
+        return ConstantTracker(compare(left.entries.keys(), right.entries.keys()))
 
 
 for _name, _, _compare in COMPARISONS.values():

@@ -17,7 +17,6 @@ from typing import Any
 
 from stator_bytecode import OperationSteps, Result, after, operation, settle
 
-from stator_variables import _trackers as k
 from stator_variables._applevel import _methods
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._arity import ANY_COUNT
@@ -28,24 +27,25 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _attributes, _folding
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._trackers import BuiltinTracker, ConstantTracker, TextTracker
 
 methods = MethodTable("string method")
 Fields = tuple[Any, ...]
 _CONVERSIONS = {"s": "__str__", "r": "__repr__"}
 
 
-def text_of(t: Space, parts: Iterable[Any]) -> k.ConstantTracker:
+def text_of(t: Space, parts: Iterable[Any]) -> ConstantTracker:
     """The string that these make: strings, trackers of strings, and numbers with how to format
     them."""
     found: list[Any] = []
     for part in parts:
-        if is_a(part, k.TextTracker):
+        if is_a(part, TextTracker):
             found += part.parts
         else:
             found.append(part if isinstance(part, str | tuple) else _known(t, part))
     if all(isinstance(part, str) for part in found):
-        return k.ConstantTracker("".join(found))
-    return k.TextTracker(found, functools.partial(_symbolic_numbers.specialised, t))
+        return ConstantTracker("".join(found))
+    return TextTracker(found, functools.partial(_symbolic_numbers.specialised, t))
 
 
 def _of_number(t: Space, vt: Any, spec: str = "") -> VariableTracker:
@@ -56,7 +56,7 @@ def _of_number(t: Space, vt: Any, spec: str = "") -> VariableTracker:
     stays = vt.cls is not float or vt.example.node.expr.is_symbol
     is_exact = stays or t.graph.text_of(vt.traced, lambda source: source.name) is not None
     if not is_exact or re.search(r"[{}]|c$", spec):  # a character code may be too large
-        return k.ConstantTracker(_formatted(vt.cls(_symbolic_numbers.specialised(t, vt)), spec))
+        return ConstantTracker(_formatted(vt.cls(_symbolic_numbers.specialised(t, vt)), spec))
     _formatted(vt.cls(1), spec)
     return text_of(t, [(vt, spec)])
 
@@ -86,15 +86,15 @@ def format_value(
     text = "" if spec is None else spec.constant()
     if value.is_symbolic:
         return _of_number(t, value, text)
-    if is_a(value, k.TextTracker) and not text:
+    if is_a(value, TextTracker) and not text:
         return value
-    folded = t.fold(format, [value, k.ConstantTracker(text)], {})
+    folded = t.fold(format, [value, ConstantTracker(text)], {})
     if folded is not MISSING and value.base is not type:
         return folded
     if not text and value.is_known and not overrides(t, value.cls, "__format__"):
         return (yield from settle(convert(t, value, "s")))
     method = t.special(value, "__format__")
-    found = yield from settle(t.call(method, [k.ConstantTracker(text)], {}))
+    found = yield from settle(t.call(method, [ConstantTracker(text)]))
     if not issubclass(found.cls, str):
         complain(t, TypeError, "__format__ must return a str, not ", found.cls)
     return found
@@ -104,7 +104,7 @@ def convert(t: Space, value: Any, conversion: str) -> Result:
     """str(), repr() or ascii() of a value: a Result."""
     if value.is_symbolic:
         return _of_number(t, value)
-    if is_a(value, k.TextTracker) and conversion == "s":
+    if is_a(value, TextTracker) and conversion == "s":
         return value
     if (
         folded := t.fold({"s": str, "r": repr, "a": ascii}[conversion], [value], {})
@@ -112,19 +112,19 @@ def convert(t: Space, value: Any, conversion: str) -> Result:
         return folded
     asked = ("__str__", "__repr__") if conversion == "s" else ("__repr__",)
     if value.base is type and not any(overrides(t, value.cls, name) for name in asked):
-        return k.ConstantTracker(repr(value.value))
-    if is_a(value, k.BuiltinTracker) and "at 0x" not in repr(value.value):
-        return k.ConstantTracker(repr(value.value))
+        return ConstantTracker(repr(value.value))
+    if is_a(value, BuiltinTracker) and "at 0x" not in repr(value.value):
+        return ConstantTracker(repr(value.value))
     if conversion == "a":
         return after(
-            convert(t, value, "r"), lambda text: k.ConstantTracker(_escaped(_known(t, text)))
+            convert(t, value, "r"), lambda text: ConstantTracker(_escaped(_known(t, text)))
         )
     name = _CONVERSIONS[conversion]
     if name == "__repr__" and _attributes.may_refuse(t, guarded_lookup(t, value.cls, name)):
         raise t.unsupported(
             "identity-number", "a `__repr__` that a descriptor of the program's provides"
         )
-    result = t.call(t.special(value, name), [], {})
+    result = t.call(t.special(value, name), [])
     return after(result, functools.partial(_checked_string, t, name))
 
 
@@ -152,7 +152,7 @@ def handle_format(t: Space, value: VariableTracker, spec: VariableTracker | None
 def join(t: Space, separator: VariableTracker, iterable: VariableTracker) -> OperationSteps:
     items = yield from settle(t.drain(iterable, saying="can only join an iterable"))
     if separator.cls is bytes:
-        folded = t.fold(bytes.join, [separator, TupleTracker(items, tuple)], {})
+        folded = t.fold(bytes.join, [separator, TupleTracker(items)], {})
         if folded is MISSING:
             raise t.unsupported(
                 "string-of-unknown", "join() of parts that are not known while tracing"
@@ -178,9 +178,7 @@ def translate(t: Space, vt: VariableTracker, table: VariableTracker) -> Result:
         raise t.unsupported(
             "string-of-unknown", "str.translate of a text that is not known while tracing"
         )
-    return app_level(
-        t, _methods.translated, [k.ConstantTracker(str.__str__(vt.constant())), table], {}
-    )
+    return app_level(t, _methods.translated, [ConstantTracker(str.__str__(vt.constant())), table])
 
 
 @methods.handles(str.__add__)
@@ -227,7 +225,7 @@ def percent(t: Space, template: VariableTracker, given: Any) -> OperationSteps:
         if match["key"] is not None:
             if not is_mapping:
                 throw(TypeError, "format requires a mapping")
-            value = yield from settle(t.get_item(given, k.ConstantTracker(match["key"])))
+            value = yield from settle(t.get_item(given, ConstantTracker(match["key"])))
         elif not values:
             throw(TypeError, "not enough arguments for format string")
         else:
@@ -254,7 +252,7 @@ def _percent_value(t: Space, value: VariableTracker, match: re.Match[str]) -> Op
     elif value.is_symbolic:
         if (spec := _as_specification(value.cls, match)) is not None:
             return _of_number(t, value, spec)
-        value = k.ConstantTracker(_symbolic_numbers.specialised(t, value))
+        value = ConstantTracker(_symbolic_numbers.specialised(t, value))
     if (constant := value.constant()) is MISSING:
         raise t.unsupported(
             "string-of-unknown",
@@ -343,7 +341,7 @@ def _field(t: Space, name: str, args: Fields, named: Any, counter: list[int]) ->
         if is_attribute:
             value = yield from settle(t.get_attribute(value, part))
         else:
-            value = yield from settle(t.get_item(value, k.ConstantTracker(part)))
+            value = yield from settle(t.get_item(value, ConstantTracker(part)))
     return value
 
 
@@ -353,7 +351,7 @@ def _first(t: Space, first: object, args: Fields, named: Any) -> OperationSteps:
             throw(IndexError, f"Replacement index {first} out of range for positional args tuple")
         return args[first]
     if is_a(named, VariableTracker):
-        return (yield from settle(t.get_item(named, k.ConstantTracker(first))))
+        return (yield from settle(t.get_item(named, ConstantTracker(first))))
     if first not in named:
         throw(KeyError, first)
     return named[first]

@@ -3,13 +3,12 @@ read-only mappings."""
 
 import collections
 import functools
-import types
+from types import MappingProxyType
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, Result, after
+from stator_bytecode import Result, after
 
-from stator_variables import _trackers as k
 from stator_variables._builtin import _dicts
 from stator_variables._objects import _set_members, _symbolic_numbers
 from stator_variables._objects._dict import DictTracker
@@ -23,27 +22,35 @@ from stator_variables._objects._view import ProxyTracker
 from stator_variables._objects._wrap import new_namespace
 from stator_variables._protocols import _attributes, _calls
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import (
+    NONE,
+    NOT_IMPLEMENTED,
+    BuiltinTracker,
+    ConstantTracker,
+    SliceTracker,
+    is_none,
+)
 
-handlers: HandlerTable[Any, Any] = HandlerTable("value")
+handlers = FunctionTable("value")
 
 
 @handlers.handles(slice)
-def make_slice(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def make_slice(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if (folded := t.fold(slice, args, kwargs)) is not MISSING:
         return folded
-    start, stop, step = (k.NONE, args[0], k.NONE) if len(args) == 1 else (*args, k.NONE)[:3]
-    return k.SliceTracker((start, stop, step))
+    start, stop, step = (NONE, args[0], NONE) if len(args) == 1 else (*args, NONE)[:3]
+    return SliceTracker((start, stop, step))
 
 
 _PARTS = ("start", "stop", "step")
 
 
 @handlers.handles_each({getattr(slice, name): name for name in _PARTS})
-def part_of_slice(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
+def part_of_slice(t: Space, args: Args, kwargs: Kwargs, of: str) -> Any:
     vt = args[0]
     if vt.is_known:
-        return k.ConstantTracker(getattr(vt.value, of))
+        return ConstantTracker(getattr(vt.value, of))
     return vt.parts[_PARTS.index(of)]
 
 
@@ -51,28 +58,26 @@ _LIKE_TUPLE = ("__getitem__", "__add__", "__mul__", "__rmul__")
 
 
 @handlers.handles_each({getattr(torch.Size, name): getattr(tuple, name) for name in _LIKE_TUPLE})
-def size_as_tuple(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Result:
+def size_as_tuple(t: Space, args: Args, kwargs: Kwargs, of: object) -> Result:
     """`torch.Size` has methods of its own that do what tuple's do, and give sizes where tuple's
     give tuples."""
-    return t.call(k.BuiltinTracker(of), args, kwargs)
+    return t.call(BuiltinTracker(of), args, kwargs)
 
 
 @handlers.handles(torch.Size.__radd__)
-def size_radd(t: Space, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
+def size_radd(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
     size, left = args
     if left.base is not tuple:
-        return k.NOT_IMPLEMENTED
+        return NOT_IMPLEMENTED
     return size_of(t, [*left.items, *size.items])
 
 
 @handlers.handles(torch.Size.numel)
-def size_numel(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def size_numel(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if (known := t.fold(torch.Size.numel, args, kwargs)) is not MISSING:  # of 64 bits
         return known
-    product = functools.reduce(
-        functools.partial(t.binary, "*"), args[0].items, k.ConstantTracker(1)
-    )
-    if all(_fits_word(vt) for vt in (*args[0].items, product)):
+    product = functools.reduce(functools.partial(t.binary, "*"), args[0].items, ConstantTracker(1))
+    if all(map(_fits_word, (*args[0].items, product))):
         return product
     return t.fold(torch.Size.numel, [_symbolic_numbers.as_constant(t, args[0])], {})
 
@@ -95,18 +100,14 @@ _SLOTS = ("__getitem__", "__len__", "__contains__", "__iter__", "__reversed__")
 _METHODS = ("get", "keys", "values", "items", "copy")
 
 
-@handlers.handles_each(
-    {getattr(types.MappingProxyType, name): name for name in (*_SLOTS, *_METHODS)}
-)
-def ask_mapping(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> Result:
+@handlers.handles_each({getattr(MappingProxyType, name): name for name in (*_SLOTS, *_METHODS)})
+def ask_mapping(t: Space, args: Args, kwargs: Kwargs, of: str) -> Result:
     find = _attributes.special if of in _SLOTS else _attributes.get_attribute
     given = [_unwrapped(arg) for arg in args[1:]]
     return after(find(t, args[0].mapping, of), lambda method: _call(t, of, method, given, kwargs))
 
 
-def _call(
-    t: Space, name: str, method: VariableTracker, args: list[Any], kwargs: dict[str, Any]
-) -> Result:
+def _call(t: Space, name: str, method: VariableTracker, args: Args, kwargs: Kwargs) -> Result:
     if method is MISSING:
         raise t.unsupported("mapping-proxy", f"{name} of a mapping without it")
     return t.call(method, args, kwargs)
@@ -116,15 +117,15 @@ def _unwrapped(vt: VariableTracker) -> VariableTracker:
     return vt.mapping if is_a(vt, ProxyTracker) else vt
 
 
-@handlers.handles_each({types.MappingProxyType.__or__: 1, types.MappingProxyType.__ror__: -1})
-def merge(t: Space, args: list[Any], kwargs: dict[str, Any], of: int) -> Result:
+@handlers.handles_each({MappingProxyType.__or__: 1, MappingProxyType.__ror__: -1})
+def merge(t: Space, args: Args, kwargs: Kwargs, of: int) -> Result:
     return t.binary("|", *map(_unwrapped, args[::of]))
 
 
-@handlers.handles(types.MappingProxyType)
-def make(t: Space, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
+@handlers.handles(MappingProxyType)
+def make(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
     mapping = args[0]
-    if is_a(mapping, SequenceTracker | k.ConstantTracker) or not defines(
+    if is_a(mapping, SequenceTracker | ConstantTracker) or not defines(
         t, mapping.cls, "__getitem__"
     ):
         raise t.unsupported("construction", f"a mappingproxy of a {mapping.cls.__name__}")
@@ -240,4 +241,4 @@ _TUPLE_GETTER = type(vars(collections.namedtuple("_Probe", "field"))["field"])
 def named_field(t: Space, args: Args, kwargs: Kwargs) -> Result:
     descriptor, vt = args[:2]
     index = descriptor.real.__reduce__()[1][0]
-    return descriptor if k.is_none(vt) else vt.items[index]
+    return descriptor if is_none(vt) else vt.items[index]

@@ -6,7 +6,6 @@ from typing import Any
 
 from stator_bytecode import OperationSteps, Result, operation, settle
 
-from stator_variables import _trackers as k
 from stator_variables._applevel import _methods as app
 from stator_variables._builtin import _dicts, _sets
 from stator_variables._objects import _set_members
@@ -20,6 +19,7 @@ from stator_variables._objects._view import DICT_VIEW, VIEW_CLASSES, ViewTracker
 from stator_variables._protocols import _iteration
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._trackers import NOT_IMPLEMENTED, ConstantTracker
 
 methods = MethodTable("view method")
 (KEYS, VALUES, ITEMS), _ORDERED = zip(*VIEW_CLASSES.values(), strict=True)
@@ -27,8 +27,8 @@ SET_LIKE = (KEYS, ITEMS)
 
 
 @methods.handles(KEYS.__len__, VALUES.__len__, ITEMS.__len__)
-def length(t: Space, vt: ViewTracker) -> k.ConstantTracker:
-    return k.ConstantTracker(len(t.items(vt.mapping)))
+def length(t: Space, vt: ViewTracker) -> ConstantTracker:
+    return ConstantTracker(len(t.items(vt.mapping)))
 
 
 @methods.handles(
@@ -52,26 +52,24 @@ def mapping(t: Space, vt: VariableTracker) -> Result:
 
 
 @methods.handles(KEYS.__contains__)
-def keys_contain(t: Space, vt: ViewTracker, key: VariableTracker) -> k.ConstantTracker:
-    return k.ConstantTracker(t.lookup(vt.mapping, t.key_of(key)) is not MISSING)
+def keys_contain(t: Space, vt: ViewTracker, key: VariableTracker) -> ConstantTracker:
+    return ConstantTracker(t.lookup(vt.mapping, t.key_of(key)) is not MISSING)
 
 
 @methods.handles(ITEMS.__contains__)
 @operation
 def items_contain(t: Space, vt: ViewTracker, pair: TupleTracker) -> OperationSteps:
     if pair.base is not tuple or len(pair.items) != 2:
-        return k.ConstantTracker(False)
+        return ConstantTracker(False)
     if (found := t.lookup(vt.mapping, t.key_of(pair.items[0]))) is MISSING:
-        return k.ConstantTracker(False)
-    return k.ConstantTracker((yield from settle(t.equal(found, pair.items[1]))))
+        return ConstantTracker(False)
+    return ConstantTracker((yield from settle(t.equal(found, pair.items[1]))))
 
 
 def elements(t: Space, vt: ViewTracker) -> list[Any]:
     pairs = t.items(vt.mapping)
     return (
-        [key for key, _ in pairs]
-        if vt.part == "keys"
-        else [TupleTracker(pair, tuple) for pair in pairs]
+        [key for key, _ in pairs] if vt.part == "keys" else [TupleTracker(pair) for pair in pairs]
     )
 
 
@@ -82,7 +80,7 @@ def _operate(t: Space, left: VariableTracker, right: VariableTracker, verb: str)
         return (yield from settle(pairs))
     made = yield from settle(_as_set(t, left))
     other = yield from settle(_as_set(t, right))
-    operand = right if right.base is set else TupleTracker([*other.entries.values()], tuple)
+    operand = right if right.base is set else TupleTracker([*other.entries.values()])
     if verb == "intersection":
         return _intersection(t, made, other, left, right)
     entries = _sets.combine(verb, made.entries, other.entries)
@@ -96,7 +94,7 @@ def _of_pairs(t: Space, left: Any, right: Any, verb: str) -> Result:
     view, other = (left, right) if left.base is DICT_VIEW else (right, left)
     views = other.base is DICT_VIEW
     if verb == "symmetric_difference" and views and view.part == other.part == "items":
-        return app_level(t, app.differing, [_dicts.copy(t, left.mapping), right], {})
+        return app_level(t, app.differing, [_dicts.copy(t, left.mapping), right])
     if verb != "intersection" or "items" not in (view.part, other.part if views else ""):
         return MISSING
     size = len(t.items(view.mapping))
@@ -104,7 +102,7 @@ def _of_pairs(t: Space, left: Any, right: Any, verb: str) -> Result:
         return MISSING
     if views and other.part != "values" and len(t.items(other.mapping)) > size:
         view, other = other, view
-    return app_level(t, app.common, [view, other], {})
+    return app_level(t, app.common, [view, other])
 
 
 def _intersection(
@@ -152,8 +150,8 @@ for _name, _verb in _sets.OPERATORS.items():
 
 @methods.handles(KEYS.isdisjoint, ITEMS.isdisjoint, takes=1)
 def isdisjoint(t: Space, left: VariableTracker, right: VariableTracker) -> Result:
-    has_length = k.ConstantTracker(is_a(right, SetTracker | ViewTracker))
-    return app_level(t, app.is_disjoint, [left, right, has_length], {})
+    has_length = ConstantTracker(is_a(right, SetTracker | ViewTracker))
+    return app_level(t, app.is_disjoint, [left, right, has_length])
 
 
 def _is_set(vt: Any) -> bool:
@@ -164,18 +162,18 @@ def _comparison(name: str, compare: Callable[[Any, Any], bool]) -> None:
     @methods.handles(getattr(ITEMS, name))
     def of_pairs(t: Space, left: VariableTracker, right: VariableTracker) -> Result:
         if not _is_set(right):
-            return k.NOT_IMPLEMENTED
-        return app_level(t, app.compared, [left, right, k.ConstantTracker(name)], {})
+            return NOT_IMPLEMENTED
+        return app_level(t, app.compared, [left, right, ConstantTracker(name)])
 
     @methods.handles(getattr(KEYS, name))
     @operation
     def of_keys(t: Space, left: VariableTracker, right: VariableTracker) -> OperationSteps:
         if not _is_set(right):
-            return k.NOT_IMPLEMENTED
+            return NOT_IMPLEMENTED
         if right.cls not in (KEYS, set, frozenset):
             return (yield from settle(of_pairs(t, left, right)))
         ours, theirs = (yield from settle(_as_set(t, left))), (yield from settle(_as_set(t, right)))
-        return k.ConstantTracker(compare(ours.entries.keys(), theirs.entries.keys()))
+        return ConstantTracker(compare(ours.entries.keys(), theirs.entries.keys()))
 
 
 for _name, _, _compare in COMPARISONS.values():

@@ -12,21 +12,27 @@ from typing import Any
 import torch
 from stator_bytecode import Result
 
-from stator_variables import _trackers as k
 from stator_variables._lifetime._reachability import reachable, reaches
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tracker import Args, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import (
+    NONE,
+    ArrayTracker,
+    ConstantTracker,
+    SliceTracker,
+    TensorTracker,
+)
 
 
-def resize(t: Space, args: Args, kwargs: Kwargs) -> k.ConstantTracker:
+def resize(t: Space, args: Args, kwargs: Kwargs) -> ConstantTracker:
     vt, *given = args
     sizes = _sizes_of(given)
-    is_new = is_a(vt, k.ArrayTracker) and vt.source is None and not vt.flipped
+    is_new = is_a(vt, ArrayTracker) and vt.source is None and not vt.flipped
     if sizes is None or kwargs.keys() - {"refcheck"} or not is_new:
         raise t.unsupported("numpy", "the resizing of an array from outside")
-    checks = kwargs.get("refcheck", k.ConstantTracker(True)).constant()
+    checks = kwargs.get("refcheck", ConstantTracker(True)).constant()
     example = vt.tensor.example
     count, before = math.prod(sizes), operator.index(example.numel())
 
@@ -36,9 +42,9 @@ def resize(t: Space, args: Args, kwargs: Kwargs) -> k.ConstantTracker:
         vt.needs_own_memory = True  # no matter where the break takes the program: NumPy decides
         raise t.unsupported("numpy", "the resizing of an array that others may refer to")
     resized = vt.tensor if count == before else _with_count(t, vt.tensor, count, before)
-    shape = [k.ConstantTracker(size) for size in sizes]
-    t.write(vt, tensor=_torch_calls.record(t, "reshape", [resized, *shape], {}))
-    return k.NONE
+    shape = [ConstantTracker(size) for size in sizes]
+    t.write(vt, tensor=_torch_calls.record(t, "reshape", [resized, *shape]))
+    return NONE
 
 
 def _sizes_of(given: Args) -> list[int] | None:
@@ -47,11 +53,11 @@ def _sizes_of(given: Args) -> list[int] | None:
     return sizes if all(type(size) is int and size >= 0 for size in sizes) else None
 
 
-def _is_alone(t: Space, vt: k.ArrayTracker, is_checked: bool) -> bool:
+def _is_alone(t: Space, vt: ArrayTracker, is_checked: bool) -> bool:
     """Return whether the array owns its memory, no other one shares it, and one variable refers to
     it."""
     storage = vt.tensor.example.untyped_storage()._cdata
-    arrays = (k.ArrayTracker, k.TensorTracker)
+    arrays = (ArrayTracker, TensorTracker)
     for other in reachable([*t.machine.frames]):
         is_other = isinstance(other, arrays) and other not in (vt, vt.tensor)
         if is_other and _example_of(other).untyped_storage()._cdata == storage:
@@ -63,15 +69,15 @@ def _is_alone(t: Space, vt: k.ArrayTracker, is_checked: bool) -> bool:
 
 
 def _example_of(vt: Any) -> Any:
-    return (vt.tensor if is_a(vt, k.ArrayTracker) else vt).example
+    return (vt.tensor if is_a(vt, ArrayTracker) else vt).example
 
 
 def _with_count(t: Space, tensor: VariableTracker, count: int, before: int) -> Result:
     """The first items, or all of them and zeros."""
-    flat = _torch_calls.record(t, "reshape", [tensor, k.ConstantTracker(-1)], {})
+    flat = _torch_calls.record(t, "reshape", [tensor, ConstantTracker(-1)])
     if count < before:
-        kept = k.SliceTracker((k.NONE, k.ConstantTracker(count), k.NONE))
-        part = _torch_calls.record(t, operator.getitem, [flat, kept], {})
-        return _torch_calls.record(t, "clone", [part], {})
-    zeros = _torch_calls.record(t, "new_zeros", [flat, k.ConstantTracker(count - before)], {})
-    return _torch_calls.record(t, torch.cat, [TupleTracker([flat, zeros], tuple)], {})
+        kept = SliceTracker((NONE, ConstantTracker(count), NONE))
+        part = _torch_calls.record(t, operator.getitem, [flat, kept])
+        return _torch_calls.record(t, "clone", [part])
+    zeros = _torch_calls.record(t, "new_zeros", [flat, ConstantTracker(count - before)])
+    return _torch_calls.record(t, torch.cat, [TupleTracker([flat, zeros])])

@@ -15,11 +15,11 @@ from stator_guards import CapturedSource, DictItemSource, ItemSource, Source
 from stator_variables import _trackers as k
 from stator_variables._protocols._calls import frame_for
 from stator_variables._space import Space
-from stator_variables._tracker import is_a
+from stator_variables._tracker import Args, Kwargs, is_a
 
 
 def note_varying_numbers(
-    t: Space, cached: Any, args: list[Any], kwargs: dict[str, Any], result: object, source: Source
+    t: Space, cached: Any, args: Args, kwargs: Kwargs, result: object, source: Source
 ) -> None:
     """Let the numbers of `result`, at `source`, that depend on symbolic arguments be symbolic.
 

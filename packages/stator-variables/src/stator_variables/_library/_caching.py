@@ -22,7 +22,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import HandlerTable, OperationSteps, Result, operation, settle
+from stator_bytecode import OperationSteps, Result, operation, settle
 from stator_bytecode.errors import Unsupported
 from stator_guards import (
     CallSource,
@@ -36,7 +36,6 @@ from stator_guards import (
     Truth,
 )
 
-from stator_variables import _trackers as k
 from stator_variables._bodies._body import BodyTrace
 from stator_variables._emitter import Emitter
 from stator_variables._library._cached_numbers import note_varying_numbers
@@ -55,9 +54,10 @@ from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import wrap_present
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import ClassTracker, NewClassTracker, NumberTracker, is_none
 
-handlers: HandlerTable[Any, Any] = HandlerTable("cache")
+handlers = FunctionTable("cache")
 
 
 class _Ahead(threading.local):
@@ -68,7 +68,7 @@ class _Ahead(threading.local):
         # the last one a guard made, in vain
         self.failed: tuple[tuple[int, int], BaseException] | None = None
 
-    def make(self, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def make(self, cached: Any, args: tuple[Any, ...], kwargs: Kwargs) -> Any:
         number = _number_of(cached, args, kwargs)
         failed, self.failed = self.failed, None
         if failed is not None and failed[0] == number:
@@ -88,7 +88,7 @@ class _Raised(Exception):
 _ahead = _Ahead()
 
 
-def _number_of(cached: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, int]:
+def _number_of(cached: object, args: tuple[Any, ...], kwargs: Kwargs) -> tuple[int, int]:
     return id(cached), hash((args, tuple(kwargs.items())))
 
 
@@ -121,7 +121,7 @@ class CachedCall:
 
     cached: Any
     args: list[Any]
-    kwargs: dict[str, Any]
+    kwargs: Kwargs
     asked: CallSource  # what the cache holds for it
     made: bool = False
     is_read: bool = False  # by the entry, where the cache holds it
@@ -223,13 +223,13 @@ def _make_first(asked: Sequence[CallSource], before: Sequence[list[Any]]) -> Non
 
 
 @handlers.handles(CACHED.__get__)
-def bind(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def bind(t: Space, args: Args, kwargs: Kwargs) -> Result:
     cached, receiver = args[:2]
-    return cached if k.is_none(receiver) else MethodTracker(cached, receiver)
+    return cached if is_none(receiver) else MethodTracker(cached, receiver)
 
 
 @handlers.handles(CACHED.__call__)
-def call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def call(t: Space, args: Args, kwargs: Kwargs) -> Result:
     cached, *values = args
     parameters = getattr(cached.real, "cache_parameters", None)
     if parameters is None or parameters()["maxsize"] == 0:
@@ -353,7 +353,7 @@ def asker(names: tuple[str, ...], typed: bool) -> Any:
 
 def _argument(t: Space, vt: VariableTracker) -> tuple[Source, Any]:
     """Return the source of an argument, for guards, and its value."""
-    if is_a(vt, k.NumberTracker) and vt.cls is int and vt.traced.example.node.has_hint():
+    if is_a(vt, NumberTracker) and vt.cls is int and vt.traced.example.node.has_hint():
         source = t.graph.source_of(vt.traced, computed=True)
         if source is not None:
             return source, vt.traced.example.node.hint
@@ -368,7 +368,7 @@ def _argument(t: Space, vt: VariableTracker) -> tuple[Source, Any]:
         )
     if (value := _constant(t, vt)) is not MISSING:
         return CapturedSource("argument", value), value
-    if real_key(t.key_of(vt)) is MISSING or vt.source is None or is_a(vt, k.NewClassTracker):
+    if real_key(t.key_of(vt)) is MISSING or vt.source is None or is_a(vt, NewClassTracker):
         raise t.unsupported(
             "cached-function", f"a cached function that is given a {vt.cls.__name__}"
         )
@@ -383,10 +383,10 @@ _MADE: dict[type, Any] = {tuple: tuple_of, torch.Size: _size}
 
 
 def _constant(t: Space, vt: VariableTracker) -> Any:
-    if is_a(vt, k.NumberTracker):
+    if is_a(vt, NumberTracker):
         return _symbolic_numbers.specialised(t, vt)
-    if is_a(vt, k.ClassTracker):
-        return MISSING if is_a(vt, k.NewClassTracker) else vt.value
+    if is_a(vt, ClassTracker):
+        return MISSING if is_a(vt, NewClassTracker) else vt.value
     if is_a(vt, TupleTracker) and vt.cls in (tuple, torch.Size):
         items = [_constant(t, item) for item in vt.items]
         return MISSING if any(item is MISSING for item in items) else vt.cls(items)
@@ -433,7 +433,7 @@ def _is_bounded(earlier: CachedCall) -> bool:
 
 @operation
 def _within_trial(
-    t: Space, cached: VariableTracker, args: list[Any], kwargs: dict[str, Any], values: list[Any]
+    t: Space, cached: VariableTracker, args: Args, kwargs: Kwargs, values: list[Any]
 ) -> OperationSteps:
     """A call by a function that is tried: it is made when that one is, which then has the result
     that matters. So nothing is relied on here, and what the cache does not hold is interpreted,

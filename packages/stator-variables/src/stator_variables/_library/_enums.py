@@ -8,16 +8,16 @@ the next look-up.
 import enum
 from typing import Any
 
-from stator_bytecode import HandlerTable, Result
+from stator_bytecode import Result
 from stator_guards import CapturedSource
 
 from stator_variables import _trackers as k
 from stator_variables._objects._wrap import ATOMS
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, Args, Kwargs, is_a
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, is_a
 
-handlers: HandlerTable[Any, Any] = HandlerTable("enum")
+handlers = FunctionTable("enum")
 
 
 @handlers.handles(enum.Enum.__new__)

@@ -9,10 +9,9 @@ import threading
 import types
 from typing import Any
 
-from stator_bytecode import HandlerTable, OperationSteps, Result, operation, settle
+from stator_bytecode import OperationSteps, Result, operation, settle
 from stator_guards import CallSource, CapturedSource, Equals, Is, IsNone, Source
 
-from stator_variables import _trackers as k
 from stator_variables._applevel import _functools as app
 from stator_variables._objects import _exceptions, _new_values
 from stator_variables._objects._arity import GENERIC
@@ -38,9 +37,25 @@ from stator_variables._protocols import (
     _operators,
 )
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a, is_pending
+from stator_variables._tracker import (
+    MISSING,
+    Args,
+    FunctionTable,
+    Kwargs,
+    VariableTracker,
+    is_a,
+    is_pending,
+)
+from stator_variables._trackers import (
+    NONE,
+    BuiltinTracker,
+    ClassTracker,
+    ConstantTracker,
+    NewClassTracker,
+    is_none,
+)
 
-handlers: HandlerTable[Any, Any] = HandlerTable("functools function")
+handlers = FunctionTable("functools function")
 _GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 
 
@@ -59,14 +74,14 @@ def use_getter(t: Space, args: Args, kwargs: Kwargs) -> Result:
     getter = args[0]
     if not is_a(getter, RecipeTracker):
         raise t.unsupported("builtin", f"a call of an operator.{getter.cls.__name__} of objects")
-    parts = TupleTracker(getter.args, tuple)
+    parts = TupleTracker(getter.args)
     if getter.cls is operator.itemgetter:
-        return app_level(t, app.get_items, [parts, args[1]], {})
+        return app_level(t, app.get_items, [parts, args[1]])
     if getter.cls is operator.attrgetter:
-        return app_level(t, app.get_attributes, [parts, args[1]], {})
-    rest = TupleTracker(getter.args[1:], tuple)
+        return app_level(t, app.get_attributes, [parts, args[1]])
+    rest = TupleTracker(getter.args[1:])
     return app_level(
-        t, app.call_method, [getter.args[0], rest, _new_values.new_dict(getter.kwargs), args[1]], {}
+        t, app.call_method, [getter.args[0], rest, _new_values.new_dict(getter.kwargs), args[1]]
     )
 
 
@@ -83,7 +98,7 @@ def part_of_partial(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if of.__name__ == "func":
         return vt.function
     if vt.args_tuple is None:
-        vt.args_tuple = TupleTracker([*vt.args], tuple)
+        vt.args_tuple = TupleTracker([*vt.args])
     return vt.args_tuple
 
 
@@ -112,8 +127,8 @@ def compare_keys(t: Space, args: Args, kwargs: Kwargs, of: object) -> Result:
         raise t.unsupported(
             "builtin", "a comparison of what functools.cmp_to_key gave outside, or of no object"
         )
-    given = [k.BuiltinTracker(of), args[0].args[0], *(vt.args[1] for vt in args)]
-    return app_level(t, app.compare_keys, given, {})
+    given = [BuiltinTracker(of), args[0].args[0], *(vt.args[1] for vt in args)]
+    return app_level(t, app.compare_keys, given)
 
 
 DISPATCH_CODE = functools.singledispatch(lambda value: value).dispatch.__code__
@@ -127,7 +142,7 @@ def dispatched(dispatch: Any, cls: type) -> object:
 def dispatch(t: Space, function: Any, args: Args) -> VariableTracker:
     """Evaluate `dispatch(cls)` of an existing single-dispatch function, which guards repeat on
     every call."""
-    if not is_a(cls := args[0], k.ClassTracker):
+    if not is_a(cls := args[0], ClassTracker):
         raise t.unsupported("bad-arguments", "a dispatch on something that is no class")
     parts = inspect.getclosurevars(function.real).nonlocals
     known = [
@@ -146,7 +161,7 @@ def dispatch(t: Space, function: Any, args: Args) -> VariableTracker:
     except Exception as error:  # no implementation is closer than another
         raise t.unsupported("builtin", f"a dispatch that raises {error!r}") from None
     source: Source = CallSource(dispatched, function.source, held)
-    if is_a(cls, k.NewClassTracker):  # each call makes its own, after it has read what it reads
+    if is_a(cls, NewClassTracker):  # each call makes its own, after it has read what it reads
         t.guard(source, Is(found))
         source = CapturedSource("implementation", found)
     return t.wrap(found, source)
@@ -154,15 +169,15 @@ def dispatch(t: Space, function: Any, args: Args) -> VariableTracker:
 
 @handlers.handles(types.MethodType)
 def make_method(t: Space, args: Args, kwargs: Kwargs) -> MethodTracker:
-    if k.is_none(args[1]) or not defines(t, args[0].cls, "__call__"):
+    if is_none(args[1]) or not defines(t, args[0].cls, "__call__"):
         raise t.unsupported("bad-arguments", "a call of MethodType that it does not accept")
     return MethodTracker(args[0], args[1])
 
 
 @handlers.handles(threading.get_ident)
-def get_ident(t: Space, args: Args, kwargs: Kwargs) -> k.ConstantTracker:
+def get_ident(t: Space, args: Args, kwargs: Kwargs) -> ConstantTracker:
     t.guard(CallSource(threading.get_ident), Equals(threading.get_ident()))
-    return k.ConstantTracker(threading.get_ident())
+    return ConstantTracker(threading.get_ident())
 
 
 @handlers.handles(sys.exception)
@@ -174,27 +189,27 @@ def handled(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if sys.exception() is not None:
         raise t.unsupported("handled-outside", "sys.exc_info() inside a handler outside the region")
     t.guard(CallSource(sys.exception), IsNone())
-    return k.NONE
+    return NONE
 
 
 @handlers.handles(sys.exc_info)
 def exc_info(t: Space, args: Args, kwargs: Kwargs) -> TupleTracker:
-    if k.is_none(found := handled(t, args, kwargs)):
-        return TupleTracker([k.NONE, k.NONE, k.NONE], tuple)
-    return TupleTracker([t.class_of(found), found, _exceptions.traceback_of(t, found)], tuple)
+    if is_none(found := handled(t, args, kwargs)):
+        return TupleTracker([NONE, NONE, NONE])
+    return TupleTracker([t.class_of(found), found, _exceptions.traceback_of(t, found)])
 
 
 @handlers.handles_each((math.prod, math.fsum))
 @operation
 def over_items(t: Space, args: Args, kwargs: Kwargs, of: Any) -> OperationSteps:
-    items = TupleTracker((yield from settle(t.drain(args[0]))), tuple)
+    items = TupleTracker((yield from settle(t.drain(args[0]))))
     found = (_folding.fold if of is math.prod else _folding.fold_numbers)(t, of, [items], kwargs)
     if found is not MISSING:
         return found
     if of is math.prod:
         return (
             yield from settle(
-                app_level(t, app.prod, [items, kwargs.get("start", k.ConstantTracker(1))], {})
+                app_level(t, app.prod, [items, kwargs.get("start", ConstantTracker(1))])
             )
         )
     raise t.unsupported("builtin", f"math.{of.__name__} of values that are not known while tracing")
@@ -215,7 +230,7 @@ def generic_alias(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
     parts = args[1].items if is_a(args[1], TupleTracker) else [args[1]]
     values = [_in_alias(part) for part in parts]
     if any(value is MISSING for value in values) or any(
-        is_a(vt, k.NewClassTracker) for vt in (args[0], *parts)
+        is_a(vt, NewClassTracker) for vt in (args[0], *parts)
     ):
         raise t.unsupported(
             "builtin", "a generic alias of objects, or of a class that was made here"
@@ -227,7 +242,7 @@ def generic_alias(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
 
 
 def _in_alias(vt: VariableTracker) -> Any:
-    if is_a(vt, k.ClassTracker):
+    if is_a(vt, ClassTracker):
         return vt.value
     return (
         vt.real
@@ -243,7 +258,7 @@ def call_alias(t: Space, args: Args, kwargs: Kwargs) -> Result:
     origin = args[0].real.__origin__ if args[0].real is not MISSING else None
     if origin not in (list, dict, tuple, set, frozenset):
         raise t.unsupported("builtin", "a call of a generic alias")
-    return t.call(k.ClassTracker(origin), args[1:], kwargs)
+    return t.call(ClassTracker(origin), args[1:], kwargs)
 
 
 @handlers.handles(operator.concat)
@@ -261,7 +276,7 @@ def search(t: Space, args: Args, kwargs: Kwargs, of: object) -> OperationSteps:
     if (found := t.fold(of, args, kwargs)) is not MISSING:
         return found
     iterator = yield from _consumption.iterator_to_search(t, args[0])
-    return (yield from settle(app_level(t, _SEARCHES[of], [iterator, args[1]], {})))
+    return (yield from settle(app_level(t, _SEARCHES[of], [iterator, args[1]])))
 
 
 # Handlers of the functions of the operator module, and `functools.partial`.

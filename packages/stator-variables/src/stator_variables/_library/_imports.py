@@ -4,17 +4,16 @@ import importlib
 import sys
 import types
 from collections.abc import Sequence
-from typing import Any
 
-from stator_bytecode import HandlerTable, Result
+from stator_bytecode import Result
 from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource, DictItemSource
 
 from stator_variables._space import Space
 from stator_variables._trace._late_import import LateImport
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker
 
-handlers: HandlerTable[Any, Any] = HandlerTable("import")
+handlers = FunctionTable("import")
 
 
 def late_import(t: Space, name: str, parts: Sequence[str], detail: str) -> Unsupported:
@@ -32,7 +31,7 @@ def loaded_module(t: Space, module: types.ModuleType) -> VariableTracker:
 
 
 @handlers.handles(getattr(importlib, "_bootstrap")._find_and_load)
-def find_and_load(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def find_and_load(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """The end of `importlib.import_module`."""
     if (name := args[0].constant()) is MISSING:
         raise t.unsupported("import", "a module whose name is not known while tracing")

@@ -19,17 +19,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, Result
+from stator_bytecode import Result
 from torch.autograd import grad_mode
 
-from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter
 from stator_variables._library._modes import GRAD, Setting, put
 from stator_variables._objects import _dictionary
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import NONE
 
-handlers: HandlerTable[Any, Any] = HandlerTable("inference mode")
+handlers = FunctionTable("inference mode")
 ENTER: Any = grad_mode._enter_inference_mode
 EXIT: Any = grad_mode._exit_inference_mode
 _CONTEXT = "_inference_mode_context"
@@ -84,7 +84,7 @@ def _kept(t: Space) -> dict[Setting, Any]:
 
 
 @handlers.handles(torch.inference_mode.__enter__)
-def enter(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def enter(t: Space, args: Args, kwargs: Kwargs) -> Result:
     namespace = args[0].namespace
     mode = MISSING if namespace is None else t.lookup(namespace, "mode")
     if mode is MISSING or not isinstance(mode.constant(), bool):
@@ -105,11 +105,11 @@ def enter(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     t.inference.entered.append(made)
     t.journal.record(lambda: t.inference.entered.pop().leave())
     _dictionary.set_name(t, namespace, _CONTEXT, made)
-    return k.NONE
+    return NONE
 
 
 @handlers.handles(torch.inference_mode.__exit__)
-def leave(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def leave(t: Space, args: Args, kwargs: Kwargs) -> Result:
     entered = MISSING if args[0].namespace is None else t.lookup(args[0].namespace, _CONTEXT)
     if (
         not is_a(entered, InferenceTracker)
@@ -118,7 +118,7 @@ def leave(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     ):
         return MISSING
     _exit(t)
-    return k.NONE
+    return NONE
 
 
 def _exit(t: Space) -> None:

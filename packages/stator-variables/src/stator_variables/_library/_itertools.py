@@ -6,7 +6,7 @@ import math
 import sys
 from typing import Any
 
-from stator_bytecode import HandlerTable, OperationSteps, Result, after, operation, settle
+from stator_bytecode import OperationSteps, Result, after, operation, settle
 
 from stator_variables._applevel import _itertools as app
 from stator_variables._objects import _symbolic_numbers
@@ -18,9 +18,9 @@ from stator_variables._objects._program_error import throw
 from stator_variables._objects._sequence import sequence_iterator
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker
 
-handlers: HandlerTable[Any, Any] = HandlerTable("itertools function")
+handlers = FunctionTable("itertools function")
 _NAMES = (
     "count cycle repeat islice takewhile dropwhile filterfalse starmap compress pairwise "
     "accumulate zip_longest batched groupby"
@@ -70,7 +70,7 @@ def _is_no_bound(value: Any) -> bool:
 @operation
 def _made(t: Space, cls: type, args: Args, kwargs: Kwargs, of: type) -> OperationSteps:
     args, at = [*args], _ASKED.get(of, slice(1))
-    args[at] = yield from settle_all(t.get_iterator(vt) for vt in args[at])
+    args[at] = yield from settle_all(map(t.get_iterator, args[at]))
     named = [name for name in ("iterable", "data", "selectors") if name in kwargs]
     found = yield from settle_all(t.get_iterator(kwargs[name]) for name in named)
     inner = yield from settle(
@@ -90,9 +90,7 @@ _ASKED |= dict.fromkeys((itertools.count, itertools.repeat), slice(0))
 
 @handlers.handles_each({itertools.chain: False, itertools.chain.from_iterable: True})
 def chain(t: Space, args: Args, kwargs: Kwargs, of: bool) -> Result:
-    return _made(
-        t, itertools.chain, args if of else [TupleTracker(args, tuple)], {}, itertools.chain
-    )
+    return _made(t, itertools.chain, args if of else [TupleTracker(args)], {}, itertools.chain)
 
 
 @handlers.handles(itertools.chain.__dict__["from_iterable"])
@@ -103,7 +101,7 @@ def chain_of_class(t: Space, args: Args, kwargs: Kwargs) -> Result:
 @handlers.handles(app.group_of)
 def group(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return after(
-        app_level(t, app._grouper, args, {}),
+        app_level(t, app._grouper, args),
         lambda inner: _iterator(itertools._grouper, inner),  # type: ignore[attr-defined]
     )
 
@@ -115,12 +113,12 @@ def tee(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     _check_given(t, itertools.tee, bad)
     count = 2 if len(args) == 1 else args[1].constant()
     if not count:
-        return TupleTracker([], tuple)
+        return TupleTracker([])
     it = yield from settle(t.get_iterator(args[0]))
     it = yield from settle(t.get_iterator(it))  # which C does twice
-    shared = yield from settle(app_level(t, app.Shared, [it], {}))
-    found = yield from settle_all(app_level(t, app._tee, [shared], {}) for _ in range(count))
-    return TupleTracker([_iterator(itertools._tee, inner) for inner in found], tuple)  # type: ignore[attr-defined]
+    shared = yield from settle(app_level(t, app.Shared, [it]))
+    found = yield from settle_all(app_level(t, app._tee, [shared]) for _ in range(count))
+    return TupleTracker([_iterator(itertools._tee, inner) for inner in found])  # type: ignore[attr-defined]
 
 
 def _iterator(cls: type, inner: VariableTracker) -> IteratorTracker:
@@ -184,8 +182,8 @@ def _combined(
         raise t.unsupported(
             "long-container", f"an itertools.{real.__name__} of more than {MOST} tuples"
         )
-    rows = ListTracker([TupleTracker(row, tuple) for row in real(*pools, *numbers, **named)], list)
-    drained = [TupleTracker(pool, tuple) for pool in pools]
+    rows = ListTracker([TupleTracker(row) for row in real(*pools, *numbers, **named)])
+    drained = [TupleTracker(pool) for pool in pools]
     return IteratorTracker(
         real, "pooled", [sequence_iterator(rows), [*drained, *args[count:]], kwargs]
     )

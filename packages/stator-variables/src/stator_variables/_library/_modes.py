@@ -12,13 +12,12 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import HandlerTable, Result, after
+from stator_bytecode import Result, after
 from stator_guards import CallSource, CapturedSource
 from torch.autograd.profiler import record_function
 from torch.overrides import TorchFunctionMode
 from torch.utils._device import DeviceContext
 
-from stator_variables import _trackers as k
 from stator_variables._applevel._methods import initialise_range
 from stator_variables._objects import _dictionary, _new_values
 from stator_variables._objects._list import ListTracker
@@ -32,9 +31,10 @@ from stator_variables._space import Space
 from stator_variables._tensors import _indexing_mode, _torch_calls, _torch_functions
 from stator_variables._tensors import _torch_state as state
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import NONE, ClassTracker, ConstantTracker
 
-handlers: HandlerTable[Any, Any] = HandlerTable("global mode")
+handlers = FunctionTable("global mode")
 
 
 @attrs.frozen
@@ -133,7 +133,7 @@ def _seal(t: Space, setter: GraphValue) -> None:
 
 # -- the rows of the table -------------------------------------------------------------------------
 @handlers.handles_each([*state.SETTERS])
-def write(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> None:
+def write(t: Space, args: Args, kwargs: Kwargs, of: Any) -> None:
     row = state.SETTERS[of]
     decided = _torch_calls.decided(t, args)
     values = [_known(t, of, vt) for vt in decided]
@@ -197,7 +197,7 @@ def _is_accepted(t: Space, setting: Setting, value: object) -> bool:
 
 
 @handlers.handles_each([*state.GUARDED, *state.COVERED, *state.CONSTANT])
-def read(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> VariableTracker:
+def read(t: Space, args: Args, kwargs: Kwargs, of: Any) -> VariableTracker:
     values = [_known(t, of, vt) for vt in args]
     if kwargs:
         raise t.unsupported("mode-value", f"{of.__name__}() with arguments given by name")
@@ -250,31 +250,31 @@ def _as_said(t: Space, of: Any, values: list[Any]) -> VariableTracker:
 
 
 @handlers.handles_each([*state.AUTOCAST_DTYPES])
-def autocast_dtype(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> VariableTracker:
+def autocast_dtype(t: Space, args: Args, kwargs: Kwargs, of: Any) -> VariableTracker:
     _as_said(t, of, [])
-    device = k.ConstantTracker(state.AUTOCAST_DTYPES[of])
+    device = ConstantTracker(state.AUTOCAST_DTYPES[of])
     return read(t, [device], {}, torch.get_autocast_dtype)
 
 
 @handlers.handles(torch._utils.is_compiling)
-def deprecated_is_compiling(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def deprecated_is_compiling(t: Space, args: Args, kwargs: Kwargs) -> Result:
     _as_said(t, torch._utils.is_compiling, [])
     return _torch_functions.is_compiling(t, [], {})
 
 
 def warn(t: Space, text: str, category: type[Warning]) -> None:
     """Give a warning in each call, at the line of the program that is traced."""
-    told = [k.ConstantTracker(text), k.ConstantTracker(category.__name__)]
+    told = [ConstantTracker(text), ConstantTracker(category.__name__)]
     _torch_calls.record_without_modes(t, give_warning, told, {})
 
 
 @handlers.handles_each(state.FIXED)
-def answer(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> k.ConstantTracker:
-    return k.ConstantTracker(of)
+def answer(t: Space, args: Args, kwargs: Kwargs, of: object) -> ConstantTracker:
+    return ConstantTracker(of)
 
 
 @handlers.handles_each(state.REFUSED)
-def refuse(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> None:
+def refuse(t: Space, args: Args, kwargs: Kwargs, of: str) -> None:
     raise t.unsupported("mode-value", f"a function of torch that {of}")
 
 
@@ -315,13 +315,13 @@ NESTING = Setting(_nesting, _set_nesting, "set_autocast_nesting", is_node=False)
 
 
 @handlers.handles_each({torch.autocast_increment_nesting: 1, torch.autocast_decrement_nesting: -1})
-def change_nesting(t: Space, args: list[Any], kwargs: dict[str, Any], of: int) -> VariableTracker:
+def change_nesting(t: Space, args: Args, kwargs: Kwargs, of: int) -> VariableTracker:
     put(t, NESTING, _nesting() + of)
-    return k.ConstantTracker(_nesting())
+    return ConstantTracker(_nesting())
 
 
 @handlers.handles(torch.clear_autocast_cache)
-def clear_cache(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
+def clear_cache(t: Space, args: Args, kwargs: Kwargs) -> None:
     """The cache only spares casts; the casts of the graph are its own."""
     _torch_calls.record_without_modes(t, torch.clear_autocast_cache, [], {})
 
@@ -340,7 +340,7 @@ INDEXING = Setting(
 
 
 @handlers.handles(torch._C._push_on_torch_function_stack)
-def push_mode(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
+def push_mode(t: Space, args: Args, kwargs: Kwargs) -> None:
     if args[0].cls is _indexing_mode.indexing_mode():
         put(t, INDEXING, INDEXING.now + 1)
     elif (
@@ -356,27 +356,27 @@ def push_mode(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
 
 
 @handlers.handles(torch._C._pop_torch_function_stack)
-def pop_mode(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def pop_mode(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Return a result that no one reads for the mode of indexing, which keeps its own state."""
     if not (INDEXING.now or t.overrides.modes):
         raise t.unsupported("mode-value", "a mode that was entered elsewhere")
     if INDEXING.now:
         put(t, INDEXING, INDEXING.now - 1)
-        return k.NONE
+        return NONE
     *outer, left = t.overrides.modes
     t.journal.assign(t.overrides, modes=tuple(outer))
     return left
 
 
 @handlers.handles(torch.device.__enter__)
-def enter_device(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def enter_device(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """C pushes the mode without its `__enter__`, which would put it below the others."""
-    made = _calls.construct(t, k.ClassTracker(DeviceContext), args, {})
+    made = _calls.construct(t, ClassTracker(DeviceContext), args, {})
     return then(after(made, lambda mode: push_mode(t, [mode], {})), args[0])
 
 
 @handlers.handles(torch.device.__exit__)
-def leave_device(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
+def leave_device(t: Space, args: Args, kwargs: Kwargs) -> None:
     pop_mode(t, [], {})
 
 
@@ -386,21 +386,21 @@ _ENDS = "run_callbacks_on_exit"
 
 
 @handlers.handles(record_function.__init__)
-def make_range(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def make_range(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return app_level(t, initialise_range, args, kwargs)
 
 
 @handlers.handles(record_function.__enter__)
-def enter_range(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def enter_range(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Nobody sees a range while no profiler runs. Should it be left natively, after a break, it has
     nothing to end."""
     if read(t, [], {}, _profiler_enabled).constant() or args[0].namespace is None:
         return MISSING
-    _dictionary.set_name(t, args[0].namespace, _ENDS, k.ConstantTracker(False))
+    _dictionary.set_name(t, args[0].namespace, _ENDS, ConstantTracker(False))
     return args[0]
 
 
 @handlers.handles(record_function.__exit__)
-def leave_range(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def leave_range(t: Space, args: Args, kwargs: Kwargs) -> Result:
     ends = t.lookup(args[0].namespace, _ENDS)
-    return MISSING if ends is MISSING or ends.constant() is not False else k.NONE
+    return MISSING if ends is MISSING or ends.constant() is not False else NONE

@@ -2,21 +2,21 @@
 a `__dict__`."""
 
 import operator
-import types
+from types import SimpleNamespace
 from typing import Any
 
-from stator_bytecode import HandlerTable, Result
+from stator_bytecode import Result
 
 from stator_variables import _trackers as k
 from stator_variables._objects import _dictionary
 from stator_variables._objects._method_table import app_level
 from stator_variables._space import Space
-from stator_variables._tracker import Args, Kwargs, VariableTracker
+from stator_variables._tracker import Args, FunctionTable, Kwargs, VariableTracker
 
-handlers: HandlerTable[Any, Any] = HandlerTable("method of SimpleNamespace")
+handlers = FunctionTable("method of SimpleNamespace")
 
 
-@handlers.handles(types.SimpleNamespace.__init__)
+@handlers.handles(SimpleNamespace.__init__)
 def initialise(t: Space, args: Args, kwargs: Kwargs) -> k.ConstantTracker:
     for name, value in kwargs.items():
         _dictionary.set_name(t, args[0].namespace, name, value)
@@ -26,13 +26,11 @@ def initialise(t: Space, args: Args, kwargs: Kwargs) -> k.ConstantTracker:
 def _compared(test: Any, left: VariableTracker, right: VariableTracker) -> Any:
     return (
         test(left.__dict__, right.__dict__)
-        if issubclass(type(right), types.SimpleNamespace)
+        if issubclass(type(right), SimpleNamespace)
         else NotImplemented
     )
 
 
-@handlers.handles_each(
-    {types.SimpleNamespace.__eq__: operator.eq, types.SimpleNamespace.__ne__: operator.ne}
-)
+@handlers.handles_each({SimpleNamespace.__eq__: operator.eq, SimpleNamespace.__ne__: operator.ne})
 def compared(t: Space, args: Args, kwargs: Kwargs, of: object) -> Result:
     return app_level(t, _compared, [k.BuiltinTracker(of), *args], kwargs)

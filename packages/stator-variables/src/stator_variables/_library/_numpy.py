@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from stator_bytecode import HandlerTable, Result
 
-from stator_variables import _trackers as k
 from stator_variables._library import _array_resize
 from stator_variables._objects import _scalars, _symbolic_numbers
 from stator_variables._objects._list import ListTracker
@@ -21,7 +20,16 @@ from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._tensors import _array_tensors, _array_witness, _arrays, _torch_calls
 from stator_variables._tensors._arrays import layer
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import (
+    NONE,
+    ArrayTracker,
+    ClassTracker,
+    ConstantTracker,
+    NumberTracker,
+    TensorTracker,
+    is_none,
+)
 
 handlers: HandlerTable[Any, Any] = HandlerTable("NumPy").merged_with(_array_tensors.handlers)
 _REDUCTIONS = (
@@ -161,10 +169,10 @@ def _stand_in(owner: object, name: str) -> object:
 def _known(t: Space, vt: VariableTracker) -> Any:
     """A number, a dtype, or a tuple of them."""
     vt = _symbolic_numbers.as_constant(t, vt)
-    return vt.value if is_a(vt, k.ClassTracker) else vt.constant()
+    return vt.value if is_a(vt, ClassTracker) else vt.constant()
 
 
-def _call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _call(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """A function of NumPy that is an object of a class of its own."""
     function, *operands = args
     if function.real is MISSING:
@@ -172,11 +180,11 @@ def _call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return _function(t, operands, kwargs, of=function.real)
 
 
-def _function(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def _function(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """Call a function on numbers alone; compute one that takes or gives an array."""
     if (folded := _folded(t, of, args, kwargs)) is not MISSING:
         return folded
-    if of in _ASKED and len(args) == 1 and is_a(args[0], k.ArrayTracker) and not kwargs:
+    if of in _ASKED and len(args) == 1 and is_a(args[0], ArrayTracker) and not kwargs:
         return _FIELDS[of.__name__](t, args, kwargs)
     if of in _OF_SIZES and (made := _of_size(t, _OF_SIZES[of], args, kwargs)) is not MISSING:
         return made
@@ -189,26 +197,26 @@ def _function(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any
 def _is_symbolic_size(vt: VariableTracker) -> bool:
     parts = vt.items if is_a(vt, SequenceTracker) else [vt]
     return all(part.cls is int for part in parts) and any(
-        is_a(part, k.NumberTracker) for part in parts
+        is_a(part, NumberTracker) for part in parts
     )
 
 
-def _of_size(t: Space, make: object, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _of_size(t: Space, make: object, args: Args, kwargs: Kwargs) -> Any:
     """An array of a symbolic size, of which nothing hangs on the number; `ShapeEnv` guards that it
     is a size."""
     if len(args) != 1 or kwargs.keys() - {"dtype"} or not _is_symbolic_size(args[0]):
         return MISSING
-    usual, dtype = int if make is torch.arange else float, kwargs.get("dtype", k.NONE)
-    given = usual if k.is_none(dtype) else _known(t, dtype)
+    usual, dtype = int if make is torch.arange else float, kwargs.get("dtype", NONE)
+    given = usual if is_none(dtype) else _known(t, dtype)
     known = isinstance(given, type | NUMPY.dtype)
     wanted = DTYPES.get(NUMPY.dtype(given)) if known else None
     if wanted is None or (usual is int and wanted is not torch.int64):
         return MISSING
-    named = {"dtype": k.ConstantTracker(wanted), "device": k.ConstantTracker(torch.device("cpu"))}
-    return k.ArrayTracker(_torch_calls.record_without_modes(t, make, args, named), NUMPY.ndarray)
+    named = {"dtype": ConstantTracker(wanted), "device": ConstantTracker(torch.device("cpu"))}
+    return ArrayTracker(_torch_calls.record_without_modes(t, make, args, named), NUMPY.ndarray)
 
 
-def _folded(t: Space, real: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _folded(t: Space, real: Any, args: Args, kwargs: Kwargs) -> Any:
     if not isinstance(real, NUMPY.ufunc) and real not in _FOLDED:
         return MISSING
     if not kwargs and (found := _scalars.computed(t, real, args)) is not MISSING:
@@ -224,10 +232,10 @@ def _folded(t: Space, real: Any, args: list[Any], kwargs: dict[str, Any]) -> Any
             result = real(*values, **named)
     except Exception as error:  # natively it raises in its own words, and warns
         raise t.unsupported("builtin", f"numpy.{real.__name__}(): {error}") from None
-    return k.ConstantTracker(result) if type(result) in (*NUMBERS, int, float, bool) else MISSING
+    return ConstantTracker(result) if type(result) in (*NUMBERS, int, float, bool) else MISSING
 
 
-def _as_array(t: Space, real: object, vt: VariableTracker, kwargs: dict[str, Any]) -> Any:
+def _as_array(t: Space, real: object, vt: VariableTracker, kwargs: Kwargs) -> Any:
     """The two functions that see a tensor as an array over its memory, or a copy of it; also one in
     a sequence."""
     if real not in (NUMPY.array, NUMPY.asarray):
@@ -236,9 +244,9 @@ def _as_array(t: Space, real: object, vt: VariableTracker, kwargs: dict[str, Any
         items = [_as_array(t, real, item, kwargs) for item in vt.items]
         kept = all(map(operator.is_, items, vt.items))
         return vt if kept else type(vt)(items, vt.cls)
-    if not is_a(vt, k.TensorTracker):
+    if not is_a(vt, TensorTracker):
         return vt
-    if real is NUMPY.array and not k.is_none(kwargs.get("copy")) and _warns_of_copies():
+    if real is NUMPY.array and not is_none(kwargs.get("copy")) and _warns_of_copies():
         raise t.unsupported(
             "numpy", "a copy of a tensor, of which NumPy warns: `Tensor.__array__` has no `copy`"
         )
@@ -255,13 +263,13 @@ def _warns_of_copies() -> bool:
     return False
 
 
-def _method(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Result:
+def _method(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Result:
     if (folded := t.fold(of, args, kwargs)) is not MISSING:
         return folded
     return _arrays.compute(t, of, _stand_in(layer.ndarray, of.__name__), args, kwargs)
 
 
-def _of_dtypes(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> VariableTracker:
+def _of_dtypes(t: Space, args: Args, kwargs: Kwargs, of: object) -> VariableTracker:
     """A dtype made of its name or its class, or compared with them."""
     values = [_known(t, vt) for vt in args]
     if kwargs or MISSING in values:
@@ -273,31 +281,31 @@ def _view(name: str) -> Any:
     return lambda t, args, kwargs: _arrays.operate(t, operator.attrgetter(name), args[0])
 
 
-def _shape(t: Space, args: list[Any], kwargs: dict[str, Any]) -> TupleTracker:
+def _shape(t: Space, args: Args, kwargs: Kwargs) -> TupleTracker:
     tensor = args[0].tensor
     sizes = _torch_calls.metadata_value(t, tensor.example.shape, "size", [tensor], {})
-    return TupleTracker(sizes.items, tuple)
+    return TupleTracker(sizes.items)
 
 
-def _length(t: Space, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
+def _length(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
     if not args[0].tensor.example.dim():
         raise t.unsupported("numpy", "the length of an array without dimensions")
     return _shape(t, args, kwargs).items[0]
 
 
-def _size(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _size(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return _torch_calls.read_metadata(t, torch.Tensor.numel, [args[0].tensor], {})
 
 
 def _metadata(read: Callable[[Any], Any]) -> Any:
-    return lambda t, args, kwargs: k.ConstantTracker(read(args[0].tensor.example))
+    return lambda t, args, kwargs: ConstantTracker(read(args[0].tensor.example))
 
 
 def _of_tensors(field: Callable[..., Any]) -> Callable[..., Any]:
     """Return a handler that reads a field of an array, if a tensor can be over its memory."""
 
-    def read(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        if not is_a(args[0], k.ArrayTracker):
+    def read(t: Space, args: Args, kwargs: Kwargs) -> Any:
+        if not is_a(args[0], ArrayTracker):
             raise t.unsupported("numpy", "an attribute of an array that no tensor can represent")
         return field(t, args, kwargs)
 

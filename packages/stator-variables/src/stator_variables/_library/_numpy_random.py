@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable
 from stator_guards import CallSource, CapturedSource
 
 from stator_variables import _trackers as k
@@ -22,16 +21,16 @@ from stator_variables._runtime._support import number_tensor, tensor_of
 from stator_variables._space import Space
 from stator_variables._tensors import _streams, _torch_calls
 from stator_variables._trace._drawn import Step
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker
 
-handlers: HandlerTable[Any, Any] = HandlerTable("random number of NumPy")
+handlers = FunctionTable("random number of NumPy")
 
 _NOT_DRAWN = frozenset("shuffle permuted spawn get_state set_state seed bytes".split())
 _BY_DIMENSIONS = ("rand", "randn")
 """Functions that take the size as separate arguments."""
 
 
-def draw(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
+def draw(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
     """A method that draws, of a `Generator` or `RandomState`."""
     receiver, *given = args
     if receiver.cls not in _CLASSES:
@@ -54,7 +53,7 @@ def _is_among(vt: VariableTracker, kept: Sequence[Any]) -> bool:
     return any(vt is each for each in kept)
 
 
-def _size_among(of: Any, given: list[Any], kwargs: dict[str, Any], shape: object) -> object:
+def _size_among(of: Any, given: list[Any], kwargs: Kwargs, shape: object) -> object:
     """Return the argument that is the size of the result, if it has symbols: a number, a tuple, or
     several numbers."""
     if of.__name__ in _BY_DIMENSIONS:
@@ -93,13 +92,13 @@ def _copy_of(receiver: VariableTracker) -> object:
     return _RANDOM.RandomState(0) if receiver.cls is _RANDOM.RandomState else _RANDOM.default_rng(0)
 
 
-def make(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
+def make(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
     """A stream made in the region."""
     made = _streams.tried(t, of, [*map(_streams.example_of, args)], kwargs)
     return _streams.made(_streams.step(t, _streams.NEW, of, args, kwargs), type(made))
 
 
-def seed(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> k.ConstantTracker:
+def seed(t: Space, args: Args, kwargs: Kwargs, of: object) -> k.ConstantTracker:
     """`RandomState.seed`, and that of the stream behind the legacy functions."""
     is_method = of is not _RANDOM.seed
     given = args[1:] if is_method else args

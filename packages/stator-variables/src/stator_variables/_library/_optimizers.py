@@ -10,7 +10,6 @@ the compiler:
                                    the first step and all others
 """
 
-from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any
@@ -19,31 +18,27 @@ from stator_bytecode import Invoke, Result
 from torch.optim.adam import adam
 from torch.optim.optimizer import Optimizer
 
-from stator_variables import _trackers as k
 from stator_variables._objects import _inlining
 from stator_variables._protocols import _calls
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker, is_pending
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_pending
+from stator_variables._trackers import NONE, ConstantTracker, FunctionTracker
 
 _FUNCTIONAL_CODE = adam.__code__
 """The wrapper that the functional form of each optimizer has; under `is_compiling()` it requires
 `capturable` of tensors on accelerators."""
 
 
-def functional(
-    t: Space, function: k.FunctionTracker, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Result:
+def functional(t: Space, function: FunctionTracker, args: Args, kwargs: Kwargs) -> Result:
     """Call the functional form of an optimizer with `capturable`, as torch.compile does
     (torch.optim.optimizer, Note [torch.compile x capturable])."""
     if function.code is not _FUNCTIONAL_CODE or "capturable" not in kwargs:
         return MISSING
-    given = {**kwargs, "capturable": k.ConstantTracker(True)}
+    given = {**kwargs, "capturable": ConstantTracker(True)}
     return Invoke(_calls.frame_for(t, function, args, given))
 
 
-def separation(
-    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
+def separation(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Any:
     """Ignore the breaks of torch.optim around a step, which are there for the benefit of
     AOTAutograd; where it turned out to need them, keep those that have a step before them."""
     if not _inlining.is_graph_break(function.real):
@@ -51,12 +46,10 @@ def separation(
     if t.policy.separates_steps and not t.graph.is_pure:
         return MISSING
     caller = None if t.frame is None else t.frame.globals.real.get("__name__")
-    return k.NONE if caller == Optimizer.__module__ else MISSING
+    return NONE if caller == Optimizer.__module__ else MISSING
 
 
-def state_first(
-    t: Space, function: k.FunctionTracker, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
+def state_first(t: Space, function: FunctionTracker, args: Args, kwargs: Kwargs) -> Any:
     """Make the state that a step would make, before `_init_group` is traced.
 
     The step that is being traced is about to make it. Where it has changed what that depends on,

@@ -4,17 +4,17 @@ import bisect
 import heapq
 from typing import Any
 
-from stator_bytecode import HandlerTable, Result
+from stator_bytecode import Result
 
-from stator_variables import _trackers as k
 from stator_variables._applevel import _ordered_list as app
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._method_table import app_level
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
-from stator_variables._tracker import Args, Kwargs, VariableTracker, is_a
+from stator_variables._tracker import Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import NONE, ConstantTracker
 
-handlers: HandlerTable[Any, Any] = HandlerTable("function of heapq or bisect")
+handlers = FunctionTable("function of heapq or bisect")
 _OF_HEAPS = (
     "heappush heappop heapreplace heappushpop heapify _heappop_max _heapreplace_max _heapify_max"
 )
@@ -28,7 +28,7 @@ def of_heap(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Result:
         raise t.unsupported(
             "bad-arguments", f"a call of heapq.{of.__name__} with no list, or with a long one"
         )
-    greatest = [k.ConstantTracker(True)] if of.__name__.endswith("_max") else []
+    greatest = [ConstantTracker(True)] if of.__name__.endswith("_max") else []
     function = getattr(app, of.__name__.removeprefix("_").removesuffix("_max"))
     return app_level(t, function, [*args, *greatest], kwargs)
 
@@ -46,4 +46,4 @@ def of_sorted(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Result:
 
 
 def _is_bound(vt: VariableTracker) -> bool:
-    return vt.cls is int or vt is k.NONE or (is_a(vt, k.ConstantTracker) and vt.value is None)
+    return vt.cls is int or vt is NONE or (is_a(vt, ConstantTracker) and vt.value is None)

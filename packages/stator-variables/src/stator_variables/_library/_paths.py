@@ -11,7 +11,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from stator_bytecode import HandlerTable, Result, after
+from stator_bytecode import Result, after
 
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._program_error import complain
@@ -19,9 +19,9 @@ from stator_variables._protocols import _folding
 from stator_variables._pure import PATHS
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
 
-handlers: HandlerTable[Any, Any] = HandlerTable("path")
+handlers = FunctionTable("path")
 _SPECIAL = frozenset(
     """__str__ __fspath__ __bytes__ __repr__ __eq__ __hash__ __lt__ __le__ __gt__ __ge__ __truediv__
 __rtruediv__ _from_parsed_parts _from_parsed_string""".split()
@@ -65,7 +65,7 @@ def text_of_path(t: Space, args: Args, kwargs: Kwargs) -> Result:
         return vt
     if (method := t.special(vt, "__fspath__")) is MISSING:
         complain(t, TypeError, "expected str, bytes or os.PathLike object, not ", vt.cls)
-    return after(t.call(method, [], {}), lambda found: _checked(t, vt.cls, found))
+    return after(t.call(method, []), lambda found: _checked(t, vt.cls, found))
 
 
 def _checked(t: Space, cls: type, found: VariableTracker) -> VariableTracker:

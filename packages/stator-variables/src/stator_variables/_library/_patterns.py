@@ -29,7 +29,7 @@ def finditer(
     t: Space, pattern: VariableTracker, *args: VariableTracker, **kwargs: VariableTracker
 ) -> Result:
     """All are found at once, as nothing can change them, and given one by one."""
-    return app_level(t, app.one_by_one, [_all_matches(t, pattern, *args, **kwargs)], {})
+    return app_level(t, app.one_by_one, [_all_matches(t, pattern, *args, **kwargs)])
 
 
 def _all_matches(t: Space, *args: VariableTracker, **kwargs: Any) -> VariableTracker:
@@ -55,7 +55,7 @@ def sub(
 ) -> Result:
     """Interpret `sub` with a function, which is called for each match. A constant call has been
     folded before."""
-    return app_level(t, app.sub, _called(t, pattern, repl, string, *count, **named), {})
+    return app_level(t, app.sub, _called(t, pattern, repl, string, *count, **named))
 
 
 @methods.handles(re.Pattern.subn)
@@ -67,7 +67,7 @@ def subn(
     *count: VariableTracker,
     **named: VariableTracker,
 ) -> Result:
-    return app_level(t, app.subn, _called(t, pattern, repl, string, *count, **named), {})
+    return app_level(t, app.subn, _called(t, pattern, repl, string, *count, **named))
 
 
 def _called(

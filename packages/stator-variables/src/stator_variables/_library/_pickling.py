@@ -8,19 +8,19 @@ in another call.
 import pickle
 from typing import Any
 
-import attrs
 import torch
-from stator_bytecode import HandlerTable, Result
+from attrs import Factory, define
+from stator_bytecode import Result
 
-from stator_variables import _trackers as k
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
-from stator_variables._tracker import VariableTracker, is_a
+from stator_variables._tracker import Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import NONE, ConstantTracker, NumberTracker
 
-handlers: HandlerTable[Any, Any] = HandlerTable("pickling")
+handlers = FunctionTable("pickling")
 
 _PLAIN = (type(None), bool, int, float, torch.dtype, torch.device)
 _TEXTS = (str, bytes)
@@ -28,29 +28,29 @@ _TEXTS = (str, bytes)
 
 
 @handlers.handles(pickle.dumps)
-def dumps(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
-    protocol = args[1] if len(args) == 2 else kwargs.get("protocol", k.NONE)
+def dumps(t: Space, args: Args, kwargs: Kwargs) -> Result:
+    protocol = args[1] if len(args) == 2 else kwargs.get("protocol", NONE)
     version = protocol.constant()
     has_options = len(args) not in (1, 2) or kwargs.keys() - {"protocol"}
     if has_options or version not in (None, *range(pickle.HIGHEST_PROTOCOL + 1)):
         raise t.unsupported("builtin", "a call of pickle.dumps with options")
     value = _RealValues(t).of(args[0])
-    return k.ConstantTracker(pickle.dumps(value, version))
+    return ConstantTracker(pickle.dumps(value, version))
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _RealValues:
     """The real values of trackers, each made once."""
 
     t: Space
-    made: dict[int, Any] = attrs.field(factory=dict)
-    texts: dict[Any, bool] = attrs.field(factory=dict)  # whether each came from outside
+    made: dict[int, Any] = Factory(dict)
+    texts: dict[Any, bool] = Factory(dict)  # whether each came from outside
 
     def of(self, vt: VariableTracker, is_outside: bool = False) -> object:
-        if is_a(vt, k.NumberTracker):
+        if is_a(vt, NumberTracker):
             return _symbolic_numbers.specialised(self.t, vt)
         if id(vt) not in self.made:
-            if is_a(vt, k.ConstantTracker):
+            if is_a(vt, ConstantTracker):
                 self.made[id(vt)] = self._constant(vt, is_outside or vt.source is not None)
             else:
                 self._make(vt)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 import torch.distributed
-from stator_bytecode import HandlerTable, Result
+from stator_bytecode import Result
 from stator_guards import AttrSource, CallSource, CapturedSource, Is, Source
 from torch.autograd import forward_ad
 from torch.utils._config_module import ConfigModule
@@ -20,9 +20,9 @@ from stator_variables._library._modes import Setting, put
 from stator_variables._objects import _new_values
 from stator_variables._objects._wrap import equal_to
 from stator_variables._space import Space, source_of
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker
 
-handlers: HandlerTable[Any, Any] = HandlerTable("question")
+handlers = FunctionTable("question")
 
 
 def _questions() -> Iterator[Callable[..., Any]]:
@@ -45,7 +45,7 @@ def _questions() -> Iterator[Callable[..., Any]]:
 
 
 @handlers.handles_each(_questions())
-def ask(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def ask(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if kwargs or any(vt.real is MISSING and vt.constant() is MISSING for vt in args):
         raise t.unsupported(
             "unanswered-question", f"{of.__name__}() of what is not known while tracing"
@@ -76,7 +76,7 @@ _MADE_ON_DEMAND = (
 
 
 @handlers.handles(*(cls.__getattr__ for cls in _MADE_ON_DEMAND))
-def made_on_demand(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def made_on_demand(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Return an attribute that is looked up, or made and stored, on first use."""
     owner, name = args
     if _option(owner.real, name.constant()) in t.modes:
@@ -96,7 +96,7 @@ def _option(config: object, name: str) -> Setting:
 
 
 @handlers.handles(ConfigModule.__setattr__)
-def set_option(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
+def set_option(t: Space, args: Args, kwargs: Kwargs) -> None:
     """Set a value of torch's configuration, which no operator reads while it runs."""
     owner, name, value = (vt.real if vt.constant() is MISSING else vt.constant() for vt in args)
     if not isinstance(value, bool | int | float | str | None):
@@ -111,7 +111,7 @@ def set_option(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
 
 
 @handlers.handles(forward_ad.unpack_dual)
-def unpack_dual(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def unpack_dual(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Under a level of forward derivatives nothing is traced; where there is none, no tensor has a
     tangent."""
     if t.touched or len(args) != 1 or kwargs:
@@ -119,4 +119,4 @@ def unpack_dual(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
             "unanswered-question", "the tangent of a tensor inside an operator, or at a given level"
         )
     made = forward_ad.UnpackedDualTensor
-    return t.call(t.wrap(made, CapturedSource("unpacked", made)), [args[0], k.NONE], {})
+    return t.call(t.wrap(made, CapturedSource("unpacked", made)), [args[0], k.NONE])

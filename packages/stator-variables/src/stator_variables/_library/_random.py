@@ -8,16 +8,16 @@ strings) runs natively, as a break.
 import random
 from typing import Any
 
-from stator_bytecode import HandlerTable, Result
+from stator_bytecode import Result
 
 from stator_variables import _trackers as k
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _streams
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker
 
-handlers: HandlerTable[Any, Any] = HandlerTable("random number")
+handlers = FunctionTable("random number")
 
 _NAMES = """randrange randint choice choices sample uniform triangular normalvariate gauss
 lognormvariate expovariate vonmisesvariate gammavariate betavariate paretovariate weibullvariate
@@ -37,7 +37,7 @@ _IN_PYTHON = [vars(random.Random)[name] for name in _NAMES if name in vars(rando
 
 
 @handlers.handles_each([*_IN_C, *_IN_PYTHON])
-def draw(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
+def draw(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
     """A method that draws. Returns MISSING where a subclass draws in its own way: that is
     interpreted."""
     receiver, *given = args
@@ -51,7 +51,7 @@ def draw(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
 
 
 @handlers.handles(random.Random.seed, vars(_BASE)["seed"])
-def seed(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def seed(t: Space, args: Args, kwargs: Kwargs) -> Result:
     receiver, *given = args
     if not _draws_by_c(receiver.cls):
         return MISSING
@@ -62,14 +62,14 @@ def seed(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
 
 
 @handlers.handles(random.Random.shuffle)
-def shuffle(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def shuffle(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if not _draws_by_c(args[0].cls):
         return MISSING
     raise t.unsupported("random-value", "a list in an order that is drawn at random")
 
 
 @handlers.handles(random.Random)
-def make(t: Space, args: list[Any], kwargs: dict[str, Any]) -> k.ObjectTracker:
+def make(t: Space, args: Args, kwargs: Kwargs) -> k.ObjectTracker:
     _streams.tried(t, random.Random, [*map(_streams.example_of, args)], kwargs)
     step = _streams.step(t, _streams.NEW, random.Random, args, kwargs)
     return _streams.made(step, random.Random)

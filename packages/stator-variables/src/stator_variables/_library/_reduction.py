@@ -13,10 +13,9 @@ from copyreg import __newobj__ as new_object  # type: ignore[attr-defined]
 from copyreg import _slotnames as slot_names  # type: ignore[attr-defined]
 from typing import Any
 
-from stator_bytecode import HandlerTable, OperationSteps, Result, operation, settle
+from stator_bytecode import OperationSteps, Result, operation, settle
 from stator_guards import CapturedSource
 
-from stator_variables import _trackers as k
 from stator_variables._applevel import _copying as app
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._exception import ExceptionTracker
@@ -26,18 +25,25 @@ from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import app_level
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import (
+    NONE,
+    ConstantTracker,
+    FunctionTracker,
+    ObjectTracker,
+    is_none,
+)
 
-handlers: HandlerTable[Any, Any] = HandlerTable("reduction")
+handlers = FunctionTable("reduction")
 
 
 @handlers.handles(object.__reduce_ex__)
-def reduce_ex(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def reduce_ex(t: Space, args: Args, kwargs: Kwargs) -> Result:
     vt, protocol = args[0], args[1].constant()
     if not isinstance(protocol, int) or protocol < 2:
         raise _refused(t, vt)
     if guarded_lookup(t, vt.cls, "__reduce__") is not object.__reduce__:
-        return t.call(t.special(vt, "__reduce__"), [], {})
+        return t.call(t.special(vt, "__reduce__"), [])
     if not (_consists_of_attributes(vt) or _is_builtin_container(vt)):
         raise _refused(t, vt)
     return _reduced(t, vt)
@@ -49,7 +55,7 @@ def _refused(t: Space, vt: VariableTracker) -> Exception:
 
 def _consists_of_attributes(vt: VariableTracker) -> bool:
     """Return False for what has state in C besides, which C does not hand out."""
-    if not is_a(vt, k.ObjectTracker) or is_a(vt, ExceptionTracker):
+    if not is_a(vt, ObjectTracker) or is_a(vt, ExceptionTracker):
         return False
     cls = vt.cls
     fields = len(slot_names(cls)) + (cls.__weakrefoffset__ > 0) + (cls.__dictoffset__ > 0)
@@ -68,15 +74,15 @@ def _reduced(t: Space, vt: VariableTracker) -> OperationSteps:
     items."""
     given = yield from settle(_arguments(t, vt))
     state = yield from settle(_state(t, vt))
-    items: list[Any] = [k.NONE, k.NONE]
+    items: list[Any] = [NONE, NONE]
     if is_a(vt, ListTracker):
-        items[0] = yield from settle(app_level(t, app.list_items, [vt], {}))
+        items[0] = yield from settle(app_level(t, app.list_items, [vt]))
     if is_a(vt, DictTracker):
-        items[1] = yield from settle(app_level(t, app.dict_items, [vt], {}))
+        items[1] = yield from settle(app_level(t, app.dict_items, [vt]))
 
     maker = t.wrap(new_object, CapturedSource("__newobj__", new_object))
-    made = TupleTracker([t.class_of(vt), *given.items], tuple)
-    return TupleTracker([maker, made, state, *items], tuple)
+    made = TupleTracker([t.class_of(vt), *given.items])
+    return TupleTracker([maker, made, state, *items])
 
 
 @operation
@@ -86,10 +92,10 @@ def _arguments(t: Space, vt: Any) -> OperationSteps:
         raise _refused(t, vt)
     found = guarded_lookup(t, vt.cls, "__getnewargs__")
     if found is MISSING:
-        return TupleTracker([], tuple)
+        return TupleTracker([])
     if found is vars(tuple)["__getnewargs__"]:
-        return TupleTracker([TupleTracker(vt.items, tuple)], tuple)
-    given = yield from settle(t.call(t.special(vt, "__getnewargs__"), [], {}))
+        return TupleTracker([TupleTracker(vt.items)])
+    given = yield from settle(t.call(t.special(vt, "__getnewargs__"), []))
     if not is_a(given, TupleTracker):
         raise _refused(t, vt)
     return given
@@ -98,33 +104,33 @@ def _arguments(t: Space, vt: Any) -> OperationSteps:
 @operation
 def _state(t: Space, vt: VariableTracker) -> OperationSteps:
     hook = t.special(vt, "__getstate__")
-    if is_a(hook, MethodTracker) and is_a(hook.function, k.FunctionTracker):
-        return (yield from settle(t.call(hook, [], {})))
+    if is_a(hook, MethodTracker) and is_a(hook.function, FunctionTracker):
+        return (yield from settle(t.call(hook, [])))
     has_fields = vt.namespace is not None and bool(t.items(vt.namespace))
-    state = vt.namespace if has_fields else k.NONE
+    state = vt.namespace if has_fields else NONE
     if not (names := slot_names(vt.cls)):
         return state
-    texts = TupleTracker([k.ConstantTracker(name) for name in names], tuple)
-    slots = yield from settle(app_level(t, app.slots_of, [vt, texts], {}))
-    return TupleTracker([state, slots], tuple) if slots.entries else state
+    texts = TupleTracker([ConstantTracker(name) for name in names])
+    slots = yield from settle(app_level(t, app.slots_of, [vt, texts]))
+    return TupleTracker([state, slots]) if slots.entries else state
 
 
 @handlers.handles(collections.OrderedDict.__reduce__)
 @operation
-def reduce_ordered(t: Space, args: list[Any], kwargs: dict[str, Any]) -> OperationSteps:
+def reduce_ordered(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     (vt,) = args
     state = yield from settle(_state(t, vt))
-    items = yield from settle(app_level(t, app.dict_items, [vt], {}))
-    made = [t.class_of(vt), TupleTracker([], tuple), state, k.NONE, items]
-    return TupleTracker(made, tuple)
+    items = yield from settle(app_level(t, app.dict_items, [vt]))
+    made = [t.class_of(vt), TupleTracker([]), state, NONE, items]
+    return TupleTracker(made)
 
 
 @handlers.handles(collections.defaultdict.__reduce__)
 @operation
-def reduce_default(t: Space, args: list[Any], kwargs: dict[str, Any]) -> OperationSteps:
+def reduce_default(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     (vt,) = args
-    items = yield from settle(app_level(t, app.dict_items, [vt], {}))
+    items = yield from settle(app_level(t, app.dict_items, [vt]))
     factory = yield from settle(t.get_attribute(vt, "default_factory"))
-    given = TupleTracker([] if k.is_none(factory) else [factory], tuple)
-    made = [t.class_of(vt), given, k.NONE, k.NONE, items]
-    return TupleTracker(made, tuple)
+    given = TupleTracker([] if is_none(factory) else [factory])
+    made = [t.class_of(vt), given, NONE, NONE, items]
+    return TupleTracker(made)

@@ -10,15 +10,15 @@ import re
 from typing import Any
 
 import torch
-from stator_bytecode import Frame, HandlerTable, Invoke, OperationSteps, Result, operation
+from stator_bytecode import Frame, Invoke, OperationSteps, Result, operation
 from stator_guards import AttrSource, Is
 
-from stator_variables import _trackers as k
 from stator_variables._protocols import _calls
 from stator_variables._space import Space, source_of
-from stator_variables._tracker import VariableTracker, is_a
+from stator_variables._tracker import Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import ConstantTracker, TensorTracker, is_none
 
-handlers: HandlerTable[Any, Any] = HandlerTable("scripted function")
+handlers = FunctionTable("scripted function")
 _ScriptFunction: Any = torch.jit.ScriptFunction
 _jit: Any = torch.jit
 _PYTHON_TYPES = {"int": int, "float": float, "bool": bool, "str": str, "NoneType": type(None)}
@@ -30,7 +30,7 @@ _CALL = vars(_ScriptFunction)["__call__"]
 
 
 @handlers.handles(getattr(_CALL, "__func__", _CALL))
-def call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def call(t: Space, args: Args, kwargs: Kwargs) -> Result:
     scripted, *given = args
     real = scripted.real
     original = getattr(real, "_torchdynamo_inline", None)
@@ -52,11 +52,11 @@ def _run(t: Space, frame: Frame) -> OperationSteps:
 
 
 @handlers.handles(_jit.is_scripting, torch._jit_internal.is_scripting)
-def is_scripting(t: Space, args: list[Any], kwargs: dict[str, Any]) -> k.ConstantTracker:
-    return k.ConstantTracker(t.scripted > 0)
+def is_scripting(t: Space, args: Args, kwargs: Kwargs) -> ConstantTracker:
+    return ConstantTracker(t.scripted > 0)
 
 
-def _converts_nothing(schema: Any, given: list[Any], kwargs: dict[str, Any]) -> bool:
+def _converts_nothing(schema: Any, given: list[Any], kwargs: Kwargs) -> bool:
     """Return True if TorchScript takes and gives the very objects that Python would."""
     if _PLAIN_RESULT.sub("", "".join(str(result.type) for result in schema.returns)):
         return False
@@ -70,7 +70,7 @@ def _converts_nothing(schema: Any, given: list[Any], kwargs: dict[str, Any]) -> 
 
 def _is_of(vt: VariableTracker, wanted: str) -> bool:
     if optional := re.fullmatch(r"Optional\[(.*)\]", wanted):
-        return k.is_none(vt) or _is_of(vt, optional[1])
+        return is_none(vt) or _is_of(vt, optional[1])
     if wanted == "Tensor":
-        return is_a(vt, k.TensorTracker)
+        return is_a(vt, TensorTracker)
     return wanted in _PYTHON_TYPES and vt.cls is _PYTHON_TYPES[wanted]

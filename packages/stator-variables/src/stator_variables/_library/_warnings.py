@@ -13,15 +13,15 @@ import types
 import warnings
 from typing import Any
 
-from stator_bytecode import Frame, HandlerTable
+from stator_bytecode import Frame
 from stator_guards import CallSource, CapturedSource, Truth
 
-from stator_variables import _trackers as k
 from stator_variables._runtime._support import give_warning_at
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, Args, Kwargs, is_a
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, is_a
+from stator_variables._trackers import NONE, ClassTracker, ConstantTracker, NewClassTracker, is_none
 
-handlers: HandlerTable[Any, Any] = HandlerTable("warning")
+handlers = FunctionTable("warning")
 _NAMES = ("message", "category", "stacklevel", "source")
 _MODULE: Any = warnings
 
@@ -30,9 +30,9 @@ _MODULE: Any = warnings
 def warn(t: Space, args: Args, kwargs: Kwargs) -> Any:
     given = dict(zip(_NAMES, args, strict=False)) | kwargs
     text = given["message"].constant()
-    category = _category(given.get("category", k.NONE))
-    level = given.get("stacklevel", k.ConstantTracker(1)).constant()
-    is_plain = type(text) is str and type(level) is int and k.is_none(given.get("source", k.NONE))
+    category = _category(given.get("category", NONE))
+    level = given.get("stacklevel", ConstantTracker(1)).constant()
+    is_plain = type(text) is str and type(level) is int and is_none(given.get("source", NONE))
     if not is_plain or category is MISSING or not given.keys() <= set(_NAMES):
         return MISSING
     if t.streams.repeated or not is_only_shown(category):
@@ -45,24 +45,24 @@ def warn(t: Space, args: Args, kwargs: Kwargs) -> Any:
     outer = level - len(visible)
     give: Any = warnings.warn
     if outer > 0:
-        place = [k.ConstantTracker(outer + 1)]
+        place = [ConstantTracker(outer + 1)]
     else:
         give, place = give_warning_at, _place(t, visible[-level])
     t.journal.assign(t, warnings=(*t.warnings, (give, text, category, place)))
-    return k.NONE
+    return NONE
 
 
 def _category(vt: Any) -> Any:
     """The class; MISSING for what natively may raise, or exists in this call only."""
-    if k.is_none(vt):
+    if is_none(vt):
         return UserWarning
-    is_known = is_a(vt, k.ClassTracker) and not is_a(vt, k.NewClassTracker)
+    is_known = is_a(vt, ClassTracker) and not is_a(vt, NewClassTracker)
     return vt.value if is_known and issubclass(vt.value, Warning) else MISSING
 
 
 def _place(t: Space, frame: Frame) -> list[Any]:
     span = t.where() if frame is t.frame else frame.code.span(frame.pc)
-    return [k.ConstantTracker(span.filename), k.ConstantTracker(span.line or 1), frame.globals]
+    return [ConstantTracker(span.filename), ConstantTracker(span.line or 1), frame.globals]
 
 
 def is_only_shown(category: type[Warning]) -> bool:

@@ -10,7 +10,7 @@ import inspect
 import itertools
 import operator
 import types
-from collections.abc import Sequence
+from types import GeneratorType, MappingProxyType
 from typing import Any
 
 import attrs
@@ -37,7 +37,7 @@ class Arity:
     named: frozenset[str] | None = frozenset()
     required: tuple[tuple[int, str], ...] = ()
 
-    def accepts(self, args: Sequence[Any], kwargs: Kwargs) -> bool:
+    def accepts(self, args: Args, kwargs: Kwargs) -> bool:
         if not self.least <= len(args) <= self.most:
             return False
         if kwargs and self.named is not None and not kwargs.keys() <= self.named:
@@ -97,10 +97,10 @@ STATED: dict[Any, Arity] = {
     functools.cmp_to_key: Arity(0, 1, frozenset({"mycmp"}), ((0, "mycmp"),)),
     KEY_WRAPPER.__call__: Arity(1, 2, frozenset({"obj"}), ((1, "obj"),)),
     operator.methodcaller: Arity(1, ANY_COUNT, None),
-    types.GeneratorType.send: _takes(2, 2),
-    types.GeneratorType.throw: _takes(2, 4),
-    types.GeneratorType.close: _takes(1, 1),
-    types.MappingProxyType: _takes(1, 1),
+    GeneratorType.send: _takes(2, 2),
+    GeneratorType.throw: _takes(2, 4),
+    GeneratorType.close: _takes(1, 1),
+    MappingProxyType: _takes(1, 1),
     types.MethodType: _takes(2, 2),
     types.SimpleNamespace.__init__: Arity(1, 1, None),
     BaseException.add_note: _takes(2, 2),
@@ -108,13 +108,13 @@ STATED: dict[Any, Arity] = {
     **{getattr(property, name): _takes(2, 2) for name in ("getter", "setter", "deleter")},
     **{vars(cls)["__class_getitem__"]: _takes(2, 2) for cls in GENERIC},
     **{
-        getattr(types.MappingProxyType, name): _takes(1, 1)
+        getattr(MappingProxyType, name): _takes(1, 1)
         for name in ("keys", "values", "items", "copy")
     },
     **dict.fromkeys(
-        (types.MappingProxyType.__reversed__, range.__reversed__, torch.Size.numel), _takes(1, 1)
+        (MappingProxyType.__reversed__, range.__reversed__, torch.Size.numel), _takes(1, 1)
     ),
-    types.MappingProxyType.get: _takes(2, 3),
+    MappingProxyType.get: _takes(2, 3),
     torch.autocast_increment_nesting: _takes(0, 0),
     torch.autocast_decrement_nesting: _takes(0, 0),
     torch.clear_autocast_cache: _takes(0, 0),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-import attrs
+from attrs import Factory, frozen
 from stator_bytecode import HandlerTable
 from stator_guards import AttrSource, Is, Source
 
@@ -20,13 +20,13 @@ def _table() -> HandlerTable[type, Builder]:
     return HandlerTable("builder")
 
 
-@attrs.frozen(slots=False)
+@frozen(slots=False)
 class BuilderTable:
     """The builders of one module: of exactly these classes, and of these classes with their
     subclasses."""
 
-    by_class: HandlerTable[type, Builder] = attrs.field(factory=_table)
-    by_base: HandlerTable[type, Builder] = attrs.field(factory=_table)
+    by_class: HandlerTable[type, Builder] = Factory(_table)
+    by_base: HandlerTable[type, Builder] = Factory(_table)
 
     def merged_with(self, *others: "BuilderTable") -> "BuilderTable":
         return BuilderTable(

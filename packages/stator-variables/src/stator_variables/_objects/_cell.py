@@ -1,6 +1,6 @@
 """Cells: the variables that functions share."""
 
-import types
+from types import CellType
 from typing import Any
 
 import stator_guards as guards
@@ -18,13 +18,13 @@ builders = BuilderTable()
 class CellTracker(VariableTracker, references=("content",)):
     """One cell; `content` is NULL while it is empty."""
 
-    cls = types.CellType
+    cls = CellType
 
     def __init__(self, content: Any) -> None:
         self.content = content
 
     def rebuild(self, e: Emitter) -> str:
-        name = e.bind(self, f"{e.capture(types.CellType, 'Cell')}()")
+        name = e.bind(self, f"{e.capture(CellType, 'Cell')}()")
         if self.content is not NULL:
             e.lines.append(f"{name}.cell_contents = {e.expr(self.content)}")
         return name
@@ -39,7 +39,7 @@ class CellTracker(VariableTracker, references=("content",)):
         )
 
 
-@builders.by_class.handles(types.CellType)
+@builders.by_class.handles(CellType)
 def build_cell(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     if real == _EMPTY_CELL:
         t.guard(source, _IS_EMPTY)
@@ -47,7 +47,7 @@ def build_cell(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     return CellTracker(wrap_present(t, real.cell_contents, guards.CellSource(source)))
 
 
-_EMPTY_CELL = types.CellType()
+_EMPTY_CELL = CellType()
 
 
 _IS_EMPTY = guards.Custom("{fn}({value})", lambda cell: cell == _EMPTY_CELL, "an empty cell")

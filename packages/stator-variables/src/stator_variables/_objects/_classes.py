@@ -21,7 +21,6 @@ import typing
 from typing import Any
 
 from stator_bytecode import (
-    HandlerTable,
     Invoke,
     OperationSteps,
     Raised,
@@ -33,7 +32,6 @@ from stator_bytecode import (
 )
 from stator_guards import CapturedSource
 
-from stator_variables import _trackers as k
 from stator_variables._objects import (
     _class_dicts,
     _dictionary,
@@ -52,9 +50,18 @@ from stator_variables._objects._wrap import ATOMS, behind_proxy, builtins_of
 from stator_variables._runtime._contents import may_answer
 from stator_variables._runtime._support import is_hooked, new_class, new_known_class
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import (
+    NONE,
+    ClassTracker,
+    ConstantTracker,
+    FunctionTracker,
+    NewClassTracker,
+    NumberTracker,
+    WrittenClass,
+)
 
-handlers: HandlerTable[Any, Any] = HandlerTable("class")
+handlers = FunctionTable("class")
 KNOWN_METACLASSES = (enum.EnumType, typing.NamedTupleMeta, typing._TypedDictMeta)  # type: ignore[attr-defined]
 """Metaclasses that make a class of names alone: they are called at once."""
 
@@ -72,8 +79,8 @@ def build_class(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
         new_frame(function.code, (), closure, globals_vt, builtins_vt, function, names)
     )
     if bases != originals:
-        _dictionary.set_name(t, names, "__orig_bases__", TupleTracker(originals, tuple))
-    parts = [name, TupleTracker(bases, tuple), names]
+        _dictionary.set_name(t, names, "__orig_bases__", TupleTracker(originals))
+    parts = [name, TupleTracker(bases), names]
     if metaclass.value in KNOWN_METACLASSES:
         return _known(t, metaclass.value, parts, kwargs, function.code)
     made = yield from settle(t.call(metaclass, parts, kwargs))
@@ -88,13 +95,13 @@ def _resolved(t: Space, originals: Args) -> OperationSteps:
     """`types.resolve_bases`."""
     bases: list[Any] = []
     for base in originals:
-        if is_a(base, k.ClassTracker):
+        if is_a(base, ClassTracker):
             bases.append(base)
             continue
         entries = yield from settle(t.get_attribute(base, "__mro_entries__"))
-        found = yield from settle(t.call(entries, [TupleTracker(originals, tuple)], {}))
+        found = yield from settle(t.call(entries, [TupleTracker(originals)]))
         bases += found.items
-    if not all(is_a(base, k.ClassTracker) for base in bases):
+    if not all(is_a(base, ClassTracker) for base in bases):
         raise t.unsupported("class-definition", "a class with a base that is no class")
     return (
         bases
@@ -105,7 +112,7 @@ def _resolved(t: Space, originals: Args) -> OperationSteps:
 
 def _winner(t: Space, given: VariableTracker | None, bases: Args) -> Any:
     """The metaclass, a tracker (`_PyType_CalculateMetaclass`)."""
-    if given is not None and not is_a(given, k.ClassTracker):
+    if given is not None and not is_a(given, ClassTracker):
         raise t.unsupported("class-definition", "a metaclass that is no class")
     winner = type if given is None else given.value
     for base in bases:
@@ -126,7 +133,7 @@ def _prepared(
     if metaclass.value in KNOWN_METACLASSES:
         return DictTracker(dict, complete=True)
     prepare = yield from settle(t.get_attribute(metaclass, "__prepare__"))
-    names = yield from settle(t.call(prepare, [name, TupleTracker(bases, tuple)], kwargs))
+    names = yield from settle(t.call(prepare, [name, TupleTracker(bases)], kwargs))
     if not is_a(names, DictTracker) or names.cls is not dict:
         raise t.unsupported("class-definition", "a class body with a namespace that is no dict")
     return names
@@ -138,8 +145,8 @@ def prepare(t: Space, args: Args, kwargs: Kwargs) -> DictTracker:
 
 
 @handlers.handles(type.__init__)
-def initialise(t: Space, args: Args, kwargs: Kwargs) -> k.ConstantTracker:
-    return k.NONE
+def initialise(t: Space, args: Args, kwargs: Kwargs) -> ConstantTracker:
+    return NONE
 
 
 def _known(t: Space, metaclass: type, args: Args, kwargs: Kwargs, code: types.CodeType) -> Any:
@@ -159,7 +166,7 @@ def _refuse_members(t: Space, names: DictTracker, read: set[str]) -> None:
             "class-definition", "an Enum with a name that is given twice, or deleted"
         )
     for name, vt in _names(t, names).items():
-        if is_a(vt, k.NumberTracker):
+        if is_a(vt, NumberTracker):
             _dictionary.set_name(t, names, name, _symbolic_numbers.as_constant(t, vt))
         elif name in _MEMBER_CODE or not (
             _is_known(vt) or (vt.cls is enum.auto and name not in read)
@@ -171,9 +178,7 @@ def _refuse_members(t: Space, names: DictTracker, read: set[str]) -> None:
 
 def _is_known(vt: VariableTracker) -> bool:
     return (
-        vt.constant() is not MISSING
-        or vt.cls is dict
-        or is_a(vt, k.FunctionTracker | RecipeTracker)
+        vt.constant() is not MISSING or vt.cls is dict or is_a(vt, FunctionTracker | RecipeTracker)
     )
 
 
@@ -221,7 +226,7 @@ def _recipe(t: Space, metaclass: type, args: Args, kwargs: Kwargs) -> Args:
         kept = {**_names(t, names), "__module__": here(t)}
         names = _new_values.new_dict(kept)
     kept = {key: value for key, value in _names(t, names).items() if key != "__classcell__"}
-    cls = TupleTracker([class_tracker(t, base.value) for base in bases.items], tuple)
+    cls = TupleTracker([class_tracker(t, base.value) for base in bases.items])
     return [
         class_tracker(t, metaclass),
         name,
@@ -240,15 +245,15 @@ def make(t: Space, function: object, recipe: Args) -> Any:
     return track_class(t, run(t, function, recipe), function, recipe)
 
 
-def track_class(t: Space, value: type, function: Any, recipe: Args) -> k.NewClassTracker:
-    made = t.made[id(value)] = k.NewClassTracker(value, function, recipe)
+def track_class(t: Space, value: type, function: Any, recipe: Args) -> NewClassTracker:
+    made = t.made[id(value)] = NewClassTracker(value, function, recipe)
     t.alive.append(value)
     return made
 
 
 def class_tracker(t: Space, cls: type) -> VariableTracker:
     """The tracker of a class: the one of a class that was made here."""
-    return t.made.get(id(cls)) or k.ClassTracker(cls)
+    return t.made.get(id(cls)) or ClassTracker(cls)
 
 
 def _call_hooks(t: Space, made: Any, names: dict[str, Any], kwargs: Kwargs) -> OperationSteps:
@@ -256,7 +261,7 @@ def _call_hooks(t: Space, made: Any, names: dict[str, Any], kwargs: Kwargs) -> O
         if name != "__classcell__" and overrides(t, vt.cls, "__set_name__"):
             hook = t.special(vt, "__set_name__")
             try:
-                yield from settle(t.call(hook, [made, k.ConstantTracker(name)], {}))
+                yield from settle(t.call(hook, [made, ConstantTracker(name)]))
             except Raised as raised:
                 raise t.unsupported(
                     "class-definition", f"a __set_name__ that raises {raised.value.cls}"
@@ -269,7 +274,7 @@ def _call_hooks(t: Space, made: Any, names: dict[str, Any], kwargs: Kwargs) -> O
 # -- writes ----------------------------------------------------------------------------------------
 def set_attribute(t: Space, made: Any, name: str, value: Any) -> None:
     """`type.__setattr__`; `value` MISSING deletes."""
-    if not is_a(made, k.NewClassTracker):
+    if not is_a(made, NewClassTracker):
         return _set_of_existing(t, made.value, name, value)
     known = vars(made.value).get(name, MISSING)
     if known is not MISSING and type(known) not in ATOMS and id(known) not in t.heap:
@@ -282,7 +287,7 @@ def set_attribute(t: Space, made: Any, name: str, value: Any) -> None:
         raise t.unsupported(
             "global-attribute-write", f"setting {name} of a class: {error}"
         ) from None
-    step(t, made, function, [k.ConstantTracker(name), *given])
+    step(t, made, function, [ConstantTracker(name), *given])
 
 
 def _set_of_existing(t: Space, cls: type, name: str, value: Any) -> None:
@@ -298,7 +303,7 @@ def _set_of_existing(t: Space, cls: type, name: str, value: Any) -> None:
     if not may_answer(cls) or name.startswith("__") or asked or is_shown:
         raise _refusal(t, cls, name)
     if (written := t.shared.get(("written class", id(cls)))) is None:
-        written = t.shared["written class", id(cls)] = k.WrittenClass(cls)
+        written = t.shared["written class", id(cls)] = WrittenClass(cls)
         written.source = CapturedSource(cls.__qualname__, cls)
         t.heap[id(written)] = written  # by which is found what only the class holds
     names = dict(written.names)

@@ -6,7 +6,6 @@ from typing import Any
 from stator_bytecode import Result
 from stator_guards import AttrSource, Equals, Source
 
-from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter, filled, made_empty
 from stator_variables._objects import _list, _sequence
 from stator_variables._objects._builder_table import BuilderTable
@@ -19,10 +18,11 @@ from stator_variables._objects._program_error import complain, throw
 from stator_variables._objects._wrap import new_namespace, with_namespace
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._trackers import NONE, ConstantTracker, is_none, is_self_contained
 
 builders = BuilderTable()
 methods = MethodTable("deque method")
-_ONE = k.ConstantTracker(1)
+_ONE = ConstantTracker(1)
 
 
 class DequeTracker(ListTracker):
@@ -34,7 +34,7 @@ class DequeTracker(ListTracker):
         name, base = e.bind(self, made_empty(e, self.cls)), e.capture(deque)
         if self.maxlen is not None:
             e.lines.append(f"{base}.__init__({name}, (), {self.maxlen})")
-        late = {i: item for i, item in enumerate(self.items) if not k.is_self_contained(item)}
+        late = {i: item for i, item in enumerate(self.items) if not is_self_contained(item)}
         items = ["None" if i in late else e.expr(item) for i, item in enumerate(self.items)]
         if items:
             e.lines.append(f"{base}.extend({name}, [{', '.join(items)}])")
@@ -84,14 +84,14 @@ def init(
     t: Space,
     vt: DequeTracker,
     iterable: VariableTracker | None = None,
-    maxlen: VariableTracker = k.NONE,
+    maxlen: VariableTracker = NONE,
 ) -> Result:
-    limit = None if k.is_none(maxlen) else _limit(t, maxlen)
+    limit = None if is_none(maxlen) else _limit(t, maxlen)
     if vt.source is not None:
         raise t.unsupported("bad-arguments", "__init__ of a deque that exists already")
     vt.maxlen = limit
     replace_items(t, vt, [])
-    return k.NONE if iterable is None else extend(t, vt, iterable)
+    return NONE if iterable is None else extend(t, vt, iterable)
 
 
 def _limit(t: Space, maxlen: VariableTracker) -> int:
@@ -120,13 +120,13 @@ def remove(t: Space, vt: DequeTracker, item: VariableTracker) -> Result:
 
 @methods.handles(deque.extend, takes=1)
 def extend(t: Space, vt: DequeTracker, iterable: VariableTracker) -> Result:
-    iterable = ListTracker(vt.items, list) if iterable is vt else iterable
+    iterable = ListTracker(vt.items) if iterable is vt else iterable
     return t.for_each(iterable, lambda item: _list.append(t, vt, item))
 
 
 @methods.handles(deque.extendleft, takes=1)
 def extendleft(t: Space, vt: DequeTracker, iterable: VariableTracker) -> Result:
-    iterable = ListTracker(vt.items, list) if iterable is vt else iterable
+    iterable = ListTracker(vt.items) if iterable is vt else iterable
     return t.for_each(iterable, lambda item: appendleft(t, vt, item))
 
 
@@ -166,8 +166,8 @@ def copy(t: Space, vt: DequeTracker) -> DequeTracker:
 
 
 @methods.handles(deque.maxlen, takes=0)
-def maxlen(t: Space, vt: DequeTracker) -> k.ConstantTracker:
-    return k.ConstantTracker(vt.maxlen)
+def maxlen(t: Space, vt: DequeTracker) -> ConstantTracker:
+    return ConstantTracker(vt.maxlen)
 
 
 @methods.handles(deque.__getitem__)

@@ -8,7 +8,7 @@ import collections
 from collections.abc import Sized
 from typing import Any
 
-import attrs
+from attrs import Factory, define, field
 
 from stator_variables._emitter import Emitter, filled, made_empty, namespace_of
 from stator_variables._objects._keys import HashedTracker, asks
@@ -17,7 +17,7 @@ from stator_variables._tracker import DELETED, MISSING, VariableTracker
 from stator_variables._trackers import NONE, is_self_contained
 
 
-@attrs.define(eq=False, repr=False, slots=False)
+@define(eq=False, repr=False, slots=False)
 class DictTracker(HashedTracker, references=("owner", "default_factory"), weak_references=("log",)):
     """A dict.
 
@@ -32,10 +32,10 @@ class DictTracker(HashedTracker, references=("owner", "default_factory"), weak_r
     """
 
     base = dict
-    complete: bool = attrs.field(kw_only=True)
-    log: list[tuple[str, Any, Any, Any]] = attrs.field(factory=list)
+    complete: bool = field(kw_only=True)
+    log: list[tuple[str, Any, Any, Any]] = Factory(list)
     owner: VariableTracker | None = None
-    iterators: list[Any] = attrs.field(factory=list)  # over it, and perhaps under way
+    iterators: list[Any] = Factory(list)  # over it, and perhaps under way
     default_factory: Any = MISSING
     # whether a key of `real` compares in Python; None: nobody has looked
     may_ask: bool | None = None

@@ -7,14 +7,13 @@ from typing import Any
 import stator_guards as guards
 from stator_bytecode import TracebackEntry, TracebackFactory, exception_field, set_exception_field
 
-from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter, RaisedBefore, filled, made_empty
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._wrap import with_namespace, wrap_items
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tracker import DELETED, MISSING, Args, VariableTracker
-from stator_variables._trackers import ObjectTracker
+from stator_variables._trackers import NONE, ObjectTracker, is_none
 
 builders = BuilderTable()
 
@@ -127,10 +126,10 @@ def _taken_apart(args: Args) -> tuple[Args, dict[Any, Any]]:
     """`args` and the fields: `oserror_parse_args` and `oserror_init`."""
     if not 2 <= len(args) <= len(_NAMES):
         return list(args), {}
-    has_file = len(args) > 2 and not k.is_none(args[2])
+    has_file = len(args) > 2 and not is_none(args[2])
     given = dict(zip(_NAMES, args if has_file else args[:2], strict=False))
     fields = {
-        name: value for name, value in given.items() if name[:4] != "file" or not k.is_none(value)
+        name: value for name, value in given.items() if name[:4] != "file" or not is_none(value)
     }
     return args[:2] if has_file else list(args), {
         vars(OSError)[name]: fields[name] for name in _FIELDS & fields.keys()
@@ -151,7 +150,7 @@ def made_traceback(
     t: Space, exception: VariableTracker, entries: tuple[TracebackEntry, ...]
 ) -> Any:
     if not entries:
-        return k.NONE
+        return NONE
     key = ("traceback", entries)
     return t.shared.setdefault(key, TracebackTracker(exception, entries))
 

@@ -8,13 +8,13 @@ from typing import Any
 from stator_bytecode import Frame, Result, TracebackEntry, after, decode, exception_field
 from stator_guards import SlotSource
 
-from stator_variables import _trackers as k
 from stator_variables._objects._exception import ExceptionTracker, TracebackTracker, made_traceback
 from stator_variables._objects._lookup import is_subtype, overrides
 from stator_variables._objects._program_error import complain, throw, type_name
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._trackers import ClassTracker, ConstantTracker, is_none
 
 
 def exception_from(t: Space, value: VariableTracker, cause: VariableTracker | None) -> Result:
@@ -29,7 +29,7 @@ def _caused(t: Space, raised: VariableTracker, cause: VariableTracker) -> Result
         raise t.unsupported(
             "exception-attribute-write", "raise ... from on an exception from outside"
         )
-    if k.is_none(cause):
+    if is_none(cause):
         return _chained(t, raised, None)
     complaint = "exception causes must derive from BaseException"
     return after(
@@ -43,7 +43,7 @@ def thrown_from(t: Space, kind: Any, value: VariableTracker) -> Result:
     if is_a(kind, ExceptionTracker):
         return (
             kind
-            if k.is_none(value)
+            if is_none(value)
             else throw(TypeError, "instance exception may not have a separate value")
         )
     if not _is_class(kind):
@@ -51,15 +51,15 @@ def thrown_from(t: Space, kind: Any, value: VariableTracker) -> Result:
         complain(t, TypeError, f"{complaint} ", kind.cls)
     if is_a(value, ExceptionTracker) and is_subtype(value.cls, kind.value):
         return value
-    args = [] if k.is_none(value) else value.items if is_a(value, TupleTracker) else [value]
+    args = [] if is_none(value) else value.items if is_a(value, TupleTracker) else [value]
     return after(
-        t.call(kind, args, {}),
+        t.call(kind, args),
         lambda made: _checked(t, kind, made, functools.partial(type_name, t)),
     )
 
 
 def _is_class(value: VariableTracker) -> bool:
-    return is_a(value, k.ClassTracker) and is_subtype(value.value, BaseException)
+    return is_a(value, ClassTracker) and is_subtype(value.value, BaseException)
 
 
 def _instance(
@@ -67,7 +67,7 @@ def _instance(
 ) -> Result:
     if _is_class(value):
         return after(
-            t.call(value, [], {}),
+            t.call(value, []),
             lambda made: _checked(t, value, made, repr, is_cause=is_cause),
         )
     return value if is_a(value, ExceptionTracker) else throw(TypeError, complaint)
@@ -114,7 +114,7 @@ def matches(t: Space, exception: VariableTracker, pattern: Any) -> bool:
     """Return True if `except pattern` catches `exception`."""
     patterns = pattern.items if is_a(pattern, TupleTracker) else [pattern]
     if not all(
-        is_a(item, k.ClassTracker) and is_subtype(item.value, BaseException) for item in patterns
+        is_a(item, ClassTracker) and is_subtype(item.value, BaseException) for item in patterns
     ):
         throw(TypeError, "catching classes that do not inherit from BaseException is not allowed")
     return any(is_subtype(exception.cls, item.value) for item in patterns)
@@ -130,7 +130,7 @@ def traceback_of(t: Space, exception: ExceptionTracker) -> Any:
 
 def set_traceback(t: Space, exception: VariableTracker, value: VariableTracker) -> None:
     """Give an exception that was made here another traceback that was, or none."""
-    is_made = is_a(value, TracebackTracker) or (value is not MISSING and k.is_none(value))
+    is_made = is_a(value, TracebackTracker) or (value is not MISSING and is_none(value))
     if exception.source is not None or not is_made:
         raise t.unsupported("exception-attribute-write", "setting __traceback__ of an exception")
     entries = value.entries if is_a(value, TracebackTracker) else ()
@@ -145,7 +145,7 @@ def next_traceback(t: Space, traceback: Any) -> Any:
 def line_of(t: Space, traceback: Any) -> VariableTracker:
     """`tb_lineno`."""
     entry = traceback.entries[0]
-    return k.ConstantTracker(decode(entry.code).instructions[entry.index].positions[0])
+    return ConstantTracker(decode(entry.code).instructions[entry.index].positions[0])
 
 
 def _traceback_source(exception: Any) -> SlotSource:

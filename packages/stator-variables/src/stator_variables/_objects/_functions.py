@@ -2,13 +2,12 @@
 
 import types
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
-import stator_guards as guards
-from stator_bytecode import NULL, HandlerTable, Result
-from stator_guards import SlotSource
+from stator_bytecode import NULL, Result
+from stator_guards import FunctionPartSource, Is, ItemSource, SlotSource, Source, TypeIs
 
-from stator_variables import _trackers as k
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._dict import DictTracker
@@ -18,17 +17,18 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import globals_tracker, with_namespace
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import NONE, BuiltinTracker, ConstantTracker, FunctionTracker
 
 builders = BuilderTable()
 
 
-handlers: HandlerTable[Any, Any] = HandlerTable("function attribute")
-_FUNCTION = types.FunctionType.__dict__
+handlers = FunctionTable("function attribute")
+_FUNCTION = FunctionType.__dict__
 _METHOD = types.MethodType.__dict__
 
 
-def _annotations(vt: k.FunctionTracker) -> DictTracker:
+def _annotations(vt: FunctionTracker) -> DictTracker:
     """The dict is made on the first look, as in CPython, and is the same one from then on."""
     items = vt.annotations.items if is_a(vt.annotations, TupleTracker) else []
     entries = {
@@ -44,25 +44,25 @@ def _docstring(code: types.CodeType) -> object:
 
 
 _OF_NEW: dict[str, Callable[[Any], Any]] = {
-    "__name__": lambda vt: k.ConstantTracker(vt.name),
-    "__qualname__": lambda vt: k.ConstantTracker(vt.qualname),
-    "__code__": lambda vt: k.BuiltinTracker(vt.code),
+    "__name__": lambda vt: ConstantTracker(vt.name),
+    "__qualname__": lambda vt: ConstantTracker(vt.qualname),
+    "__code__": lambda vt: BuiltinTracker(vt.code),
     "__globals__": lambda vt: vt.globals,
-    "__closure__": lambda vt: TupleTracker(vt.closure, tuple) if vt.closure else k.NONE,
-    "__defaults__": lambda vt: TupleTracker(vt.defaults, tuple) if vt.defaults else k.NONE,
-    "__kwdefaults__": lambda vt: MISSING if vt.kwdefaults else k.NONE,
+    "__closure__": lambda vt: TupleTracker(vt.closure) if vt.closure else NONE,
+    "__defaults__": lambda vt: TupleTracker(vt.defaults) if vt.defaults else NONE,
+    "__kwdefaults__": lambda vt: MISSING if vt.kwdefaults else NONE,
     "__annotations__": _annotations,
-    "__doc__": lambda vt: k.ConstantTracker(_docstring(vt.code)),
-    "__module__": lambda vt: k.ConstantTracker(vt.globals.real.get("__name__")),
-    "__type_params__": lambda vt: TupleTracker([], tuple),  # since 3.12
+    "__doc__": lambda vt: ConstantTracker(_docstring(vt.code)),
+    "__module__": lambda vt: ConstantTracker(vt.globals.real.get("__name__")),
+    "__type_params__": lambda vt: TupleTracker([]),  # since 3.12
 }
 
 
 @handlers.handles_each({_FUNCTION[name]: name for name in _OF_NEW if name in _FUNCTION})
-def read(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
+def read(t: Space, args: Args, kwargs: Kwargs, of: str) -> Any:
     vt = args[0]
     if vt.real is not MISSING:
-        return t.wrap(_FUNCTION[of].__get__(vt.real), SlotSource(vt.source, types.FunctionType, of))
+        return t.wrap(_FUNCTION[of].__get__(vt.real), SlotSource(vt.source, FunctionType, of))
     found = vt.fields[of] if of in vt.fields else _OF_NEW[of](vt)
     if found is MISSING:
         raise t.unsupported(
@@ -72,7 +72,7 @@ def read(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
 
 
 @handlers.handles(types.CellType.__dict__["cell_contents"])
-def cell_contents(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def cell_contents(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if not is_a(args[0], CellTracker):
         raise t.unsupported("function-attribute", "the contents of a cell that is no variable here")
     if args[0].content is NULL:
@@ -81,7 +81,7 @@ def cell_contents(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
 
 
 @handlers.handles(_METHOD["__func__"])
-def method_function(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def method_function(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return args[0].function
 
 
@@ -91,14 +91,14 @@ def method_function(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result
         for cls in (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
     )
 )
-def method_receiver(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def method_receiver(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if not is_a(args[0], MethodTracker):
         raise t.unsupported("function-attribute", "__self__ of a C function")
     return args[0].receiver
 
 
 @handlers.handles(_METHOD["__getattribute__"])
-def method_attribute(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def method_attribute(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Implement `method.__getattribute__`: an attribute that a method does not have is read from
     its function."""
     vt, name = args[0], args[1].constant()
@@ -126,26 +126,26 @@ def of_method(t: Space, vt: MethodTracker, name: str) -> Result:
         "__reduce__",
     ):
         return MISSING
-    if is_a(vt.function, k.FunctionTracker):
+    if is_a(vt.function, FunctionTracker):
         has = name != "__doc__" and plain_lookup(vt.cls, name) is not MISSING
         return MISSING if has else t.get_attribute(vt.function, name)
-    if name in _OF_C_METHODS and is_a(vt.function, k.BuiltinTracker):
-        return k.ConstantTracker(getattr(vt.function.value, name))
+    if name in _OF_C_METHODS and is_a(vt.function, BuiltinTracker):
+        return ConstantTracker(getattr(vt.function.value, name))
     if plain_lookup(vt.cls, name) is not MISSING:
         raise t.unsupported("c-attribute", f"{name} of a {vt.cls.__name__}")
     complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")
 
 
-@builders.by_class.handles(types.FunctionType)
-def build_function(t: Space, real: Any, source: guards.Source) -> VariableTracker:
-    t.guard(source, guards.TypeIs(types.FunctionType))
-    t.guard(guards.FunctionPartSource(source, "code"), guards.Is(real.__code__))
-    cells = guards.FunctionPartSource(source, "closure")
+@builders.by_class.handles(FunctionType)
+def build_function(t: Space, real: Any, source: Source) -> VariableTracker:
+    t.guard(source, TypeIs(FunctionType))
+    t.guard(FunctionPartSource(source, "code"), Is(real.__code__))
+    cells = FunctionPartSource(source, "closure")
     closure = tuple(
-        t.wrap(cell, guards.ItemSource(cells, i)) for i, cell in enumerate(real.__closure__ or ())
+        t.wrap(cell, ItemSource(cells, i)) for i, cell in enumerate(real.__closure__ or ())
     )
     globals_vt = globals_tracker(t, real.__globals__)
-    function = k.FunctionTracker(
+    function = FunctionTracker(
         real.__code__, globals_vt, name=real.__name__, qualname=real.__qualname__, closure=closure
     )
     return with_namespace(t, function, real, source)

@@ -13,8 +13,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-import attrs
 import torch
+from attrs import field, frozen
 from stator_bytecode import OperationSteps, Result, Snapshot, operation, settle
 from stator_bytecode.errors import SourceSpan, Unsupported
 from stator_guards import (
@@ -30,7 +30,6 @@ from stator_guards import (
     shown_as,
 )
 
-from stator_variables import _trackers as k
 from stator_variables._lifetime._reachability import reachable
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._identity_number import HandleKeyTracker, IdTracker
@@ -43,6 +42,13 @@ from stator_variables._objects._weakrefs import WeakrefTracker
 from stator_variables._runtime._contents import set_base
 from stator_variables._space import Space, source_of
 from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._trackers import (
+    BuiltinTracker,
+    ClassTracker,
+    ConstantTracker,
+    NumberTracker,
+    is_none,
+)
 
 
 def key_of(t: Space, vt: VariableTracker) -> object:
@@ -112,7 +118,7 @@ def _hashed(t: Space, vt: Any) -> object:
     if getattr(vt.cls, "__hash__", None) is None:
         guarded_lookup(t, vt.cls, "__hash__")
         complain(t, TypeError, "unhashable type: '", vt.cls, "'")
-    if is_a(vt, k.ConstantTracker):
+    if is_a(vt, ConstantTracker):
         if vt.value != vt.value:  # a NaN is a key as that very object
             t.guard(vt.source, Is(vt.value))
         return vt.value
@@ -120,11 +126,11 @@ def _hashed(t: Space, vt: Any) -> object:
         return tuple(_hashed(t, item) for item in vt.items)
     if is_a(vt, SetTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
         return frozenset(vt.entries)
-    if is_a(vt, k.BuiltinTracker) and type(vt.real) is types.CodeType:
+    if is_a(vt, BuiltinTracker) and type(vt.real) is types.CodeType:
         return vt.real  # equal to others of the same text
-    if is_a(vt, k.ClassTracker | k.BuiltinTracker):
+    if is_a(vt, ClassTracker | BuiltinTracker):
         return Identity(vt.real)
-    if vt.cls is types.MethodWrapperType and is_a(vt.receiver, k.BuiltinTracker):
+    if vt.cls is types.MethodWrapperType and is_a(vt.receiver, BuiltinTracker):
         # `Tensor.shape.__get__`, equal to all that are made like it
         return vt.function.real.__get__(vt.receiver.real)
     if is_a(vt, IdTracker):
@@ -133,7 +139,7 @@ def _hashed(t: Space, vt: Any) -> object:
         return HandleKey(vt.number, vt)
     if is_a(vt, WeakrefTracker):
         return _key_of_reference(t, vt)
-    if is_a(vt, k.NumberTracker):
+    if is_a(vt, NumberTracker):
         return _symbolic_numbers.specialised(t, vt)
     if type_hashes_by_identity(vt.cls):
         _rely_on_hash(t, vt.cls)
@@ -195,7 +201,7 @@ def answer(t: Space, *question: VariableTracker) -> Any:
     raise error
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class UserHashReplay:
     """The result of a `question`, and the state of the Machine before it was evaluated."""
 
@@ -304,27 +310,27 @@ def observed(t: Space, asking: Any, about: tuple[Any, ...]) -> OperationSteps:
 def _asked(t: Space, first: VariableTracker, *second: Any) -> OperationSteps:
 
     if not second:
-        return (yield from settle(t.call(k.BuiltinTracker(hash), [first], {}))).constant()
+        return (yield from settle(t.call(BuiltinTracker(hash), [first]))).constant()
     equal = yield from settle(t.compare("==", first, *second))
     return (yield from settle(t.truth(equal)))
 
 
-@attrs.frozen
+@frozen
 class HandleKey:
     """The key that a hook has in the dictionaries of its module."""
 
     number: int
-    tracker: Any = attrs.field(eq=False)
+    tracker: Any = field(eq=False)
 
 
-@attrs.frozen
+@frozen
 class IdOf:
     """The key `id(thing)`: equal for the same thing."""
 
     identity: Identity
 
 
-@attrs.frozen
+@frozen
 class RefTo:
     """The key `weakref.ref(thing)`: equal for the same thing, if that compares by identity."""
 
@@ -340,7 +346,7 @@ hand."""
 def _key_of_reference(t: Space, vt: WeakrefTracker) -> RefTo:
     """Two references are equal if what they refer to is; for tensors that is no truth value."""
     target = vt.target
-    is_dead = k.is_none(target)
+    is_dead = is_none(target)
     if is_dead or not type_hashes_by_identity(target.cls) or issubclass(target.cls, torch.Tensor):
         raise t.unsupported("user-hash", f"a weak reference to a {target.cls.__name__} as a key")
     _rely_on_hash(t, target.cls)
@@ -348,7 +354,7 @@ def _key_of_reference(t: Space, vt: WeakrefTracker) -> RefTo:
 
 
 def _identity_of(vt: VariableTracker) -> Identity:
-    if is_a(vt, k.ConstantTracker):
+    if is_a(vt, ConstantTracker):
         return Identity(vt.value)
     return Identity(vt.real if vt.real is not MISSING else vt)
 
@@ -454,7 +460,7 @@ def key_with_identities(t: Space, hashed: Any) -> Any:
     contain."""
     if type(hashed) is tuple:
         parts = [key_with_identities(t, part) for part in hashed]
-        return MISSING if any(part is MISSING for part in parts) else TupleTracker(parts, tuple)
+        return MISSING if any(part is MISSING for part in parts) else TupleTracker(parts)
     if type(hashed) is HandleKey:
         return hashed.tracker
     if type(hashed) in (frozenset, UserKey):
@@ -464,7 +470,7 @@ def key_with_identities(t: Space, hashed: Any) -> Any:
     if thing is MISSING:
         return MISSING
     is_known = has_thing or type(hashed) is Identity
-    found = (is_known and t.heap.get(id(thing))) or k.ConstantTracker(thing)
+    found = (is_known and t.heap.get(id(thing))) or ConstantTracker(thing)
     if type(hashed) is RefTo:
         return WeakrefTracker(found)
     return IdTracker(found) if has_thing else found
@@ -486,7 +492,7 @@ def key_made(t: Space, key: VariableTracker) -> tuple[Any, Source]:
     if is_a(key, WeakrefTracker):
         thing, source = key_made(t, key.target)
         return weakref.ref(thing), CallSource(weakref.ref, source)
-    value = key.value if is_a(key, k.ConstantTracker) else key.real
+    value = key.value if is_a(key, ConstantTracker) else key.real
     return value, CapturedSource("constant", value) if key.source is None else source_of(key)
 
 

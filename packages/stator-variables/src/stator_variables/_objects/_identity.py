@@ -1,9 +1,6 @@
 """`id()`: a number that differs from call to call, so it is good as a dict key only: as in the memo
 of `deepcopy`."""
 
-from typing import Any
-
-from stator_bytecode import HandlerTable
 from stator_guards import SameObject
 
 from stator_variables import _trackers as k
@@ -11,13 +8,13 @@ from stator_variables._objects._identity_number import IdTracker
 from stator_variables._objects._keys import HashedTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._space import Space
-from stator_variables._tracker import VariableTracker, is_a
+from stator_variables._tracker import Args, FunctionTable, Kwargs, VariableTracker, is_a
 
-handlers: HandlerTable[Any, Any] = HandlerTable("identity")
+handlers = FunctionTable("identity")
 
 
 @handlers.handles(id)
-def identity(t: Space, args: list[Any], kwargs: dict[str, Any]) -> IdTracker:
+def identity(t: Space, args: Args, kwargs: Kwargs) -> IdTracker:
     (vt,) = args
     if is_a(vt, k.ConstantTracker | k.NumberTracker) and vt.source is not None:
         _tell_apart(t, vt)

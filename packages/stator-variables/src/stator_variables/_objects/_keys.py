@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sized
 from typing import Any
 
-import attrs
+from attrs import Factory, define, field
 
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
@@ -40,7 +40,7 @@ def asks(hashed: Any) -> bool:
     )
 
 
-@attrs.define(eq=False, repr=False, slots=False)
+@define(eq=False, repr=False, slots=False)
 class HashedTracker(VariableTracker, references=("known", "undecided")):
     """A dict or a set.
 
@@ -49,9 +49,9 @@ class HashedTracker(VariableTracker, references=("known", "undecided")):
     """
 
     cls: type
-    known: dict[Any, Any] = attrs.field(factory=dict)
-    undecided: list[tuple[Any, ...]] = attrs.field(factory=list, kw_only=True)
-    decide: Callable[[], None] = attrs.field(default=lambda: None, kw_only=True)
+    known: dict[Any, Any] = Factory(dict)
+    undecided: list[tuple[Any, ...]] = field(factory=list, kw_only=True)
+    decide: Callable[[], None] = field(default=lambda: None, kw_only=True)
 
     def contents(self, t: Space) -> Sized:
         """Return what is counted as the length."""

@@ -12,7 +12,6 @@ from typing import Any
 from stator_bytecode import OperationSteps, Raised, Result, after, operation, settle
 from stator_guards import CallSource, ItemSource, Length, Source, TypeIs
 
-from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter, filled, made_empty
 from stator_variables._objects import _sequence, _sorting
 from stator_variables._objects._builder_table import BuilderTable
@@ -26,6 +25,7 @@ from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._objects._wrap import read_items, with_namespace
 from stator_variables._space import Space, source_of
 from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._trackers import NONE, ConstantTracker, is_self_contained
 
 builders = BuilderTable()
 methods = MethodTable("list method")
@@ -62,7 +62,7 @@ class ListTracker(SequenceTracker, references=("added",)):
 
     def rebuild(self, e: Emitter) -> str:
         is_exact = self.cls is list
-        if is_exact and all(map(k.is_self_contained, self.items)):
+        if is_exact and all(map(is_self_contained, self.items)):
             return e.bind(self, f"[{e.listed(self.items)}]")
         name = e.bind(self, "[]" if is_exact else made_empty(e, self.cls))
         if self.items:
@@ -133,7 +133,7 @@ def at_end(t: Space, vt: ListTracker, key: VariableTracker) -> Any:
 
     MISSING where more has to be read.
     """
-    if key.cls is not int or not is_a(key, k.ConstantTracker) or not is_open(vt):
+    if key.cls is not int or not is_a(key, ConstantTracker) or not is_open(vt):
         return MISSING
     if key.value >= (vt.base is not list):
         return MISSING
@@ -245,10 +245,10 @@ def extend(t: Space, vt: ListTracker, iterable: Any) -> Result:
     return t.for_each(iterable, lambda item: append(t, vt, item), asks_length=True)
 
 
-def _extend_at_once(t: Space, vt: ListTracker, items: Sequence[Any]) -> k.ConstantTracker:
+def _extend_at_once(t: Space, vt: ListTracker, items: Sequence[Any]) -> ConstantTracker:
     for item in list(items):
         append(t, vt, item)
-    return k.NONE
+    return NONE
 
 
 def extend_display(t: Space, vt: ListTracker, iterable: VariableTracker) -> Result:
@@ -267,19 +267,19 @@ methods.handles(list.extend)(extend)
 def length(t: Space, vt: ListTracker) -> Result:
     """Return a constant, or for an unread list a number that is an input once it has changed."""
     if not is_open(vt) or vt.source is None:
-        return k.ConstantTracker(len(vt.items))
+        return ConstantTracker(len(vt.items))
     count, source = len(vt.real), CallSource(len, vt.source)
-    grown = k.ConstantTracker(len(vt.added) - sum(vt.taken))
+    grown = ConstantTracker(len(vt.added) - sum(vt.taken))
     if t.policy.number_is_symbolic(source, count, False):
         return t.binary("+", symbolic_number(t, count, source), grown)
     t.guard(vt.source, Length(count))
-    return k.ConstantTracker(count + grown.value)
+    return ConstantTracker(count + grown.value)
 
 
 @methods.handles(list.__getitem__, takes=1)
 def getitem(t: Space, vt: ListTracker, key: VariableTracker) -> Result:
     if (part := slice_of(t, key)) is not None:
-        return ListTracker(_sequence.sliced(vt, part), list)
+        return ListTracker(_sequence.sliced(vt, part))
     if (item := at_end(t, vt, key)) is not MISSING:
         return item
     return vt.items[_sequence.index_in(t, vt, key, "list index out of range")]
@@ -291,7 +291,7 @@ def setitem(t: Space, vt: ListTracker, key: VariableTracker, value: VariableTrac
         return _set_slice(t, vt, part, value)
     index = _sequence.index_in(t, vt, key)
     change_items(t, vt, lambda items: items.__setitem__(index, value))
-    return k.NONE
+    return NONE
 
 
 @operation
@@ -303,7 +303,7 @@ def _set_slice(t: Space, vt: ListTracker, part: slice, value: VariableTracker) -
         change_items(t, vt, lambda items: items.__setitem__(part, found))
     except ValueError as error:
         throw(ValueError, *error.args)
-    return k.NONE
+    return NONE
 
 
 @methods.handles(list.__delitem__)
@@ -325,7 +325,7 @@ def reversed_(t: Space, vt: ListTracker) -> IteratorTracker:
 def init(t: Space, vt: ListTracker, *iterable: VariableTracker) -> VariableTracker:
     if vt.items:
         replace_items(t, vt, [])
-    return extend(t, vt, *iterable) if iterable else k.NONE
+    return extend(t, vt, *iterable) if iterable else NONE
 
 
 @methods.handles(list.__iadd__)
@@ -367,7 +367,7 @@ def remove(
     at = yield from _sequence.place_of(t, vt, item, 0, None, complaint)
     # The comparison may have emptied the list.
     change_items(t, vt, lambda items: items.__delitem__(slice(at, at + 1)))
-    return k.NONE
+    return NONE
 
 
 @methods.handles(list.clear)
@@ -377,7 +377,7 @@ def clear(t: Space, vt: ListTracker) -> None:
 
 @methods.handles(list.copy)
 def copy(t: Space, vt: ListTracker) -> ListTracker:
-    return ListTracker(vt.items, list)
+    return ListTracker(vt.items)
 
 
 @methods.handles(list.reverse)
@@ -405,4 +405,4 @@ def sort(
     replace_items(t, vt, [before[i] for i in order])
     if failure is not None:
         raise failure
-    return k.NONE
+    return NONE

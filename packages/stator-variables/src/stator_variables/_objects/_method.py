@@ -1,19 +1,18 @@
 """Methods bound to an object: of Python functions and of C's."""
 
 import types
-from collections.abc import Sequence
+from types import MethodType, MethodWrapperType
 from typing import Any
 
-import stator_guards as guards
 from stator_bytecode import Result
-from stator_guards import TypeIs
+from stator_guards import AttrSource, Equals, Is, Source, TypeIs
 
-from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter
 from stator_variables._objects._builder_table import BuilderTable, build_by_identity, field
 from stator_variables._objects._lookup import defines
 from stator_variables._space import Space, real_of, source_of
-from stator_variables._tracker import VariableTracker
+from stator_variables._tracker import Args, Kwargs, VariableTracker
+from stator_variables._trackers import BuiltinTracker, is_none
 
 builders = BuilderTable()
 
@@ -22,22 +21,20 @@ class MethodTracker(VariableTracker, references=("function", "receiver")):
     """A bound method: of a Python function, or of a C function (then `cls` is that of the C method
     object)."""
 
-    def __init__(
-        self, function: Any, receiver: VariableTracker, cls: type = types.MethodType
-    ) -> None:
+    def __init__(self, function: Any, receiver: VariableTracker, cls: type = MethodType) -> None:
         self.function = function
         self.receiver = receiver
         self.cls = cls
 
-    def call(self, t: Space, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+    def call(self, t: Space, args: Args, kwargs: Kwargs) -> Result:
         return t.call(self.function, [self.receiver, *args], kwargs)
 
     def get_attribute(self, t: Space, name: str) -> Result:
         return t.read_method(self, name)
 
     def rebuild(self, e: Emitter) -> str:
-        if self.cls is not types.MethodType:
-            if k.is_none(self.receiver):  # which `__get__` takes for nothing
+        if self.cls is not MethodType:
+            if is_none(self.receiver):  # which `__get__` takes for nothing
                 return e.bind(self, f"None.{self.function.value.__name__}")
             is_of_class = isinstance(self.function.value, types.ClassMethodDescriptorType)
             receiver = e.expr(self.receiver)
@@ -52,17 +49,17 @@ class MethodTracker(VariableTracker, references=("function", "receiver")):
         if not defines(e.t, self.function.cls, "__call__"):  # bound by a classmethod, since 3.13
             bind = f"{e.capture(classmethod, 'Classmethod')}({function})"
             return e.bind(self, f"{bind}.__get__(None, {receiver})")
-        return e.bind(self, f"{e.capture(types.MethodType, 'Method')}({function}, {receiver})")
+        return e.bind(self, f"{e.capture(MethodType, 'Method')}({function}, {receiver})")
 
 
-@builders.by_class.handles(types.MethodType)
-def build_method(t: Space, real: object, source: guards.Source) -> VariableTracker:
-    t.guard(source, guards.TypeIs(types.MethodType))
+@builders.by_class.handles(MethodType)
+def build_method(t: Space, real: object, source: Source) -> VariableTracker:
+    t.guard(source, TypeIs(MethodType))
     return MethodTracker(field(t, real, "__func__", source), field(t, real, "__self__", source))
 
 
 @builders.by_class.handles(types.BuiltinFunctionType)
-def build_builtin_function(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+def build_builtin_function(t: Space, real: Any, source: Source) -> VariableTracker:
     """A C function; one bound to an object (`some_list.append`) is a method of that object."""
     owner = getattr(real, "__self__", None)
     of_none = (
@@ -72,16 +69,14 @@ def build_builtin_function(t: Space, real: Any, source: guards.Source) -> Variab
     )
     if of_none or (descriptor := _descriptor_of(type(owner), real)) is None:
         return build_by_identity(t, real, source)
-    t.guard(source, guards.TypeIs(type(real)))
-    t.guard(guards.AttrSource(source, "__name__"), guards.Equals(real.__name__))
-    t.guard(guards.AttrSource(source, "__self__"), guards.TypeIs(type(owner)))
-    return MethodTracker(
-        k.BuiltinTracker(descriptor), field(t, real, "__self__", source), type(real)
-    )
+    t.guard(source, TypeIs(type(real)))
+    t.guard(AttrSource(source, "__name__"), Equals(real.__name__))
+    t.guard(AttrSource(source, "__self__"), TypeIs(type(owner)))
+    return MethodTracker(BuiltinTracker(descriptor), field(t, real, "__self__", source), type(real))
 
 
-@builders.by_class.handles(types.MethodWrapperType)
-def build_method_wrapper(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+@builders.by_class.handles(MethodWrapperType)
+def build_method_wrapper(t: Space, real: Any, source: Source) -> VariableTracker:
     """A slot of a C class bound to an object (`some_object.__setattr__`): a method of that
     object."""
     descriptor = vars(real.__objclass__).get(real.__name__)
@@ -89,11 +84,11 @@ def build_method_wrapper(t: Space, real: Any, source: guards.Source) -> Variable
         real.__self__, types.ModuleType | type
     ):
         return build_by_identity(t, real, source)
-    t.guard(source, guards.TypeIs(types.MethodWrapperType))
-    t.guard(guards.AttrSource(source, "__name__"), guards.Equals(real.__name__))
-    t.guard(guards.AttrSource(source, "__objclass__"), guards.Is(real.__objclass__))
+    t.guard(source, TypeIs(MethodWrapperType))
+    t.guard(AttrSource(source, "__name__"), Equals(real.__name__))
+    t.guard(AttrSource(source, "__objclass__"), Is(real.__objclass__))
     receiver = field(t, real, "__self__", source)
-    return MethodTracker(k.BuiltinTracker(descriptor), receiver, types.MethodWrapperType)
+    return MethodTracker(BuiltinTracker(descriptor), receiver, MethodWrapperType)
 
 
 def _descriptor_of(cls: type, real: Any) -> object:

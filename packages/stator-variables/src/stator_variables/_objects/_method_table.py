@@ -15,12 +15,12 @@ import attrs
 from stator_bytecode import HandlerTable, Result, after, settle
 from stator_guards import CapturedSource
 
-from stator_variables import _trackers as k
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._arity import Arity, signature_arity
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import NONE, ConstantTracker, ObjectTracker
 
 Method = Callable[..., Any]
 """Gets the tracing, the receiver and the arguments in their places: `pop(t, vt, index=None)`."""
@@ -82,11 +82,11 @@ def _checked(
             raise t.unsupported(
                 "bad-arguments", f"a call of {target.__qualname__}, which ignores the order"
             )
-        if type(args[0]) is k.ObjectTracker:
+        if type(args[0]) is ObjectTracker:
             raise t.unsupported(
                 "foreign-object", f"{target.__qualname__} of an existing {args[0].cls.__name__}"
             )
-        if is_a(args[0], k.ConstantTracker) and not _symbolic_numbers.has_texts(
+        if is_a(args[0], ConstantTracker) and not _symbolic_numbers.has_texts(
             [*args, *kwargs.values()]
         ):
             folded = t.fold(target, args, kwargs)
@@ -102,8 +102,8 @@ def _checked(
 
 def opened(vt: VariableTracker) -> Any:
     """A constant tuple (a torch.Size) as a tracker with items."""
-    if is_a(vt, k.ConstantTracker) and issubclass(vt.cls, tuple):
-        return TupleTracker([k.ConstantTracker(item) for item in vt.value], vt.cls)
+    if is_a(vt, ConstantTracker) and issubclass(vt.cls, tuple):
+        return TupleTracker([ConstantTracker(item) for item in vt.value], vt.cls)
     return vt
 
 
@@ -117,10 +117,10 @@ def app_level(t: Space, function: Any, args: Args, kwargs: Kwargs | None = None)
 
 
 def as_constant(result: Result) -> Result:
-    return after(result, k.ConstantTracker)
+    return after(result, ConstantTracker)
 
 
-def then(result: Result, value: VariableTracker = k.NONE) -> Result:
+def then(result: Result, value: VariableTracker = NONE) -> Result:
     """`value`, once `result` is there."""
     return after(result, lambda _: value)
 

@@ -1,17 +1,16 @@
 """`functools.partial`."""
 
 import functools
-from collections.abc import Sequence
 from typing import Any
 
-import stator_guards as guards
 from stator_bytecode import Result
+from stator_guards import AttrSource, CallSource, DictItemSource, KeysAre, Source, TypeIs
 
 from stator_variables._emitter import Emitter, filled
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._wrap import with_namespace, wrap_items
 from stator_variables._space import Space
-from stator_variables._tracker import VariableTracker
+from stator_variables._tracker import Args, Kwargs, VariableTracker
 
 builders = BuilderTable()
 
@@ -19,16 +18,14 @@ builders = BuilderTable()
 class PartialTracker(VariableTracker, references=("function", "args", "args_tuple", "kwargs")):
     """functools.partial."""
 
-    def __init__(
-        self, cls: type, function: VariableTracker, args: list[Any], kwargs: dict[str, Any]
-    ) -> None:
+    def __init__(self, cls: type, function: VariableTracker, args: Args, kwargs: Kwargs) -> None:
         self.cls = cls
         self.function = function
         self.args = args
         self.args_tuple: Any = None  # the tuple for them, once it was read
         self.kwargs = kwargs
 
-    def call(self, t: Space, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+    def call(self, t: Space, args: Args, kwargs: Kwargs) -> Result:
         return t.call(self.function, [*self.args, *args], {**self.kwargs, **kwargs})
 
     def rebuild(self, e: Emitter) -> str:
@@ -39,27 +36,26 @@ class PartialTracker(VariableTracker, references=("function", "args", "args_tupl
 
 
 @builders.by_base.handles(functools.partial)
-def build_partial(t: Space, real: VariableTracker, source: guards.Source) -> VariableTracker:
-    t.guard(source, guards.TypeIs(type(real)))
+def build_partial(t: Space, real: VariableTracker, source: Source) -> VariableTracker:
+    t.guard(source, TypeIs(type(real)))
     (function, at), (given, args_source), (keywords, kwargs_source) = (
         _c_field(real, name, source) for name in ("func", "args", "keywords")
     )
     args = wrap_items(t, given, args_source)
-    t.guard(kwargs_source, guards.KeysAre(tuple(keywords)))
+    t.guard(kwargs_source, KeysAre(tuple(keywords)))
     kwargs = {
-        name: t.wrap(arg, guards.DictItemSource(kwargs_source, name))
-        for name, arg in keywords.items()
+        name: t.wrap(arg, DictItemSource(kwargs_source, name)) for name, arg in keywords.items()
     }
     made = PartialTracker(type(real), t.wrap(function, at), args, kwargs)
     return with_namespace(t, made, real, source)
 
 
-def _c_field(real: object, name: str, source: guards.Source) -> tuple[Any, guards.Source]:
+def _c_field(real: object, name: str, source: Source) -> tuple[Any, Source]:
     """Return what a call uses, and its source: a subclass may have an attribute of that name."""
     if getattr(type(real), name, None) is vars(functools.partial)[name]:
-        return getattr(real, name), guards.AttrSource(source, name)
+        return getattr(real, name), AttrSource(source, name)
     read = _READERS[name]
-    return read(real), guards.CallSource(read, source)
+    return read(real), CallSource(read, source)
 
 
 _READERS: dict[str, Any] = {

@@ -15,7 +15,7 @@ from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._wrap import new_namespace
 from stator_variables._runtime._contents import may_answer
 from stator_variables._space import Space
-from stator_variables._tracker import VariableTracker, is_a
+from stator_variables._tracker import Args, VariableTracker, is_a
 
 Naming = Callable[[Space, type], str]
 
@@ -27,7 +27,7 @@ def error(kind: type[BaseException], *args: object) -> ExceptionTracker:
     )
 
 
-def new_exception(kind: type[BaseException], args: list[Any]) -> ExceptionTracker:
+def new_exception(kind: type[BaseException], args: Args) -> ExceptionTracker:
     tracker = ExceptionTracker(kind, args)
     new_namespace(tracker)
     return tracker

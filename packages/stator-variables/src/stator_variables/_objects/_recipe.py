@@ -2,18 +2,17 @@
 
 import functools
 import operator
-from collections.abc import Sequence
 from typing import Any
 
 import stator_guards as guards
 from stator_bytecode import Result
 
-from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._wrap import ATOMS, build_object
 from stator_variables._space import Space
-from stator_variables._tracker import VariableTracker
+from stator_variables._tracker import Args, Kwargs, VariableTracker
+from stator_variables._trackers import ConstantTracker
 
 builders = BuilderTable()
 
@@ -26,7 +25,7 @@ class RecipeTracker(VariableTracker, references=("args", "kwargs")):
     """An immutable object of a C class that is determined by the arguments it was made with:
     `operator.itemgetter("x")`."""
 
-    def __init__(self, cls: type, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    def __init__(self, cls: type, args: Args, kwargs: Kwargs) -> None:
         self.cls = cls
         self.args = args
         self.kwargs = kwargs
@@ -34,7 +33,7 @@ class RecipeTracker(VariableTracker, references=("args", "kwargs")):
     def get_attribute(self, t: Space, name: str) -> Result:
         return t.read_recipe(self, name)
 
-    def make(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def make(self, args: Args, kwargs: Kwargs) -> Any:
         if self.cls is KEY_WRAPPER:
             made: Any = functools.cmp_to_key
             for arg in args:
@@ -66,5 +65,5 @@ def build_recipe(t: Space, real: VariableTracker, source: guards.Source) -> Vari
     if not all(type(value) in ATOMS for value in (*args, *dict(kwargs).values())):
         return build_object(t, real, source)
     t.guard(guards.CallSource(recipe_of, source), guards.Equals((args, kwargs)))
-    named = {name: k.ConstantTracker(value) for name, value in kwargs}
-    return RecipeTracker(type(real), [k.ConstantTracker(value) for value in args], named)
+    named = {name: ConstantTracker(value) for name, value in kwargs}
+    return RecipeTracker(type(real), [ConstantTracker(value) for value in args], named)

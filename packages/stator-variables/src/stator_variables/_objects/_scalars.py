@@ -12,12 +12,11 @@ The result is read like any other value.
 import functools
 import operator
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from stator_guards import CallSource, CapturedSource, Custom, LiteralSource, Source
 
-from stator_variables import _trackers as k
 from stator_variables._objects._number_builders import (
     build_atom,
     build_number,
@@ -26,7 +25,8 @@ from stator_variables._objects._number_builders import (
 )
 from stator_variables._pure import NUMBERS, NUMPY, TRUTHS, is_number_of_numpy
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, VariableTracker, is_a
+from stator_variables._trackers import ClassTracker, ConstantTracker, NumberTracker, ScalarTracker
 
 LONGEST = 30
 """The most operations that the entry computes one after the other: after them it is a constant."""
@@ -35,7 +35,7 @@ LONGEST = 30
 def number_of(t: Space, vt: VariableTracker) -> VariableTracker:
     """Return the number of Python that torch takes a number of NumPy for; anything else as it
     is."""
-    if not is_a(vt, k.ScalarTracker):
+    if not is_a(vt, ScalarTracker):
         return vt
     source, real = CallSource(NUMPY.generic.item, vt.source), vt.real.item()
     if not t.policy.number_is_symbolic(source, real, True):
@@ -52,20 +52,20 @@ def _is_word(number: int) -> bool:
 _IS_WORD = Custom("{fn}({value})", _is_word, "no larger than torch takes numbers")
 
 
-def computed(t: Space, function: Callable[..., Any], args: Sequence[Any]) -> Any:
+def computed(t: Space, function: Callable[..., Any], args: Args) -> Any:
     """Return what a pure function gives for such a number, beside values that are known or read.
 
     MISSING, where that is no number, or raises or warns: for others the number is a constant, and
     the guards depend on its value.
     """
-    if not any(is_a(vt, k.ScalarTracker) for vt in args):
+    if not any(is_a(vt, ScalarTracker) for vt in args):
         return MISSING
-    steps = 1 + max(vt.steps for vt in args if is_a(vt, k.ScalarTracker))
+    steps = 1 + max(vt.steps for vt in args if is_a(vt, ScalarTracker))
     exact = function if function in SILENT else _refusing(function)
     return MISSING if steps > LONGEST else computed_early(t, exact, args, steps)
 
 
-def computed_early(t: Space, exact: Callable[..., Any], args: Sequence[Any], steps: int = 0) -> Any:
+def computed_early(t: Space, exact: Callable[..., Any], args: Args, steps: int = 0) -> Any:
     """Return what the entry computes, in guards as well; MISSING if it cannot read an argument."""
     operands = [_operand(t, vt) for vt in args]
     if MISSING in [source for source, _ in operands]:
@@ -86,7 +86,7 @@ def _read(t: Space, result: object, source: Source, steps: int) -> Any:
     if type(result) is bool or type(result) in TRUTHS:
         build = build_atom if type(result) is bool else build_scalar
         build(t, result, source)
-        return k.ConstantTracker(result)
+        return ConstantTracker(result)
     if type(result) in (int, float):
         return build_number(t, result, source, at_once=True)
     if type(result) not in NUMBERS:
@@ -115,11 +115,11 @@ def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def field_of(t: Space, vt: VariableTracker, name: str) -> Any:
     """Return an attribute of such a number; MISSING where it depends on the whole number."""
-    if not is_a(vt, k.ScalarTracker):
+    if not is_a(vt, ScalarTracker):
         return MISSING
     if name in PARTS:
         return computed(t, PARTS[name], [vt])
-    return k.ConstantTracker(getattr(vt.real, name)) if name in OF_CLASS else MISSING
+    return ConstantTracker(getattr(vt.real, name)) if name in OF_CLASS else MISSING
 
 
 PARTS = {name: operator.attrgetter(name) for name in ("real", "imag")}
@@ -129,13 +129,13 @@ OF_CLASS = frozenset({"dtype", "itemsize", "nbytes", "ndim", "size"})
 
 def _operand(t: Space, vt: VariableTracker) -> tuple[Source | Any, Any]:
     """Return the source of an operand, and its value now."""
-    if is_a(vt, k.ScalarTracker):
+    if is_a(vt, ScalarTracker):
         return vt.source, vt.real
-    if is_a(vt, k.NumberTracker):
+    if is_a(vt, NumberTracker):
         source = vt.source or t.graph.source_of(vt.traced, computed=True)
         hint = vt.example.node.hint
         return (MISSING, MISSING) if source is None or hint is None else (source, vt.cls(hint))
-    if is_a(vt, k.ClassTracker):
+    if is_a(vt, ClassTracker):
         return CapturedSource(vt.value.__name__, vt.value), vt.value
     value = vt.constant()
     if type(value) in (bool, int, float, str, type(None)):

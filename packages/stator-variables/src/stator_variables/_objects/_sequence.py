@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from stator_bytecode import OperationSteps, Result, operation, settle
 
-from stator_variables import _trackers as k
 from stator_variables._objects._indexing import is_size, slice_of
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._lookup import defines, overrides, refuse_asked
@@ -20,6 +19,12 @@ from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._pure import NUMPY
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker, is_a
+from stator_variables._trackers import (
+    NOT_IMPLEMENTED,
+    BuiltinTracker,
+    ConstantTracker,
+    NumberTracker,
+)
 
 methods = MethodTable("sequence method")
 
@@ -69,7 +74,7 @@ def is_plain_sequence(t: Space, vt: SequenceTracker) -> bool:
 @methods.handles(list.__contains__, tuple.__contains__, deque.__contains__)
 @operation
 def contains(t: Space, vt: SequenceTracker, item: VariableTracker) -> OperationSteps:
-    return k.ConstantTracker((yield from find(t, vt, item, 0, None)) is not None)
+    return ConstantTracker((yield from find(t, vt, item, 0, None)) is not None)
 
 
 def find(
@@ -103,7 +108,7 @@ def index(
     complaint = (
         "tuple.index(x): x not in tuple" if is_tuple else f"{{}} is not in {vt.base.__name__}"
     )
-    return k.ConstantTracker((yield from place_of(t, vt, item, start or 0, stop, complaint)))
+    return ConstantTracker((yield from place_of(t, vt, item, start or 0, stop, complaint)))
 
 
 def place_of(
@@ -135,7 +140,7 @@ def count(t: Space, vt: SequenceTracker, item: VariableTracker) -> OperationStep
     found, start = 0, 0
     while (at := (yield from find(t, vt, item, start, None))) is not None:
         found, start = found + 1, at + 1
-    return k.ConstantTracker(found)
+    return ConstantTracker(found)
 
 
 # -- operators -------------------------------------------------------------------------------------
@@ -164,7 +169,7 @@ def size_of(t: Space, items: list[Any]) -> TupleTracker:
 
 def _dimension(t: Space, index: int, vt: VariableTracker) -> VariableTracker:
     if issubclass(vt.cls, _INTEGERS):
-        return t.call(k.BuiltinTracker(int), [vt], {}) if vt.cls is bool else vt
+        return t.call(BuiltinTracker(int), [vt]) if vt.cls is bool else vt
     if not defines(t, vt.cls, "__index__"):
         begun = f"torch.Size() takes an iterable of 'int' (item {index} is '"
         complain(t, TypeError, begun, vt.cls, "')")
@@ -200,13 +205,13 @@ for _symbol, (_name, *_) in COMPARISONS.items():
 
 def compare(t: Space, left: SequenceTracker, right: VariableTracker, symbol: str) -> Result:
     if not is_a(right, SequenceTracker) or right.base is not left.base:
-        return k.NOT_IMPLEMENTED
+        return NOT_IMPLEMENTED
     if left.base is deque:
         refuse_asked(t, left, "__iter__")
         refuse_asked(t, right, "__iter__")
     differ = symbol in ("==", "!=") and len(left.items) != len(right.items)
     if differ and (left.base is not tuple or _are_silent([*left.items, *right.items])):
-        return k.ConstantTracker(symbol == "!=")
+        return ConstantTracker(symbol == "!=")
     return _compare(t, left, right, symbol)
 
 
@@ -214,7 +219,7 @@ def _are_silent(items: list[Any]) -> bool:
     """Return True if comparisons of these are unobservable: C also compares tuples of different
     lengths item by item."""
     return all(
-        is_a(vt, k.NumberTracker | k.ConstantTracker) and not issubclass(vt.cls, enum.Enum)
+        is_a(vt, NumberTracker | ConstantTracker) and not issubclass(vt.cls, enum.Enum)
         for vt in items
     )
 
@@ -231,11 +236,11 @@ def _compare(
         # the comparison may have emptied them
         if not equal and at < min(len(left.items), len(right.items)):
             if symbol in ("==", "!=") and not is_deque:
-                return k.ConstantTracker(symbol == "!=")
+                return ConstantTracker(symbol == "!=")
             found = yield from settle(t.compare(symbol, left.items[at], right.items[at]))
-            return k.ConstantTracker((yield from settle(t.truth(found)))) if is_deque else found
+            return ConstantTracker((yield from settle(t.truth(found)))) if is_deque else found
         at += 1
-    lengths = k.ConstantTracker(len(left.items)), k.ConstantTracker(len(right.items))
+    lengths = ConstantTracker(len(left.items)), ConstantTracker(len(right.items))
     return (yield from settle(t.compare(symbol, *lengths)))
 
 
@@ -258,16 +263,16 @@ def sliced(vt: SequenceTracker, part: slice) -> list[Any]:
 
 
 @methods.handles(tuple.__len__)
-def length(t: Space, vt: SequenceTracker) -> k.ConstantTracker:
-    return k.ConstantTracker(len(vt.items))
+def length(t: Space, vt: SequenceTracker) -> ConstantTracker:
+    return ConstantTracker(len(vt.items))
 
 
 @methods.handles(tuple.__hash__)
 def hash_(t: Space, vt: SequenceTracker) -> Result:
     """Return the hash of the builtin class, without that of a subclass."""
-    return t.call(k.BuiltinTracker(hash), [TupleTracker(vt.items, tuple)], {})
+    return t.call(BuiltinTracker(hash), [TupleTracker(vt.items)])
 
 
 @methods.handles(vars(tuple)["__getnewargs__"])
 def getnewargs(t: Space, vt: SequenceTracker) -> Result:
-    return TupleTracker([TupleTracker(vt.items, tuple)], tuple)
+    return TupleTracker([TupleTracker(vt.items)])

@@ -13,7 +13,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
+from attrs import Factory, define, frozen
 from stator_guards import CallSource, CapturedSource, Custom, Source
 
 from stator_variables import _trackers as k
@@ -29,7 +29,7 @@ CREATING = frozenset({"copy", "union", "intersection", "difference", "symmetric_
 _ATOMS = (int, bool, float, str, bytes)
 
 
-@attrs.define(eq=False, repr=False, slots=False)
+@define(eq=False, repr=False, slots=False)
 class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
     """A set or frozenset: hashed key to item tracker. The order is that of insertion; reading it is
     a break.
@@ -40,9 +40,9 @@ class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
     """
 
     base = set
-    steps_taken: list[tuple[str, Any]] | None = attrs.field(factory=list)
+    steps_taken: list[tuple[str, Any]] | None = Factory(list)
     unread: Any = None  # the call that reads it
-    before: dict[Any, Any] = attrs.field(factory=dict)  # what was read
+    before: dict[Any, Any] = Factory(dict)  # what was read
 
     def settle(self) -> None:
         super().settle()
@@ -154,14 +154,14 @@ def original_of(operand: Any) -> Any:
 
 
 # -- the steps with real elements ------------------------------------------------------------------
-@attrs.frozen
+@frozen
 class Existing:
     """A set from outside, by its number."""
 
     index: int
 
 
-@attrs.frozen
+@frozen
 class Recipe:
     """The steps without trackers. Operands are real values, recipes, and sets from outside."""
 

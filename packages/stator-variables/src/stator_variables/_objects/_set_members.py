@@ -15,7 +15,6 @@ import torch
 from stator_bytecode import Result
 from stator_guards import CallSource, CapturedSource, Custom, ItemSource, Source, Truth
 
-from stator_variables import _trackers as k
 from stator_variables._objects import _dictionary
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._hashing import (
@@ -42,6 +41,7 @@ from stator_variables._pure import PATHS
 from stator_variables._runtime._contents import members_of, set_base, stored
 from stator_variables._space import Space, source_of
 from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._trackers import NONE
 
 builders = BuilderTable()
 
@@ -210,14 +210,14 @@ def _is_in_existing(t: Space, vt: Any, hashed: object, thing: object) -> bool:
 
 def set_update(t: Space, vt: SetTracker, iterable: Any) -> Result:
     if iterable is vt:
-        return k.NONE
+        return NONE
     if iterable.base is set:
         _merge(t, vt, iterable.entries, iterable)
-        return k.NONE
+        return NONE
     if iterable.cls is dict:
         keys = {t.key_of(key): key for key, _ in t.items(iterable)}
         _merge(t, vt, keys, dict_of(keys))
-        return k.NONE
+        return NONE
     return t.for_each(iterable, lambda item: hashing(t, functools.partial(set_add, t, vt, item)))
 
 

@@ -36,7 +36,7 @@ def sort(
     if key is not None and not k.is_none(key):
         keys = []
         for item in items:
-            keys.append((yield from settle(t.call(key, [item], {}))))
+            keys.append((yield from settle(t.call(key, [item]))))
     values = [vt.constant() for vt in keys]
     if any(value is MISSING or answers_in_python(value) for value in values) or any(
         is_a(vt, k.ClassTracker) for vt in keys

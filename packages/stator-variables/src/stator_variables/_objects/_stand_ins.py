@@ -9,7 +9,6 @@ from typing import Any
 
 from stator_guards import CapturedSource, Is
 
-from stator_variables import _trackers as k
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._partial import PartialTracker
 from stator_variables._objects._recipe import KEY_WRAPPER, RecipeTracker
@@ -20,6 +19,14 @@ from stator_variables._runtime._contents import has_member, plain_lookup
 from stator_variables._runtime._support import base_of_c
 from stator_variables._space import Space, real_of, source_of
 from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_a
+from stator_variables._trackers import (
+    NONE,
+    BuiltinTracker,
+    ClassTracker,
+    ConstantTracker,
+    FunctionTracker,
+    ObjectTracker,
+)
 
 
 class StandIn:
@@ -38,18 +45,18 @@ def stand_in(t: Space, vt: VariableTracker) -> object:
     if (known := t.shared.get(("stand-in", id(vt)))) is None:
         known = (vt, _made_stand_in(t, vt))  # the tracker is kept: its identity is the key
         t.shared["stand-in", id(vt)] = known
-        if not is_a(vt, k.ConstantTracker):
+        if not is_a(vt, ConstantTracker):
             t.heap[id(known[1])] = vt
     return known[1]
 
 
 def _made_stand_in(t: Space, vt: VariableTracker) -> object:
-    if is_a(vt, k.ConstantTracker):
+    if is_a(vt, ConstantTracker):
         return vt.value
     if is_a(vt, SequenceTracker) and vt.cls in (list, tuple):
         return vt.cls([stand_in(t, item) for item in vt.items])
     if is_a(vt, SetTracker) and vt.cls in (set, frozenset):
-        if all(is_a(item, k.ConstantTracker) for item in vt.entries.values()):
+        if all(is_a(item, ConstantTracker) for item in vt.entries.values()):
             return made_again(t, vt)  # in its order
         return vt.cls([stand_in(t, item) for item in vt.entries.values()])
     if is_a(vt, DictTracker) and vt.cls is dict:
@@ -57,9 +64,9 @@ def _made_stand_in(t: Space, vt: VariableTracker) -> object:
     if is_a(vt, RecipeTracker):
         named = {name: stand_in(t, value) for name, value in vt.kwargs.items()}
         return vt.make([stand_in(t, value) for value in vt.args], named)
-    if is_a(vt, k.FunctionTracker):
+    if is_a(vt, FunctionTracker):
         return _function(t, vt)
-    if type(vt) is k.ObjectTracker and plain_lookup(vt.cls, "__new__") is object.__new__:
+    if type(vt) is ObjectTracker and plain_lookup(vt.cls, "__new__") is object.__new__:
         return _object(t, vt)
     if issubclass(vt.cls, property):
         raise t.unsupported(
@@ -78,12 +85,12 @@ def _made_stand_in(t: Space, vt: VariableTracker) -> object:
     return StandIn()
 
 
-def _function(t: Space, vt: k.FunctionTracker) -> object:
+def _function(t: Space, vt: FunctionTracker) -> object:
     closure = tuple(types.CellType() for _ in vt.closure)
     made = types.FunctionType(vt.code, vt.globals.real, vt.name, None, closure)
     made.__qualname__ = vt.qualname
     for name, value in (*vt.fields.items(), *attributes_of(vt).items()):
-        if is_a(value, k.ConstantTracker):  # `__isabstractmethod__`
+        if is_a(value, ConstantTracker):  # `__isabstractmethod__`
             setattr(made, name, value.value)
         elif name == "__isabstractmethod__":  # C evaluates its truth
             raise t.unsupported(
@@ -107,7 +114,7 @@ def field_of(t: Space, vt: RecipeTracker, name: str) -> Any:
     """Return an argument of a property, `classmethod` or `staticmethod`, by name; the object of a
     key; else MISSING."""
     if vt.cls is KEY_WRAPPER and name == "obj":
-        return vt.args[1] if len(vt.args) > 1 else k.NONE
+        return vt.args[1] if len(vt.args) > 1 else NONE
     if vt.cls not in (property, classmethod, staticmethod):
         return MISSING
     value = getattr(stand_in(t, vt), name, MISSING)
@@ -143,16 +150,16 @@ def _made(t: Space, vt: VariableTracker) -> Any:
         )
     if is_a(vt, SequenceTracker) and vt.cls in (list, tuple):
         return vt.cls([known_value(t, item) for item in vt.items])
-    if is_a(vt, k.BuiltinTracker | k.ClassTracker):
+    if is_a(vt, BuiltinTracker | ClassTracker):
         return vt.value
-    if is_a(vt, k.FunctionTracker) and not vt.fields:
+    if is_a(vt, FunctionTracker) and not vt.fields:
         return _new_function(t, vt)
     raise t.unsupported(
         "graph-argument", f"a {vt.cls.__qualname__} that is made here, where the object is needed"
     )
 
 
-def _new_function(t: Space, vt: k.FunctionTracker) -> Any:
+def _new_function(t: Space, vt: FunctionTracker) -> Any:
     cells = tuple(types.CellType(known_value(t, cell.content)) for cell in vt.closure)
     made = types.FunctionType(vt.code, vt.globals.real, vt.name, None, cells)
     made.__defaults__ = (

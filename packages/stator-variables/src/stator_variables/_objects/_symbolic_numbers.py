@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from stator_variables import _trackers as k
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker, is_a
+from stator_variables._trackers import ConstantTracker, NumberTracker, SliceTracker, TextTracker
 
 
 def specialised(t: Space, vt: Any) -> Any:
@@ -20,7 +20,7 @@ def specialised(t: Space, vt: Any) -> Any:
         return vt.cls(t.graph.constant_of(vt.traced))
 
 
-def decide(t: Space, vt: k.NumberTracker) -> bool:
+def decide(t: Space, vt: NumberTracker) -> bool:
     """The truth of a symbolic number: ShapeEnv keeps the guard, but for what floats decide."""
     if (found := t.graph.condition_of(vt.traced)) is not None:
         condition, holds = found
@@ -45,34 +45,33 @@ def _meaning(t: Space, reason: str, detail: str) -> Iterator[None]:
         raise
 
 
-def has_numbers(vts: Sequence[Any], kind: object = k.NumberTracker) -> bool:
+def has_numbers(vts: Sequence[Any], kind: object = NumberTracker) -> bool:
     """Return True if a symbolic number, or a tracker of another kind, is among these or in a tuple
     among them."""
     return any(
-        is_a(vt, kind)
-        or (is_a(vt, TupleTracker | k.SliceTracker) and has_numbers(_parts(vt), kind))
+        is_a(vt, kind) or (is_a(vt, TupleTracker | SliceTracker) and has_numbers(_parts(vt), kind))
         for vt in vts
     )
 
 
 def has_texts(vts: Sequence[Any]) -> bool:
     """Return True if a text made of symbolic numbers is."""
-    return has_numbers(vts, k.TextTracker)
+    return has_numbers(vts, TextTracker)
 
 
 def _parts(vt: Any) -> Sequence[Any]:
-    found: Sequence[Any] = vt.parts if is_a(vt, k.SliceTracker) else vt.items
+    found: Sequence[Any] = vt.parts if is_a(vt, SliceTracker) else vt.items
     return found
 
 
 def as_constant(t: Space, vt: VariableTracker) -> VariableTracker:
     """Return the value with constants for symbolic numbers; `ShapeEnv` guards each, for its
     line."""
-    if is_a(vt, k.NumberTracker):
-        return k.ConstantTracker(specialised(t, vt))
+    if is_a(vt, NumberTracker):
+        return ConstantTracker(specialised(t, vt))
     if is_a(vt, TupleTracker) and has_numbers(vt.items):
         return TupleTracker([as_constant(t, item) for item in vt.items], vt.cls)
-    if is_a(vt, k.SliceTracker) and has_numbers(vt.parts):
+    if is_a(vt, SliceTracker) and has_numbers(vt.parts):
         start, stop, step = (as_constant(t, part) for part in vt.parts)
-        return k.SliceTracker((start, stop, step))
+        return SliceTracker((start, stop, step))
     return vt

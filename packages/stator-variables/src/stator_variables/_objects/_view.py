@@ -1,8 +1,8 @@
 """Views of dicts, and the mappings that `MappingProxyType` shows."""
 
 import collections
-import types
 from collections import OrderedDict
+from types import MappingProxyType
 from typing import Any
 
 import stator_guards as guards
@@ -47,7 +47,7 @@ VIEW_CLASSES: dict[str, tuple[Any, Any]] = {
 class ProxyTracker(VariableTracker, references=("mapping",)):
     """A mappingproxy of a dict tracker; `owner` is the class whose `__dict__` it is."""
 
-    cls = types.MappingProxyType
+    cls = MappingProxyType
     owner: type | None = None
 
     def __init__(self, mapping: VariableTracker) -> None:
@@ -57,7 +57,7 @@ class ProxyTracker(VariableTracker, references=("mapping",)):
         if self.owner is not None:
             return e.bind(self, f"{e.capture(self.owner)}.__dict__")
         return e.bind(
-            self, f"{e.capture(types.MappingProxyType, 'MappingProxy')}({e.expr(self.mapping)})"
+            self, f"{e.capture(MappingProxyType, 'MappingProxy')}({e.expr(self.mapping)})"
         )
 
 
@@ -75,7 +75,7 @@ def of_base(e: Emitter, of: VariableTracker, method: str, otherwise: str) -> str
     return f"{e.capture(getattr(base, method), base.__name__ + method)}({name})"
 
 
-@builders.by_class.handles(types.MappingProxyType)
+@builders.by_class.handles(MappingProxyType)
 def build_mappingproxy(t: Space, real: object, source: guards.Source) -> VariableTracker:
-    t.guard(source, guards.TypeIs(types.MappingProxyType))
+    t.guard(source, guards.TypeIs(MappingProxyType))
     return ProxyTracker(t.wrap(behind_proxy(real), guards.CallSource(behind_proxy, source)))

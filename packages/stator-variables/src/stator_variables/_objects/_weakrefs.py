@@ -9,7 +9,7 @@ import weakref
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, Result
+from stator_bytecode import Result
 from stator_guards import CallSource, DictItemSource, ParameterSource, Source, TypeIs
 
 from stator_variables import _trackers as k
@@ -20,12 +20,12 @@ from stator_variables._objects._dict import DictTracker
 from stator_variables._runtime._finalizers import may_hold_real
 from stator_variables._runtime._support import living
 from stator_variables._space import Space, real_of, source_of
-from stator_variables._tracker import VariableTracker, is_a
+from stator_variables._tracker import Args, FunctionTable, Kwargs, VariableTracker, is_a
 
 builders = BuilderTable()
 
 
-handlers: HandlerTable[Any, Any] = HandlerTable("weak reference")
+handlers = FunctionTable("weak reference")
 
 
 def referent(reference: Any) -> object:
@@ -43,7 +43,7 @@ def build_weakref(t: Space, real: Any, source: Source) -> VariableTracker:
 
 
 @handlers.handles(weakref.ref)
-def make(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def make(t: Space, args: Args, kwargs: Kwargs) -> Any:
     """`weakref.ref(thing, callback)`: without a callback, one reference is enough for all."""
     target, *rest = args
     if len(args) > 2 or kwargs or target.source is None or not target.cls.__weakrefoffset__:
@@ -58,7 +58,7 @@ def make(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(weakref.ref.__call__)
-def call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def call(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if not is_a(args[0], WeakrefTracker):
         raise t.unsupported("builtin", f"a call of a {args[0].cls.__qualname__}")
     if may_be_gone(t, args[0].target):

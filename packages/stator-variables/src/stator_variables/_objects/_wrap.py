@@ -13,15 +13,27 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import stator_guards as guards
 import torch
+from stator_guards import (
+    AttrSource,
+    CallSource,
+    CapturedSource,
+    Custom,
+    Equals,
+    InstanceDictSource,
+    ItemSource,
+    Length,
+    Source,
+    TypeIs,
+    shown_as,
+)
 
-from stator_variables import _trackers as k
 from stator_variables._objects._dict import DictTracker
 from stator_variables._pure import CYTHON_FUNCTION, DTYPES, NUMBERS, PATHS, TRUTHS
 from stator_variables._runtime._contents import item_owner, stored
 from stator_variables._space import Space, source_of
 from stator_variables._tracker import DELETED, MISSING, VariableTracker, pending
+from stator_variables._trackers import ConstantTracker, ObjectTracker
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
 SINGLETONS = (torch.dtype, torch.layout, torch.memory_format, re.Pattern, *map(type, DTYPES))
@@ -48,7 +60,7 @@ BY_IDENTITY = (
 )
 
 
-def wrap(t: Space, real: object, source: guards.Source) -> VariableTracker:
+def wrap(t: Space, real: object, source: Source) -> VariableTracker:
     """The tracker of an existing value.
 
     Atoms have no identity worth tracking; objects have one tracker each.
@@ -60,52 +72,52 @@ def wrap(t: Space, real: object, source: guards.Source) -> VariableTracker:
     if (
         plain
         and kind in ATOMS
-        and (type(source) is guards.CapturedSource or (t.made and t.is_of_made(source)))
+        and (type(source) is CapturedSource or (t.made and t.is_of_made(source)))
     ):
-        return k.ConstantTracker(real)  # of a class, whose attribute may be written later
+        return ConstantTracker(real)  # of a class, whose attribute may be written later
     # `isinstance` would read `__class__` of the object
     if plain or issubclass(kind, type | enum.Enum):
         return pending(source, real, lambda: t.build(real, source))
     return t.track(real, source, lambda: t.build(real, source))
 
 
-def equal_to(expected: object) -> guards.Custom:
+def equal_to(expected: object) -> Custom:
     """Equality for values of a C class that compares by value; the exact class is part of it."""
     cls = type(expected)
-    return guards.Custom(
+    return Custom(
         "{fn}({value})",
         lambda value: type(value) is cls and value == expected,
         f"equal to {expected!r}",
     )
 
 
-def wrap_items(t: Space, items: Sequence[Any], source: guards.Source) -> list[VariableTracker]:
+def wrap_items(t: Space, items: Sequence[Any], source: Source) -> list[VariableTracker]:
     """All items of a list or tuple, and that there are no others."""
-    t.guard(source, guards.Length(len(items)))
-    return [wrap(t, item, guards.ItemSource(source, i)) for i, item in enumerate(items)]
+    t.guard(source, Length(len(items)))
+    return [wrap(t, item, ItemSource(source, i)) for i, item in enumerate(items)]
 
 
-def read_items(t: Space, base: Any, real: object, source: guards.Source) -> list[VariableTracker]:
+def read_items(t: Space, base: Any, real: object, source: Source) -> list[VariableTracker]:
     """All items of an instance of a builtin class of sequences, without overrides of a subclass."""
     t.allow_length(base.__len__(real), type(real))
     items = stored(base, real)  # in one step: other threads may change it
     if (owner := item_owner(type(real), base)) is None:
         return wrap_items(t, items, source)
-    t.guard(guards.CallSource(base.__len__, source), guards.Equals(len(items)))
-    return [t.wrap(item, guards.ItemSource(source, i, owner)) for i, item in enumerate(items)]
+    t.guard(CallSource(base.__len__, source), Equals(len(items)))
+    return [t.wrap(item, ItemSource(source, i, owner)) for i, item in enumerate(items)]
 
 
-@guards.shown_as("what {0} is a view of")
+@shown_as("what {0} is a view of")
 def behind_proxy(proxy: object) -> object:
     """The mapping that a mappingproxy shows: the one thing it refers to."""
     return gc.get_referents(proxy)[0]
 
 
-_IS_THERE = guards.Custom("{fn}({value})", lambda value: value is not MISSING, "there")
+_IS_THERE = Custom("{fn}({value})", lambda value: value is not MISSING, "there")
 """A guard that a source can be read: without, every guard fails."""
 
 
-def wrap_present(t: Space, real: object, source: guards.Source) -> VariableTracker:
+def wrap_present(t: Space, real: object, source: Source) -> VariableTracker:
     """Return the tracker of a value that another call may lack, and that the entry may only pass
     on."""
     tracker = wrap(t, real, source)
@@ -114,7 +126,7 @@ def wrap_present(t: Space, real: object, source: guards.Source) -> VariableTrack
 
 
 def with_namespace(
-    t: Space, tracker: VariableTracker, real: object, source: guards.Source
+    t: Space, tracker: VariableTracker, real: object, source: Source
 ) -> VariableTracker:
     """Give the tracker the instance `__dict__` of its object, if it has one; it may have been met
     before."""
@@ -124,11 +136,7 @@ def with_namespace(
         known = DictTracker(dict, complete=False)
         of_thread = issubclass(type(real), threading.local)
         known.real = namespace
-        known.source = (
-            guards.AttrSource(source, "__dict__")
-            if of_thread
-            else guards.InstanceDictSource(source)
-        )
+        known.source = AttrSource(source, "__dict__") if of_thread else InstanceDictSource(source)
         t.heap[id(namespace)] = known
         t.alive.append(namespace)
     tracker.namespace = known
@@ -169,9 +177,9 @@ def captured_dict(
     """The tracker of a dict that the entry refers to itself."""
     found = t.heap.get(id(namespace))
     # A captured one has no second path to compare.
-    if found is not None and type(source_of(found)) is guards.CapturedSource:
+    if found is not None and type(source_of(found)) is CapturedSource:
         return found
-    return wrap(t, namespace, guards.CapturedSource(name, namespace, is_scope=is_scope))
+    return wrap(t, namespace, CapturedSource(name, namespace, is_scope=is_scope))
 
 
 def new_namespace(tracker: VariableTracker) -> None:
@@ -179,12 +187,12 @@ def new_namespace(tracker: VariableTracker) -> None:
     tracker.namespace = DictTracker(dict, complete=True, owner=tracker)
 
 
-def new_object(cls: type, attributes: Mapping[str, Any]) -> k.ObjectTracker:
+def new_object(cls: type, attributes: Mapping[str, Any]) -> ObjectTracker:
     """A new instance of a Python class; `__init__` is not run."""
-    vt = k.ObjectTracker(cls)
+    vt = ObjectTracker(cls)
     new_namespace(vt)
     vt.namespace.entries = {
-        name: (k.ConstantTracker(name), value) for name, value in attributes.items()
+        name: (ConstantTracker(name), value) for name, value in attributes.items()
     }
     return vt
 
@@ -199,6 +207,6 @@ def attributes_of(vt: VariableTracker) -> dict[str, Any]:
 _PLAIN = frozenset(map(id, (*ATOMS, *VALUES, *SINGLETONS, *PATHS, *BY_IDENTITY)))
 
 
-def build_object(t: Space, real: object, source: guards.Source) -> VariableTracker:
-    t.guard(source, guards.TypeIs(type(real)))
-    return with_namespace(t, k.ObjectTracker(type(real), real), real, source)
+def build_object(t: Space, real: object, source: Source) -> VariableTracker:
+    t.guard(source, TypeIs(type(real)))
+    return with_namespace(t, ObjectTracker(type(real), real), real, source)

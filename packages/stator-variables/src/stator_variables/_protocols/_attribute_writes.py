@@ -28,7 +28,7 @@ def set_attribute(t: Space, vt: VariableTracker, name: str, value: Any) -> objec
     hook = _lookup.guarded_lookup(t, vt.cls, method)
     if _attributes.is_hook(hook, method) and vt.base is not torch.Tensor:
         given = [k.ConstantTracker(name), *([] if value is MISSING else [value])]
-        return t.call(t.special(vt, method), given, {})
+        return t.call(t.special(vt, method), given)
     return generic_set(t, vt, name, value)
 
 
@@ -121,7 +121,7 @@ def _set_through(
     if kind is property:
         if (function := getattr(raw, field)) is None:
             _attributes.refuse_access(t, raw, source, getattr(property, method), vt, *args[1:])
-        return t.call(t.wrap(function, AttrSource(source, field)), args, {})
+        return t.call(t.wrap(function, AttrSource(source, field)), args)
     # C's may be read-only
     is_slot = kind is types.MemberDescriptorType and "__slots__" in vars(raw.__objclass__)
     if is_slot and getattr(vt, "members", None) is not None:

@@ -9,6 +9,14 @@ import sys
 import threading
 import types
 import weakref
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 import torch
@@ -25,7 +33,6 @@ from stator_guards import (
     TypeSource,
 )
 
-from stator_variables import _trackers as k
 from stator_variables._applevel import _methods as app
 from stator_variables._objects import (
     _class_dicts,
@@ -45,7 +52,13 @@ from stator_variables._pure import CYTHON_FUNCTION
 from stator_variables._runtime._contents import has_member, may_answer, plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _subclasses, _symbolic, _tensor_attributes
-from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_a
+from stator_variables._tracker import DELETED, MISSING, Args, VariableTracker, is_a
+from stator_variables._trackers import (
+    BuiltinTracker,
+    ClassTracker,
+    ConstantTracker,
+    SubclassTracker,
+)
 
 FUNCTION_FIELDS = {"__name__": "name", "__qualname__": "qualname"}
 
@@ -99,7 +112,7 @@ def has_hook(t: Space, vt: VariableTracker) -> bool:
 def is_hook(raw: object, name: str) -> bool:
     """Return True if a class overrides reading, setting or deleting of attributes, or has another
     slot of C."""
-    return not isinstance(raw, types.WrapperDescriptorType) or raw.__name__ != name
+    return not isinstance(raw, WrapperDescriptorType) or raw.__name__ != name
 
 
 def _or_fall_back(t: Space, vt: VariableTracker, name: str) -> Result:
@@ -125,13 +138,13 @@ def _read_by_hooks(t: Space, vt: VariableTracker, name: str) -> Result:
     hooks = [_lookup.type_lookup(t, vt.cls, hook) for hook in ("__getattribute__", "__getattr__")]
     first, *others = [bind(t, raw, source, vt, name) for raw, source in hooks if source is not None]
     if not others:
-        return t.call(first, [k.ConstantTracker(name)], {})
+        return t.call(first, [ConstantTracker(name)])
     if is_suspended(first) or is_suspended(others[0]):
         raise t.unsupported(
             "c-attribute", f"attribute {name} by a hook that a descriptor in Python gives"
         )
     read = t.wrap(app.read, CapturedSource("read", app.read))
-    return t.call(read, [first, *others, k.ConstantTracker(name)], {})
+    return t.call(read, [first, *others, ConstantTracker(name)])
 
 
 def own_attribute(t: Space, vt: VariableTracker, name: str) -> Result:
@@ -166,7 +179,7 @@ def _fall_back(t: Space, vt: VariableTracker, name: str) -> Result:
         )
     if source is None:
         absent(t, vt, name)
-    return t.call(bind(t, raw, source, vt, "__getattr__"), [k.ConstantTracker(name)], {})
+    return t.call(bind(t, raw, source, vt, "__getattr__"), [ConstantTracker(name)])
 
 
 def generic_get(t: Space, vt: VariableTracker, name: str) -> Result:
@@ -203,7 +216,7 @@ def class_of(t: Space, vt: VariableTracker) -> VariableTracker:
         t.guard(vt.source, TypeIs(vt.cls))
     if id(vt.cls) in t.made:
         return t.made[id(vt.cls)]
-    tracker = k.ClassTracker(vt.cls)
+    tracker = ClassTracker(vt.cls)
     tracker.source = source
     return tracker
 
@@ -223,19 +236,15 @@ def descriptor_kind(t: Space, raw: object) -> type:
 def bind(t: Space, raw: Any, source: Source, vt: VariableTracker, name: str) -> Result:
     """`raw.__get__(vt, type(vt))` for a raw class attribute."""
     kind = descriptor_kind(t, raw)
-    if kind in (types.FunctionType, CYTHON_FUNCTION):
+    if kind in (FunctionType, CYTHON_FUNCTION):
         return MethodTracker(t.wrap(raw, source), vt)
-    if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
+    if kind in (MethodDescriptorType, WrapperDescriptorType):
         if not fits(raw, vt):
             raise t.unsupported(
                 "bad-arguments", f"{name}, a descriptor of C, on an instance of another class"
             )
-        cls = (
-            types.BuiltinFunctionType
-            if kind is types.MethodDescriptorType
-            else types.MethodWrapperType
-        )
-        return MethodTracker(k.BuiltinTracker(raw), vt, cls)
+        cls = BuiltinFunctionType if kind is MethodDescriptorType else types.MethodWrapperType
+        return MethodTracker(BuiltinTracker(raw), vt, cls)
     if kind in (property, staticmethod, classmethod):
         t.guard(source, TypeIs(type(raw)))
     if kind is property:
@@ -245,11 +254,11 @@ def bind(t: Space, raw: Any, source: Source, vt: VariableTracker, name: str) -> 
     if kind is classmethod:
         return _of_class(t, raw, source, class_of(t, vt), name)
     if kind is types.ClassMethodDescriptorType:
-        return MethodTracker(k.BuiltinTracker(raw), class_of(t, vt), types.BuiltinFunctionType)
-    if kind in (types.GetSetDescriptorType, types.MemberDescriptorType):
+        return MethodTracker(BuiltinTracker(raw), class_of(t, vt), BuiltinFunctionType)
+    if kind in (GetSetDescriptorType, MemberDescriptorType):
         return _get_c_field(t, raw, vt, name)
     if kind is _INSTANCE_METHOD:
-        return MethodTracker(k.BuiltinTracker(raw.__func__), vt)
+        return MethodTracker(BuiltinTracker(raw.__func__), vt)
     return _bind_other(t, raw, source, vt)
 
 
@@ -261,9 +270,9 @@ def may_refuse(t: Space, raw: object) -> bool:
     """Return True if `bind` may raise. Comparisons, `iter` and `repr` ignore that (`PyErr_Clear` in
     typeobject.c)."""
     kind = descriptor_kind(t, raw)
-    if kind in (property, types.GetSetDescriptorType, types.MemberDescriptorType):
+    if kind in (property, GetSetDescriptorType, MemberDescriptorType):
         return True
-    return isinstance(plain_lookup(kind, "__get__"), types.FunctionType)
+    return isinstance(plain_lookup(kind, "__get__"), FunctionType)
 
 
 def bound_or_none(t: Space, raw: object, source: Source, vt: VariableTracker, name: str) -> Any:
@@ -277,7 +286,7 @@ def fits(raw: object, vt: VariableTracker) -> bool:
     return not isinstance(raw, _OF_C) or _lookup.is_subtype(vt.cls, raw.__objclass__)
 
 
-_OF_C = (types.MethodDescriptorType, types.WrapperDescriptorType)
+_OF_C = (MethodDescriptorType, WrapperDescriptorType)
 
 
 def _of_class(t: Space, raw: Any, source: Source, cls_vt: VariableTracker, name: str) -> Any:
@@ -288,7 +297,7 @@ def _of_class(t: Space, raw: Any, source: Source, cls_vt: VariableTracker, name:
         return MethodTracker(t.wrap(inner, src), cls_vt)
     if type(inner) is classmethod:
         return _of_class(t, inner, src, cls_vt, name)
-    if type(inner) is not types.FunctionType and isinstance(getter, types.FunctionType):
+    if type(inner) is not FunctionType and isinstance(getter, FunctionType):
         return call_raw(t, t.wrap(inner, src), "__get__", [cls_vt, cls_vt])
     return bind(t, inner, src, cls_vt, name)
 
@@ -298,7 +307,7 @@ def _get_property(
 ) -> Result:
     if raw.fget is None:
         refuse_access(t, raw, source, property.__get__, vt)
-    return t.call(t.wrap(raw.fget, AttrSource(source, "fget")), [vt], {})
+    return t.call(t.wrap(raw.fget, AttrSource(source, "fget")), [vt])
 
 
 def refuse_access(
@@ -313,7 +322,7 @@ def refuse_access(
 
 
 def _get_c_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
-    has_say = is_a(vt, k.SubclassTracker) or (vt.base is torch.Tensor and t.overrides.modes)
+    has_say = is_a(vt, SubclassTracker) or (vt.base is torch.Tensor and t.overrides.modes)
     if has_say and raw.__objclass__ is torch._C.TensorBase:
         return _subclasses.get_field(t, raw, vt, name)
     handler = t.handlers.get(raw)
@@ -333,17 +342,15 @@ def _get_c_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
         return _new_values.fresh(t, raw.__get__(constant))
     if vt.is_symbolic:
         if vt.cls is int:
-            return (
-                vt if _symbolic.FIELDS[name] is None else k.ConstantTracker(_symbolic.FIELDS[name])
-            )
-        return k.ConstantTracker(raw.__get__(_symbolic_numbers.specialised(t, vt)))
+            return vt if _symbolic.FIELDS[name] is None else ConstantTracker(_symbolic.FIELDS[name])
+        return ConstantTracker(raw.__get__(_symbolic_numbers.specialised(t, vt)))
     if vt.base is tuple and has_member(vt.cls, "n_sequence_fields"):
         # A named tuple made in C (Objects/structseq.c), whose members do not expose their index
         index = _place_in(vt.cls, raw)
         if index < len(vt.items):
             return vt.items[index]
     if vt.real is MISSING:
-        if type(raw) is types.MemberDescriptorType and "__slots__" in vars(raw.__objclass__):
+        if type(raw) is MemberDescriptorType and "__slots__" in vars(raw.__objclass__):
             complain_of_empty_slot(t, vt, name)
         raise t.unsupported("c-attribute", f"attribute {name} of a new {vt.cls.__qualname__}")
     return read_existing_field(t, raw, vt, name)
@@ -364,11 +371,11 @@ def _bind_other(t: Space, raw: object, source: Source, vt: VariableTracker) -> R
     return call_raw(t, descriptor, "__get__", [vt, class_of(t, vt)]) if is_asked else descriptor
 
 
-def call_raw(t: Space, vt: VariableTracker, method: str, args: list[Any]) -> Result:
+def call_raw(t: Space, vt: VariableTracker, method: str, args: Args) -> Result:
     """Call what the class of `vt` has as `method`, without binding it."""
     raw, source = _lookup.type_lookup(t, vt.cls, method)
     assert source is not None
-    return t.call(t.wrap(raw, source), [vt, *args], {})
+    return t.call(t.wrap(raw, source), [vt, *args])
 
 
 def _module_attribute(t: Space, vt: Any, name: str) -> Result:
@@ -384,7 +391,7 @@ def _module_attribute(t: Space, vt: Any, name: str) -> Result:
     if source is not None and name != "__getattr__":
         return bind(t, raw, source, vt, name)
     hook = t.lookup(d, "__getattr__")
-    return MISSING if hook is MISSING else t.call(hook, [k.ConstantTracker(name)], {})
+    return MISSING if hook is MISSING else t.call(hook, [ConstantTracker(name)])
 
 
 def _class_attribute(t: Space, vt: Any, name: str) -> Result:
@@ -401,7 +408,7 @@ def _class_attribute(t: Space, vt: Any, name: str) -> Result:
 
 def _get_meta(t: Space, raw: object, source: Source, vt: Any, name: str) -> Result:
     """A field of the class object itself, such as `__name__`, `__mro__`, `__dict__`."""
-    if isinstance(raw, types.GetSetDescriptorType | types.MemberDescriptorType):
+    if isinstance(raw, GetSetDescriptorType | MemberDescriptorType):
         if name == "__class__":
             return class_of(t, vt)
         if name == "__dict__" and id(vt.value) not in t.made:
@@ -440,9 +447,9 @@ def bind_to_class(t: Space, raw: Any, source: Source, vt: VariableTracker) -> An
     if kind is classmethod:
         return _of_class(t, raw, source, vt, "")
     if kind is types.ClassMethodDescriptorType:
-        return MethodTracker(k.BuiltinTracker(raw), vt, types.BuiltinFunctionType)
-    if isinstance(_lookup.guarded_lookup(t, kind, "__get__"), types.FunctionType):
-        return call_raw(t, t.wrap(raw, source), "__get__", [k.ConstantTracker(None), vt])
+        return MethodTracker(BuiltinTracker(raw), vt, BuiltinFunctionType)
+    if isinstance(_lookup.guarded_lookup(t, kind, "__get__"), FunctionType):
+        return call_raw(t, t.wrap(raw, source), "__get__", [ConstantTracker(None), vt])
     found = _item(t, raw, source)
     if type(source) is DictItemSource:
         t.present.append((source.base, KeyPresent(source.key), found))

@@ -4,20 +4,39 @@ is spelt out."""
 import collections
 import sys
 import types
-from collections.abc import Sequence
 from typing import Any
 
-import stator_bytecode as bytecode
-import stator_guards as guards
 import torch
-from stator_bytecode import OperationSteps, Result
+from stator_bytecode import (
+    BindingError,
+    Frame,
+    Invoke,
+    OperationSteps,
+    Result,
+    Then,
+    after,
+    bind_arguments,
+    is_suspended,
+    new_frame,
+    operation,
+    settle,
+)
+from stator_guards import (
+    AttrSource,
+    CapturedSource,
+    DictItemSource,
+    Equals,
+    FunctionPartSource,
+    IsNone,
+    KeysAre,
+)
 
-from stator_variables import _trackers as k
 from stator_variables._objects import _exception, _inlining, _new_values
 from stator_variables._objects._deque import DequeTracker
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import guarded_lookup, is_subtype, type_lookup
+from stator_variables._objects._plain_value import plain_arguments
 from stator_variables._objects._program_error import complain, name_of, throw
 from stator_variables._objects._set import SetTracker
 from stator_variables._objects._tuple import TupleTracker
@@ -26,18 +45,24 @@ from stator_variables._protocols import _folding
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _subclasses, _torch_calls, _torch_functions
-from stator_variables._tracker import MISSING, Kwargs, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import (
+    NONE,
+    BuiltinTracker,
+    FunctionTracker,
+    ObjectTracker,
+    SubclassTracker,
+    is_none,
+)
 
 REFUSED_FLAGS = {0x80: "a coroutine function", 0x200: "an asynchronous generator function"}
 
 
-def call(
-    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: Kwargs | None = None
-) -> Result:
+def call(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs | None = None) -> Result:
     """`function(*args, **kwargs)`: a Result."""
     kwargs = kwargs or {}
-    if bytecode.is_suspended(function):  # by a descriptor of the program
-        return bytecode.after(function, lambda given: given.call(t, args, kwargs))
+    if is_suspended(function):  # by a descriptor of the program
+        return after(function, lambda given: given.call(t, args, kwargs))
     return function.call(t, args, kwargs)
 
 
@@ -45,7 +70,7 @@ def call_slot(
     t: Space,
     vt: VariableTracker,
     name: str,
-    args: Sequence[Any],
+    args: Args,
     complaint: str,
     kwargs: dict[str, Any] | None = None,
 ) -> Result:
@@ -58,15 +83,15 @@ def call_slot(
 
 
 # -- Python functions ------------------------------------------------------------------------------
-def call_function(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+def call_function(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Result:
     if function.real is not MISSING:
         # A function that stator compiled already is inlined. The mark is in its globals, which no
         # decorator copies.
         if (original := function.real.__globals__.get("__stator_original__")) is not None:
-            globals_src = guards.AttrSource(function.source, "__globals__")
-            function = t.wrap(original, guards.DictItemSource(globals_src, "__stator_original__"))
+            globals_src = AttrSource(function.source, "__globals__")
+            function = t.wrap(original, DictItemSource(globals_src, "__stator_original__"))
         if (wrapped := _inlining.behind_bookkeeping(function.real)) is not None:
-            function = t.wrap(wrapped, guards.CapturedSource(wrapped.__qualname__, wrapped))
+            function = t.wrap(wrapped, CapturedSource(wrapped.__qualname__, wrapped))
         if (found := t.call_by_rule(function, args, kwargs)) is not MISSING:
             return found
         _inlining.refuse_native(t, function)
@@ -79,7 +104,7 @@ def call_function(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str
         and function.globals.real.get("__name__") == _TRANSFORMS
     ):
         return as_a_whole(frame)
-    return bytecode.Invoke(frame)
+    return Invoke(frame)
 
 
 COMPOSED = frozenset({"jacrev.<locals>.wrapper_fn", "jacfwd.<locals>.wrapper_fn"})
@@ -88,35 +113,31 @@ it costs one."""
 _TRANSFORMS = "torch._functorch.eager_transforms"
 
 
-@bytecode.operation
-def as_a_whole(frame: bytecode.Frame) -> OperationSteps:
-    return (yield bytecode.Invoke(frame))
+@operation
+def as_a_whole(frame: Frame) -> OperationSteps:
+    return (yield Invoke(frame))
 
 
-def frame_for(
-    t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
-) -> bytecode.Frame:
+def frame_for(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Frame:
     """A frame with the arguments bound. Raises TypeError of the program, in CPython's words."""
     defaults = function_defaults(t, function)
     makers = TupleTracker, _new_values.new_dict
     try:
-        slots = bytecode.bind_arguments(
+        slots = bind_arguments(
             function.code, function.qualname, *defaults, list(args), kwargs, *makers
         )
-    except bytecode.BindingError as error:
+    except BindingError as error:
         if function.source is not None:
-            t.guard(
-                guards.AttrSource(function.source, "__qualname__"), guards.Equals(function.qualname)
-            )
+            t.guard(AttrSource(function.source, "__qualname__"), Equals(function.qualname))
         throw(TypeError, str(error))
     return function_frame(t, function, slots)
 
 
-def function_frame(t: Space, function: Any, slots: list[Any]) -> bytecode.Frame:
+def function_frame(t: Space, function: Any, slots: list[Any]) -> Frame:
     """A frame for parameters that are bound already."""
     globals_vt = function.globals
     builtins_vt, hidden = builtins_of(t, globals_vt), is_app_level(globals_vt)
-    return bytecode.new_frame(
+    return new_frame(
         function.code, slots, function.closure, globals_vt, builtins_vt, function, hidden=hidden
     )
 
@@ -127,7 +148,7 @@ def is_app_level(globals_vt: VariableTracker) -> bool:
     return "._applevel" in str(globals_vt.real.get("__name__", ""))
 
 
-def function_defaults(t: Space, function: k.FunctionTracker) -> tuple[list[Any], dict[str, Any]]:
+def function_defaults(t: Space, function: FunctionTracker) -> tuple[list[Any], dict[str, Any]]:
     """Positional and keyword-only defaults; those of an existing function are read, and guarded, on
     its first call."""
     if function.real is not MISSING and function.defaults is None:
@@ -138,34 +159,31 @@ def function_defaults(t: Space, function: k.FunctionTracker) -> tuple[list[Any],
 
 
 def _existing_defaults(t: Space, real: Any, source: Any) -> list[Any]:
-    defaults, whole = real.__defaults__, guards.FunctionPartSource(source, "defaults")
+    defaults, whole = real.__defaults__, FunctionPartSource(source, "defaults")
     if defaults is None:
         if real.__code__.co_argcount:
-            t.guard(whole, guards.IsNone())
+            t.guard(whole, IsNone())
         return []
     return wrap_items(t, defaults, whole)
 
 
 def _existing_kwdefaults(t: Space, real: Any, source: Any) -> dict[str, Any]:
-    whole = guards.FunctionPartSource(source, "kwdefaults")
+    whole = FunctionPartSource(source, "kwdefaults")
     if real.__kwdefaults__ is None:
         if real.__code__.co_kwonlyargcount:
-            t.guard(whole, guards.IsNone())
+            t.guard(whole, IsNone())
         return {}
     found = dict(real.__kwdefaults__)
-    t.guard(whole, guards.KeysAre(tuple(found)))
-    return {
-        name: t.wrap(value, guards.DictItemSource(whole, name)) for name, value in found.items()
-    }
+    t.guard(whole, KeysAre(tuple(found)))
+    return {name: t.wrap(value, DictItemSource(whole, name)) for name, value in found.items()}
 
 
 # -- C functions -----------------------------------------------------------------------------------
-def call_builtin(
-    t: Space, function: k.BuiltinTracker, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Result:
+def call_builtin(t: Space, function: BuiltinTracker, args: Args, kwargs: Kwargs) -> Result:
     """A function written in C: its handler, a graph operation, or a pure function of constants, in
     this order."""
     target = function.value
+    args = plain_arguments(t, target, args)
     if (found := _as_known(t, target, args, kwargs)) is not MISSING:
         return found
     where = getattr(target, "__module__", None) or getattr(
@@ -177,7 +195,7 @@ def call_builtin(
     )
 
 
-def _as_known(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+def _as_known(t: Space, target: object, args: Args, kwargs: Kwargs) -> Result:
     """Call a function by its handler, as a graph operation, or as a pure function of constants;
     MISSING if none applies."""
     _inlining.refuse_disallowed(t, target)
@@ -192,19 +210,17 @@ def _as_known(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, A
     return _folding.fold_numbers(t, target, args, kwargs)
 
 
-def call_substitute(
-    t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Result:
+def call_substitute(t: Space, target: object, args: Args, kwargs: Kwargs) -> Result:
     """Call what `substitute_in_graph` has put in place of a function; MISSING without one."""
     if (traceable := _inlining.substitute_of(target)) is None:
         return MISSING
-    function = t.wrap(traceable, guards.CapturedSource(traceable.__name__, traceable))
+    function = t.wrap(traceable, CapturedSource(traceable.__name__, traceable))
     return call(t, function, args, kwargs)
 
 
 def given(result: Result) -> Result:
     """A handler that only does something gives nothing: None, to the program."""
-    return k.NONE if result is None else result
+    return NONE if result is None else result
 
 
 def _handler(t: Space, target: object) -> Any:
@@ -215,7 +231,7 @@ def _handler(t: Space, target: object) -> Any:
 
 
 # -- construction ----------------------------------------------------------------------------------
-def construct(t: Space, cls_vt: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+def construct(t: Space, cls_vt: Any, args: Args, kwargs: Kwargs) -> Result:
     """`cls(*args, **kwargs)`: the metaclass's `__call__`, else `type.__call__`."""
     cls = cls_vt.value
     # those of C do: others may observe a look-up
@@ -228,7 +244,7 @@ def construct(t: Space, cls_vt: Any, args: Sequence[Any], kwargs: dict[str, Any]
     return instantiate(t, cls_vt, args, kwargs)
 
 
-def instantiate(t: Space, cls_vt: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+def instantiate(t: Space, cls_vt: Any, args: Args, kwargs: Kwargs) -> Result:
     """`type.__call__` (type_call in Objects/typeobject.c)."""
     cls = cls_vt.value
     new = guarded_lookup(t, cls, "__new__")
@@ -237,28 +253,24 @@ def instantiate(t: Space, cls_vt: Any, args: Sequence[Any], kwargs: dict[str, An
         return _instantiate_through_new(t, cls_vt, args, kwargs)
     takes_iterable = new in (tuple.__new__, frozenset.__new__) and len(args) < 2 and not kwargs
     if new is type.__new__ or takes_iterable:
-        made = call_builtin(t, k.BuiltinTracker(new), [cls_vt, *args], kwargs)
-        return bytecode.after(made, lambda vt: initialise(t, vt, args, kwargs))
+        made = call_builtin(t, BuiltinTracker(new), [cls_vt, *args], kwargs)
+        return after(made, lambda vt: initialise(t, vt, args, kwargs))
     return initialise(t, allocate(t, cls_vt, new, args, kwargs), args, kwargs)
 
 
-@bytecode.operation
-def _instantiate_through_new(
-    t: Space, cls_vt: Any, args: Sequence[Any], kwargs: dict[str, Any]
-) -> OperationSteps:
+@operation
+def _instantiate_through_new(t: Space, cls_vt: Any, args: Args, kwargs: Kwargs) -> OperationSteps:
     raw, source = type_lookup(t, cls_vt.value, "__new__")
     assert source is not None
     if isinstance(raw, staticmethod):
-        raw, source = raw.__func__, guards.AttrSource(source, "__func__")
-    obj = yield from bytecode.settle(call(t, t.wrap(raw, source), [cls_vt, *args], kwargs))
+        raw, source = raw.__func__, AttrSource(source, "__func__")
+    obj = yield from settle(call(t, t.wrap(raw, source), [cls_vt, *args], kwargs))
     if not is_subtype(obj.cls, cls_vt.value):
         return obj
-    return (yield from bytecode.settle(initialise(t, obj, args, kwargs)))
+    return (yield from settle(initialise(t, obj, args, kwargs)))
 
 
-def initialise(
-    t: Space, obj: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Result:
+def initialise(t: Space, obj: VariableTracker, args: Args, kwargs: Kwargs) -> Result:
     """Call `__init__` on a new object; the Result is the object."""
     raw, source = type_lookup(t, obj.cls, "__init__")
     assert source is not None
@@ -269,11 +281,11 @@ def initialise(
     if issubclass(obj.cls, BaseException) and isinstance(raw, types.WrapperDescriptorType):
         return _initialise_exception(t, obj, args, kwargs)
     result = call(t, t.bind(raw, source, obj, "__init__"), args, kwargs)
-    return t.completed(result, bytecode.Then("instance", (obj,)))
+    return t.completed(result, Then("instance", (obj,)))
 
 
 def initialised(t: Space, obj: VariableTracker, given: VariableTracker) -> VariableTracker:
-    if not k.is_none(given):
+    if not is_none(given):
         complain(t, TypeError, "__init__() should return None, not '", given.cls, "'")
     return obj
 
@@ -281,7 +293,7 @@ def initialised(t: Space, obj: VariableTracker, given: VariableTracker) -> Varia
 _KEEP_MORE_THAN_ARGS = (UnicodeError, SyntaxError, BaseExceptionGroup)
 
 
-def _initialise_exception(t: Space, obj: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _initialise_exception(t: Space, obj: Any, args: Args, kwargs: Kwargs) -> Any:
     if kwargs or issubclass(obj.cls, _KEEP_MORE_THAN_ARGS):
         raise t.unsupported(
             "construction", f"making a {obj.cls.__name__}, which keeps more than its arguments"
@@ -290,9 +302,7 @@ def _initialise_exception(t: Space, obj: Any, args: Sequence[Any], kwargs: dict[
     return obj
 
 
-def allocate(
-    t: Space, cls_vt: Any, new: object, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
+def allocate(t: Space, cls_vt: Any, new: object, args: Args, kwargs: Kwargs) -> Any:
     """Return the result of the C `__new__` that `cls` inherits: storage by its builtin base."""
     cls = cls_vt.value
     if cls.__flags__ & _IS_ABSTRACT:
@@ -332,13 +342,13 @@ def allocate(
 _HEAP_TYPE, _NO_INSTANCES, _IS_ABSTRACT = 1 << 9, 1 << 7, 1 << 20
 
 
-def _storage(t: Space, cls: type, new: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _storage(t: Space, cls: type, new: Any, args: Args, kwargs: Kwargs) -> Any:
     if new in (
         object.__new__,
         property.__new__,
         types.SimpleNamespace.__new__,
     ):  # properties can only be read
-        return k.ObjectTracker(cls)
+        return ObjectTracker(cls)
     if (
         new in (dict.__new__, collections.OrderedDict.__new__)
         or new is collections.defaultdict.__new__
@@ -348,7 +358,7 @@ def _storage(t: Space, cls: type, new: Any, args: Sequence[Any], kwargs: dict[st
         return ListTracker([], cls)
     if new is collections.deque.__new__:
         return DequeTracker([], cls)
-    if new is _NEW_TENSOR and not kwargs and not any(is_a(vt, k.SubclassTracker) for vt in args):
+    if new is _NEW_TENSOR and not kwargs and not any(is_a(vt, SubclassTracker) for vt in args):
         return _subclasses.around(t, _torch_functions.construct(t, args, {}, of=None), cls)
     if new is set.__new__:
         return SetTracker(cls)
@@ -362,11 +372,11 @@ _NEW_TENSOR = vars(torch._C.TensorBase)["__new__"]
 
 # -- functions made while tracing ------------------------------------------------------------------
 def make_function(
-    t: Space, frame: bytecode.Frame, code: types.CodeType, parts: dict[str, Any]
-) -> k.FunctionTracker:
+    t: Space, frame: Frame, code: types.CodeType, parts: dict[str, Any]
+) -> FunctionTracker:
     """MAKE_FUNCTION: a new function; `parts`: trackers of its defaults, keyword defaults,
     annotations and closure."""
-    function = k.FunctionTracker(code, frame.globals, name=code.co_name, qualname=code.co_qualname)
+    function = FunctionTracker(code, frame.globals, name=code.co_name, qualname=code.co_qualname)
     new_namespace(function)
     function.defaults = []
     for part, value in parts.items():
@@ -374,7 +384,7 @@ def make_function(
     return function
 
 
-def _set_part(t: Space, function: k.FunctionTracker, part: str, value: Any) -> None:
+def _set_part(t: Space, function: FunctionTracker, part: str, value: Any) -> None:
     if part == "defaults":
         function.defaults = list(value.items)
     elif part == "kwdefaults":

@@ -12,7 +12,6 @@ from stator_bytecode import (
     settle,
 )
 
-from stator_variables import _trackers as k
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import (
@@ -24,6 +23,7 @@ from stator_variables._objects._sequence import is_plain_sequence
 from stator_variables._protocols._iteration import ROOM, get_iterator, next_value
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._trackers import NONE, ConstantTracker
 
 
 @operation
@@ -54,7 +54,7 @@ def for_each(
         yield from _ask_length(t, iterable)
     while (item := (yield from settle(next_value(t, iterator)))) is not NULL:
         yield from settle(do(item))
-    return k.NONE
+    return NONE
 
 
 def _ask_length(t: Space, vt: VariableTracker) -> OperationSteps:
@@ -68,7 +68,7 @@ def _ask_length(t: Space, vt: VariableTracker) -> OperationSteps:
         if (method := t.special(vt, name)) is MISSING:
             continue
         try:
-            found = (yield from settle(t.call((yield from settle(method)), [], {}))).constant()
+            found = (yield from settle(t.call((yield from settle(method)), []))).constant()
         except Raised as raised:
             if not issubclass(raised.value.cls, TypeError):
                 raise
@@ -97,8 +97,8 @@ def any_equal(t: Space, iterable: VariableTracker, item: VariableTracker) -> Ope
     iterator = yield from iterator_to_search(t, iterable)
     while (value := (yield from settle(next_value(t, iterator)))) is not NULL:
         if (yield from settle(t.equal(value, item))):
-            return k.ConstantTracker(True)
-    return k.ConstantTracker(False)
+            return ConstantTracker(True)
+    return ConstantTracker(False)
 
 
 def _rely_on_items(t: Space, vt: VariableTracker) -> None:
@@ -128,4 +128,4 @@ def unpack_ex(t: Space, vt: VariableTracker, before: int, after: int) -> Operati
             f"not enough values to unpack (expected at least {before + after}, got {len(found)})",
         )
     end = len(found) - after
-    return [*found[:before], ListTracker(found[before:end], list), *found[end:]]
+    return [*found[:before], ListTracker(found[before:end]), *found[end:]]

@@ -5,26 +5,27 @@ The methods that C defines on each builtin container are in `_objects/_list.py` 
 `_dicts`, `_views` and `_sets` of `_builtin`.
 """
 
-import collections
 import functools
 import operator
 import sys
 import types
+from collections import OrderedDict
 from typing import Any
 
 import torch
 from stator_bytecode import NULL, OperationSteps, Raised, Result, after, operation, settle
 
-from stator_variables import _trackers as k
 from stator_variables._objects import _dictionary, _symbolic_numbers
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._lookup import defines, overrides
+from stator_variables._objects._plain_value import plain_value
 from stator_variables._objects._program_error import attempt, complain, function_text, throw
 from stator_variables._protocols import _consumption, _folding
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, Args, VariableTracker
+from stator_variables._trackers import NONE, BuiltinTracker, ConstantTracker, TensorTracker
 
 # -- dicts -----------------------------------------------------------------------------------------
 
@@ -40,7 +41,7 @@ def dict_update(t: Space, vt: VariableTracker, mapping: VariableTracker) -> Oper
         yield from _update_from_keys(t, vt, mapping)
     else:
         yield from _update_from_pairs(t, vt, mapping)
-    return k.NONE
+    return NONE
 
 
 @operation
@@ -53,7 +54,7 @@ def add_mapping(
     """`{**mapping}`: what lacks an attribute on the way is no mapping."""
     if _is_plain_dict(t, vt, mapping):
         yield from _add_entries(t, vt, mapping)
-        return k.NONE
+        return NONE
     try:
         yield from _update_from_keys(t, vt, mapping)
     except Raised as raised:
@@ -61,7 +62,7 @@ def add_mapping(
             raise
         start, end = refusal.split("{}")
         complain(t, TypeError, start, mapping.cls, end)
-    return k.NONE
+    return NONE
 
 
 def _is_plain_dict(t: Space, vt: VariableTracker, mapping: VariableTracker) -> bool:
@@ -72,7 +73,7 @@ def _is_plain_dict(t: Space, vt: VariableTracker, mapping: VariableTracker) -> b
     """
     if mapping.base is not dict or overrides(t, mapping.cls, "__iter__"):
         return False
-    ordered = any(issubclass(side, collections.OrderedDict) for side in (vt.cls, mapping.cls))
+    ordered = any(issubclass(side, OrderedDict) for side in (vt.cls, mapping.cls))
     return not (
         ordered and (overrides(t, mapping.cls, "keys") or overrides(t, mapping.cls, "__getitem__"))
     )
@@ -95,7 +96,7 @@ def _update_from_pairs(t: Space, vt: VariableTracker, pairs: VariableTracker) ->
 def putter(t: Space, vt: VariableTracker) -> Any:
     """Return the function by which C puts an item into a dict: without overrides, but for classes
     of ordered ones."""
-    is_asked = issubclass(vt.cls, collections.OrderedDict) and overrides(t, vt.cls, "__setitem__")
+    is_asked = issubclass(vt.cls, OrderedDict) and overrides(t, vt.cls, "__setitem__")
     return set_item if is_asked else _dictionary.put
 
 
@@ -103,8 +104,8 @@ def _update_from_keys(t: Space, vt: VariableTracker, mapping: VariableTracker) -
     """Update from keys. An ordered dict reads each value with its key; others list the keys first
     (`PyMapping_Keys`)."""
     ask = yield from settle(t.get_attribute(mapping, "keys"))
-    keys = yield from settle(t.call(ask, [], {}))
-    if issubclass(vt.cls, collections.OrderedDict):
+    keys = yield from settle(t.call(ask, []))
+    if issubclass(vt.cls, OrderedDict):
         iterator = yield from settle(t.get_iterator(keys))
         while (key := (yield from settle(t.next_value(iterator)))) is not NULL:
             yield from _put_value(t, vt, mapping, key)
@@ -123,7 +124,7 @@ def _put_value(
 
 
 def _pair(t: Space, vt: VariableTracker, pair: VariableTracker, index: int) -> OperationSteps:
-    if issubclass(vt.cls, collections.OrderedDict):
+    if issubclass(vt.cls, OrderedDict):
         return (yield from _ordered_pair(t, pair))
     if (parts := (yield from attempt(t, TypeError, None, t.drain, pair))) is None:
         throw(
@@ -166,7 +167,7 @@ def dict_merge(
                 "repeated-keyword", f"{name} gets keyword argument {hashed!r} twice"
             )
         _dictionary.store(t, vt, key, value)
-    return k.NONE
+    return NONE
 
 
 # -- any container ---------------------------------------------------------------------------------
@@ -181,11 +182,11 @@ def length(t: Space, vt: VariableTracker) -> Result:
     return after(result, functools.partial(checked_length, t)) if _is_user_class(vt.cls) else result
 
 
-def length_of_tensor(t: Space, vt: k.TensorTracker) -> Any:
+def length_of_tensor(t: Space, vt: TensorTracker) -> Any:
     if vt.example.dim() == 0:
         throw(TypeError, "len() of a 0-d tensor")
     size = vt.example.shape[0]
-    return _torch_calls.metadata_value(t, size, "size", [vt, k.ConstantTracker(0)], {})
+    return _torch_calls.metadata_value(t, size, "size", [vt, ConstantTracker(0)], {})
 
 
 def _is_user_class(cls: type) -> bool:
@@ -204,7 +205,7 @@ def _checked_size(found: VariableTracker) -> VariableTracker:
         throw(ValueError, "__len__() should return >= 0")
     if value > sys.maxsize:
         throw(OverflowError, "cannot fit 'int' into an index-sized integer")
-    return k.ConstantTracker(int(value))
+    return ConstantTracker(int(value))
 
 
 def set_item(
@@ -222,7 +223,7 @@ def delete_item(t: Space, container: VariableTracker, key: VariableTracker) -> R
 
 
 def _written(
-    t: Space, container: VariableTracker, names: tuple[str, str], args: list[Any], complaint: str
+    t: Space, container: VariableTracker, names: tuple[str, str], args: Args, complaint: str
 ) -> Result:
     """C has one slot for both: a class with one of the methods misses the other as an attribute."""
     if not defines(t, container.cls, names[0]) and defines(t, container.cls, names[1]):
@@ -237,7 +238,7 @@ def as_index(t: Space, vt: VariableTracker) -> Result:
     if (found := _folding.fold_numbers(t, operator.index, [vt], {})) is not MISSING:
         return found
     if issubclass(vt.cls, int):  # its own `__index__` is not called
-        return t.call(k.BuiltinTracker(int.__index__), [vt], {})
+        return t.call(BuiltinTracker(int.__index__), [vt])
     found = t.call_slot(vt, "__index__", [], "'{}' object cannot be interpreted as an integer")
     return after(found, functools.partial(_checked_index, t))
 
@@ -259,7 +260,9 @@ def index_of(t: Space, key: Any) -> int | None:
     if key.base is torch.Tensor and not (
         key.example.is_floating_point() or key.example.is_complex()
     ):
-        return index_of(t, _torch_calls.record(t, "item", [key], {}))
+        return index_of(t, _torch_calls.record(t, "item", [key]))
+    if (plain := plain_value(t, key)) is not key:
+        return index_of(t, plain)
     value = key.constant()
     if value is not MISSING and hasattr(type(value), "__index__") and not isinstance(value, type):
         return operator.index(value)

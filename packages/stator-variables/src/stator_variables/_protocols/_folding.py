@@ -1,11 +1,9 @@
 """Pure functions on constants, called while tracing."""
 
 import enum
-from collections.abc import Sequence
 from typing import Any
 
-import stator_bytecode as bytecode
-from stator_bytecode import Result
+from stator_bytecode import HandlerTable, Result
 
 from stator_variables import _pure
 from stator_variables._objects import _new_values, _scalars, _symbolic_numbers
@@ -14,10 +12,10 @@ from stator_variables._objects._program_error import as_program_error
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._tensors import _symbolic
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
 
 
-def fold(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def fold(t: Space, target: Any, args: Args, kwargs: Kwargs) -> Any:
     """A pure function's result on constants, as a tracker; MISSING when it is not pure or they are
     not constants."""
     if not _pure.is_pure(target):
@@ -57,15 +55,13 @@ def are_plain(*vts: VariableTracker) -> bool:
     return all(vt.is_known and not issubclass(vt.cls, enum.Enum) for vt in vts)
 
 
-def folding(table: bytecode.HandlerTable[Any, Any]) -> bytecode.HandlerTable[Any, Any]:
+def folding(table: HandlerTable[Any, Any]) -> HandlerTable[Any, Any]:
     """Return the same handlers, for arguments that are not all known: a pure function is called
     where everything is."""
-    made: bytecode.HandlerTable[Any, Any] = bytecode.HandlerTable(table.what)
+    made: HandlerTable[Any, Any] = HandlerTable(table.what)
 
     @made.handles_each({target: (target, handler) for target, handler in table.items()})
-    def fold_or_handle(
-        t: Space, args: list[Any], kwargs: dict[str, Any], of: tuple[Any, Any]
-    ) -> Result:
+    def fold_or_handle(t: Space, args: Args, kwargs: Kwargs, of: tuple[Any, Any]) -> Result:
         target, handler = of
         found = fold(t, target, args, kwargs)
         return handler(t, args, kwargs) if found is MISSING else found
@@ -86,7 +82,7 @@ def folded(t: Space, function: Any, /, *values: object, **named: object) -> Vari
     return _new_values.fresh(t, found)
 
 
-def fold_numbers(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def fold_numbers(t: Space, target: object, args: Args, kwargs: Kwargs) -> Any:
     """`fold`, with symbolic numbers among the arguments: computed in the graph where possible, else
     made constants."""
     if not _symbolic_numbers.has_numbers([*args, *kwargs.values()]):

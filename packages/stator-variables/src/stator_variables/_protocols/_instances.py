@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from stator_bytecode import NULL, HandlerTable, OperationSteps, Result, after, operation, settle
+from stator_bytecode import NULL, OperationSteps, Result, after, operation, settle
 from stator_guards import CallSource, CapturedSource, Custom, Truth
+from torch.nn import Parameter
 
-from stator_variables import _trackers as k
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines, guarded_lookup, is_subtype, mro_of, overrides
 from stator_variables._objects._method_table import as_constant
@@ -20,15 +20,16 @@ from stator_variables._objects._super import SuperTracker
 from stator_variables._protocols import _attributes, _calls
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes
-from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker
+from stator_variables._trackers import NONE, ClassTracker, ConstantTracker
 
-handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
+handlers = FunctionTable("builtin")
 
 
 @handlers.handles(type)
 def type_of(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if len(args) == 3:
-        return _calls.instantiate(t, k.ClassTracker(type), list(args), kwargs)
+        return _calls.instantiate(t, ClassTracker(type), list(args), kwargs)
     if len(args) != 1 or kwargs:
         raise t.unsupported("bad-arguments", "type() of two arguments")
     return t.class_of(args[0])
@@ -73,7 +74,7 @@ def _is_asked(t: Space, vt: VariableTracker, name: str) -> bool:
 
 
 def _ask(t: Space, asked: VariableTracker, name: str, about: VariableTracker) -> Result:
-    answer = t.call(t.special(asked, name), [about], {})
+    answer = t.call(t.special(asked, name), [about])
     return after(answer, t.truth)
 
 
@@ -101,7 +102,7 @@ def _ask_hook(t: Space, vt: Any, cls: type, name: str) -> OperationSteps:
         if name == "__subclasscheck__":
             return _abc_answer(t, vt.value, cls)
         return _abc_answer(t, (yield from _claimed(t, vt)), cls) or _abc_answer(t, vt.cls, cls)
-    return (yield from settle(_ask(t, k.ClassTracker(cls), name, vt)))
+    return (yield from settle(_ask(t, ClassTracker(cls), name, vt)))
 
 
 def _abc_answer(t: Space, cls: type, base: type) -> bool:
@@ -135,9 +136,7 @@ def abc_instance_check(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     """Implement `super().__instancecheck__` of a metaclass of abstract classes."""
     cls, vt = args
     claimed = yield from _claimed(t, vt)
-    return k.ConstantTracker(
-        _abc_answer(t, claimed, cls.value) or _abc_answer(t, vt.cls, cls.value)
-    )
+    return ConstantTracker(_abc_answer(t, claimed, cls.value) or _abc_answer(t, vt.cls, cls.value))
 
 
 def _is_tensor_of(cls: Any) -> Callable[[Space, Any], bool]:
@@ -171,7 +170,7 @@ _TENSOR_TYPES = [
 """`torch.FloatTensor` and its kin, whose metaclass checks dtype and device."""
 
 _KNOWN_CHECKS: dict[int, Callable[[Space, Any], bool]] = {
-    id(torch.nn.Parameter): _is_marked(torch.nn.Parameter, "_is_param"),
+    id(Parameter): _is_marked(Parameter, "_is_param"),
     id(torch.nn.Buffer): _is_marked(torch.nn.Buffer, "_is_buffer"),
     **{id(cls): _is_tensor_of(cls) for cls in _TENSOR_TYPES},
 }
@@ -225,7 +224,7 @@ def subclasses(t: Space, args: Args, kwargs: Kwargs) -> Result:
     known = [weakref.ref(sub) for sub in found]
     source = CallSource(type.__subclasses__, CapturedSource(cls.__qualname__, cls))
     t.guard(source, Custom("{fn}({value})", functools.partial(_are_these, known), f"{found!r}"))
-    return ListTracker([k.ClassTracker(sub) for sub in found], list)
+    return ListTracker([ClassTracker(sub) for sub in found])
 
 
 def _are_these(known: list[Any], classes: list[type]) -> bool:
@@ -235,14 +234,14 @@ def _are_these(known: list[Any], classes: list[type]) -> bool:
 
 
 @handlers.handles(callable)
-def handle_callable(t: Space, args: Args, kwargs: Kwargs) -> k.ConstantTracker:
-    return k.ConstantTracker(defines(t, args[0].cls, "__call__"))
+def handle_callable(t: Space, args: Args, kwargs: Kwargs) -> ConstantTracker:
+    return ConstantTracker(defines(t, args[0].cls, "__call__"))
 
 
 @handlers.handles(super)
 def make_super(t: Space, args: Args, kwargs: Kwargs) -> SuperTracker:
     if args:
-        return _super(t, *args, *[k.NONE] * (2 - len(args)))
+        return _super(t, *args, *[NONE] * (2 - len(args)))
     frame = t.frame
     assert frame is not None
     if not (raw := frame.code.raw).co_argcount:  # not left to a stub, which takes arguments

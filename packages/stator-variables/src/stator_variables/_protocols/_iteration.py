@@ -20,7 +20,6 @@ from stator_bytecode import (
 )
 from stator_guards import CallSource, ItemSource, Length, Source, Truth
 
-from stator_variables import _trackers as k
 from stator_variables._objects import _new_values
 from stator_variables._objects._iterator import AHEAD, IteratorTracker, is_over_changed
 from stator_variables._objects._lookup import (
@@ -39,6 +38,7 @@ from stator_variables._runtime._support import exhausted_by_items
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._trackers import ConstantTracker, is_none
 
 _TUPLE_ITERATOR = type(iter(()))
 _SET_ITERATOR: type = type(iter(set()))
@@ -56,7 +56,7 @@ def get_iterator(t: Space, vt: VariableTracker) -> Result:
             return _iterator_if_bound(t, raw, source, vt)
         if type(raw) is types.WrapperDescriptorType and raw in t.handlers:
             return t.handlers[raw](t, [vt], {})
-        given = t.call(t.bind(raw, source, vt, "__iter__"), [], {})
+        given = t.call(t.bind(raw, source, vt, "__iter__"), [])
         return t.completed(given, Then("iter"))
     return _iterator_by_items(t, vt, raw)
 
@@ -65,7 +65,7 @@ def get_iterator(t: Space, vt: VariableTracker) -> Result:
 def _iterator_if_bound(t: Space, raw: Any, source: Source, vt: Any) -> OperationSteps:
     if (bound := (yield from _attributes.bound_or_none(t, raw, source, vt, "__iter__"))) is None:
         return _iterator_by_items(t, vt, raw)
-    return (yield from settle(t.completed(t.call(bound, [], {}), Then("iter"))))
+    return (yield from settle(t.completed(t.call(bound, []), Then("iter"))))
 
 
 def _iterator_by_items(t: Space, vt: VariableTracker, raw: Any) -> IteratorTracker:
@@ -97,7 +97,7 @@ def iterate_tensor(t: Space, vt: Any) -> Any:
     """`iter(vt)`: of its parts, which the graph computes at once."""
     if vt.example.dim() == 0:
         throw(TypeError, "iteration over a 0-d tensor")
-    parts = _torch_calls.record(t, "unbind", [vt, k.ConstantTracker(0)], {})
+    parts = _torch_calls.record(t, "unbind", [vt, ConstantTracker(0)])
     return IteratorTracker(_TUPLE_ITERATOR, "sequence", [parts])
 
 
@@ -260,11 +260,7 @@ def _next_in_dict(t: Space, it: IteratorTracker) -> Any:
         return NULL
     key, value = pairs[-1 - it.position if backwards else it.position]
     return (
-        key
-        if it.kind == "keys"
-        else value
-        if it.kind == "values"
-        else TupleTracker([key, value], tuple)
+        key if it.kind == "keys" else value if it.kind == "values" else TupleTracker([key, value])
     )
 
 
@@ -304,7 +300,7 @@ def _next_zip(t: Space, it: IteratorTracker) -> OperationSteps:
     found = yield from _one_of_each(t, sources)
     if strict and len(found) < len(sources):
         yield from _check_strict(t, sources, len(found))
-    return TupleTracker(found, tuple) if sources and len(found) == len(sources) else NULL
+    return TupleTracker(found) if sources and len(found) == len(sources) else NULL
 
 
 def _check_strict(t: Space, sources: list[Any], index: int) -> OperationSteps:
@@ -321,7 +317,7 @@ def _check_strict(t: Space, sources: list[Any], index: int) -> OperationSteps:
 def _next_map(t: Space, it: IteratorTracker) -> OperationSteps:
     function, sources = it.parts
     args = yield from _one_of_each(t, sources)
-    return (yield from settle(t.call(function, args, {}))) if len(args) == len(sources) else NULL
+    return (yield from settle(t.call(function, args))) if len(args) == len(sources) else NULL
 
 
 @operation
@@ -330,7 +326,7 @@ def _next_filter(t: Space, it: IteratorTracker) -> OperationSteps:
     while True:
         if (value := (yield from settle(next_value(t, source)))) is NULL:
             return NULL
-        kept = value if k.is_none(function) else (yield from settle(t.call(function, [value], {})))
+        kept = value if is_none(function) else (yield from settle(t.call(function, [value])))
         if (yield from settle(t.truth(kept))):
             return value
 
@@ -352,12 +348,12 @@ def _next_enumerate(t: Space, it: IteratorTracker) -> OperationSteps:
         )
     if (value := (yield from settle(next_value(t, source)))) is NULL:
         return NULL
-    index = t.binary("+", start, k.ConstantTracker(it.position))
+    index = t.binary("+", start, ConstantTracker(it.position))
     if it.source is None and not start.is_known:  # a value that goes on over a break
-        t.write(it, parts=[source, t.binary("+", index, k.ConstantTracker(1))], position=0)
+        t.write(it, parts=[source, t.binary("+", index, ConstantTracker(1))], position=0)
     else:
         advance(t, it)
-    return TupleTracker([index, value], tuple)
+    return TupleTracker([index, value])
 
 
 @_placed
@@ -366,7 +362,7 @@ def _next_getitem(t: Space, it: IteratorTracker) -> OperationSteps:
     if it.index < 0:
         return NULL
     ends = IndexError | StopIteration
-    return (yield from attempt(t, ends, NULL, t.get_item, it.parts[0], k.ConstantTracker(it.index)))
+    return (yield from attempt(t, ends, NULL, t.get_item, it.parts[0], ConstantTracker(it.index)))
 
 
 @operation

@@ -4,13 +4,13 @@ from typing import Any
 
 from stator_bytecode import OperationSteps, operation, settle
 
-from stator_variables import _trackers as k
 from stator_variables._objects._lookup import overrides
 from stator_variables._objects._program_error import attempt, throw
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _instances
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._trackers import NONE, ClassTracker, ConstantTracker
 
 _SELF_MATCHING = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
 
@@ -21,12 +21,12 @@ _SEQUENCE, _MAPPING = (
 )  # Py_TPFLAGS_SEQUENCE, Py_TPFLAGS_MAPPING: the flags that the interpreter tests
 
 
-def match_sequence(subject: VariableTracker) -> k.ConstantTracker:
-    return k.ConstantTracker(bool(subject.cls.__flags__ & _SEQUENCE))
+def match_sequence(subject: VariableTracker) -> ConstantTracker:
+    return ConstantTracker(bool(subject.cls.__flags__ & _SEQUENCE))
 
 
-def match_mapping(subject: VariableTracker) -> k.ConstantTracker:
-    return k.ConstantTracker(bool(subject.cls.__flags__ & _MAPPING))
+def match_mapping(subject: VariableTracker) -> ConstantTracker:
+    return ConstantTracker(bool(subject.cls.__flags__ & _MAPPING))
 
 
 def match_keys(t: Space, subject: VariableTracker, keys: Any) -> VariableTracker:
@@ -36,7 +36,7 @@ def match_keys(t: Space, subject: VariableTracker, keys: Any) -> VariableTracker
     if len(set(hashed)) < len(hashed):
         raise t.unsupported("match-mapping", "a mapping pattern with a repeated key")
     found = [t.lookup(subject, key) for key in hashed]
-    return k.NONE if any(value is MISSING for value in found) else TupleTracker(found, tuple)
+    return NONE if any(value is MISSING for value in found) else TupleTracker(found)
 
 
 @operation
@@ -46,7 +46,7 @@ def match_class(
     if cls.base is not type:
         throw(TypeError, "called match pattern must be a class")
     if not (yield from settle(_instances.is_instance(t, subject, cls))):
-        return k.NONE
+        return NONE
     positional = yield from _positional_names(t, cls, count)
     found: list[Any] = []
     if positional is None:
@@ -60,12 +60,12 @@ def match_class(
     for name in wanted:
         value = yield from attempt(t, AttributeError, MISSING, t.get_attribute, subject, name)
         if value is MISSING:
-            return k.NONE
+            return NONE
         found.append(value)
-    return TupleTracker(found, tuple)
+    return TupleTracker(found)
 
 
-def _positional_names(t: Space, cls: k.ClassTracker, count: int) -> OperationSteps:
+def _positional_names(t: Space, cls: ClassTracker, count: int) -> OperationSteps:
     """Names from `__match_args__`; None when the subject itself is the one positional match."""
     if not count:
         return []
@@ -73,7 +73,7 @@ def _positional_names(t: Space, cls: k.ClassTracker, count: int) -> OperationSte
     if args is MISSING:
         if count == 1 and issubclass(cls.value, _SELF_MATCHING):
             return None
-        args = TupleTracker([], tuple)
+        args = TupleTracker([])
     is_tuple = args.cls is tuple and args.base is tuple
     names = [item.constant() for item in args.items] if is_tuple else [None]
     if not all(type(name) is str for name in names[:count]):

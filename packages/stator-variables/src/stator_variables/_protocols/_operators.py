@@ -12,7 +12,6 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from stator_bytecode import (
     OPERATOR_NAMES,
     OperationSteps,
@@ -27,8 +26,8 @@ from stator_bytecode import (
 from stator_guards import (
     Source,
 )
+from torch import Tensor
 
-from stator_variables import _trackers as k
 from stator_variables._objects import _list, _scalars, _symbolic_numbers
 from stator_variables._objects._lookup import (
     defines,
@@ -46,6 +45,13 @@ from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _assertion, _symbolic
 from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._trackers import (
+    BuiltinTracker,
+    ConstantTracker,
+    NumberTracker,
+    ObjectTracker,
+    is_none,
+)
 
 ARITHMETIC = {
     symbol: (name, getattr(operator, f"__{name}__"), getattr(operator, f"__i{name}__"))
@@ -65,7 +71,7 @@ def unary(t: Space, symbol: str, vt: VariableTracker) -> Result:
     if vt.cls is bool or (vt.cls is float and symbol == "~"):
         vt = _symbolic_numbers.as_constant(t, vt)
     if symbol == "~" and vt.is_symbolic:
-        return binary(t, "-", unary(t, "-", vt), k.ConstantTracker(1))
+        return binary(t, "-", unary(t, "-", vt), ConstantTracker(1))
     if (found := vt.operate(t, function, vt)) is not MISSING:
         return found
     return t.call_slot(vt, name, [], f"bad operand type for unary {symbol}: '{{}}'")
@@ -81,7 +87,7 @@ def binary(t: Space, symbol: str, left: VariableTracker, right: Any) -> Result:
     if name in ("pow", "lshift", "rshift"):
         if name != "pow" and _symbolic.is_by_constant(left, right):
             return binary(
-                t, "*" if name == "lshift" else "//", left, k.ConstantTracker(1 << right.value)
+                t, "*" if name == "lshift" else "//", left, ConstantTracker(1 << right.value)
             )
         left, right = _symbolic.as_words(t, name, left, right)
     if name in ("and", "or", "xor") and _symbolic.is_masked(left, right):
@@ -111,14 +117,14 @@ def _of_bits(t: Space, symbol: str, left: Any, right: VariableTracker) -> Result
             _symbolic_numbers.as_constant(t, right),
         )
     of_number, of_rest, more = _BITS[symbol[0], is_high]
-    rest = binary(t, "%", number, k.ConstantTracker(size))
+    rest = binary(t, "%", number, ConstantTracker(size))
     terms = [
-        binary(t, "*", vt, k.ConstantTracker(factor))
+        binary(t, "*", vt, ConstantTracker(factor))
         for vt, factor in ((number, of_number), (rest, of_rest))
         if factor
     ]
     return functools.reduce(
-        functools.partial(binary, t, "+"), [*terms, k.ConstantTracker(more(size))]
+        functools.partial(binary, t, "+"), [*terms, ConstantTracker(more(size))]
     )
 
 
@@ -147,7 +153,7 @@ def _computable(
     is the int that it is.
     """
     for number, other in ((left, right), (right, left)):
-        if not number.is_symbolic or other.base is torch.Tensor:
+        if not number.is_symbolic or other.base is Tensor:
             continue
         of_bools = number.cls is not bool or (other.cls is bool and symbol in _OF_BOOLS)
         of_one = symbol in _REMAINDERS and _symbolic.is_taken_for_zero(left, right)
@@ -159,8 +165,8 @@ def _computable(
 def _beside(vt: VariableTracker, other: VariableTracker) -> VariableTracker:
     numbers = other.is_symbolic and other.cls is not bool
     return (
-        k.ConstantTracker(int(vt.value))
-        if numbers and type(vt) is k.ConstantTracker and vt.cls is bool
+        ConstantTracker(int(vt.value))
+        if numbers and type(vt) is ConstantTracker and vt.cls is bool
         else vt
     )
 
@@ -194,10 +200,10 @@ def _slot_call(t: Space, receiver: VariableTracker, name: str, argument: Variabl
     if isinstance(raw, types.MethodDescriptorType) and _is_foreign_to_tensors(
         t, receiver, argument
     ):
-        return k.ConstantTracker(NotImplemented)
+        return ConstantTracker(NotImplemented)
     if name in _COMPARISONS and _attributes.may_refuse(t, raw):
         return _compared_if_bound(t, raw, source, receiver, name, argument)
-    return t.call(t.bind(raw, source, receiver, name), [argument], {})
+    return t.call(t.bind(raw, source, receiver, name), [argument])
 
 
 _COMPARISONS = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"})
@@ -208,18 +214,14 @@ def _compared_if_bound(
     t: Space, raw: Any, source: Source, receiver: Any, name: str, argument: VariableTracker
 ) -> OperationSteps:
     if (bound := (yield from _attributes.bound_or_none(t, raw, source, receiver, name))) is None:
-        return k.ConstantTracker(NotImplemented)
-    return (yield from settle(t.call(bound, [argument], {})))
+        return ConstantTracker(NotImplemented)
+    return (yield from settle(t.call(bound, [argument])))
 
 
 def _is_foreign_to_tensors(t: Space, receiver: VariableTracker, argument: VariableTracker) -> bool:
     """Return True for an object that is no number and has no `__torch_function__`: its own operator
     is called."""
-    if (
-        receiver.base is not torch.Tensor
-        or type(argument) is not k.ObjectTracker
-        or t.overrides.modes
-    ):
+    if receiver.base is not Tensor or type(argument) is not ObjectTracker or t.overrides.modes:
         return False
     return (
         not issubclass(argument.cls, numbers.Number)
@@ -355,7 +357,7 @@ def _ordered_comparison(t: Space, first: Any, second: Any) -> list[Any]:
 
 def _no_comparison(
     t: Space, symbol: str, left: VariableTracker, right: VariableTracker
-) -> k.ConstantTracker:
+) -> ConstantTracker:
     if symbol in ("==", "!="):
         return identical(t, left, right, symbol == "!=")
     complain(
@@ -370,13 +372,13 @@ def _no_comparison(
 
 
 def negated(t: Space, vt: VariableTracker) -> Result:
-    return after(truth(t, vt), lambda held: k.ConstantTracker(not held))
+    return after(truth(t, vt), lambda held: ConstantTracker(not held))
 
 
 def identical(
     t: Space, left: VariableTracker, right: VariableTracker, invert: bool
-) -> k.ConstantTracker:
-    return k.ConstantTracker(same_object(t, left, right) is not invert)
+) -> ConstantTracker:
+    return ConstantTracker(same_object(t, left, right) is not invert)
 
 
 # -- truth and containment -------------------------------------------------------------------------
@@ -394,7 +396,7 @@ def truth(t: Space, vt: Any) -> Result:
         return bool(_list.has_more(t, vt) or vt.contents(t))
     if vt.is_symbolic:
         return _truth_of_number(t, vt)
-    if vt.base is torch.Tensor and not t.overrides.modes:
+    if vt.base is Tensor and not t.overrides.modes:
         expected = _assertion.expected_truth(t)
         if expected is not None and _assertion.check(t, vt, expected):
             return expected
@@ -402,7 +404,7 @@ def truth(t: Space, vt: Any) -> Result:
         raise t.unsupported("data-dependent-branch", "a branch on the value of a tensor", hint)
     for name, kind in (("__bool__", "truth"), ("__len__", "length")):
         if (bound := t.special(vt, name)) is not MISSING:
-            return t.completed(t.call(bound, [], {}), Then(kind))
+            return t.completed(t.call(bound, []), Then(kind))
     return True
 
 
@@ -414,7 +416,7 @@ def _says_itself(t: Space, cls: type) -> bool:
     return defines(t, cls, "__bool__") or overrides(t, cls, "__len__")
 
 
-def _truth_of_number(t: Space, vt: k.NumberTracker) -> bool:
+def _truth_of_number(t: Space, vt: NumberTracker) -> bool:
     """Return the truth, which `ShapeEnv` guards, or which is expected and checked at run time."""
     try:
         return _symbolic_numbers.decide(t, vt)
@@ -444,16 +446,16 @@ def contains(t: Space, container: Any, item: Any, invert: bool) -> Result:
     if raw is None:
         complain(t, TypeError, "'", container.cls, "' object is not a container")
     if source is not None:
-        found = t.call(t.bind(raw, source, container, "__contains__"), [item], {})
+        found = t.call(t.bind(raw, source, container, "__contains__"), [item])
     else:
         found = _consumption.any_equal(t, container, item)
     return after(found, lambda value: _contained(t, value, invert))
 
 
 def _contained(t: Space, value: VariableTracker, invert: bool) -> Result:
-    if value.base is torch.Tensor and not invert:
+    if value.base is Tensor and not invert:
         return value
-    return after(truth(t, value), lambda held: k.ConstantTracker(held is not invert))
+    return after(truth(t, value), lambda held: ConstantTracker(held is not invert))
 
 
 def get_item(t: Space, container: VariableTracker, key: VariableTracker) -> Result:
@@ -469,12 +471,12 @@ def get_class_item(t: Space, cls_vt: Any, key: VariableTracker) -> OperationStep
         getter = yield from attempt(
             t, AttributeError, None, t.get_attribute, cls_vt, "__class_getitem__"
         )
-        getter = None if getter is not None and k.is_none(getter) else getter
+        getter = None if getter is not None and is_none(getter) else getter
     if getter is None and cls_vt.value is type:  # for which C has a case of its own
-        return t.call(k.BuiltinTracker(vars(list)["__class_getitem__"]), [cls_vt, key], {})
+        return t.call(BuiltinTracker(vars(list)["__class_getitem__"]), [cls_vt, key])
     if getter is None:
         complain(t, TypeError, "type '", cls_vt.value, "' is not subscriptable")
-    return (yield from settle(t.call(getter, [key], {})))
+    return (yield from settle(t.call(getter, [key])))
 
 
 def equal(t: Space, left: VariableTracker, right: VariableTracker) -> Result:

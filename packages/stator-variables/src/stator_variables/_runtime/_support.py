@@ -14,9 +14,11 @@ from typing import Any
 import attrs
 import torch
 from stator_guards import CallSource, Source, shown_as
+from torch import Tensor
 
 from stator_variables._pure import DTYPES, NUMPY
 from stator_variables._runtime._warnings import filtered
+from stator_variables._tracker import Args, Kwargs
 
 
 def make_function(
@@ -139,9 +141,7 @@ def past_group() -> Iterator[Any]:
     return made  # type: ignore[no-any-return]
 
 
-def pooled(
-    cls: type, rows: Iterator[Any], args: Sequence[Any], named: dict[str, Any]
-) -> Iterator[Any]:
+def pooled(cls: type, rows: Iterator[Any], args: Args, named: dict[str, Any]) -> Iterator[Any]:
     """One of the combinations of itertools, where an iterator over a list of its items stands."""
     state: Any = rows.__reduce__()
     made = cls(*args, **named)
@@ -259,7 +259,7 @@ def new_class(
     name: str,
     bases: tuple[type, ...],
     names: dict[str, Any],
-    kwargs: dict[str, Any],
+    kwargs: Kwargs,
 ) -> type:
     """`type.__new__` without the calls of the program's code that it makes: `__set_name__`,
     `__init_subclass__`."""
@@ -292,7 +292,7 @@ def new_known_class(
     name: str,
     bases: tuple[type, ...],
     names: dict[str, Any],
-    kwargs: dict[str, Any],
+    kwargs: Kwargs,
 ) -> type:
     """A class by a metaclass that works on names alone: of Enum, NamedTuple, TypedDict."""
     namespace = metaclass.__prepare__(name, bases, **kwargs)
@@ -322,7 +322,7 @@ def tensor_of(array: Any) -> Any:
     return None if any(step < 0 for step in array.strides) else torch.from_numpy(array)
 
 
-def number_tensor(number: object) -> torch.Tensor:
+def number_tensor(number: object) -> Tensor:
     """Return a number of NumPy as a tensor without dimensions."""
     return torch.from_numpy(NUMPY.asarray(number))
 
@@ -331,7 +331,7 @@ def number_tensor(number: object) -> torch.Tensor:
 def plain_tensor(tensor: object) -> Any:
     """Return a tensor over the same memory, and with the same history, that no Python code
     overrides."""
-    return as_subclass(tensor, torch.Tensor)
+    return as_subclass(tensor, Tensor)
 
 
 def as_subclass(tensor: Any, cls: Any) -> object:
@@ -340,7 +340,7 @@ def as_subclass(tensor: Any, cls: Any) -> object:
     Autograd may have to renew the history first, which must not call the class.
     """
     with torch.enable_grad(), torch._C.DisableTorchFunctionSubclass():
-        return torch.Tensor.as_subclass(tensor, cls)
+        return Tensor.as_subclass(tensor, cls)
 
 
 def give_warning(text: str, category: str) -> None:
@@ -370,7 +370,7 @@ class NewLeaf:
 
     def __call__(self) -> Any:
         data = torch.empty(self.shape, dtype=self.dtype, device=self.device)
-        return torch.Tensor._make_subclass(self.cls, data, self.requires_grad)
+        return Tensor._make_subclass(self.cls, data, self.requires_grad)
 
 
 def is_new_in_each_call(source: Source) -> bool:

@@ -1,23 +1,30 @@
 """Conversions between tensors and NumPy arrays."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, Result
+from stator_bytecode import Result
 
-from stator_variables import _trackers as k
 from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._pure import NUMPY, is_number_of_numpy
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes, _torch_calls
 from stator_variables._tensors._array_witness import NAMES
-from stator_variables._tracker import VariableTracker, is_a
+from stator_variables._tracker import Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import (
+    NONE,
+    ArrayTracker,
+    ConstantTracker,
+    NumberTracker,
+    ScalarTracker,
+    TensorTracker,
+    is_none,
+)
 
-handlers: HandlerTable[Any, Any] = HandlerTable("array of NumPy")
+handlers = FunctionTable("array of NumPy")
 
 
-def array_of(t: Space, vt: k.TensorTracker) -> k.ArrayTracker:
+def array_of(t: Space, vt: TensorTracker) -> ArrayTracker:
     """`tensor.numpy()`: memory that autograd does not watch, so it counts no writes of the
     array's."""
     example = vt.example
@@ -31,12 +38,12 @@ def array_of(t: Space, vt: k.TensorTracker) -> k.ArrayTracker:
         raise t.unsupported(
             "numpy", "the memory of a tensor that cannot be seen as an array, or not so simply"
         )
-    return k.ArrayTracker(_tensor_attributes.read(t, vt, "data"), NUMPY.ndarray)
+    return ArrayTracker(_tensor_attributes.read(t, vt, "data"), NUMPY.ndarray)
 
 
 @handlers.handles(torch.Tensor.numpy)
-def _to_array(t: Space, args: list[Any], kwargs: dict[str, Any]) -> k.ArrayTracker:
-    if len(args) != 1 or kwargs or not is_a(args[0], k.TensorTracker):
+def _to_array(t: Space, args: Args, kwargs: Kwargs) -> ArrayTracker:
+    if len(args) != 1 or kwargs or not is_a(args[0], TensorTracker):
         raise t.unsupported("numpy", "numpy() with arguments")
     return array_of(t, args[0])
 
@@ -44,12 +51,12 @@ def _to_array(t: Space, args: list[Any], kwargs: dict[str, Any]) -> k.ArrayTrack
 @handlers.handles_each(
     (torch.from_numpy, torch.as_tensor, torch.tensor, torch.asarray) if NUMPY is not None else ()
 )
-def from_array(t: Space, args: Sequence[Any], kwargs: dict[str, Any], of: Any) -> Result:
+def from_array(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Result:
     """A tensor made of an array: what is no array is for torch alone."""
-    if not (args and is_a(args[0], k.ArrayTracker)):
+    if not (args and is_a(args[0], ArrayTracker)):
         return _torch_calls.call_recorded(t, of, args, _with_dtype(t, of, args, kwargs))
     array, *more = args
-    kwargs = {name: vt for name, vt in kwargs.items() if not k.is_none(vt)}
+    kwargs = {name: vt for name, vt in kwargs.items() if not is_none(vt)}
     if (
         more
         or not kwargs.keys() <= {"dtype", "device"}
@@ -65,25 +72,25 @@ def from_array(t: Space, args: Sequence[Any], kwargs: dict[str, Any], of: Any) -
         raise t.unsupported("numpy", f"{of.__name__}() of a part of an array")
     made = _tensor_attributes.read(t, array.tensor, "data")
     if copies:
-        made = _torch_calls.record(t, "clone", [made], {})
+        made = _torch_calls.record(t, "clone", [made])
     return _torch_calls.record(t, "to", [made], kwargs) if kwargs else made
 
 
 @handlers.handles(torch.Tensor.new_tensor)
-def _like_a_tensor(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def _like_a_tensor(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """`x.new_tensor(array)`, of the dtype of `x` and where `x` is."""
-    if len(args) != 2 or not is_a(args[1], k.ArrayTracker):
+    if len(args) != 2 or not is_a(args[1], ArrayTracker):
         return _torch_calls.call_recorded(t, torch.Tensor.new_tensor, args, kwargs)
-    like = {name: k.ConstantTracker(getattr(args[0].example, name)) for name in ("dtype", "device")}
-    given = {name: vt for name, vt in kwargs.items() if not k.is_none(vt)}
+    like = {name: ConstantTracker(getattr(args[0].example, name)) for name in ("dtype", "device")}
+    given = {name: vt for name, vt in kwargs.items() if not is_none(vt)}
     return from_array(t, args[1:], {**like, **given}, torch.tensor)
 
 
-def _with_dtype(t: Space, of: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _with_dtype(t: Space, of: Any, args: Args, kwargs: Kwargs) -> dict[str, Any]:
     """Numbers of NumPy among what a tensor is made of decide its dtype: a graph holds them as
     Python's."""
-    data = args[0] if args else kwargs.get("data", k.NONE)
-    if (len(args) > 1 and not k.is_none(args[1])) or not k.is_none(kwargs.get("dtype", k.NONE)):
+    data = args[0] if args else kwargs.get("data", NONE)
+    if (len(args) > 1 and not is_none(args[1])) or not is_none(kwargs.get("dtype", NONE)):
         return kwargs
     if not _holds_number_of_numpy(data):
         return kwargs
@@ -91,21 +98,21 @@ def _with_dtype(t: Space, of: Any, args: Sequence[Any], kwargs: dict[str, Any]) 
         dtype = of(_stand_in(data)).dtype
     except Exception as error:
         raise _torch_calls.operator_error(t, error) from error
-    return {**kwargs, "dtype": k.ConstantTracker(dtype)}
+    return {**kwargs, "dtype": ConstantTracker(dtype)}
 
 
 def _holds_number_of_numpy(vt: VariableTracker) -> bool:
     if is_a(vt, SequenceTracker):
         return any(map(_holds_number_of_numpy, vt.items))
-    return is_a(vt, k.ConstantTracker) and is_number_of_numpy(vt.cls)
+    return is_a(vt, ConstantTracker) and is_number_of_numpy(vt.cls)
 
 
 def _stand_in(vt: VariableTracker) -> object:
     """Return a value of the same dtypes and sizes, with arbitrary numbers for unknown ones."""
     if is_a(vt, SequenceTracker):
         return list(map(_stand_in, vt.items))
-    if is_a(vt, k.TensorTracker):
+    if is_a(vt, TensorTracker):
         return torch.empty((), dtype=vt.example.dtype)
-    if is_a(vt, k.ScalarTracker):
+    if is_a(vt, ScalarTracker):
         return vt.real
-    return vt.cls() if is_a(vt, k.NumberTracker) else vt.constant()
+    return vt.cls() if is_a(vt, NumberTracker) else vt.constant()

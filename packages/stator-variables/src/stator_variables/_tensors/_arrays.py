@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from stator_bytecode import Unsupported
 from stator_guards import CallSource, Is
+from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from stator_variables import _trackers as k
 from stator_variables._objects import _scalars, _symbolic_numbers
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._program_error import throw
@@ -28,7 +28,16 @@ from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._array_witness import NAMES, hint_of, sizes_of, witness_of
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import (
+    NONE,
+    ArrayTracker,
+    ClassTracker,
+    ConstantTracker,
+    NumberTracker,
+    SliceTracker,
+    TensorTracker,
+)
 
 
 class _Layer:
@@ -73,8 +82,8 @@ def compute(
     t: Space,
     function: Callable[..., Any],
     stand_in: object,
-    args: list[Any],
-    kwargs: dict[str, Any],
+    args: Args,
+    kwargs: Kwargs,
 ) -> Any:
     """Return the result of a NumPy `function`, computed by torch's `stand_in` for it."""
     _refuse_error_state(t)
@@ -93,7 +102,7 @@ def compute(
         raise
     except IndexError as error:
         # so loops over arrays end
-        if function is operator.getitem and is_a(args[1], k.ConstantTracker):
+        if function is operator.getitem and is_a(args[1], ConstantTracker):
             for size in args[0].tensor.example.shape:
                 operator.index(size)  # NumPy judged by what it is now: `ShapeEnv` guards it
             throw(IndexError, *error.args)
@@ -116,10 +125,10 @@ def _is_elementwise(function: object) -> bool:
 def _as_array(t: Space, vt: VariableTracker) -> VariableTracker:
     """A number of NumPy as one that the graph computes, where the graph can take it."""
     number = _scalars.number_of(t, vt)
-    if not is_a(number, k.NumberTracker) or vt.real.dtype not in DTYPES:
+    if not is_a(number, NumberTracker) or vt.real.dtype not in DTYPES:
         return vt
-    dtype = {"dtype": k.ConstantTracker(DTYPES[vt.real.dtype])}
-    return k.ArrayTracker(_torch_calls.record(t, torch.scalar_tensor, [number], dtype), vt.cls)
+    dtype = {"dtype": ConstantTracker(DTYPES[vt.real.dtype])}
+    return ArrayTracker(_torch_calls.record(t, torch.scalar_tensor, [number], dtype), vt.cls)
 
 
 def _refuse_error_state(t: Space) -> None:
@@ -150,9 +159,7 @@ class _Step(TorchFunctionMode):
         self.loops: dict[int, torch.dtype] = {}
 
     # -- NumPy -------------------------------------------------------------------------------------
-    def witnessed(
-        self, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
-    ) -> Any:
+    def witnessed(self, function: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
         plain = [self._plain(vt, self._witness, lambda vt: vt.value) for vt in args]
         named = {
             name: self._plain(vt, self._witness, lambda vt: vt.value) for name, vt in kwargs.items()
@@ -163,7 +170,7 @@ class _Step(TorchFunctionMode):
         ):  # a warning of NumPy has to be issued on each call
             return function(*plain, **named)
 
-    def _witness(self, vt: k.ArrayTracker) -> object:
+    def _witness(self, vt: ArrayTracker) -> object:
         if id(vt) not in self.witnesses:
             made = witness_of(vt.tensor.example)
             if vt.flipped:
@@ -178,21 +185,21 @@ class _Step(TorchFunctionMode):
         """The argument that a tracker represents, with arrays by `array` and constants by
         `value`."""
         vt = _symbolic_numbers.as_constant(self.t, vt)
-        if is_a(vt, k.ArrayTracker):
+        if is_a(vt, ArrayTracker):
             return array(vt)
         if is_a(vt, TupleTracker | ListTracker) and vt.cls in (tuple, list, torch.Size):
             parts = [self._plain(item, array, value) for item in vt.items]
             return parts if vt.cls is list else tuple(parts)
-        if is_a(vt, k.SliceTracker):
+        if is_a(vt, SliceTracker):
             return slice(*(self._plain(part, array, value) for part in vt.parts))
-        if is_a(vt, k.ConstantTracker | k.ClassTracker):
+        if is_a(vt, ConstantTracker | ClassTracker):
             return value(vt)
         raise self.t.unsupported(
             "numpy", f"a {vt.cls.__qualname__} as an argument of a function of NumPy"
         )
 
     # -- torch -------------------------------------------------------------------------------------
-    def recorded(self, stand_in: Any, args: list[Any], kwargs: dict[str, Any]) -> object:
+    def recorded(self, stand_in: Any, args: Args, kwargs: Kwargs) -> object:
         with self:
             plain = [self._plain(vt, self._operand, self._constant) for vt in args]
             named = {
@@ -200,7 +207,7 @@ class _Step(TorchFunctionMode):
             }
             return stand_in(*plain, **named)
 
-    def prepare(self, function: object, args: list[Any], kwargs: dict[str, Any]) -> None:
+    def prepare(self, function: object, args: Args, kwargs: Kwargs) -> None:
         """Determine the dtypes to which NumPy converts the operands of a `ufunc`, by NumPy
         itself."""
         ufunc = function if isinstance(function, NUMPY.ufunc) else _OPERATORS.get(function)
@@ -208,7 +215,7 @@ class _Step(TorchFunctionMode):
             return
         operands = args[: ufunc.nin]
         if kwargs.keys() - {"out"} or not all(
-            is_a(vt, k.ArrayTracker | k.ConstantTracker) for vt in operands
+            is_a(vt, ArrayTracker | ConstantTracker) for vt in operands
         ):
             raise self.t.unsupported(
                 "numpy", f"{_name(function)} with arguments that decide how it computes"
@@ -217,12 +224,12 @@ class _Step(TorchFunctionMode):
         for vt, dtype in zip(
             operands, ufunc.resolve_dtypes((*given, *[None] * ufunc.nout)), strict=False
         ):
-            if is_a(vt, k.ConstantTracker):
+            if is_a(vt, ConstantTracker):
                 # raises for an int out of the dtype's range, which some functions accept
                 dtype.type(vt.value)
             self.loops[id(vt)] = DTYPES[dtype]
 
-    def _operand(self, vt: k.ArrayTracker) -> object:
+    def _operand(self, vt: ArrayTracker) -> object:
         example = vt.tensor.example
         self.traced[id(example)] = vt.tensor.traced
         if vt.flipped:
@@ -267,7 +274,7 @@ class _Step(TorchFunctionMode):
             return type(example)(parts)
         if example is None:
             return None
-        if not isinstance(example, torch.Tensor):
+        if not isinstance(example, Tensor):
             raise self.t.unsupported(
                 "numpy", f"a {type(example).__name__} that depends on the contents of an array"
             )
@@ -276,7 +283,7 @@ class _Step(TorchFunctionMode):
 
     def _traced(self, value: Any) -> Any:
         """Return a structure of fakes with their graph values in place of them."""
-        if isinstance(value, torch.Tensor):
+        if isinstance(value, Tensor):
             return self.traced[id(value)]
         if isinstance(value, torch.SymInt):
             return self._size(value)
@@ -322,7 +329,7 @@ class _Step(TorchFunctionMode):
     # -- both --------------------------------------------------------------------------------------
     def result(self, expected: Any, found: Any, name: str) -> Any:
         if expected is None:
-            return k.NONE
+            return NONE
         if (
             type(expected) in (tuple, list)
             and isinstance(found, tuple | list)
@@ -335,7 +342,7 @@ class _Step(TorchFunctionMode):
             }
             return kind([once[id(want)] for want in expected], type(expected))
         tensor = found.tensor if isinstance(found, layer.ndarray) else found
-        if not isinstance(tensor, torch.Tensor):
+        if not isinstance(tensor, Tensor):
             raise self.t.unsupported("numpy", f"{name}, which gives a {type(expected).__name__}")
         for vt, witness in self.witnesses.values():
             if expected is witness and _same_place(tensor, vt.tensor.example):
@@ -344,7 +351,7 @@ class _Step(TorchFunctionMode):
                 raise self.t.unsupported("numpy", f"{name}, which gives its operand")
         return self._array(expected, tensor, name)
 
-    def _array(self, expected: Any, example: torch.Tensor, name: str) -> k.ArrayTracker:
+    def _array(self, expected: Any, example: Tensor, name: str) -> ArrayTracker:
         """A new array or number, if the two agree on it."""
         is_array = type(expected) is NUMPY.ndarray
         told = getattr(expected, "dtype", None), getattr(expected, "shape", None)
@@ -381,23 +388,23 @@ class _Step(TorchFunctionMode):
         return _new_array(traced, expected)
 
 
-def _new_array(traced: GraphValue, expected: Any) -> k.ArrayTracker:
-    made = k.ArrayTracker(k.TensorTracker(traced, torch.Tensor), type(expected))
+def _new_array(traced: GraphValue, expected: Any) -> ArrayTracker:
+    made = ArrayTracker(TensorTracker(traced, Tensor), type(expected))
     made.owns_memory = type(expected) is NUMPY.ndarray and expected.flags.owndata
     return made
 
 
-def _same_place(one: torch.Tensor, other: torch.Tensor) -> bool:
+def _same_place(one: Tensor, other: Tensor) -> bool:
     """Return True if these are the same view of the same memory."""
     places = ((_storage(x), x.dtype, x.shape, x.stride(), x.storage_offset()) for x in (one, other))
     return one is other or operator.eq(*places)
 
 
-def _storage(example: torch.Tensor) -> int:
+def _storage(example: Tensor) -> int:
     return example.untyped_storage()._cdata  # type: ignore[no-any-return]
 
 
-def _alike(expected: Any, example: torch.Tensor) -> bool:
+def _alike(expected: Any, example: Tensor) -> bool:
     """Return True if a NumPy array is writable and has the memory layout of the fake."""
     steps = [hint_of(step) * expected.itemsize for step in example.stride()]
     same = all(
@@ -414,14 +421,14 @@ def _bare(value: Any) -> object:
 
 def _given(vt: Any) -> object:
     """A dtype, or the class of a number of Python, which has none of its own."""
-    if is_a(vt, k.ArrayTracker):
+    if is_a(vt, ArrayTracker):
         return NAMES[vt.tensor.example.dtype]
     cls = type(vt.value)
     return cls if cls in (int, float, complex) else NUMPY.dtype(cls)
 
 
 def _is_integral(vt: VariableTracker) -> bool:
-    return is_a(vt, k.ArrayTracker) and NAMES[vt.tensor.example.dtype].kind in "iu"
+    return is_a(vt, ArrayTracker) and NAMES[vt.tensor.example.dtype].kind in "iu"
 
 
 # -- between tensors and arrays --------------------------------------------------------------------
@@ -459,7 +466,7 @@ def _remain(a: Any, b: object) -> Any:
 _OWN_OPERATORS: dict[Any, Callable[..., Any]] = {operator.mod: remainder, operator.imod: _remain}
 
 
-_SLICES = (k.ConstantTracker, k.SliceTracker)
+_SLICES = (ConstantTracker, SliceTracker)
 
 
 def _forward(key: VariableTracker) -> VariableTracker | None:
@@ -469,13 +476,13 @@ def _forward(key: VariableTracker) -> VariableTracker | None:
     if not any(turned):
         return None
     forward = [
-        k.ConstantTracker(slice(None)) if turn else part
+        ConstantTracker(slice(None)) if turn else part
         for part, turn in zip(parts, turned, strict=True)
     ]
-    return TupleTracker(forward, tuple)
+    return TupleTracker(forward)
 
 
-def _backwards(t: Space, vt: Any, key: VariableTracker, forward: VariableTracker) -> k.ArrayTracker:
+def _backwards(t: Space, vt: Any, key: VariableTracker, forward: VariableTracker) -> ArrayTracker:
     """A view that goes backwards, which no tensor can be: the way forward, to be turned wherever it
     is read."""
     view = operate(t, operator.getitem, vt, forward)
@@ -483,6 +490,4 @@ def _backwards(t: Space, vt: Any, key: VariableTracker, forward: VariableTracker
     steps = step.witnessed(operator.getitem, [vt, key], {}).strides
     if vt.flipped or view.flipped or any(size < 2 for size in view.tensor.example.shape):
         raise t.unsupported("numpy", "a view of a view backwards")
-    return k.ArrayTracker(
-        view.tensor, view.cls, tuple(i for i, step in enumerate(steps) if step < 0)
-    )
+    return ArrayTracker(view.tensor, view.cls, tuple(i for i, step in enumerate(steps) if step < 0))

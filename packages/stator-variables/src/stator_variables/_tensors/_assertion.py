@@ -10,17 +10,16 @@ on unknown data needs no break when its other side does nothing but raise:
 """
 
 import operator
-from typing import Any
 
 import torch
-from stator_bytecode import Frame, HandlerTable, Result
+from stator_bytecode import Frame, Result
 
-from stator_variables import _trackers as k
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import NONE, ConstantTracker, NumberTracker, TensorTracker
 
-handlers: HandlerTable[Any, Any] = HandlerTable("assertion")
+handlers = FunctionTable("assertion")
 FAILED = "Expected Tensor with single nonzero value, but got zero"
 """The text of the check without a message as well; but AOTAutograd leaves that one out."""
 LONGEST = 200
@@ -69,19 +68,19 @@ def check(t: Space, vt: VariableTracker, expected: bool) -> bool:
 
     False when the graph cannot check it.
     """
-    if is_a(vt, k.TensorTracker):
+    if is_a(vt, TensorTracker):
         # a check that fails on a device takes the whole process with it
         if vt.example.device.type != "cpu":
             if not t.policy.capture_data:
                 return False
-            return check(t, _torch_calls.record(t, "item", [vt], {}), expected)
-        wanted = vt if expected else _torch_calls.record(t, torch.logical_not, [vt], {})
-        _torch_calls.record(t, torch._assert_async, [wanted, k.ConstantTracker(FAILED)], {})
+            return check(t, _torch_calls.record(t, "item", [vt]), expected)
+        wanted = vt if expected else _torch_calls.record(t, torch.logical_not, [vt])
+        _torch_calls.record(t, torch._assert_async, [wanted, ConstantTracker(FAILED)])
         return True
     if vt.cls is not bool:
-        vt = _torch_calls.record(t, operator.ne, [vt, k.ConstantTracker(0)], {})
-    wanted = vt if expected else _torch_calls.record(t, torch.sym_not, [vt], {})
-    _torch_calls.record(t, torch._check, [wanted], {})
+        vt = _torch_calls.record(t, operator.ne, [vt, ConstantTracker(0)])
+    wanted = vt if expected else _torch_calls.record(t, torch.sym_not, [vt])
+    _torch_calls.record(t, torch._check, [wanted])
     return True
 
 
@@ -96,15 +95,15 @@ def check(t: Space, vt: VariableTracker, expected: bool) -> bool:
 def check_condition(t: Space, args: Args, kwargs: Kwargs) -> None:
     """The message is for the program's own run, and so is a check that fails already."""
     condition = args[0] if args else kwargs.get("cond")
-    if is_a(condition, k.NumberTracker):
+    if is_a(condition, NumberTracker):
         check(t, condition, True)
-    elif not is_a(condition, k.ConstantTracker) or condition.value is not True:
+    elif not is_a(condition, ConstantTracker) or condition.value is not True:
         raise t.unsupported("operator-error", "a check that fails, or that torch refuses")
 
 
 @handlers.handles(torch._assert_async)
 def check_later(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    message = [k.ConstantTracker(FAILED)] if len(args) + len(kwargs) == 1 else []
+    message = [ConstantTracker(FAILED)] if len(args) + len(kwargs) == 1 else []
     return _torch_calls.record(t, torch._assert_async, [*args, *message], kwargs)
 
 
@@ -113,8 +112,8 @@ def check_is_size(t: Space, args: Args, kwargs: Kwargs) -> Result:
     number = args[0] if args else kwargs.get("i", MISSING)
     if number is MISSING:
         return MISSING
-    if not is_a(number, k.NumberTracker):
-        check_condition(t, [t.fold(operator.ge, [number, k.ConstantTracker(0)], {})], {})
+    if not is_a(number, NumberTracker):
+        check_condition(t, [t.fold(operator.ge, [number, ConstantTracker(0)], {})], {})
     limit = {"max": kwargs["max"]} if "max" in kwargs else {}
     return _torch_calls.record(t, torch._check_is_size, [number], limit)
 
@@ -124,10 +123,10 @@ def check_tensor(t: Space, args: Args, kwargs: Kwargs) -> Result:
     condition = args[0] if args else kwargs.get("cond", kwargs.get("condition"))
     if t.overrides.modes:  # which its own code calls
         return MISSING
-    if not is_a(condition, k.TensorTracker):
+    if not is_a(condition, TensorTracker):
         return check_condition(t, [condition], {})
-    if not check(t, _torch_calls.record(t, "all", [condition], {}), True):
+    if not check(t, _torch_calls.record(t, "all", [condition]), True):
         raise t.unsupported(
             "data-dependent-branch", "a check of the values of a tensor on another device"
         )
-    return k.NONE
+    return NONE

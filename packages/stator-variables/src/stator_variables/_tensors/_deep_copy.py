@@ -12,10 +12,10 @@ the storages that were copied before.
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, Result
+from stator_bytecode import Result
 from stator_guards import Custom
+from torch import Tensor
 
-from stator_variables import _trackers as k
 from stator_variables._applevel import _copying as app
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._identity_number import AddressTracker
@@ -23,24 +23,25 @@ from stator_variables._objects._method_table import app_level
 from stator_variables._objects._wrap import new_namespace, with_namespace
 from stator_variables._space import Space
 from stator_variables._tensors import _storages, _torch_calls
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import TensorTracker
 
-handlers: HandlerTable[Any, Any] = HandlerTable("deep copy")
-_NATIVE: Any = torch.Tensor.__deepcopy__
+handlers = FunctionTable("deep copy")
+_NATIVE: Any = Tensor.__deepcopy__
 
 
 @handlers.handles(_NATIVE)
-def deep_copy(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def deep_copy(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Return MISSING where the function itself is to run."""
     if len(args) != 2 or kwargs or not _can_be_cloned(t, *args):
         return MISSING
-    return app_level(t, app.deep_copied, args, {})
+    return app_level(t, app.deep_copied, args)
 
 
 def _can_be_cloned(t: Space, tensor: VariableTracker, memo: VariableTracker) -> bool:
-    if not is_a(tensor, k.TensorTracker) or not is_a(memo, DictTracker):
+    if not is_a(tensor, TensorTracker) or not is_a(memo, DictTracker):
         return False
-    if tensor.cls is not torch.Tensor or memo.cls is not dict or t.overrides.modes:
+    if tensor.cls is not Tensor or memo.cls is not dict or t.overrides.modes:
         return False
 
     example = tensor.example
@@ -59,20 +60,20 @@ def _has_attributes(tensor: VariableTracker) -> bool:
     return tensor.namespace is not None and bool(tensor.namespace.entries)
 
 
-def _covers_storage(t: Space, tensor: k.TensorTracker) -> bool:
+def _covers_storage(t: Space, tensor: TensorTracker) -> bool:
     if tensor.source is not None:
         if not is_whole(tensor.real):
             return False
         t.guard(tensor.source, _WHOLE)
         return True
     storage = _storage(tensor)
-    inputs = (vt for vt in t.heap.values() if type(vt) is k.TensorTracker)
+    inputs = (vt for vt in t.heap.values() if type(vt) is TensorTracker)
     return all(_storage(vt) != storage for vt in inputs) and is_whole(tensor.example)
 
 
-def is_whole(tensor: torch.Tensor) -> bool:
+def is_whole(tensor: Tensor) -> bool:
     """Return True if a tensor consists of all of its storage, and of nothing else."""
-    if tensor.__dict__ and type(tensor) is torch.Tensor:
+    if tensor.__dict__ and type(tensor) is Tensor:
         return False
     if tensor.storage_offset() or tensor.is_conj() or tensor.is_neg() or tensor.grad is not None:
         return False
@@ -81,7 +82,7 @@ def is_whole(tensor: torch.Tensor) -> bool:
     return tensor.is_contiguous() or _is_dense(tensor)
 
 
-def _is_dense(tensor: torch.Tensor) -> bool:
+def _is_dense(tensor: Tensor) -> bool:
     """Return True if a permutation of its dimensions is contiguous."""
     order = sorted(range(tensor.dim()), key=tensor.stride, reverse=True)
     return tensor.permute(order).is_contiguous()
@@ -90,11 +91,11 @@ def _is_dense(tensor: torch.Tensor) -> bool:
 _WHOLE = Custom("{fn}({value})", is_whole, "all of its storage, without attributes or gradient")
 
 
-def _storage(tensor: k.TensorTracker) -> int:
+def _storage(tensor: TensorTracker) -> int:
     return int(tensor.example.untyped_storage()._cdata)
 
 
-def _may_be_in(copied: VariableTracker, tensor: k.TensorTracker) -> bool:
+def _may_be_in(copied: VariableTracker, tensor: TensorTracker) -> bool:
     """Return whether the storage of a tensor may be one of those that were copied."""
     if not is_a(copied, DictTracker) or copied.source is not None:
         return True
@@ -105,25 +106,25 @@ def _may_be_in(copied: VariableTracker, tensor: k.TensorTracker) -> bool:
 
 
 @handlers.handles(app.cloned)
-def cloned(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def cloned(t: Space, args: Args, kwargs: Kwargs) -> Result:
     tensor, memo = args
     if tensor.source is not None:
         t.memory.copied.setdefault(id(memo), []).append(tensor.source)
-    return _torch_calls.record(t, "clone", [tensor], {})
+    return _torch_calls.record(t, "clone", [tensor])
 
 
 @handlers.handles(app.storage_of)
-def storage_of(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def storage_of(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return _storages.untyped_storage(t, args, kwargs)
 
 
 @handlers.handles(app.address_of)
-def address_of(t: Space, args: list[Any], kwargs: dict[str, Any]) -> AddressTracker:
+def address_of(t: Space, args: Args, kwargs: Kwargs) -> AddressTracker:
     return AddressTracker(args[0])
 
 
 @handlers.handles(app.attributes_of)
-def attributes_of(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def attributes_of(t: Space, args: Args, kwargs: Kwargs) -> Result:
     (tensor,) = args
     if tensor.namespace is None and tensor.source is not None:
         with_namespace(t, tensor, tensor.real, tensor.source)

@@ -11,22 +11,22 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, Result
+from stator_bytecode import Result
 
-from stator_variables import _trackers as k
 from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import ConstantTracker, TensorTracker
 
-handlers: HandlerTable[Any, Any] = HandlerTable("differentiation")
+handlers = FunctionTable("differentiation")
 
 
 def _register(
     function: Callable[..., Any], roots: str, asks: str, signature: inspect.Signature
 ) -> None:
     @handlers.handles(function)
-    def note(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+    def note(t: Space, args: Args, kwargs: Kwargs) -> Result:
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:  # the program's mistake, raised by the call
@@ -50,31 +50,27 @@ def _is_inside(t: Space, asked: VariableTracker) -> bool:
     """Return True if this is, or holds, a tensor that this graph made and used further."""
     if is_a(asked, SequenceTracker):
         return any(_is_inside(t, item) for item in asked.items)
-    return (
-        is_a(asked, k.TensorTracker) and asked.source is None and t.graph.may_be_kept(asked.shown)
-    )
+    return is_a(asked, TensorTracker) and asked.source is None and t.graph.may_be_kept(asked.shown)
 
 
 _WITH_FLAG = inspect.signature(lambda self, requires_grad=None: None)
 
 
 @handlers.handles(torch.Tensor.requires_grad_)
-def ask_for_gradients(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def ask_for_gradients(t: Space, args: Args, kwargs: Kwargs) -> Result:
     try:
         tensor, flag = map(
             _WITH_FLAG.bind(*args, **kwargs).arguments.get, ("self", "requires_grad")
         )
     except TypeError:  # see above
         return MISSING
-    is_so = _tensor_attributes.has_flag(
-        t, tensor, k.ConstantTracker(True) if flag is None else flag
-    )
+    is_so = _tensor_attributes.has_flag(t, tensor, ConstantTracker(True) if flag is None else flag)
     return tensor if is_so else MISSING
 
 
 def _tensors_in(given: VariableTracker) -> list[Any]:
     items = given.items if is_a(given, SequenceTracker) else [given]
-    return [item for item in items if is_a(item, k.TensorTracker) and item.source is None]
+    return [item for item in items if is_a(item, TensorTracker) and item.source is None]
 
 
 _register(torch.autograd.grad, "outputs", "inputs", inspect.signature(torch.autograd.grad))

@@ -12,20 +12,20 @@ input of the graph:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, Result
+from stator_bytecode import Result
 from stator_guards import AttrSource, CapturedSource, Custom, Is
 
-from stator_variables import _trackers as k
 from stator_variables._runtime._support import filled
 from stator_variables._space import Space
 from stator_variables._tensors import _streams, _torch_calls
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker
+from stator_variables._trackers import NONE, ConstantTracker
 
-handlers: HandlerTable[Any, Any] = HandlerTable("generator")
+handlers = FunctionTable("generator")
 
 
 # -- torch's own generators ------------------------------------------------------------------------
@@ -40,7 +40,7 @@ def _functions() -> Iterator[Callable[..., Any]]:
 
 
 @handlers.handles_each(_functions())
-def of_torch(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def of_torch(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """A function on torch's own generators."""
     _check_seed(t, of, args, kwargs)
     reads = of.__name__ in _READING
@@ -54,7 +54,7 @@ def of_torch(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     return _streams.result(t, step, example)
 
 
-def _check_seed(t: Space, of: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+def _check_seed(t: Space, of: Any, args: Args, kwargs: Kwargs) -> None:
     """Refuse what `manual_seed` refuses: it raises natively."""
     if of.__name__.startswith("manual_seed"):
         seeds = [_streams.example_of(vt) for vt in (*args, *kwargs.values())]
@@ -89,7 +89,7 @@ _GIVE_THEMSELVES = ("manual_seed", "set_state")
 
 
 @handlers.handles(torch.Generator)
-def make(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def make(t: Space, args: Args, kwargs: Kwargs) -> Any:
     _streams.tried(t, torch.Generator, [*map(_streams.example_of, args)], kwargs)
     return _streams.made(
         _streams.step(t, _streams.NEW, torch.Generator, args, kwargs), torch.Generator
@@ -97,7 +97,7 @@ def make(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles_each({getattr(torch.Generator, name): name for name in _METHODS})
-def method(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
+def method(t: Space, args: Args, kwargs: Kwargs, of: str) -> Any:
     receiver = args[0]
     function = getattr(torch.Generator, of)
     if of == "manual_seed":
@@ -118,7 +118,7 @@ def _state_like(receiver: VariableTracker) -> torch.Tensor:
 
 
 @handlers.handles(torch.Generator.device)
-def device(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def device(t: Space, args: Args, kwargs: Kwargs) -> Result:
     receiver = args[0]
     if receiver.real is MISSING:
         raise t.unsupported(
@@ -128,16 +128,16 @@ def device(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
 
 
 # -- operators that are given a generator ----------------------------------------------------------
-def draw_ahead(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def draw_ahead(t: Space, target: object, args: Args, kwargs: Kwargs) -> Any:
     """Draw what an operator gives ahead of the graph, or take one of torch's own generators out."""
     vt = kwargs["generator"]
     if vt.cls is torch.Generator and not is_own(t, vt):
         return _drawn(t, target, args, kwargs)
-    kwargs["generator"] = k.NONE
+    kwargs["generator"] = NONE
     return MISSING
 
 
-def _drawn(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _drawn(t: Space, target: object, args: Args, kwargs: Kwargs) -> Any:
     if t.levels:
         raise t.unsupported("random-stream", "a generator inside of a transform")
     if t.inference.ever or t.overrides.modes or "out" in kwargs:
@@ -146,7 +146,7 @@ def _drawn(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]
         return _filled(t, target, args, kwargs)
     function = getattr(torch.Tensor, target) if isinstance(target, str) else target
     if target in (torch.rand, torch.randn):
-        kwargs = {"dtype": k.ConstantTracker(torch.get_default_dtype()), **kwargs}
+        kwargs = {"dtype": ConstantTracker(torch.get_default_dtype()), **kwargs}
     step = _streams.step(t, _streams.owner(t, kwargs["generator"]), function, args, kwargs)
     plain = [_torch_calls.argument(t, arg) for arg in args]
     named = {
@@ -155,7 +155,7 @@ def _drawn(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]
     return _streams.tensor(t, step.drawn, target, plain, named)
 
 
-def _filled(t: Space, target: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+def _filled(t: Space, target: str, args: Args, kwargs: Kwargs) -> Result:
     """A tensor filled in place: another one, of the same layout, is filled ahead of the graph, and
     copied."""
     tensor, *rest = args
@@ -163,12 +163,12 @@ def _filled(t: Space, target: str, args: Sequence[Any], kwargs: dict[str, Any]) 
     layout = [
         _torch_calls.metadata_value(t, example.size(), "size", [tensor], {}),
         _torch_calls.metadata_value(t, example.stride(), "stride", [tensor], {}),
-        k.ConstantTracker(example.dtype),
-        k.ConstantTracker(example.device),
+        ConstantTracker(example.dtype),
+        ConstantTracker(example.device),
     ]
-    given = [k.ConstantTracker(target), *layout, *rest]
+    given = [ConstantTracker(target), *layout, *rest]
     step = _streams.step(t, _streams.owner(t, kwargs["generator"]), filled, given, kwargs)
     size, stride = (_torch_calls.argument(t, vt) for vt in layout[:2])
     named = {"dtype": example.dtype, "device": example.device}
     source = _streams.tensor(t, step.drawn, torch.empty_strided, [size, stride], named)
-    return _torch_calls.record(t, "copy_", [tensor, source], {})
+    return _torch_calls.record(t, "copy_", [tensor, source])

@@ -4,13 +4,14 @@ from typing import Any
 
 import torch
 from stator_guards import Custom, history_words
+from torch import Tensor
 
 _requires_grad = torch._C.TensorBase.requires_grad_
 _creation: Any = torch._C._autograd._get_creation_meta
 _DEFAULT: Any = torch._C._autograd.CreationMeta.DEFAULT
 
 
-def is_behind(tensor: torch.Tensor) -> bool:
+def is_behind(tensor: Tensor) -> bool:
     """Return True for a view whose base was written to since, with gradients.
 
     Autograd gives such a view its history when that is read (`grad_fn`, `is_leaf`), and raises for
@@ -33,7 +34,7 @@ UNTOLD = object()
 another view of that, has been written to with them: autograd raises for it."""
 
 
-def history_of(tensor: torch.Tensor) -> object:
+def history_of(tensor: Tensor) -> object:
     """Return the `grad_fn` of a tensor, or UNTOLD."""
     try:
         return UNTOLD if is_behind(tensor) else tensor.grad_fn
@@ -41,7 +42,7 @@ def history_of(tensor: torch.Tensor) -> object:
         return UNTOLD
 
 
-def keeps_flag(tensor: torch.Tensor) -> bool:
+def keeps_flag(tensor: Tensor) -> bool:
     """Return True if setting `requires_grad` to its present value changes nothing.
 
     A view that was made under `no_grad` has the flag from its base, and gets one of its own, with
@@ -50,16 +51,16 @@ def keeps_flag(tensor: torch.Tensor) -> bool:
     return not _has_flag_of_base(tensor) or is_no_leaf(tensor)
 
 
-def _has_flag_of_base(tensor: torch.Tensor) -> bool:
+def _has_flag_of_base(tensor: Tensor) -> bool:
     return tensor.requires_grad and tensor._is_view()
 
 
-def is_leaf(tensor: torch.Tensor) -> bool:
+def is_leaf(tensor: Tensor) -> bool:
     """False as well for a view whose history is UNTOLD."""
     return history_of(tensor) is not UNTOLD and tensor.is_leaf
 
 
-def is_no_leaf(tensor: torch.Tensor) -> bool:
+def is_no_leaf(tensor: Tensor) -> bool:
     """False as well for a view whose history is UNTOLD."""
     return history_of(tensor) is not UNTOLD and not tensor.is_leaf
 

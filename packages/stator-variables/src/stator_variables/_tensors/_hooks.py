@@ -21,11 +21,11 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import HandlerTable, Result
+from stator_bytecode import Result
+from torch import Tensor
 from torch.nn.modules._functions import BackwardHookFunction
 from torch.utils.hooks import BackwardHook, RemovableHandle
 
-from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter, StaysInGraph, filled
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._identity_number import IdTracker
@@ -38,14 +38,22 @@ from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._differentiation import ask_inside
 from stator_variables._tensors._history import history_of
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import (
+    NONE,
+    ConstantTracker,
+    ObjectTracker,
+    TensorTracker,
+    UsedBehindHook,
+    is_none,
+)
 
-handlers: HandlerTable[Any, Any] = HandlerTable("hook")
-_REGISTER = torch.Tensor.register_hook
-_ACCUMULATED = torch.Tensor.register_post_accumulate_grad_hook
+handlers = FunctionTable("hook")
+_REGISTER = Tensor.register_hook
+_ACCUMULATED = Tensor.register_post_accumulate_grad_hook
 _RETAIN: Any = torch._C.TensorBase.retain_grad
 _NODE: Any = vars(torch._C._FunctionBase)
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_PLAIN = (Tensor, torch.nn.Parameter)
 
 
 @attrs.define(eq=False)
@@ -69,7 +77,7 @@ class HookCall:
         return self.tensor is None or history_of(self.tensor.before.example) is self.history
 
 
-class HandleTracker(k.ObjectTracker):
+class HandleTracker(ObjectTracker):
     """The handle of a hook, made after the graph by a call of `Space.hooks`. Its `id` is an
     `IdTracker`: a number that no other handle has. `is_of_tensor`: the dictionary that it is for is
     not known."""
@@ -113,23 +121,23 @@ class NodeTracker(VariableTracker, references=("tensor",)):
         return f"{e.expr(self.tensor)}.grad_fn"
 
 
-class PassedTracker(k.TensorTracker, references=("passing",)):
+class PassedTracker(TensorTracker, references=("passing",)):
     """A tensor that passes `BackwardHookFunction` after a compiled graph: nothing in the graph can
     use it."""
 
-    def __init__(self, example: torch.Tensor, index: int, passing: Any) -> None:
-        super().__init__(GraphValue(None, example), torch.Tensor)
+    def __init__(self, example: Tensor, index: int, passing: Any) -> None:
+        super().__init__(GraphValue(None, example), Tensor)
         self.hooked = passing.begun
         self.index = index
         self.passing = passing
 
     @property
     def shown(self) -> GraphValue:
-        raise k.UsedBehindHook(self.hooked)
+        raise UsedBehindHook(self.hooked)
 
     @property
     def traced(self) -> GraphValue:
-        raise k.UsedBehindHook(self.hooked)
+        raise UsedBehindHook(self.hooked)
 
     @property
     def example(self) -> Any:
@@ -158,7 +166,7 @@ class PassingTracker(VariableTracker, references=("operands",)):
 # -- tensors ---------------------------------------------------------------------------------------
 @handlers.handles(_REGISTER)
 def register_hook(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    if not args or not is_a(args[0], k.TensorTracker):
+    if not args or not is_a(args[0], TensorTracker):
         return MISSING
     return _registered(t, _REGISTER, args, kwargs)
 
@@ -166,7 +174,7 @@ def register_hook(t: Space, args: Args, kwargs: Kwargs) -> Result:
 @handlers.handles(_ACCUMULATED)
 def register_post_accumulate_grad_hook(t: Space, args: Args, kwargs: Kwargs) -> Result:
     vt = args[0] if args else None
-    if not is_a(vt, k.TensorTracker) or vt.source is None or not vt.before.example.is_leaf:
+    if not is_a(vt, TensorTracker) or vt.source is None or not vt.before.example.is_leaf:
         return MISSING
     return _registered(t, _ACCUMULATED, args, kwargs)
 
@@ -190,13 +198,13 @@ def retain_grad(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if not _may_wait(t, args[0]):
         return _natively(t, args[0])
     _recorded(t, _RETAIN, args, None, args[0])
-    return k.NONE
+    return NONE
 
 
 def _may_wait(t: Space, vt: VariableTracker) -> bool:
     """Return True if it makes no difference for the tensor that the call is made after the
     graph."""
-    if not is_a(vt, k.TensorTracker) or vt.cls not in _PLAIN or not _is_recordable(t):
+    if not is_a(vt, TensorTracker) or vt.cls not in _PLAIN or not _is_recordable(t):
         return False
     example = vt.before.example
     if example.is_inference() or not example.requires_grad:
@@ -243,7 +251,7 @@ def _new_handle(references: object = None, more: object = None) -> HandleTracker
         "extra_dict_ref": more or HandleFieldTracker(handle, "extra_dict_ref", tuple),
     }
     handle.namespace.entries = {
-        name: (k.ConstantTracker(name), value) for name, value in fields.items()
+        name: (ConstantTracker(name), value) for name, value in fields.items()
     }
     return handle
 
@@ -252,13 +260,13 @@ def _new_handle(references: object = None, more: object = None) -> HandleTracker
 def make_handle(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """A handle for the hooks of a module. It is made natively, as its number is another one in each
     call."""
-    extra = kwargs.get("extra_dict", k.NONE)
+    extra = kwargs.get("extra_dict", NONE)
     dicts = extra.items if is_a(extra, ListTracker) else [extra]
     more = [WeakrefTracker(each) for each in dicts if is_a(each, DictTracker)]
-    are_known = len(more) == len(dicts) or k.is_none(extra)
+    are_known = len(more) == len(dicts) or is_none(extra)
     if len(args) != 1 or not is_a(args[0], DictTracker) or not are_known or t.touched:
         return MISSING
-    handle = _new_handle(WeakrefTracker(args[0]), TupleTracker(more, tuple))
+    handle = _new_handle(WeakrefTracker(args[0]), TupleTracker(more))
     return _recorded(t, RemovableHandle, args, handle, None, **kwargs)
 
 
@@ -269,7 +277,7 @@ def remove(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if not is_of_tensor or t.touched:
         return MISSING
     _recorded(t, RemovableHandle.remove, args, None, None)
-    return k.NONE
+    return NONE
 
 
 # -- modules ---------------------------------------------------------------------------------------
@@ -289,7 +297,7 @@ def passes_hooks(cls: object) -> bool:
 def pass_hooks(t: Space, args: Args) -> Any:
     """`BackwardHookFunction.apply(*args)`: the same tensors, behind an autograd node that is
     theirs."""
-    operands_fit = all(is_a(vt, k.TensorTracker) and vt.cls in _PLAIN for vt in args)
+    operands_fit = all(is_a(vt, TensorTracker) and vt.cls in _PLAIN for vt in args)
     with t.caller_modes():
         is_wanted_later = torch.is_grad_enabled()
     if not (operands_fit and is_wanted_later and _is_recordable(t)):
@@ -297,22 +305,22 @@ def pass_hooks(t: Space, args: Args) -> Any:
             "tensor-hook", "backward hooks of a module with tensors of its own kind"
         )
     if t.policy.runs_in_order:
-        made = _torch_calls.record(t, pass_backward_hooks, args, {})
+        made = _torch_calls.record(t, pass_backward_hooks, args)
     else:
         with t.graph.fake_mode:
             examples = pass_backward_hooks(*(vt.example for vt in args))
         passing = PassingTracker(args, t.shared.get(BackwardHook) or t.machine.save())
         parts = [PassedTracker(each, i, passing) for i, each in enumerate(examples)]
-        made = TupleTracker(parts, tuple)
+        made = TupleTracker(parts)
     for vt in made.items:
         if vt.before.example.requires_grad:
             vt.node = NodeTracker(vt)
     return made
 
 
-def pass_backward_hooks(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+def pass_backward_hooks(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Return the function that the graph, or the entry, calls."""
-    results: tuple[torch.Tensor, ...] = BackwardHookFunction.apply(*tensors)  # type: ignore[no-untyped-call]
+    results: tuple[Tensor, ...] = BackwardHookFunction.apply(*tensors)  # type: ignore[no-untyped-call]
     return results
 
 
@@ -320,7 +328,7 @@ def pass_backward_hooks(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
 def name_of_node(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if not is_a(args[0], NodeTracker):
         return MISSING
-    return k.ConstantTracker(f"{BackwardHookFunction.__name__}Backward")
+    return ConstantTracker(f"{BackwardHookFunction.__name__}Backward")
 
 
 @handlers.handles_each(_NODE[name] for name in ("register_hook", "register_prehook"))

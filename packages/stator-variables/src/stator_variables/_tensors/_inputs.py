@@ -2,8 +2,9 @@
 
 from typing import Any
 
-import stator_guards as guards
 import torch
+from stator_guards import CallSource, Is, Source, TensorMatch, TypeIs
+from torch import Tensor
 from torch.nested._internal.nested_tensor import NestedTensor
 from torch.nn.parameter import is_lazy
 
@@ -20,9 +21,9 @@ from stator_variables._tracker import VariableTracker
 builders = BuilderTable()
 
 
-@builders.by_base.handles(torch.Tensor)
-def build_tensor(t: Space, real: torch.Tensor, source: guards.Source) -> VariableTracker:
-    if type(real) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
+@builders.by_base.handles(Tensor)
+def build_tensor(t: Space, real: Tensor, source: Source) -> VariableTracker:
+    if type(real) not in (Tensor, torch.nn.Parameter, torch.nn.Buffer):
         return build_subclass(t, real, source)
     if real.is_nested or real.is_mkldnn:  # the one has no sizes, the fake of the other is strided
         raise t.unsupported(
@@ -43,17 +44,17 @@ def build_tensor(t: Space, real: torch.Tensor, source: guards.Source) -> Variabl
         i for i, dim in enumerate(dims) if dim.stride and _is_symbolic(traced.example.stride(i))
     )
     with t.caller_modes():
-        t.guard(source, guards.TensorMatch(real, sizes, strides))
+        t.guard(source, TensorMatch(real, sizes, strides))
     # `mark_static_address(tensor, guard=True)`
     if getattr(real, "_dynamo_static_input_type", None) == "guarded":
-        t.guard(source, guards.Is(real))
+        t.guard(source, Is(real))
     vt = k.TensorTracker(traced, type(real))
     if real.requires_grad:
         vt.history = history_of(traced.example)
     return vt
 
 
-def build_subclass(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+def build_subclass(t: Space, real: Any, source: Source) -> VariableTracker:
     """Build the tracker of a tensor whose class differs from a plain one over its memory only in
     Python."""
     if type(real) is NestedTensor:
@@ -62,25 +63,25 @@ def build_subclass(t: Space, real: Any, source: guards.Source) -> VariableTracke
     if _wrappers.is_wrapper(type(real)):
         wrapper: VariableTracker = _wrappers.build(t, real, source)
         return wrapper
-    dispatches = type(real).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
+    dispatches = type(real).__torch_dispatch__ is not Tensor.__torch_dispatch__
     if dispatches or is_lazy(real) or torch.is_inference_mode_enabled():
         raise t.unsupported("tensor-subclass", f"an input of class {type(real).__qualname__}")
-    t.guard(source, guards.TypeIs(type(real)))
+    t.guard(source, TypeIs(type(real)))
     t.overrides.subclasses = True
-    plain, memory = plain_tensor(real), guards.CallSource(plain_tensor, source)
+    plain, memory = plain_tensor(real), CallSource(plain_tensor, source)
     vt: Any = build_tensor(t, plain, memory)
     vt.real, vt.source = plain, memory
     return with_namespace(t, k.SubclassTracker(vt, type(real)), real, source)
 
 
 @builders.by_base.handles(*(() if NUMPY is None else (NUMPY.ndarray,)))
-def build_array(t: Space, real: object, source: guards.Source) -> VariableTracker:
+def build_array(t: Space, real: object, source: Source) -> VariableTracker:
     """An array as a tensor over its memory; what no tensor can be over is an object of which
     nothing is known."""
     if (tensor := tensor_of(real)) is None:
         return build_object(t, real, source)
-    memory = guards.CallSource(tensor_of, source)
-    t.guard(source, guards.TypeIs(type(real)))
+    memory = CallSource(tensor_of, source)
+    t.guard(source, TypeIs(type(real)))
     t.memory.has_arrays = True
     vt: Any = build_tensor(t, tensor, memory)
     vt.real, vt.source = tensor, memory

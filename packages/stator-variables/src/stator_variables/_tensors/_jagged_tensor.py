@@ -14,18 +14,17 @@ from functools import partial
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable
 from stator_guards import AttrSource, CallSource, Equals, Source, TensorMatch, TypeIs
 from torch.nested._internal import nested_tensor
 from torch.nested._internal.nested_tensor import NestedTensor
 
-from stator_variables import _trackers as k
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._history import history_of
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import NONE, ConstantTracker, TensorTracker
 
-handlers: HandlerTable[Any, Any] = HandlerTable("jagged tensor")
+handlers = FunctionTable("jagged tensor")
 _make_of_offsets: Any = nested_tensor.nested_view_from_values_offsets
 _make_of_lengths: Any = nested_tensor.nested_view_from_values_offsets_lengths
 MAKERS = (_make_of_offsets, _make_of_lengths, nested_tensor.nested_from_padded)
@@ -89,17 +88,17 @@ def build(t: Space, real: Any, source: Source) -> Any:
     t.guard(CallSource(form_of, source), Equals(form_of(real)))
     values = _values(t, real, source)
     parts: list[Any] = [
-        k.NONE if part is None else t.wrap(part, AttrSource(source, name))
+        NONE if part is None else t.wrap(part, AttrSource(source, name))
         for name, part in (("_offsets", real._offsets), ("_lengths", real._lengths))
     ]
-    ragged = k.ConstantTracker(real._ragged_idx)
+    ragged = ConstantTracker(real._ragged_idx)
     bounds = [_bound(t, read, real, source) for read in (shortest_of, longest_of)]
     for part in parts:
-        if part is not k.NONE:
+        if part is not NONE:
             t.journal.put(t.parts, id(part.example), part)
     made = _torch_calls.record_without_modes(t, nested_view, [values, *parts, ragged, *bounds], {})
     t.memory.jagged |= {id(made.example), values.example.untyped_storage()._cdata}
-    vt = k.TensorTracker(made.traced, NestedTensor)
+    vt = TensorTracker(made.traced, NestedTensor)
     if real.requires_grad:
         vt.history = history_of(made.example)
     return vt
@@ -116,23 +115,23 @@ def _values(t: Space, real: Any, source: Source) -> Any:
     sizes = [i for i, size in enumerate(traced.example.shape) if type(size) is not int]
     with t.caller_modes():
         t.guard(part, TensorMatch(inner, frozenset(sizes)))
-    return k.TensorTracker(traced, torch.Tensor)
+    return TensorTracker(traced, torch.Tensor)
 
 
 def _bound(t: Space, read: Any, real: object, source: Source) -> VariableTracker:
     """The length of the shortest or longest row, if it was computed before: a number like others
     that change."""
     if (value := read(real)) is None:
-        return k.NONE
+        return NONE
     traced = t.graph.number_input(CallSource(read, source), value, read.__name__)
     return _torch_calls.number(t, traced)
 
 
 @handlers.handles_each({maker: maker for maker in MAKERS})
-def make(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
+def make(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
     """A jagged tensor that the program puts together: its offsets are the ones that were given."""
     for part in (*args, *kwargs.values()):
-        if is_a(part, k.TensorTracker):
+        if is_a(part, TensorTracker):
             t.journal.put(t.parts, id(part.example), part)
     return _torch_calls.record_without_modes(t, of, args, kwargs)
 
@@ -145,15 +144,15 @@ def own(t: Space, vt: Any, name: str) -> Any:
     of."""
     value = getattr(vt.example, name, MISSING)
     if name == "_ragged_idx":
-        return k.ConstantTracker(value)
+        return ConstantTracker(value)
     if name in _PARTS and value is not MISSING:
-        return k.NONE if value is None else _part(t, vt, name, value)
+        return NONE if value is None else _part(t, vt, name, value)
     if name in vars(vt.example):
         raise t.unsupported("tensor-attribute", f"the attribute {name} of a jagged tensor")
     return MISSING
 
 
-def _part(t: Space, vt: k.TensorTracker, name: str, value: object) -> Any:
+def _part(t: Space, vt: TensorTracker, name: str, value: object) -> Any:
     """One tracker for each part, whichever of the tensors that share it is read."""
     if id(value) not in t.parts:
         made = _torch_calls.from_traced(t, t.graph.attribute(vt.traced, name), [vt])

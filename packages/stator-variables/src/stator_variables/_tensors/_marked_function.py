@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, OperationSteps, Result, operation, settle
+from stator_bytecode import OperationSteps, Result, operation, settle
 from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource
 from torch._subclasses.fake_tensor import FakeTensor, fake_tensor_tls
+from torch.nn import Module
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
@@ -25,20 +26,19 @@ from stator_variables._objects._stand_ins import known_value
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 from stator_variables._tensors._torch_calls import argument, from_traced
+from stator_variables._tracker import Args, FunctionTable, Kwargs
 
-handlers: HandlerTable[Any, Any] = HandlerTable("marked function")
+handlers = FunctionTable("marked function")
 
 
 @operation
-def call_marked(
-    t: Space, function: object, args: Sequence[Any], kwargs: dict[str, Any]
-) -> OperationSteps:
-    given = [function, TupleTracker(list(args), tuple), _new_values.new_dict(kwargs)]
-    return (yield from settle(app_level(t, _marked_function.call_marked, given, {})))
+def call_marked(t: Space, function: object, args: Args, kwargs: Kwargs) -> OperationSteps:
+    given = [function, TupleTracker(list(args)), _new_values.new_dict(kwargs)]
+    return (yield from settle(app_level(t, _marked_function.call_marked, given)))
 
 
 @handlers.handles(_marked_function.record)
-def record(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def record(t: Space, args: Args, kwargs: Kwargs) -> Result:
     function, leaves, outline, states = args[0].real, args[1].items, args[2], args[3].items
     held = {index: known_value(t, leaf) for index, leaf in enumerate(leaves) if _is_held(leaf)}
     given = [None if index in held else argument(t, leaf) for index, leaf in enumerate(leaves)]
@@ -49,11 +49,11 @@ def record(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
         traced = t.graph.call(target, (given, tensors), {})
     operands = [*leaves, *(item for state in states for _, item in t.items(state))]
     results = from_traced(t, traced, operands)
-    return TupleTracker([results, t.wrap(made[0], CapturedSource("structure", made[0]))], tuple)
+    return TupleTracker([results, t.wrap(made[0], CapturedSource("structure", made[0]))])
 
 
 def _is_held(leaf: Any) -> bool:
-    return issubclass(leaf.cls, torch.nn.Module) or pytree.is_constant_class(leaf.cls)
+    return issubclass(leaf.cls, Module) or pytree.is_constant_class(leaf.cls)
 
 
 def _spec(t: Space, outline: Any) -> Any:
@@ -78,7 +78,7 @@ def _node(
 
     def call(leaves: Sequence[Any], tensors: Sequence[ModuleTensors]) -> list[Any]:
         given = [held.get(index, leaf) for index, leaf in enumerate(leaves)]
-        modules = [leaf for leaf in given if isinstance(leaf, torch.nn.Module)]
+        modules = [leaf for leaf in given if isinstance(leaf, Module)]
         args, kwargs = pytree.tree_unflatten(given, spec)
         with contextlib.ExitStack() as stack:
             for module, state in zip(modules, tensors, strict=True):
@@ -96,7 +96,7 @@ def _node(
 
 
 @contextlib.contextmanager
-def _having(module: torch.nn.Module, state: ModuleTensors) -> Iterator[None]:
+def _having(module: Module, state: ModuleTensors) -> Iterator[None]:
     """The module with these tensors, by the number of the module in it and the name. What is the
     same is left."""
     parts, before = list(module.modules()), []

@@ -13,17 +13,18 @@ from typing import Any
 
 import torch
 from stator_guards import CallSource
+from torch import Tensor
 
-from stator_variables import _trackers as k
 from stator_variables._objects._wrap import with_namespace
 from stator_variables._runtime._support import NewLeaf
 from stator_variables._space import Space
 from stator_variables._trace._graph import Dim, GraphValue
+from stator_variables._trackers import TensorTracker
 
 
 class _History(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: object, data: torch.Tensor, leaf: torch.Tensor) -> torch.Tensor:
+    def forward(ctx: object, data: Tensor, leaf: Tensor) -> Tensor:
         return data.view_as(data)
 
     @staticmethod
@@ -31,14 +32,14 @@ class _History(torch.autograd.Function):
         return None, gradients[0]
 
 
-def with_history(data: torch.Tensor, leaf: torch.Tensor) -> Any:
+def with_history(data: Tensor, leaf: Tensor) -> Any:
     """`data`, whose gradient `leaf` gets."""
     return _History.apply(data, leaf)  # type: ignore[no-untyped-call]
 
 
 def make(
     t: Space, cls: type, data: GraphValue, shape: tuple[int, ...], requires_grad: bool
-) -> k.TensorTracker:
+) -> TensorTracker:
     """The tracker of a new tensor of class `cls` over the memory of `data`, which has no
     history."""
     example = data.example
@@ -53,7 +54,7 @@ def make(
     real, source = made(), CallSource(made)
     t.makes_leaves = True
     traced = t.graph.tensor_input(source, real, [Dim()] * example.dim(), "parameter")
-    vt = k.TensorTracker(traced, cls)
+    vt = TensorTracker(traced, cls)
     vt.real, vt.source, vt.is_new = real, source, True
     t.heap[id(real)] = vt
     t.alive.append(real)
@@ -62,10 +63,10 @@ def make(
     return vt
 
 
-def _is_of_input(t: Space, example: torch.Tensor) -> bool:
+def _is_of_input(t: Space, example: Tensor) -> bool:
     storage = example.untyped_storage()._cdata
     return any(
-        type(vt) is k.TensorTracker
+        type(vt) is TensorTracker
         and vt.source is not None
         and not vt.is_new
         and vt.example.layout is torch.strided

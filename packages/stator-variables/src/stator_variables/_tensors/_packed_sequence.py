@@ -8,18 +8,17 @@ it.
 
 from typing import Any
 
-from stator_bytecode import HandlerTable
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs
 
-handlers: HandlerTable[Any, Any] = HandlerTable("packed sequence")
+handlers = FunctionTable("packed sequence")
 
 
 @handlers.handles_each({layer.forward: layer for layer in (nn.RNN, nn.GRU, nn.LSTM)})
-def run_layer(t: Space, args: list[Any], kwargs: dict[str, Any], of: type) -> Any:
+def run_layer(t: Space, args: Args, kwargs: Kwargs, of: type) -> Any:
     if any(vt.cls is PackedSequence for vt in (*args, *kwargs.values())):
         refuse(t, args, kwargs, f"a {of.__name__} over a packed sequence")
     return MISSING
@@ -28,5 +27,5 @@ def run_layer(t: Space, args: list[Any], kwargs: dict[str, Any], of: type) -> An
 @handlers.handles_each(
     {pack_padded_sequence: "packing of a sequence", pad_packed_sequence: "unpacking of a sequence"}
 )
-def refuse(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
+def refuse(t: Space, args: Args, kwargs: Kwargs, of: str) -> Any:
     raise t.unsupported("data-dependent-shape", of)

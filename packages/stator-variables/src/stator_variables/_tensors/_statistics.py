@@ -4,22 +4,22 @@ import inspect
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, Result
+from stator_bytecode import Result
 
-from stator_variables import _trackers as k
 from stator_variables._applevel import _statistics as app
 from stator_variables._objects._method_table import app_level
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracker import is_a
+from stator_variables._tracker import Args, FunctionTable, Kwargs, is_a
+from stator_variables._trackers import ConstantTracker, TensorTracker
 
-handlers: HandlerTable[Any, Any] = HandlerTable("statistics of tensors")
+handlers = FunctionTable("statistics of tensors")
 _COV = inspect.signature(lambda input, *, correction=1: None)
 _CORRCOEF = inspect.signature(lambda input: None)
 _COMBINATIONS = inspect.signature(lambda input, r=2, with_replacement=False: None)
 
 
-def _bound(signature: inspect.Signature, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _bound(signature: inspect.Signature, args: Args, kwargs: Kwargs) -> Any:
     """The arguments by name, if they are a tensor and constants; None for a call of another
     form."""
     try:
@@ -27,12 +27,12 @@ def _bound(signature: inspect.Signature, args: list[Any], kwargs: dict[str, Any]
     except TypeError:
         return None
     tensor, *rest = given.values()
-    known = all(is_a(vt, k.ConstantTracker) and type(vt.value) in (int, bool) for vt in rest)
+    known = all(is_a(vt, ConstantTracker) and type(vt.value) in (int, bool) for vt in rest)
     return given if known and _is_plain(tensor) else None
 
 
-def _is_plain(vt: k.TensorTracker) -> bool:
-    is_tensor = is_a(vt, k.TensorTracker) and vt.cls in _PLAIN
+def _is_plain(vt: TensorTracker) -> bool:
+    is_tensor = is_a(vt, TensorTracker) and vt.cls in _PLAIN
     return is_tensor and vt.example.layout is torch.strided
 
 
@@ -40,20 +40,20 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 @handlers.handles_each({of: of for of in (torch.cov, torch._C.TensorBase.cov)})
-def covariance(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Result:
+def covariance(t: Space, args: Args, kwargs: Kwargs, of: object) -> Result:
     given = _bound(_COV, args, kwargs)
     if given is None or not _has_rows(given["input"].example):
         return _torch_calls.call_recorded(t, of, args, kwargs)
-    correction = given.get("correction", k.ConstantTracker(1))
-    return app_level(t, app.cov, [given["input"], correction], {})
+    correction = given.get("correction", ConstantTracker(1))
+    return app_level(t, app.cov, [given["input"], correction])
 
 
 @handlers.handles_each({of: of for of in (torch.corrcoef, torch._C.TensorBase.corrcoef)})
-def correlation(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Result:
+def correlation(t: Space, args: Args, kwargs: Kwargs, of: object) -> Result:
     given = _bound(_CORRCOEF, args, kwargs)
     if given is None or not _has_rows(given["input"].example):
         return _torch_calls.call_recorded(t, of, args, kwargs)
-    return app_level(t, app.corrcoef, [given["input"]], {})
+    return app_level(t, app.corrcoef, [given["input"]])
 
 
 def _has_rows(example: torch.Tensor) -> bool:
@@ -62,17 +62,17 @@ def _has_rows(example: torch.Tensor) -> bool:
 
 
 @handlers.handles(torch.combinations)
-def combinations(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def combinations(t: Space, args: Args, kwargs: Kwargs) -> Result:
     given = _bound(_COMBINATIONS, args, kwargs)
-    size = None if given is None else given.get("r", k.ConstantTracker(2)).value
+    size = None if given is None else given.get("r", ConstantTracker(2)).value
     if size != 2 or given["input"].example.dim() != 1:
         return _torch_calls.call_recorded(t, torch.combinations, args, kwargs)
-    repeated = given.get("with_replacement", k.ConstantTracker(False))
-    return app_level(t, app.pairs, [given["input"], repeated], {})
+    repeated = given.get("with_replacement", ConstantTracker(False))
+    return app_level(t, app.pairs, [given["input"], repeated])
 
 
 @handlers.handles_each({of: of for of in (torch.allclose, torch._C.TensorBase.allclose)})
-def closeness(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Result:
+def closeness(t: Space, args: Args, kwargs: Kwargs, of: object) -> Result:
     """Compute the answer in the graph; only reading it is a break."""
     pair = [*args, *(kwargs[name] for name in ("input", "other") if name in kwargs)][:2]
     if len(pair) == 2 and all(map(_is_plain, pair)) and _agree(*pair):
@@ -80,7 +80,7 @@ def closeness(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> 
     return _torch_calls.call_recorded(t, of, args, kwargs)
 
 
-def _agree(one: k.TensorTracker, other: k.TensorTracker) -> bool:
+def _agree(one: TensorTracker, other: TensorTracker) -> bool:
     """Return True if two tensors can be compared."""
     left, right = one.example, other.example
     return left.dtype is right.dtype and left.device == right.device

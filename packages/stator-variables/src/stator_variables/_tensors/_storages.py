@@ -11,45 +11,46 @@ import operator
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, Result
+from stator_bytecode import Result
 from stator_guards import CallSource, DistinctStorages, Truth
+from torch import Tensor
 
-from stator_variables import _trackers as k
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import ConstantTracker, NumberTracker, StorageTracker, TensorTracker
 
-handlers: HandlerTable[Any, Any] = HandlerTable("storage")
+handlers = FunctionTable("storage")
 _TENSOR: Any = torch._C.TensorBase
 _STORAGE: Any = torch._C.StorageBase
 
 
-def share_storage(one: torch.Tensor, other: torch.Tensor) -> bool:
+def share_storage(one: Tensor, other: Tensor) -> bool:
     return bool(one.untyped_storage()._cdata == other.untyped_storage()._cdata)
 
 
-def size_of_storage(tensor: torch.Tensor) -> int:
+def size_of_storage(tensor: Tensor) -> int:
     return tensor.untyped_storage().nbytes()
 
 
-def address_of_storage(tensor: torch.Tensor) -> int:
+def address_of_storage(tensor: Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
 
 
-def identity_of_storage(tensor: torch.Tensor) -> int:
+def identity_of_storage(tensor: Tensor) -> int:
     return int(tensor.untyped_storage()._cdata)
 
 
 @handlers.handles(_TENSOR.untyped_storage)
-def untyped_storage(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def untyped_storage(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """One tracker for all views of a storage: torch gives the same object."""
     tensor = _plain_tensor(t, args[0])
-    key = (k.StorageTracker, _storage(tensor))
+    key = (StorageTracker, _storage(tensor))
     known = _input_over(t, tensor)
     if key not in t.shared:
         if known is not None:
             _tell_apart(t, known)
-        t.journal.put(t.shared, key, k.StorageTracker(tensor, known))
+        t.journal.put(t.shared, key, StorageTracker(tensor, known))
     found = t.shared[key]
     if known is not None and found.known is not known:
         t.guard(CallSource(share_storage, found.known.source, known.source), Truth(True))
@@ -58,14 +59,14 @@ def untyped_storage(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result
 
 def _tell_apart(t: Space, known: Any) -> None:
     """Guard that an input has another storage than those whose storages were read."""
-    others = [vt.known for vt in t.shared.values() if is_a(vt, k.StorageTracker)]
+    others = [vt.known for vt in t.shared.values() if is_a(vt, StorageTracker)]
     sources: list[Any] = [vt.source for vt in others if vt is not None]
     if sources:
         t.guard(known.source, DistinctStorages(tuple(sources), known.source))
 
 
 def _plain_tensor(t: Space, vt: VariableTracker) -> Any:
-    if not is_a(vt, k.TensorTracker) or vt.data is not MISSING:
+    if not is_a(vt, TensorTracker) or vt.data is not MISSING:
         raise t.unsupported("tensor-attribute", "the storage of a tensor whose data was replaced")
     if vt.example.layout is not torch.strided:
         raise t.unsupported("tensor-attribute", "the storage of a tensor that is not strided")
@@ -88,7 +89,7 @@ def _input_over(t: Space, vt: Any) -> Any:
 
 
 def _inputs(t: Space) -> list[Any]:
-    found = [vt for vt in t.heap.values() if type(vt) is k.TensorTracker]
+    found = [vt for vt in t.heap.values() if type(vt) is TensorTracker]
     return [
         vt
         for vt in found
@@ -101,7 +102,7 @@ def _storage(vt: Any) -> int:
 
 
 @handlers.handles(_STORAGE.nbytes, _STORAGE.__len__)
-def nbytes(t: Space, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
+def nbytes(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
     tensor = args[0].tensor
     if (known := _input_over(t, tensor)) is not None:
         return t.wrap(size_of_storage(known.real), CallSource(size_of_storage, known.source))
@@ -110,47 +111,47 @@ def nbytes(t: Space, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker
         raise t.unsupported(
             "tensor-attribute", "the size of a storage whose tensor has symbolic sizes"
         )
-    return k.ConstantTracker(size)
+    return ConstantTracker(size)
 
 
 @handlers.handles(_STORAGE.data_ptr)
-def address(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def address(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return _number(t, args[0].tensor, address_of_storage)
 
 
 @handlers.handles(_STORAGE._cdata)
-def identity(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def identity(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return _number(t, args[0].tensor, identity_of_storage)
 
 
 @handlers.handles(_STORAGE.device)
-def device(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
-    return k.ConstantTracker(args[0].tensor.example.device)
+def device(t: Space, args: Args, kwargs: Kwargs) -> Result:
+    return ConstantTracker(args[0].tensor.example.device)
 
 
-def _number(t: Space, tensor: k.TensorTracker, read: Any) -> VariableTracker:
+def _number(t: Space, tensor: TensorTracker, read: Any) -> VariableTracker:
     if (known := _input_over(t, tensor)) is None:
         raise t.unsupported("tensor-attribute", "the address of a tensor that the graph computes")
     value, source = read(known.real), CallSource(read, known.source)
     if value == 0:
         return t.wrap(value, source)
-    number = k.NumberTracker(t.graph.number_input(source, value, "address"), int)
+    number = NumberTracker(t.graph.number_input(source, value, "address"), int)
     number.is_address = True
     return number
 
 
 @handlers.handles(_TENSOR.data_ptr)
-def data_ptr(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def data_ptr(t: Space, args: Args, kwargs: Kwargs) -> Result:
     tensor = _plain_tensor(t, args[0])
     start = _number(t, tensor, address_of_storage)
-    offset = _torch_calls.read_metadata(t, torch.Tensor.storage_offset, [tensor], {})
-    if is_a(offset, k.ConstantTracker):
-        if offset.value == 0 or not is_a(start, k.NumberTracker):
+    offset = _torch_calls.read_metadata(t, Tensor.storage_offset, [tensor], {})
+    if is_a(offset, ConstantTracker):
+        if offset.value == 0 or not is_a(start, NumberTracker):
             return start
-        offset = k.ConstantTracker(offset.value * tensor.example.itemsize)
+        offset = ConstantTracker(offset.value * tensor.example.itemsize)
     else:
-        size = k.ConstantTracker(tensor.example.itemsize)
-        offset = _torch_calls.record(t, operator.mul, [offset, size], {})
-    found = _torch_calls.record(t, operator.add, [start, offset], {})
+        size = ConstantTracker(tensor.example.itemsize)
+        offset = _torch_calls.record(t, operator.mul, [offset, size])
+    found = _torch_calls.record(t, operator.add, [start, offset])
     found.is_address = True
     return found

@@ -24,7 +24,6 @@ import torch
 from stator_bytecode import Unsupported
 from stator_guards import InstanceDictSource, ItemSource, Source
 
-from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import TupleTracker
@@ -34,7 +33,15 @@ from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._trace._drawn import DrawnSource, Early, Literal, Step, is_drawn
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import (
+    NONE,
+    BuiltinTracker,
+    ClassTracker,
+    NumberTracker,
+    ObjectTracker,
+    TensorTracker,
+)
 
 TORCH: Any = "torch's own generators"
 NEW = "a stream that the step makes"
@@ -52,7 +59,7 @@ def step(
     t: Space,
     stream: object,
     function: object,
-    args: Sequence[Any],
+    args: Args,
     kwargs: Mapping[str, Any],
     *,
     changes: bool = True,
@@ -108,9 +115,9 @@ def early(t: Space, vt: VariableTracker) -> Early:
 
     Raises Unsupported for what the graph computes, and for what is made in the region.
     """
-    if not is_a(vt, TupleTracker | ListTracker | k.NumberTracker):
+    if not is_a(vt, TupleTracker | ListTracker | NumberTracker):
         return _early_value(t, vt)
-    if is_a(vt, k.NumberTracker):
+    if is_a(vt, NumberTracker):
         source = vt.source or t.graph.source_of(vt.traced, computed=True)
         return _refused(t, vt) if source is None else source
     if vt.cls not in (tuple, list, torch.Size):
@@ -122,16 +129,16 @@ def early(t: Space, vt: VariableTracker) -> Early:
 def _early_value(t: Space, vt: VariableTracker) -> Early:
     if (value := vt.constant()) is not MISSING:
         return Literal(value)
-    if is_a(vt, k.ClassTracker | k.BuiltinTracker):
+    if is_a(vt, ClassTracker | BuiltinTracker):
         return Literal(vt.value)
     if vt.source is None or id(vt) in t.changed:
         return _refused(t, vt)
-    if is_a(vt, k.TensorTracker) and not _is_as_it_was(t, vt):
+    if is_a(vt, TensorTracker) and not _is_as_it_was(t, vt):
         return _refused(t, vt)
     return vt.source
 
 
-def _is_as_it_was(t: Space, vt: k.TensorTracker) -> bool:
+def _is_as_it_was(t: Space, vt: TensorTracker) -> bool:
     """Return True for a tensor that nothing was written to, and that brings no gradients."""
     if is_drawn(vt.source):
         return bool(vt.example._version == 0)
@@ -140,12 +147,12 @@ def _is_as_it_was(t: Space, vt: k.TensorTracker) -> bool:
 
 def example_of(vt: VariableTracker) -> Any:
     """Return a value like that of an argument, to try a step with."""
-    if is_a(vt, k.NumberTracker):
+    if is_a(vt, NumberTracker):
         hint = vt.example.node.hint
         return vt.cls(1) if hint is None else vt.cls(hint)
     if is_a(vt, TupleTracker | ListTracker):
         return vt.cls([example_of(item) for item in vt.items])
-    if is_a(vt, k.ClassTracker | k.BuiltinTracker):
+    if is_a(vt, ClassTracker | BuiltinTracker):
         return vt.value
     return vt.constant()
 
@@ -178,11 +185,11 @@ def result(t: Space, made: Step, example: object) -> Any:
 
 def _given(t: Space, source: Source, example: Any, is_late: bool) -> Any:
     if example is None:
-        return k.NONE
+        return NONE
     kind = type(example)
     if kind is list and example and all(type(item) in (int, float) for item in example):
         items = [_given(t, ItemSource(source, i), item, is_late) for i, item in enumerate(example)]
-        return ListTracker(items, list)
+        return ListTracker(items)
     if kind in (int, float):
         return _number(t, source, kind, is_late)
     if kind is torch.Tensor:
@@ -192,10 +199,10 @@ def _given(t: Space, source: Source, example: Any, is_late: bool) -> Any:
     raise t.unsupported("random-value", f"a {kind.__name__} that is drawn at random")
 
 
-def _number(t: Space, source: Source, kind: type, is_late: bool) -> k.NumberTracker:
+def _number(t: Space, source: Source, kind: type, is_late: bool) -> NumberTracker:
     if not t.policy.draws_numbers:
         raise t.unsupported("random-value", "a number that the compiler takes for no symbol")
-    vt = LateNumber(kind) if is_late else k.NumberTracker(t.graph.drawn_number(source, kind), kind)
+    vt = LateNumber(kind) if is_late else NumberTracker(t.graph.drawn_number(source, kind), kind)
     vt.source = source
     return vt
 
@@ -204,22 +211,22 @@ def tensor(
     t: Space,
     source: Source,
     target: object,
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
+    args: Args,
+    kwargs: Kwargs,
     *,
     is_late: bool = False,
 ) -> Any:
     """The tracker of a tensor that a step gives, which is like that of
     `target(*args, **kwargs)`."""
     traced = t.graph.drawn_tensor(source, target, args, kwargs)
-    vt = LateTensor(traced, torch.Tensor) if is_late else k.TensorTracker(traced, torch.Tensor)
+    vt = LateTensor(traced, torch.Tensor) if is_late else TensorTracker(traced, torch.Tensor)
     vt.source = source
     return vt
 
 
-def made(step: Step, cls: type) -> k.ObjectTracker:
+def made(step: Step, cls: type) -> ObjectTracker:
     """The tracker of an object of this class that a step makes."""
-    vt = k.ObjectTracker(cls)
+    vt = ObjectTracker(cls)
     vt.source = step.drawn
     if cls.__dictoffset__:
         new_namespace(vt)
@@ -230,7 +237,7 @@ def made(step: Step, cls: type) -> k.ObjectTracker:
 _LATE = "a value that is read after the graph, needed in it"
 
 
-class LateNumber(k.NumberTracker):
+class LateNumber(NumberTracker):
     """A number that a step gives after the graph: it can only be passed on."""
 
     is_late = True
@@ -248,7 +255,7 @@ class LateNumber(k.NumberTracker):
         raise AssertionError("it is not in the graph")
 
 
-class LateTensor(k.TensorTracker):
+class LateTensor(TensorTracker):
     """A tensor that a step gives after the graph, such as the state of a generator."""
 
     is_late = True

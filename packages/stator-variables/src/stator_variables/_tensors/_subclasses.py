@@ -21,11 +21,10 @@ from functools import partial
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, OperationSteps, Result, operation, settle
+from stator_bytecode import OperationSteps, Result, operation, settle
 from stator_guards import CapturedSource, Is, TypeIs
 from torch.overrides import TorchFunctionMode
 
-from stator_variables import _trackers as k
 from stator_variables._objects import _new_values, _symbolic_numbers
 from stator_variables._objects._lookup import is_subtype, type_lookup
 from stator_variables._objects._method import MethodTracker
@@ -33,9 +32,23 @@ from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._objects._wrap import new_namespace
 from stator_variables._space import Space
 from stator_variables._tensors import _new_leaves, _tensor_attributes, _torch_calls
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import (
+    NOT_IMPLEMENTED,
+    BuiltinTracker,
+    ClassTracker,
+    ConstantTracker,
+    FunctionTracker,
+    NewClassTracker,
+    NumberTracker,
+    ObjectTracker,
+    SliceTracker,
+    SubclassTracker,
+    TensorTracker,
+    is_none,
+)
 
-handlers: HandlerTable[Any, Any] = HandlerTable("tensor subclass")
+handlers = FunctionTable("tensor subclass")
 _C: Any = torch._C
 _BASE = torch._C.TensorBase
 _OF_OBJECT = frozenset(
@@ -56,15 +69,17 @@ _OF_ONE = frozenset(
 """Attributes of the tensor itself, which the plain one over its memory does not share."""
 
 
-def call(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+def call(t: Space, target: object, args: Args, kwargs: Kwargs) -> Result:
     """Call a function of torch for which a mode or a subclass among its arguments has an override.
 
     MISSING for any other call, and for a function in Python, which is to be interpreted.
     """
-    if not (t.overrides.modes or t.overrides.subclasses) or not _is_of_torch(target):
-        return MISSING
-    found = among((*args, *kwargs.values()))
     in_python = isinstance(target, types.FunctionType)
+    if not _is_of_torch(target):
+        return MISSING
+    if in_python and not (t.overrides.modes or t.overrides.subclasses):
+        return MISSING
+    found = among((*args, *kwargs.values()))  # those that were not looked at yet, too
     if is_asked(t, found):
         if in_python:  # and dispatches itself
             return MISSING
@@ -91,13 +106,13 @@ def _is_of_torch(target: object) -> bool:
 
 def among(vts: Sequence[Any]) -> list[Any]:
     """The subclasses among arguments, also in lists, in order."""
-    return [vt for vt in _tensors(vts) if is_a(vt, k.SubclassTracker)]
+    return [vt for vt in _tensors(vts) if is_a(vt, SubclassTracker)]
 
 
 def _tensors(vts: Sequence[Any]) -> list[Any]:
     found = []
     for vt in vts:
-        if is_a(vt, k.SubclassTracker | k.TensorTracker):
+        if is_a(vt, SubclassTracker | TensorTracker):
             found.append(vt)
         elif is_a(vt, SequenceTracker):
             found += _tensors(vt.items)
@@ -125,15 +140,11 @@ def is_asked(t: Space, found: Sequence[Any]) -> bool:
 
 
 # -- without an override ---------------------------------------------------------------------------
-def plainly(
-    t: Space, target: Any, found: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
+def plainly(t: Space, target: Any, found: Sequence[Any], args: Args, kwargs: Kwargs) -> Any:
     """The call with plain tensors. What gives one of them back, gives the subclass."""
     before = [_look(vt) for vt in found]
     plain = [_plain(vt) for vt in args]
-    result = t.call(
-        k.BuiltinTracker(target), plain, {key: _plain(vt) for key, vt in kwargs.items()}
-    )
+    result = t.call(BuiltinTracker(target), plain, {key: _plain(vt) for key, vt in kwargs.items()})
     if before != [_look(vt) for vt in found]:
         raise t.unsupported(
             "tensor-subclass", f"{target.__name__}, which changes the shape of an existing subclass"
@@ -141,7 +152,7 @@ def plainly(
     return next((vt for vt in found if vt.tensor is result), result)
 
 
-def _look(vt: k.SubclassTracker) -> object:
+def _look(vt: SubclassTracker) -> object:
     """Return the geometry of an existing tensor, which a call must not change; None for a new
     one."""
     example = vt.tensor.example
@@ -153,7 +164,7 @@ def _look(vt: k.SubclassTracker) -> object:
 
 
 def _plain(vt: VariableTracker) -> Any:
-    if is_a(vt, k.SubclassTracker):
+    if is_a(vt, SubclassTracker):
         return vt.tensor
     if is_a(vt, SequenceTracker) and among(vt.items):
         return type(vt)([_plain(item) for item in vt.items], vt.cls)
@@ -173,12 +184,10 @@ def get_field(t: Space, raw: Any, vt: VariableTracker, name: str) -> Result:
 
 
 @handlers.handles(vars(type(_BASE.shape))["__get__"])
-def get(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def get(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """`torch.Tensor.shape.__get__(x)`"""
     raw = args[0].real
-    if kwargs or not (
-        is_a(args[1], k.TensorTracker | k.SubclassTracker) and raw.__objclass__ is _BASE
-    ):
+    if kwargs or not (is_a(args[1], TensorTracker | SubclassTracker) and raw.__objclass__ is _BASE):
         raise t.unsupported("bad-arguments", "a call of __get__ that it does not accept")
     return t.get_attribute(args[1], raw.__name__)
 
@@ -200,7 +209,7 @@ class _ProbeMode(TorchFunctionMode):
         raise _Consulted(func, types, kwargs)
 
 
-def _asked(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _asked(t: Space, target: Any, args: Args, kwargs: Kwargs) -> Any:
     """Return the arguments that torch passes to an override, or None if it calls none.
 
     A plain tensor is named if there is no other.
@@ -229,21 +238,19 @@ def _as_tracker(t: Space, function: Any) -> VariableTracker:
 
 def _dummy(t: Space, vt: VariableTracker) -> object:
     """Return a value that the argument parser of torch treats like the argument."""
-    if is_a(vt, k.SubclassTracker | k.TensorTracker):
+    if is_a(vt, SubclassTracker | TensorTracker):
         made = torch.empty(0)
         return (
-            made.as_subclass(_Probe)
-            if is_a(vt, k.SubclassTracker) and overloaded(t, [vt])
-            else made
+            made.as_subclass(_Probe) if is_a(vt, SubclassTracker) and overloaded(t, [vt]) else made
         )
     if is_a(vt, SequenceTracker):
         items = [_dummy(t, item) for item in vt.items]
         return items if issubclass(vt.cls, list) else tuple(items)
-    if is_a(vt, k.NumberTracker):
+    if is_a(vt, NumberTracker):
         return vt.cls(1)
-    if is_a(vt, k.SliceTracker):
+    if is_a(vt, SliceTracker):
         return slice(None)
-    return vt.value if is_a(vt, k.ClassTracker) else vt.constant()
+    return vt.value if is_a(vt, ClassTracker) else vt.constant()
 
 
 def _with(t: Space, call: Callable[[], Any], **state: object) -> OperationSteps:
@@ -266,17 +273,17 @@ def dispatch(
     t: Space,
     public: VariableTracker,
     asked: Sequence[Any],
-    args: Sequence[Any],
+    args: Args,
     kwargs: dict[str, Any] | None,
 ) -> OperationSteps:
     """`__torch_function__` of the innermost mode, then of each in turn; C has no keywords where
     there are none. A break in one is a break at the call, so it costs one."""
-    classes = TupleTracker([t.class_of(vt) for vt in asked], tuple)
+    classes = TupleTracker([t.class_of(vt) for vt in asked])
     named = [] if kwargs is None else [_new_values.new_dict(kwargs)]
-    given = [public, classes, TupleTracker(args, tuple), *named]
+    given = [public, classes, TupleTracker(args), *named]
     modes = t.overrides.modes
     for vt in (*modes[-1:], *asked):
-        if modes and is_a(vt, k.TensorTracker):
+        if modes and is_a(vt, TensorTracker):
             raise t.unsupported(
                 "operator-error", "a function of torch that dispatches to a mode repeatedly"
             )
@@ -288,7 +295,7 @@ def dispatch(
             asking=t.overrides.asking + 1,
             modes=active,
         )
-        if not (is_a(result, k.ConstantTracker) and result.value is NotImplemented):
+        if not (is_a(result, ConstantTracker) and result.value is NotImplemented):
             return result
     raise t.unsupported(
         "operator-error", "a function of torch that no class among its arguments implements"
@@ -296,36 +303,34 @@ def dispatch(
 
 
 @handlers.handles(torch.overrides.handle_torch_function)
-def hand_on(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def hand_on(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Implement the helper that functions of torch in Python call after they found an override."""
     public, relevant, *rest = args
-    given = [vt for vt in relevant.items if is_a(vt, k.SubclassTracker | k.TensorTracker)]
+    given = [vt for vt in relevant.items if is_a(vt, SubclassTracker | TensorTracker)]
     return dispatch(t, public, [] if t.overrides.off else overloaded(t, given), rest, kwargs)
 
 
 @handlers.handles_each(
     {_C._has_torch_function: 0, _C._has_torch_function_unary: 1, _C._has_torch_function_variadic: 1}
 )
-def has_torch_function(
-    t: Space, args: list[Any], kwargs: dict[str, Any], of: int
-) -> k.ConstantTracker:
-    return k.ConstantTracker(is_asked(t, among(args if of else args[0].items)))
+def has_torch_function(t: Space, args: Args, kwargs: Kwargs, of: int) -> ConstantTracker:
+    return ConstantTracker(is_asked(t, among(args if of else args[0].items)))
 
 
 @handlers.handles(_C._is_torch_function_enabled)
-def is_enabled(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
-    return k.ConstantTracker(not t.overrides.off)
+def is_enabled(t: Space, args: Args, kwargs: Kwargs) -> Result:
+    return ConstantTracker(not t.overrides.off)
 
 
 @handlers.handles_each(
     {_C._is_torch_function_mode_enabled: bool, _C._len_torch_function_stack: int}
 )
-def count_modes(t: Space, args: list[Any], kwargs: dict[str, Any], of: type) -> VariableTracker:
-    return k.ConstantTracker(of(len(t.overrides.modes) + _C._len_torch_function_stack()))
+def count_modes(t: Space, args: Args, kwargs: Kwargs, of: type) -> VariableTracker:
+    return ConstantTracker(of(len(t.overrides.modes) + _C._len_torch_function_stack()))
 
 
 @handlers.handles(_C._get_function_stack_at)
-def mode_at(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def mode_at(t: Space, args: Args, kwargs: Kwargs) -> Result:
     where = args[0].constant()
     if where not in range(len(t.overrides.modes)) or _C._len_torch_function_stack():
         raise t.unsupported("mode-value", "a mode that was entered elsewhere")
@@ -338,16 +343,16 @@ _KEPT = frozenset({"_base", "grad", "_grad"})
 
 
 @handlers.handles(torch.Tensor.__torch_function__.__func__)  # type: ignore[attr-defined]
-def default(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def default(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """`torch.Tensor.__torch_function__`: the function on plain tensors; those that it gives become
     of the class."""
     given = {**dict(zip(("cls", "func", "types", "args", "kwargs"), args, strict=False)), **kwargs}
     of, asked = given.get("cls"), given.get("types")
-    if not (is_a(of, k.ClassTracker) and is_a(asked, SequenceTracker) and "func" in given):
+    if not (is_a(of, ClassTracker) and is_a(asked, SequenceTracker) and "func" in given):
         raise t.unsupported("bad-arguments", "a call of __torch_function__ that it does not accept")
     cls, asked = of.value, asked.items
     if not all(is_subtype(cls, each.value) for each in asked):
-        return k.NOT_IMPLEMENTED
+        return NOT_IMPLEMENTED
     return _converted(t, given["func"], cls, given.get("args"), given.get("kwargs"))
 
 
@@ -363,15 +368,15 @@ def _converted(
     return (
         result
         if is_kept
-        else _of_class(t, result, cls, None if is_a(public, k.FunctionTracker) else known)
+        else _of_class(t, result, cls, None if is_a(public, FunctionTracker) else known)
     )
 
 
 @handlers.handles(_C._disabled_torch_function_impl)
 @operation
-def disabled(t: Space, args: list[Any], kwargs: dict[str, Any]) -> OperationSteps:
+def disabled(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     """`func(*args, **kwargs)` with torch functions disabled."""
-    public, _, given, named = [*args, TupleTracker([], tuple), None][:4] if len(args) < 4 else args
+    public, _, given, named = [*args, TupleTracker([]), None][:4] if len(args) < 4 else args
     return (
         yield from _with(
             t, partial(t.call, public, list(given.items), _keywords(t, named)), off=True
@@ -383,9 +388,9 @@ _Disabling = _C.DisableTorchFunctionSubclass
 
 
 @handlers.handles(_Disabling)
-def disabling(t: Space, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
+def disabling(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
     _refuse_outside(t)
-    return k.ObjectTracker(_Disabling)
+    return ObjectTracker(_Disabling)
 
 
 def _refuse_outside(t: Space) -> None:
@@ -394,14 +399,14 @@ def _refuse_outside(t: Space) -> None:
 
 
 @handlers.handles(_Disabling.__enter__)
-def disable(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
+def disable(t: Space, args: Args, kwargs: Kwargs) -> None:
     _refuse_outside(t)
     t.journal.assign(args[0], members={None: t.overrides.off})
     t.journal.assign(t.overrides, off=True)
 
 
 @handlers.handles(_Disabling.__exit__)
-def enable(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
+def enable(t: Space, args: Args, kwargs: Kwargs) -> None:
     if None not in args[0].members:
         raise t.unsupported(
             "mode-value", "torch functions enabled again that were disabled elsewhere"
@@ -410,17 +415,17 @@ def enable(t: Space, args: list[Any], kwargs: dict[str, Any]) -> None:
 
 
 def _keywords(t: Space, named: VariableTracker | None) -> dict[str, Any]:
-    if named is None or k.is_none(named):
+    if named is None or is_none(named):
         return {}
     return {key.constant(): value for key, value in t.items(named)}
 
 
 def _of_class(t: Space, result: VariableTracker, cls: type, known: Sequence[Any] | None) -> Any:
     """`known` are the tensors that a function of C was given: what else it gives, nobody holds."""
-    if is_a(result, k.TensorTracker | k.SubclassTracker) and not is_subtype(result.cls, cls):
+    if is_a(result, TensorTracker | SubclassTracker) and not is_subtype(result.cls, cls):
         is_new = (
             known is not None
-            and type(result) is k.TensorTracker
+            and type(result) is TensorTracker
             and all(result is not vt for vt in known)
         )
         return around(t, result, cls) if is_new else as_class(t, result, cls)
@@ -441,26 +446,26 @@ def _dispatches(cls: Any) -> bool:
     return cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
 
 
-def around(t: Space, plain: k.TensorTracker, cls: type) -> k.SubclassTracker:
+def around(t: Space, plain: TensorTracker, cls: type) -> SubclassTracker:
     """A new tensor of a subclass, by a plain one over its memory."""
     if _dispatches(plain.cls) or _dispatches(cls):
         raise t.unsupported(
             "tensor-subclass",
             f"a {plain.cls.__qualname__} that is to be of class {cls.__qualname__}",
         )
-    made = k.SubclassTracker(plain, cls)
+    made = SubclassTracker(plain, cls)
     new_namespace(made)
     t.overrides.subclasses = True
     return made
 
 
 @handlers.handles(_BASE.as_subclass)
-def as_subclass(t: Space, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
+def as_subclass(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
     if (
         kwargs
         or len(args) != 2
-        or not is_a(args[1], k.ClassTracker)
-        or is_a(args[1], k.NewClassTracker)
+        or not is_a(args[1], ClassTracker)
+        or is_a(args[1], NewClassTracker)
     ):
         raise t.unsupported(
             "bad-arguments", "as_subclass() of no class, or of one that is made here"
@@ -469,21 +474,20 @@ def as_subclass(t: Space, args: list[Any], kwargs: dict[str, Any]) -> VariableTr
 
 
 @handlers.handles(torch.Tensor._make_subclass)
-def make_subclass(t: Space, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
+def make_subclass(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
     """Return the same without a history. With gradients it is a leaf, as a `Parameter` may be."""
     cls = args[0].value
     requires_grad = args[2].constant() if len(args) > 2 else False
-    is_parameter = cls is torch.nn.Parameter and is_a(args[1], k.TensorTracker)
+    is_parameter = cls is torch.nn.Parameter and is_a(args[1], TensorTracker)
     if (
         kwargs
         or len(args) > 3
         or (requires_grad is not False and not is_parameter)
-        or is_a(args[0], k.NewClassTracker)
+        or is_a(args[0], NewClassTracker)
         or (issubclass(cls, torch.nn.Parameter) and not is_parameter)
     ):
-        raise t.unsupported(
-            "builtin", f"a call of torch.Tensor._make_subclass for a {cls.__qualname__}"
-        )
+        detail = f"a call of torch.Tensor._make_subclass for a {cls.__qualname__}"
+        raise t.unsupported("builtin", detail)
     data = _torch_calls.record_without_modes(t, "detach", [_plain(args[1])], {})
     if is_parameter:
         shape = tuple(_fixed_size(t, data, dim) for dim in range(data.example.dim()))
@@ -493,5 +497,5 @@ def make_subclass(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Variable
 
 def _fixed_size(t: Space, data: VariableTracker, dim: int) -> Any:
     """A size as a constant: those of parameters seldom vary."""
-    size = _torch_calls.read_metadata(t, torch.Tensor.size, [data, k.ConstantTracker(dim)], {})
-    return size.value if is_a(size, k.ConstantTracker) else _symbolic_numbers.specialised(t, size)
+    size = _torch_calls.read_metadata(t, torch.Tensor.size, [data, ConstantTracker(dim)], {})
+    return size.value if is_a(size, ConstantTracker) else _symbolic_numbers.specialised(t, size)

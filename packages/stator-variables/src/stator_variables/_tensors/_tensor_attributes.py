@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from stator_bytecode import Result
 from stator_guards import AttrSource, Custom, Equals
+from torch import Tensor
 from torch.nested._internal.nested_tensor import NestedTensor
 
-from stator_variables import _trackers as k
 from stator_variables._objects import _dictionary
 from stator_variables._objects._program_error import complain
 from stator_variables._objects._wrap import new_namespace, with_namespace
@@ -17,6 +17,7 @@ from stator_variables._space import Space
 from stator_variables._tensors import _jagged_tensor, _torch_calls, _wrappers
 from stator_variables._tensors._history import LEAF, NO_LEAF, is_behind, keeps_flag
 from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._trackers import NONE, ConstantTracker, TensorTracker, is_none
 
 _NAMES = (
     "shape dtype device layout ndim requires_grad is_leaf is_cuda is_cpu is_mps is_xpu is_meta "
@@ -24,7 +25,7 @@ _NAMES = (
     "is_sparse_csr itemsize nbytes names output_nr"
 )
 # releases drop some
-_METADATA = frozenset(name for name in _NAMES.split() if hasattr(torch.Tensor, name))
+_METADATA = frozenset(name for name in _NAMES.split() if hasattr(Tensor, name))
 # what it keeps when its data is replaced
 _HISTORY = frozenset({"requires_grad", "is_leaf", "output_nr", "grad_fn"})
 _VIEWS = frozenset("T mT H mH real imag data".split())
@@ -70,7 +71,7 @@ def _autograd(t: Space, vt: Any, name: str) -> Any:
         return t.wrap(getattr(vt.real, name), source)
     # a leaf, and nothing that is traced accumulates gradients
     if vt.source is None and _of_example(t, vt, "grad_fn") is None:
-        return k.NONE
+        return NONE
     raise t.unsupported(
         "tensor-attribute", f"the attribute {name} of a tensor whose history is made here"
     )
@@ -86,11 +87,11 @@ def _known_flag(t: Space, vt: Any, name: str) -> Any:
     return flag
 
 
-def _metadata(t: Space, vt: k.TensorTracker, name: str) -> Any:
+def _metadata(t: Space, vt: TensorTracker, name: str) -> Any:
     if name in ("is_leaf", "output_nr") and vt.source is not None:
         known = _known_flag(t, vt, name)
         if vt.cls is NestedTensor:  # the graph puts another one together
-            return k.ConstantTracker(known)
+            return ConstantTracker(known)
     if name == "nbytes":
         return _nbytes(t, vt)
     value = _of_example(t, vt, name)
@@ -98,10 +99,10 @@ def _metadata(t: Space, vt: k.TensorTracker, name: str) -> Any:
         return _torch_calls.metadata_value(t, value, "size", [vt], {})
     if name == "device" and value.type == "meta":
         value = getattr(vt.example, "fake_device", value)  # `torch.tensor` on meta makes no fake
-    return k.ConstantTracker(value)
+    return ConstantTracker(value)
 
 
-def _of_example(t: Space, vt: k.TensorTracker, name: str) -> Any:
+def _of_example(t: Space, vt: TensorTracker, name: str) -> Any:
     """Return an attribute of the example. Autograd raises for the history of some views; the
     program gets that natively."""
     try:
@@ -113,10 +114,10 @@ def _of_example(t: Space, vt: k.TensorTracker, name: str) -> Any:
 def _nbytes(t: Space, vt: Any) -> Result:
     """Compute the attribute from its definition: the fake does not have it if sizes are
     symbolic."""
-    count = _torch_calls.read_metadata(t, torch.Tensor.numel, [vt], {})
-    if is_a(count, k.ConstantTracker):
-        return k.ConstantTracker(count.value * vt.example.itemsize)
-    return _torch_calls.record(t, operator.mul, [count, k.ConstantTracker(vt.example.itemsize)], {})
+    count = _torch_calls.read_metadata(t, Tensor.numel, [vt], {})
+    if is_a(count, ConstantTracker):
+        return ConstantTracker(count.value * vt.example.itemsize)
+    return _torch_calls.record(t, operator.mul, [count, ConstantTracker(vt.example.itemsize)])
 
 
 def own(t: Space, vt: VariableTracker, name: str) -> Result:
@@ -129,7 +130,7 @@ def own(t: Space, vt: VariableTracker, name: str) -> Result:
         with_namespace(t, vt, vt.real, vt.source)
     if vt.namespace is None:
         return MISSING
-    if not hasattr(torch.Tensor, name):
+    if not hasattr(Tensor, name):
         return t.lookup(vt.namespace, name)
     # what a wrapper holds is compared part by part
     if vt.source is None or _wrappers.is_wrapper(vt.cls):
@@ -140,17 +141,17 @@ def own(t: Space, vt: VariableTracker, name: str) -> Result:
     return t.lookup(vt.namespace, name)
 
 
-_METHODS = frozenset(dir(torch.Tensor))
+_METHODS = frozenset(dir(Tensor))
 
 
-def hides_nothing(tensor: torch.Tensor) -> bool:
+def hides_nothing(tensor: Tensor) -> bool:
     """Return True if no attribute set on the tensor hides a method of the class; seldom anything is
     set at all."""
     return _METHODS.isdisjoint(tensor.__dict__)
 
 
 KEEPS_FLAG = Custom("{fn}({value})", keeps_flag, "with a flag that stays as it is when it is set")
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_PLAIN = (Tensor, torch.nn.Parameter)
 _WITH_FLAG = (*_PLAIN, NestedTensor)
 HIDES_NOTHING = Custom(
     "not {value}.__dict__ or {fn}({value})",
@@ -160,7 +161,7 @@ HIDES_NOTHING = Custom(
 )
 
 
-def write(t: Space, vt: k.TensorTracker, name: str, value: Any) -> Result:
+def write(t: Space, vt: TensorTracker, name: str, value: Any) -> Result:
     if _wrappers.is_wrapper(vt.cls):
         raise t.unsupported("tensor-attribute-write", f"setting {name} of a {vt.cls.__qualname__}")
     if name == "grad" and _may_be_gradient(vt, value):
@@ -170,8 +171,8 @@ def write(t: Space, vt: k.TensorTracker, name: str, value: Any) -> Result:
     if name == "requires_grad" and has_flag(t, vt, value) and vt.example.is_leaf:
         return None
     if name in ("real", "imag") and value is not MISSING:  # as torch does it: they are views
-        return _torch_calls.record(t, "copy_", [read(t, vt, name), value], {})
-    if hasattr(torch.Tensor, name):
+        return _torch_calls.record(t, "copy_", [read(t, vt, name), value])
+    if hasattr(Tensor, name):
         raise t.unsupported("tensor-attribute-write", f"setting {name} of a tensor")
     if vt.namespace is None:
         own(t, vt, name)
@@ -200,25 +201,25 @@ def has_flag(t: Space, vt: Any, value: VariableTracker) -> bool:
     return True
 
 
-def _may_be_gradient(vt: k.TensorTracker, value: VariableTracker) -> bool:
+def _may_be_gradient(vt: TensorTracker, value: VariableTracker) -> bool:
     """Return True if `vt.grad = value` of an existing tensor is valid (THPVariable_set_grad); the
     error is raised natively."""
-    if vt.source is None or value is MISSING or k.is_none(value):
+    if vt.source is None or value is MISSING or is_none(value):
         return vt.source is not None and value is not MISSING
-    if not is_a(value, k.TensorTracker) or value is vt:
+    if not is_a(value, TensorTracker) or value is vt:
         return False
     ours, theirs = vt.example, value.example
     same = (ours.dtype, ours.device, ours.layout) == (theirs.dtype, theirs.device, theirs.layout)
     return same and tuple(ours.shape) == tuple(theirs.shape)
 
 
-def _may_be_data(t: Space, vt: k.TensorTracker, value: VariableTracker) -> bool:
+def _may_be_data(t: Space, vt: TensorTracker, value: VariableTracker) -> bool:
     """Return True if `vt.data = value` can be done at the end of the graph, which continues with
     the new data.
 
     It cannot if autograd may have saved the tensor itself, which then has them at once.
     """
-    if not is_a(value, k.TensorTracker) or (vt.source is None and vt.before.example.requires_grad):
+    if not is_a(value, TensorTracker) or (vt.source is None and vt.before.example.requires_grad):
         return False
     ours, theirs = vt.before.example, value.example
     same = (ours.device, ours.layout, ours.is_inference()) == (
@@ -230,6 +231,6 @@ def _may_be_data(t: Space, vt: k.TensorTracker, value: VariableTracker) -> bool:
     kept = (
         ours._is_view()
         or t.graph.may_be_kept(vt.before)
-        or not (vt.grad is MISSING or k.is_none(vt.grad))
+        or not (vt.grad is MISSING or is_none(vt.grad))
     )
     return same and fits and not kept and theirs.layout == torch.strided

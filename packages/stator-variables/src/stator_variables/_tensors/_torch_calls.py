@@ -11,12 +11,13 @@ import torch
 import torch.nn.functional as F
 from stator_bytecode import Result, Unsupported
 from stator_guards import Equals, SizeSource
+from torch import SymBool, SymFloat, SymInt
 
-from stator_variables import _trackers as k
 from stator_variables._objects import _scalars, _symbolic_numbers
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import overrides
+from stator_variables._objects._plain_value import plain_value
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._pure import NUMBERS, NUMPY, is_number_of_numpy
 from stator_variables._runtime._contents import has_member
@@ -24,7 +25,17 @@ from stator_variables._space import Space
 from stator_variables._tensors import _new_leaves, _wrappers
 from stator_variables._tensors._indexing_mode import depth_of_indexing
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import MISSING, Kwargs, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import (
+    ArrayTracker,
+    BuiltinTracker,
+    ClassTracker,
+    ConstantTracker,
+    NumberTracker,
+    ScalarTracker,
+    SliceTracker,
+    TensorTracker,
+)
 
 METADATA = frozenset(
     "size dim ndimension numel nelement stride is_contiguous is_floating_point is_complex "
@@ -108,8 +119,8 @@ def is_recorded(target: Any) -> bool:
         return False
 
 
-def call_recorded(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
-    if getattr(target, "__name__", "") in METADATA and args and is_a(args[0], k.TensorTracker):
+def call_recorded(t: Space, target: object, args: Args, kwargs: Kwargs) -> Result:
+    if getattr(target, "__name__", "") in METADATA and args and is_a(args[0], TensorTracker):
         return read_metadata(t, target, args, kwargs)
     return record(t, node_target(target), args, kwargs)
 
@@ -123,7 +134,7 @@ def node_target(target: Any) -> object:
     return target.__name__ if is_method else target
 
 
-def record(t: Space, target: object, args: Sequence[Any], kwargs: Kwargs | None = None) -> Result:
+def record(t: Space, target: object, args: Args, kwargs: Kwargs | None = None) -> Result:
     """Record one operation; the Result is a tracker of what it gives."""
     kwargs = dict(kwargs or {})
     if "generator" in kwargs and (drawn := t.draw_ahead(target, args, kwargs)) is not MISSING:
@@ -162,22 +173,18 @@ def _without_arrays(key: Any) -> Any:
     An array of one position, or a mask, has another meaning and stays.
     """
     if is_a(key, TupleTracker):
-        return (
-            TupleTracker(list(map(_without_arrays, key.items)), tuple) if key.cls is tuple else key
-        )
-    is_index = is_a(key, k.ArrayTracker) and not key.flipped and key.tensor.example.dim()
+        return TupleTracker(list(map(_without_arrays, key.items))) if key.cls is tuple else key
+    is_index = is_a(key, ArrayTracker) and not key.flipped and key.tensor.example.dim()
     return key.tensor if is_index and key.tensor.example.dtype in (torch.int64, torch.bool) else key
 
 
 def is_in_graph(t: Space, *vts: VariableTracker) -> bool:
     """Return True if an operation on them is a node, and not intercepted by a mode."""
-    heard = t.overrides.modes and any(is_a(vt, k.TensorTracker) for vt in vts)
-    return not heard and any(is_a(vt, k.TensorTracker | k.NumberTracker) for vt in vts)
+    heard = t.overrides.modes and any(is_a(vt, TensorTracker) for vt in vts)
+    return not heard and any(is_a(vt, TensorTracker | NumberTracker) for vt in vts)
 
 
-def record_without_modes(
-    t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Any:
+def record_without_modes(t: Space, target: object, args: Args, kwargs: Kwargs) -> Any:
     """Record a call that torch does not dispatch to modes."""
     if t.is_sealed:
         raise t.unsupported(
@@ -216,13 +223,13 @@ def _is_in_optimizer(t: Space) -> bool:
 
 def _is_undecided(vt: VariableTracker) -> bool:
     """Return True for a symbolic bool; most operators need a real one (`is_causal=n > 1`)."""
-    return is_a(vt, k.NumberTracker) and vt.cls is bool
+    return is_a(vt, NumberTracker) and vt.cls is bool
 
 
 def decided(t: Space, vts: Iterable[Any]) -> list[Any]:
     """The same with symbolic bools as constants."""
     return [
-        k.ConstantTracker(_symbolic_numbers.specialised(t, vt)) if _is_undecided(vt) else vt
+        ConstantTracker(_symbolic_numbers.specialised(t, vt)) if _is_undecided(vt) else vt
         for vt in vts
     ]
 
@@ -231,15 +238,15 @@ def _symbolic_content(vt: Any) -> bool:
     """Return True for a symbolic number, or a nested list with one inside."""
     if is_a(vt, SequenceTracker):
         return any(map(_symbolic_content, vt.items))
-    return is_a(vt, k.NumberTracker | k.ScalarTracker) and vt.cls is not bool
+    return is_a(vt, NumberTracker | ScalarTracker) and vt.cls is not bool
 
 
 _OPERANDS = (
-    k.TensorTracker,
-    k.NumberTracker,
-    k.ConstantTracker,
+    TensorTracker,
+    NumberTracker,
+    ConstantTracker,
     SequenceTracker,
-    k.SliceTracker,
+    SliceTracker,
     DictTracker,
 )
 
@@ -252,7 +259,7 @@ def is_operand(vt: VariableTracker) -> bool:
     """
     parts = vt.items if is_a(vt, SequenceTracker) else [vt]
     is_told_apart = any(is_number_of_numpy(part.cls) for part in parts)
-    return is_a(vt, (*_OPERANDS, k.ClassTracker, k.BuiltinTracker)) and not is_told_apart
+    return is_a(vt, (*_OPERANDS, ClassTracker, BuiltinTracker)) and not is_told_apart
 
 
 def operator_error(t: Space, error: Exception) -> Unsupported:
@@ -266,13 +273,13 @@ def operator_error(t: Space, error: Exception) -> Unsupported:
 
 def argument(t: Space, vt: VariableTracker) -> Any:
     """Return the form of a tracker in the graph: nested GraphValues and constants."""
-    if is_a(vt, k.ScalarTracker) and is_a(number := _scalars.number_of(t, vt), k.NumberTracker):
+    if is_a(vt, ScalarTracker) and is_a(number := _scalars.number_of(t, vt), NumberTracker):
         return number.traced
-    if is_a(vt, k.TensorTracker) and vt.is_new:
+    if is_a(vt, TensorTracker) and vt.is_new:
         return _new_leaves.connected(t, vt)
-    if is_a(vt, k.TensorTracker | k.NumberTracker):
+    if is_a(vt, TensorTracker | NumberTracker):
         return vt.traced
-    if is_a(vt, k.ConstantTracker):
+    if is_a(vt, ConstantTracker):
         return _number_of_numpy(t, vt.value) if is_number_of_numpy(type(vt.value)) else vt.value
     if is_a(vt, SequenceTracker):
         _refuse_own_items(t, vt)
@@ -280,12 +287,14 @@ def argument(t: Space, vt: VariableTracker) -> Any:
         return _rebuilt(vt.cls, tuple(argument(t, item) for item in vt.items))
     if is_a(vt, ListTracker):
         return [argument(t, item) for item in vt.items]
-    if is_a(vt, k.SliceTracker):
+    if is_a(vt, SliceTracker):
         return slice(*(argument(t, _as_number(t, part)) for part in vt.parts))
     if is_a(vt, DictTracker) and vt.cls is dict:
         return {key.constant(): argument(t, value) for key, value in t.items(vt)}
-    if is_a(vt, k.ClassTracker | k.BuiltinTracker):
+    if is_a(vt, ClassTracker | BuiltinTracker):
         return vt.value
+    if (plain := plain_value(t, vt)) is not vt:
+        return argument(t, plain)
     raise t.unsupported(
         "graph-argument", f"a {vt.cls.__qualname__} as an argument of a tensor operation"
     )
@@ -309,7 +318,7 @@ def _number_of_numpy(t: Space, value: Any) -> object:
 
 def _as_number(t: Space, part: VariableTracker) -> VariableTracker:
     """Return the number of a tensor that bounds a slice, so that its symbol is one of the graph."""
-    return record(t, "item", [part], {}) if is_a(part, k.TensorTracker) else part
+    return record(t, "item", [part]) if is_a(part, TensorTracker) else part
 
 
 def _rebuilt(cls: type, items: tuple[Any, ...]) -> object:
@@ -321,10 +330,10 @@ def from_traced(t: Space, traced: GraphValue, operands: Sequence[Any] = ()) -> A
     if isinstance(example := traced.example, torch.Tensor):
         for operand in operands:
             for vt in operand.items if is_a(operand, SequenceTracker) else [operand]:
-                if is_a(vt, k.TensorTracker) and _is_example(vt, example):
+                if is_a(vt, TensorTracker) and _is_example(vt, example):
                     return vt
-        return k.TensorTracker(traced, _wrappers.class_of(t, example))
-    if isinstance(example, torch.SymInt | torch.SymFloat | torch.SymBool):
+        return TensorTracker(traced, _wrappers.class_of(t, example))
+    if isinstance(example, SymInt | SymFloat | SymBool):
         return _of_moderate_size(t, number(t, traced), operands)
     if isinstance(example, tuple | list):
         parts = [from_traced(t, t.graph.project(traced, i), operands) for i in range(len(example))]
@@ -334,7 +343,7 @@ def from_traced(t: Space, traced: GraphValue, operands: Sequence[Any] = ()) -> A
         named = {key: from_traced(t, t.graph.project(traced, key), operands) for key in example}
         return DictTracker(
             dict,
-            {key: (k.ConstantTracker(key), part) for key, part in named.items()},
+            {key: (ConstantTracker(key), part) for key, part in named.items()},
             complete=True,
         )
     # a storage, for example: that of the fake, which no object of the program has
@@ -342,10 +351,10 @@ def from_traced(t: Space, traced: GraphValue, operands: Sequence[Any] = ()) -> A
         raise t.unsupported(
             "graph-result", f"an operation that gives a {type(example).__qualname__}"
         )
-    return k.ConstantTracker(example)
+    return ConstantTracker(example)
 
 
-def _is_example(vt: k.TensorTracker, example: object) -> bool:
+def _is_example(vt: TensorTracker, example: object) -> bool:
     return vt.example is example or (
         vt.connected is not None and vt.connected[1].example is example
     )
@@ -364,14 +373,14 @@ takes too long."""
 
 def _of_moderate_size(t: Space, vt: VariableTracker, operands: Sequence[Any]) -> VariableTracker:
     """A number whose expression grew too large is a constant from here on."""
-    if is_a(vt, k.NumberTracker):
+    if is_a(vt, NumberTracker):
         vt.steps = 1 + max(
-            (each.steps for each in operands if is_a(each, k.NumberTracker)), default=0
+            (each.steps for each in operands if is_a(each, NumberTracker)), default=0
         )
         if vt.steps > MEASURED:
             depth, size = _measured(vt.example.node.expr, {})
             if depth > DEEP or size > LARGE:
-                return k.ConstantTracker(_symbolic_numbers.specialised(t, vt))
+                return ConstantTracker(_symbolic_numbers.specialised(t, vt))
             if size < MEASURED:
                 vt.steps = 0
     return vt
@@ -390,14 +399,14 @@ def _measured(expression: Any, known: dict[Any, tuple[int, int]]) -> tuple[int, 
 
 def number(t: Space, traced: GraphValue) -> VariableTracker:
     """A symbolic number, or a constant where the symbol turned out to be one."""
-    kinds = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+    kinds = {SymInt: int, SymFloat: float, SymBool: bool}
     example = traced.example
-    if isinstance(example, torch.SymInt) and (known := example.node.maybe_as_int()) is not None:
-        return k.ConstantTracker(known)
-    return k.NumberTracker(traced, kinds[type(example)])
+    if isinstance(example, SymInt) and (known := example.node.maybe_as_int()) is not None:
+        return ConstantTracker(known)
+    return NumberTracker(traced, kinds[type(example)])
 
 
-def read_metadata(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def read_metadata(t: Space, target: Any, args: Args, kwargs: Kwargs) -> Any:
     """Metadata as constants where it is static; a node where it is symbolic."""
     plain = [_example(t, arg) for arg in args]
     named = {name: _example(t, arg) for name, arg in kwargs.items()}
@@ -410,11 +419,11 @@ def read_metadata(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, 
     return metadata_value(t, value, target.__name__, args, kwargs)
 
 
-def _guard_offset(t: Space, vt: k.TensorTracker) -> None:
+def _guard_offset(t: Space, vt: TensorTracker) -> None:
     """Guard the offsets of the inputs over a storage: static tensors may lie anywhere in it."""
     storage = vt.example.untyped_storage()._cdata
     for found in [
-        each for each in t.heap.values() if type(each) is k.TensorTracker and each.data is MISSING
+        each for each in t.heap.values() if type(each) is TensorTracker and each.data is MISSING
     ]:
         source, offset = found.source, found.example.storage_offset()
         if (
@@ -425,53 +434,51 @@ def _guard_offset(t: Space, vt: k.TensorTracker) -> None:
             t.guard(SizeSource(source, "storage_offset", 0), Equals(offset))
 
 
-def metadata_value(
-    t: Space, value: object, name: str, args: Sequence[Any], kwargs: dict[str, Any]
-) -> Result:
+def metadata_value(t: Space, value: object, name: str, args: Args, kwargs: Kwargs) -> Result:
     if isinstance(value, tuple):
         items = [
-            record(t, name, [args[0], k.ConstantTracker(index)], {})
-            if isinstance(item, torch.SymInt)
-            else k.ConstantTracker(item)
+            record(t, name, [args[0], ConstantTracker(index)])
+            if isinstance(item, SymInt)
+            else ConstantTracker(item)
             for index, item in enumerate(value)
         ]
         return TupleTracker(items, type(value))
-    if isinstance(value, torch.SymInt | torch.SymBool | torch.SymFloat):
+    if isinstance(value, SymInt | SymBool | SymFloat):
         return record(t, name, args, kwargs)
-    return k.ConstantTracker(value)
+    return ConstantTracker(value)
 
 
 def _example(t: Space, vt: VariableTracker) -> object:
-    value = vt.shown if is_a(vt, k.TensorTracker) else argument(t, vt)
+    value = vt.shown if is_a(vt, TensorTracker) else argument(t, vt)
     return value.example if isinstance(value, GraphValue) else value
 
 
-def record_item(t: Space, vt: k.TensorTracker, key: VariableTracker) -> Result:
+def record_item(t: Space, vt: TensorTracker, key: VariableTracker) -> Result:
     """Record `tensor[key]`. Under the mode for functions of positions, a number may be an index."""
     key = _scalars.number_of(t, key)
     keys = key.items if is_a(key, TupleTracker) else [key]
-    if depth_of_indexing() and all(is_a(part, k.TensorTracker) or _is_int(part) for part in keys):
+    if depth_of_indexing() and all(is_a(part, TensorTracker) or _is_int(part) for part in keys):
         where = {
-            "dtype": k.ConstantTracker(torch.int64),
-            "device": k.ConstantTracker(vt.example.device),
+            "dtype": ConstantTracker(torch.int64),
+            "device": ConstantTracker(vt.example.device),
         }
         indices = [
             record(t, torch.tensor, [part], where) if _is_int(part) else part for part in keys
         ]
-        return record(t, torch.ops.aten.index, [vt, ListTracker(indices, list)], {})
-    if is_a(key, k.NumberTracker) and key.cls is int:
-        return record(t, torch.select, [vt, k.ConstantTracker(0), key], {})
-    return record(t, operator.getitem, [vt, key], {})
+        return record(t, torch.ops.aten.index, [vt, ListTracker(indices)])
+    if is_a(key, NumberTracker) and key.cls is int:
+        return record(t, torch.select, [vt, ConstantTracker(0), key])
+    return record(t, operator.getitem, [vt, key])
 
 
 def _is_int(vt: VariableTracker) -> bool:
-    return is_a(vt, k.ConstantTracker | k.NumberTracker) and issubclass(vt.cls, int)
+    return is_a(vt, ConstantTracker | NumberTracker) and issubclass(vt.cls, int)
 
 
 def is_operator_operand(vt: VariableTracker) -> bool:
     """Return True for a tensor or a number, of NumPy too, that is no member of an enumeration."""
-    if is_a(vt, k.ConstantTracker):
+    if is_a(vt, ConstantTracker):
         return issubclass(vt.cls, (int, float, complex, *NUMBERS)) and not issubclass(
             vt.cls, enum.Enum
         )
-    return is_a(vt, k.TensorTracker | k.NumberTracker)
+    return is_a(vt, TensorTracker | NumberTracker)

@@ -3,14 +3,14 @@
 `Module.__getattr__`, and queries for a compiler."""
 
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.compiler
-from stator_bytecode import HandlerTable, Result
+from stator_bytecode import Result
+from torch.nn import Module
 
-from stator_variables import _trackers as k
 from stator_variables._objects import _dictionary
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
@@ -18,15 +18,16 @@ from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _array_tensors, _torch_calls
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import ArrayTracker, ConstantTracker, NumberTracker, TensorTracker
 
-handlers: HandlerTable[Any, Any] = HandlerTable("older constructor")
+handlers = FunctionTable("older constructor")
 _KINDS = "BFloat16 Bool Byte Char Double Float Half Int Long Short".split()
 _DTYPES = {cls: cls.dtype for cls in (getattr(torch, f"{kind}Tensor") for kind in _KINDS)}
 
 
 @handlers.handles_each({torch.Tensor: None, **_DTYPES})
-def construct(t: Space, args: Sequence[Any], kwargs: dict[str, Any], of: object) -> Any:
+def construct(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
     """Make a tensor: uninitialized from sizes, with the numbers of a list or tuple, over the memory
     of an array.
 
@@ -34,17 +35,17 @@ def construct(t: Space, args: Sequence[Any], kwargs: dict[str, Any], of: object)
     its memory.
     """
     dtype = of or torch.get_default_dtype()
-    named = {"dtype": k.ConstantTracker(dtype), "device": k.ConstantTracker(torch.device("cpu"))}
+    named = {"dtype": ConstantTracker(dtype), "device": ConstantTracker(torch.device("cpu"))}
     first: Any = args[0] if args else None
     if kwargs or torch.Tensor().device.type != "cpu":
         raise t.unsupported(
             "construction", "a constructor of tensors with options, or not on the CPU"
         )
-    if len(args) == 1 and of is None and is_a(first, k.TensorTracker):
+    if len(args) == 1 and of is None and is_a(first, TensorTracker):
         return _torch_calls.record_without_modes(t, torch.ops.aten.alias.default, [first], {})
     if len(args) == 1 and is_a(first, SequenceTracker) and first.cls in (list, tuple):
         return _torch_calls.record(t, torch.tensor, [first], named)
-    if len(args) == 1 and is_a(first, k.ArrayTracker) and first.tensor.example.dim():
+    if len(args) == 1 and is_a(first, ArrayTracker) and first.tensor.example.dim():
         return _array_tensors.from_array(t, args, named, torch.as_tensor)
     sizes = first.items if len(args) == 1 and getattr(first, "cls", None) is torch.Size else args
     if any(vt.cls is not int for vt in sizes):
@@ -52,12 +53,12 @@ def construct(t: Space, args: Sequence[Any], kwargs: dict[str, Any], of: object)
             "construction", "a tensor of a number, of another tensor, or of what is no number"
         )
     return _torch_calls.record(
-        t, torch.empty, [TupleTracker(list(sizes) or [k.ConstantTracker(0)], tuple)], named
+        t, torch.empty, [TupleTracker(list(sizes) or [ConstantTracker(0)])], named
     )
 
 
 @handlers.handles(torch.result_type)
-def result_type(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def result_type(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return _torch_calls.read_metadata(t, torch.result_type, args, kwargs)
 
 
@@ -65,45 +66,44 @@ _KEY_SET: Any = torch._C.DispatchKeySet
 
 
 @handlers.handles(torch._C._dispatch_keys)
-def dispatch_keys(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def dispatch_keys(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Return the dispatch keys of an input, which its guard compares."""
     vt = args[0]
-    if not is_a(vt, k.TensorTracker) or vt.source is None or vt.data is not MISSING:
+    if not is_a(vt, TensorTracker) or vt.source is None or vt.data is not MISSING:
         raise t.unsupported("tensor-attribute", "the dispatch keys of a tensor that is made here")
-    return k.ConstantTracker(torch._C._dispatch_keys(vt.real))
+    return ConstantTracker(torch._C._dispatch_keys(vt.real))
 
 
 @handlers.handles_each([_KEY_SET.has.__func__, _KEY_SET.raw_repr.__func__])
-def ask_dispatch_keys(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def ask_dispatch_keys(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     values = [vt.constant() for vt in args]
     if kwargs or any(value is MISSING for value in values):
         raise t.unsupported("tensor-attribute", "dispatch keys that are not known while tracing")
-    return k.ConstantTracker(of(*values))
+    return ConstantTracker(of(*values))
 
 
 # How optimisers and gradient clipping sort tensors before they call `torch._foreach_*`.
 
 
 @handlers.handles(torch._C._group_tensors_by_device_and_dtype)
-def group_by_device_and_dtype(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def group_by_device_and_dtype(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Return `{(device, dtype): (lists, indices)}` for one group; the order of several is that of a
     C++ map."""
     lists, *rest = args
-    wanted = rest[0] if rest else kwargs.get("with_indices", k.ConstantTracker(False))
+    wanted = rest[0] if rest else kwargs.get("with_indices", ConstantTracker(False))
     if not is_a(lists, ListTracker) or not all(is_a(item, ListTracker) for item in lists.items):
         raise t.unsupported("foreach-groups", "lists of tensors that are no lists")
     tensors = lists.items[0].items
     found = {
-        (vt.example.device, vt.example.dtype) if is_a(vt, k.TensorTracker) else None
-        for vt in tensors
+        (vt.example.device, vt.example.dtype) if is_a(vt, TensorTracker) else None for vt in tensors
     }
     key = found.pop() if len(found) == 1 else None
     if key is None:
         raise t.unsupported("foreach-groups", "tensors of several devices or dtypes")
-    copies = ListTracker([ListTracker(item.items, list) for item in lists.items], list)
+    copies = ListTracker([ListTracker(item.items) for item in lists.items])
     indices = range(len(tensors)) if wanted.constant() else ()
-    group = TupleTracker([copies, ListTracker(map(k.ConstantTracker, indices), list)], tuple)
-    return _dictionary.new_map(t, [TupleTracker(map(k.ConstantTracker, key), tuple)], [group])
+    group = TupleTracker([copies, ListTracker(map(ConstantTracker, indices))])
+    return _dictionary.new_map(t, [TupleTracker(map(ConstantTracker, key))], [group])
 
 
 # `torch.nn.Module.__getattr__` in one step: half of all interpreted instructions were its own.
@@ -111,7 +111,7 @@ def group_by_device_and_dtype(t: Space, args: list[Any], kwargs: dict[str, Any])
 # Only what it does with plain dicts is done here, by the same reads and so with the same guards;
 # all else is interpreted.
 
-_FUNCTION: Any = torch.nn.Module.__getattr__
+_FUNCTION: Any = Module.__getattr__
 _CODE = _FUNCTION.__code__
 _TABLES = ("_parameters", "_buffers", "_modules")
 _KNOWN = (
@@ -122,7 +122,7 @@ _KNOWN = (
 
 
 @handlers.handles(_FUNCTION)
-def module_getattr(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def module_getattr(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """MISSING: to be interpreted."""
     if len(args) != 2 or kwargs or not _KNOWN or _FUNCTION.__code__ is not _CODE:
         return MISSING
@@ -156,20 +156,20 @@ def _found_in(t: Space, own: VariableTracker, name: str) -> Result:
 
 
 @handlers.handles(torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling)
-def is_compiling(t: Space, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
+def is_compiling(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
     """Return False only to code that would omit visible effects.
 
     These are `Module.__call__`, for hooks that run even after an error, and transforms of
     torch.func, for the function's name.
     """
-    return k.ConstantTracker(t.frame is None or t.frame.code.raw not in _UNAWARE)
+    return ConstantTracker(t.frame is None or t.frame.code.raw not in _UNAWARE)
 
 
 _TRANSFORMS: Any = torch.func  # its stubs are incomplete
 _UNAWARE = frozenset(
     function.__code__
     for function in (
-        torch.nn.Module._call_impl,
+        Module._call_impl,
         torch.vmap,
         _TRANSFORMS.grad,
         _TRANSFORMS.grad_and_value,
@@ -187,13 +187,13 @@ def _of_levels(function: Any, answer: Callable[[int], Any]) -> None:
     """
 
     @handlers.handles(function)
-    def run(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
+    def run(t: Space, args: Args, kwargs: Kwargs) -> Result:
         value = MISSING if "linearize" in t.levels else answer(len(t.levels))
         if value is MISSING:
             raise t.unsupported(
                 "transform", f"{function.__name__}() under {', '.join(t.levels) or 'no transform'}"
             )
-        return k.ConstantTracker(value)
+        return ConstantTracker(value)
 
 
 _LEVELS: Any = torch._C._functorch
@@ -213,7 +213,7 @@ for _function in (_LEVELS.maybe_get_level, _LEVELS.maybe_get_bdim):
     _of_levels(_function, lambda depth: MISSING if depth else -1)
 
 
-def answer_by_name(t: Space, function: Any, args: Sequence[Any]) -> object:
+def answer_by_name(t: Space, function: Any, args: Args) -> object:
     """Answer functions known by name, so that their module need not be imported; None for all
     others.
 
@@ -224,11 +224,9 @@ def answer_by_name(t: Space, function: Any, args: Sequence[Any]) -> object:
     if function.__name__ == "is_compiling" and str(function.__module__).startswith("torch._dynamo"):
         return is_compiling(t, [], {})
     if function.__module__ == "torch.fx.experimental.symbolic_shapes" and len(args) == 1:
-        if function.__name__ == "is_nested_int" and is_a(
-            args[0], k.ConstantTracker | k.NumberTracker
-        ):
+        if function.__name__ == "is_nested_int" and is_a(args[0], ConstantTracker | NumberTracker):
             vt = args[0]
-            return k.ConstantTracker(is_a(vt, k.NumberTracker) and vt.example.node.is_nested_int())
+            return ConstantTracker(is_a(vt, NumberTracker) and vt.example.node.is_nested_int())
         return (
             args[0]
             if function.__name__ in ("guard_or_false", "guard_or_true") and args[0].cls is bool
@@ -241,8 +239,8 @@ def answer_by_name(t: Space, function: Any, args: Sequence[Any]) -> object:
     ):
         # ShapeEnv guards the value of a symbol that is read
         int(args[0].example.size(args[1].constant()))
-        return k.ConstantTracker(None)
+        return ConstantTracker(None)
     is_export_query = function.__name__ == "is_in_onnx_export" and str(
         function.__module__
     ).startswith("torch.onnx")
-    return k.ConstantTracker(False) if is_export_query else None
+    return ConstantTracker(False) if is_export_query else None

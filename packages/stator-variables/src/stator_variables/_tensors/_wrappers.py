@@ -18,18 +18,20 @@ from typing import Any
 
 import torch
 from stator_guards import AttrSource, CallSource, Custom, Source, TensorMatch, TypeIs
+from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nested._internal.nested_tensor import NestedTensor
+from torch.nn import Parameter
 from torch.utils._python_dispatch import (
     is_traceable_wrapper_subclass,
     is_traceable_wrapper_subclass_type,
 )
 
-from stator_variables import _trackers as k
 from stator_variables._objects._lookup import guarded_lookup
 from stator_variables._space import Space
 from stator_variables._trace._graph import Dim
 from stator_variables._tracker import MISSING
+from stator_variables._trackers import TensorTracker
 
 _OWN = frozenset(
     "__new__ __init__ __init_subclass__ __class_getitem__ __module__ __doc__ __qualname__ "
@@ -42,29 +44,27 @@ _OWN = frozenset(
 graph calls."""
 
 _AS_TORCH_HAS_IT = (
-    torch.Tensor.__torch_function__.__func__,  # type: ignore[attr-defined]
+    Tensor.__torch_function__.__func__,  # type: ignore[attr-defined]
     torch._C._disabled_torch_function_impl,
 )
 
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter, FakeTensor)
+_PLAIN = (Tensor, Parameter, FakeTensor)
 
 
 def is_wrapper(cls: type) -> bool:
     """Return True if a class meets these requirements."""
     if cls is NestedTensor:  # see `_jagged`
         return True
-    if cls in _PLAIN or not (
-        issubclass(cls, torch.Tensor) and is_traceable_wrapper_subclass_type(cls)
-    ):
+    if cls in _PLAIN or not (issubclass(cls, Tensor) and is_traceable_wrapper_subclass_type(cls)):
         return False
-    below = [base for base in cls.__mro__ if not issubclass(torch.Tensor, base)]
-    changed = {name for base in below for name in vars(base) if hasattr(torch.Tensor, name)} - _OWN
+    below = [base for base in cls.__mro__ if not issubclass(Tensor, base)]
+    changed = {name for base in below for name in vars(base) if hasattr(Tensor, name)} - _OWN
     asks = cls.__torch_function__
     return not changed and getattr(asks, "__func__", asks) in _AS_TORCH_HAS_IT
 
 
-def build(t: Space, real: Any, source: Source) -> k.TensorTracker:
+def build(t: Space, real: Any, source: Source) -> TensorTracker:
     cls, shape = type(real), shape_of(real)
     dims = t.policy.dims(source, real)
     if shape is MISSING or torch.is_inference_mode_enabled() or any(dim.strict for dim in dims):
@@ -89,10 +89,10 @@ def build(t: Space, real: Any, source: Source) -> k.TensorTracker:
         raise t.unsupported(
             "tensor-subclass", f"{cls.__qualname__}: its __tensor_unflatten__ gives another class"
         )
-    return k.TensorTracker(traced, cls)
+    return TensorTracker(traced, cls)
 
 
-def _parts(wrapper: Any, source: Source) -> Iterator[tuple[Source, torch.Tensor]]:
+def _parts(wrapper: Any, source: Source) -> Iterator[tuple[Source, Tensor]]:
     """The plain tensors inside, at any depth."""
     for name in wrapper.__tensor_flatten__()[0]:
         part, part_source = getattr(wrapper, name), AttrSource(source, name)
@@ -102,7 +102,7 @@ def _parts(wrapper: Any, source: Source) -> Iterator[tuple[Source, torch.Tensor]
             yield part_source, part
 
 
-def class_of(t: Space, example: torch.Tensor) -> type:
+def class_of(t: Space, example: Tensor) -> type:
     """The class of a result, for which a fake stands."""
     if type(example) not in _PLAIN:
         if type(example) is not NestedTensor and shape_of(example) is MISSING:
@@ -110,14 +110,14 @@ def class_of(t: Space, example: torch.Tensor) -> type:
                 "tensor-subclass", f"an operation that gives a {type(example).__qualname__}"
             )
         return type(example)
-    return torch.nn.Parameter if isinstance(example, torch.nn.Parameter) else torch.Tensor
+    return Parameter if isinstance(example, Parameter) else Tensor
 
 
 def shape_of(wrapper: Any) -> Any:
     """Return the class's description of a wrapper, comparable; MISSING if it cannot be compared, or
     the object is unfinished."""
     if type(wrapper) in _PLAIN:
-        return torch.Tensor if wrapper.layout is torch.strided else MISSING
+        return Tensor if wrapper.layout is torch.strided else MISSING
     if not is_wrapper(type(wrapper)) or wrapper.layout is not torch.strided:
         return MISSING
     try:
@@ -159,7 +159,7 @@ def _key(value: Any, again: Any) -> object:
         return kind, *((_key(name, name), _key(item, again[name])) for name, item in value.items())
     immutable = kind in _ATOMS or isinstance(value, type | enum.Enum | types.FunctionType)
     by_value = getattr(kind, "__hash__", None) not in (None, object.__hash__)
-    if not immutable and (not by_value or isinstance(value, torch.Tensor | torch.SymInt)):
+    if not immutable and (not by_value or isinstance(value, Tensor | torch.SymInt)):
         raise TypeError(f"a {kind.__qualname__} in a context")
     hash(value)
     return kind, value

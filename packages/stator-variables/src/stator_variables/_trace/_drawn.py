@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import attrs
+from attrs import Factory, define, frozen
 from stator_guards import Renderer, Source, State
 
 Early = Any
@@ -13,7 +13,7 @@ Early = Any
 these."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class DrawnSource(Source):
     """A local variable of the entry, with what a step on a stream gave. No guard can use it."""
 
@@ -30,12 +30,12 @@ class DrawnSource(Source):
         return state[self.name]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Literal:
     value: Any
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Step:
     """One native call on a stream of random numbers."""
 
@@ -58,11 +58,11 @@ class Step:
         return self.drawn if self.stream is None else self.stream
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Streams:
     """The steps of one trace, in program order."""
 
-    steps: list[Step] = attrs.field(factory=list)
+    steps: list[Step] = Factory(list)
     count: int = 0  # of the steps that were ever made, rolled back ones included
     repeated: int = 0  # how many of the open bodies may run more than once, or later
 

@@ -7,15 +7,17 @@ implementation and opaque here: trackers carry them without reading them.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-import attrs
 import torch
+from attrs import Factory, frozen
 from stator_bytecode.errors import SourceSpan
 from stator_guards import ShapeExpression, Source
+
+from stator_variables._tracker import Args, Kwargs
 
 Node = Any
 
 
-@attrs.frozen
+@frozen
 class Dim:
     """The treatment of one dimension of an input: "static", "dynamic" (backed symbol) or
     "unbacked".
@@ -30,7 +32,7 @@ class Dim:
     strict: bool = False  # mark_dynamic: specialising it is an error
 
 
-@attrs.frozen
+@frozen
 class TraceLocation:
     """A location of the program, for node metadata: user frames outermost first, and the module
     calls around them."""
@@ -39,7 +41,7 @@ class TraceLocation:
     # (unique key, qualified path such as "layers.0.fc", class)
     modules: tuple[tuple[str, str, type], ...]
     # metadata of a node that is traced again
-    original: Mapping[str, Any] = attrs.field(factory=dict)
+    original: Mapping[str, Any] = Factory(dict)
     caught: bool = False  # the program may catch what an operator raises here
     catches_operators: bool = False  # and it may be what an operator of torch raises
     # code of the program runs when an operator raises here: `except`, `finally`, `with`
@@ -47,7 +49,7 @@ class TraceLocation:
     # how many instructions of the trace had begun, this one included: see `RetraceLimit`
     began: int = 0
     # keys that the program adds to the metadata of nodes, under "custom"
-    custom: Mapping[str, Any] = attrs.field(factory=dict)
+    custom: Mapping[str, Any] = Factory(dict)
 
 
 class TraceLocations(Protocol):
@@ -56,7 +58,7 @@ class TraceLocations(Protocol):
     def current(self) -> TraceLocation: ...
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class GraphValue:
     """A node and what it evaluates to under fake tensors.
 
@@ -166,7 +168,7 @@ class GraphRecorder(Protocol):
         hint."""
 
     def drawn_tensor(
-        self, source: Source, target: object, args: Sequence[Any], kwargs: dict[str, Any]
+        self, source: Source, target: object, args: Args, kwargs: Kwargs
     ) -> GraphValue:
         """A tensor that the entry computes before the graph runs, like that of `target(*args,
         **kwargs)`."""
@@ -181,8 +183,8 @@ class GraphRecorder(Protocol):
     def call(
         self,
         target: object,
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
+        args: Args,
+        kwargs: Kwargs,
         *,
         body: BodyGraph | None = None,
         example: object = None,

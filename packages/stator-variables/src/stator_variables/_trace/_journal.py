@@ -13,7 +13,7 @@ class Journal:
     A graph under construction has one of its own, which its tracers share.
     """
 
-    undo: list[Callable[[], object]] = attrs.field(factory=list)
+    undo: list[Callable[[], object]] = attrs.Factory(list)
 
     def record(self, undo: Callable[[], object]) -> None:
         self.undo.append(undo)

@@ -5,22 +5,23 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-import attrs
 import torch
+from attrs import Factory, define
 from stator_guards import CallSource, Source, shown_as
+from torch import Tensor
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class InputMemory:
-    tensors: dict[Source, Any] = attrs.field(factory=dict)
+    tensors: dict[Source, Any] = Factory(dict)
     has_arrays: bool = False  # some of them are over memory of NumPy's, whose storages differ
     has_wrappers: bool = False  # some of them are inside others
-    copied: dict[int, list[Source]] = attrs.field(factory=dict)  # deeply, by the memo
-    jagged: set[int] = attrs.field(factory=set)
+    copied: dict[int, list[Source]] = Factory(dict)  # deeply, by the memo
+    jagged: set[int] = Factory(set)
     """The storages that a write to a jagged tensor, or to its values, writes to: the count of its
     versions is in the object."""
 
-    def add(self, source: Source, tensor: torch.Tensor) -> tuple[str, ...] | None:
+    def add(self, source: Source, tensor: Tensor) -> tuple[str, ...] | None:
         """Note an input: None, or why it cannot be one beside the others, and is none."""
         if self.has_arrays and not are_apart(tensor, *self.tensors.values()):
             return (
@@ -49,7 +50,7 @@ class InputMemory:
 
 
 @shown_as("whether {all} have memory of their own")
-def are_apart(*tensors: torch.Tensor) -> bool:
+def are_apart(*tensors: Tensor) -> bool:
     """Return True if tensors that have no storage in common are over different memory."""
     # of each storage, for one view of it may lie within another
     spans: dict[int, tuple[int, int]] = {}
@@ -64,7 +65,7 @@ def are_apart(*tensors: torch.Tensor) -> bool:
 
 
 @shown_as("whether {all} have memory of their own")
-def share_nothing(*tensors: torch.Tensor) -> bool:
+def share_nothing(*tensors: Tensor) -> bool:
     """Return True if each has memory of its own."""
     storages = [
         tensor.untyped_storage()._cdata for tensor in tensors if tensor.layout is torch.strided
@@ -72,7 +73,7 @@ def share_nothing(*tensors: torch.Tensor) -> bool:
     return len(set(storages)) == len(storages)
 
 
-def _span(tensor: torch.Tensor) -> tuple[int, int]:
+def _span(tensor: Tensor) -> tuple[int, int]:
     last = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
     start: int = tensor.data_ptr()
     return start, start + (last + 1) * tensor.element_size()
