@@ -155,12 +155,10 @@ def plainly(t: Space, target: Any, found: Sequence[Any], args: Args, kwargs: Kwa
 def _look(vt: SubclassTracker) -> object:
     """Return the geometry of an existing tensor, which a call must not change; None for a new
     one."""
+    if vt.source is None:
+        return None
     example = vt.tensor.example
-    return (
-        None
-        if vt.source is None
-        else repr((example.size(), example.stride(), example.storage_offset()))
-    )
+    return repr((example.size(), example.stride(), example.storage_offset()))
 
 
 def _plain(vt: VariableTracker) -> Any:
