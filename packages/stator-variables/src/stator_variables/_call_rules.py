@@ -45,7 +45,7 @@ def _requested_break(t: Space, function: VariableTracker, args: Args, kwargs: Kw
     raise t.unsupported(reason, detail, "remove the call to keep one graph")
 
 
-def _native_frame(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Any:
+def _native_frame(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Result:
     """Call, in the place of a function that runs natively, one whose callees are compiled."""
     callees = t.policy.callees
     if callees is None or not _inlining.is_native_frame(function.real, callees.skipped):

@@ -16,6 +16,8 @@ from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._machine._frame import VALUE, Frame, GeneratorState, Then
 
 V = Any  # a value of the domain, opaque to the Machine
+OperationSteps = Generator[Any, Any, V]
+"""The body of an operation, or a part of it: yields what is suspended, and is sent the values."""
 P = ParamSpec("P")
 
 
@@ -63,15 +65,13 @@ class Resume:
 class Pending:
     """An operation that needs frames run before it can answer; see `operation`."""
 
-    coroutine: Generator[Any, Any, V]
+    coroutine: OperationSteps
 
 
 Result = Any  # V | Invoke | Resume | Pending
-OperationSteps = Generator[Any, Any, V]
-"""The body of an operation, or a part of it: yields what is suspended, and is sent the values."""
 
 
-def operation(method: Callable[P, Generator[Any, Any, V]]) -> Callable[P, Pending]:
+def operation(method: Callable[P, OperationSteps]) -> Callable[P, Pending]:
     """Make a generator function a Domain operation. It yields `Invoke`/`Resume` and is sent the
     results."""
 
@@ -87,7 +87,7 @@ def is_suspended(result: Result) -> bool:
     return type(result) in (Pending, Resume, Invoke)
 
 
-def settle(result: Result) -> Generator[Any, Any, V]:
+def settle(result: Result) -> OperationSteps:
     """`yield from settle(op(...))` inside an operation: the value of another operation, whatever it
     gave back."""
     if type(result) is Pending:
@@ -103,11 +103,11 @@ def after(result: Result, go_on: Callable[[V], Result]) -> Result:
 
 
 @operation
-def _gone_on(result: Result, go_on: Callable[[V], Result]) -> Generator[Any, Any, V]:
+def _gone_on(result: Result, go_on: Callable[[V], Result]) -> OperationSteps:
     return go_on((yield from settle(result)))
 
 
-def chained(outer: Generator[Any, Any, V], inner: Generator[Any, Any, V]) -> Generator[Any, Any, V]:
+def chained(outer: OperationSteps, inner: OperationSteps) -> OperationSteps:
     """Run `inner`, whose result `outer` awaits, and then `outer` to its end."""
     asked = settle(Pending(inner))
     try:

@@ -9,13 +9,13 @@ which marks what it may recompute.
 import collections
 import copy
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import torch
-from stator_bytecode import operation
+from stator_bytecode import OperationSteps, operation
 from stator_guards import CapturedSource
 from stator_variables import (
     LEAF,
@@ -182,7 +182,7 @@ def _reentrant(
     args: Args,
     options: dict[str, Any],
     rest: Sequence[Any] = (),
-) -> Generator[Any, Any, Any]:
+) -> OperationSteps:
     """An `autograd.Function` whose inputs are the tensors among the arguments: forward runs without
     gradients, backward runs it again with. It is traced as backward runs it, and must not look
     which of the two it is in."""

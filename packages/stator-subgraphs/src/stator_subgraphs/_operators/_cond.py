@@ -4,7 +4,7 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 import torch
-from stator_bytecode import operation
+from stator_bytecode import OperationSteps, operation
 from stator_variables import (
     Args,
     BodyGraph,
@@ -45,7 +45,7 @@ def cond(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 def _chosen(
     t: Space, pred: Any, true_fn: VariableTracker, false_fn: VariableTracker, operands: list[Any]
-) -> Generator[Any, Any, Any]:
+) -> OperationSteps:
     true, spec = yield from _branch(t, "cond_true", true_fn, operands)
     false, other = yield from _branch(t, "cond_false", false_fn, operands)
     if spec != other:

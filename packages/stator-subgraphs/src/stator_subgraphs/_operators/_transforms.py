@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 from attrs import Factory, define, frozen
-from stator_bytecode import Raised, operation, settle
+from stator_bytecode import OperationSteps, Raised, operation, settle
 from stator_variables import (
     EVERYTHING,
     LEAF,
@@ -125,7 +125,7 @@ class Transformed:
         self.handed.append(vt)
         return vt
 
-    def run(self, function: Any, args: Args, kwargs: Kwargs) -> Generator[Any, Any, Any]:
+    def run(self, function: Any, args: Args, kwargs: Kwargs) -> OperationSteps:
         self.body.touched.clear()  # what was made to be handed in
         self.t.levels.append(self.name)
         try:

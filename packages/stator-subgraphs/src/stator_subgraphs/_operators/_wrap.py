@@ -1,14 +1,14 @@
 """Operators that give what their one body gives: `wrap`, `hints_wrapper`, `strict_mode`, and all
 with torch's base."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import stator_variables as variables
 import sympy  # type: ignore[import-untyped]
 import torch
-from stator_bytecode import operation, settle
+from stator_bytecode import OperationSteps, operation, settle
 from stator_guards import CapturedSource
 from stator_variables import Args, FunctionTable, Kwargs
 from torch._higher_order_ops import run_const_graph
@@ -151,7 +151,7 @@ def _has_gradients(t: variables.Space, result: object) -> bool:
     )
 
 
-def _record(t: variables.Space, vt: Any) -> Generator[Any, Any, Any]:
+def _record(t: variables.Space, vt: Any) -> OperationSteps:
     """A dataclass is made anew by the graph, as `fx` writes one."""
     values = {}
     for field in fields(vt.cls):

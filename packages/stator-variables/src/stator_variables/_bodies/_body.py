@@ -16,7 +16,7 @@ bodies, or repeat one).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -111,9 +111,7 @@ class BodyTrace:
         )
         return _torch_calls.from_traced(self.t, traced)
 
-    def run(
-        self, function: VariableTracker, args: Args, kwargs: Kwargs
-    ) -> Generator[Any, Any, Any]:
+    def run(self, function: VariableTracker, args: Args, kwargs: Kwargs) -> OperationSteps:
         """Interpret `function(*args, **kwargs)` as the body; its result, a tracker."""
         t, self.roots = self.t, [function, *args, *kwargs.values()]
         frame, instruction = t.frame, t.instruction

@@ -182,7 +182,7 @@ for _part, _classes in VIEW_CLASSES.items():
 # -- whole dicts -----------------------------------------------------------------------------------
 @methods.handles(dict.__init__, OrderedDict.__init__, takes=(0, 1), named=None)
 @methods.handles(dict.update, OrderedDict.update, takes=(0, 1), named=None)
-def update(t: Space, vt: VariableTracker, /, *args: Any, **kwargs: ConstantTracker) -> Result:
+def update(t: Space, vt: VariableTracker, /, *args: Any, **kwargs: VariableTracker) -> Result:
     return update_all(t, vt, args, kwargs)
 
 

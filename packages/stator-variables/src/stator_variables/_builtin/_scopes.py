@@ -123,5 +123,5 @@ def names_of_module(t: Space, vt: VariableTracker) -> OperationSteps:
     return _listed(dict.fromkeys(names_in(t, names)))
 
 
-def _listed(names: dict[Any, None]) -> Any:
+def _listed(names: dict[Any, None]) -> ListTracker:
     return ListTracker([ConstantTracker(name) for name in names])

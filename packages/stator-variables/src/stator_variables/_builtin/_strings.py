@@ -12,7 +12,7 @@ import collections
 import functools
 import operator
 import re
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from stator_bytecode import OperationSteps, Result, after, operation, settle
@@ -237,9 +237,7 @@ def percent(t: Space, template: VariableTracker, given: Any) -> OperationSteps:
     return template if text == parts[0].constant() != "" else text_of(t, parts)
 
 
-def _percent_value(
-    t: Space, value: VariableTracker, match: re.Match[str]
-) -> Generator[Any, Any, Any]:
+def _percent_value(t: Space, value: VariableTracker, match: re.Match[str]) -> OperationSteps:
     flags, width, digits, verb = match.group("flags", "width", "digits", "verb")
     if verb not in "diouxXeEfFgGcrsa":
         shown = verb if 31 <= ord(verb) < 126 else "?"

@@ -375,7 +375,7 @@ def _argument(t: Space, vt: VariableTracker) -> tuple[Source, Any]:
     return vt.source, vt.real
 
 
-def _size(*items: Any) -> Any:
+def _size(*items: Any) -> object:
     return torch.Size(items)
 
 

@@ -269,7 +269,7 @@ def _method(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Result:
     return _arrays.compute(t, of, _stand_in(layer.ndarray, of.__name__), args, kwargs)
 
 
-def _of_dtypes(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
+def _of_dtypes(t: Space, args: Args, kwargs: Kwargs, of: object) -> VariableTracker:
     """A dtype made of its name or its class, or compared with them."""
     values = [_known(t, vt) for vt in args]
     if kwargs or MISSING in values:

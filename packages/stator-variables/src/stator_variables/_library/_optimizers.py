@@ -14,7 +14,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any
 
-from stator_bytecode import Invoke
+from stator_bytecode import Invoke, Result
 from torch.optim.adam import adam
 from torch.optim.optimizer import Optimizer
 
@@ -29,7 +29,7 @@ _FUNCTIONAL_CODE = adam.__code__
 `capturable` of tensors on accelerators."""
 
 
-def functional(t: Space, function: FunctionTracker, args: Args, kwargs: Kwargs) -> Any:
+def functional(t: Space, function: FunctionTracker, args: Args, kwargs: Kwargs) -> Result:
     """Call the functional form of an optimizer with `capturable`, as torch.compile does
     (torch.optim.optimizer, Note [torch.compile x capturable])."""
     if function.code is not _FUNCTIONAL_CODE or "capturable" not in kwargs:

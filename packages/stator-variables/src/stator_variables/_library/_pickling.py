@@ -46,7 +46,7 @@ class _RealValues:
     made: dict[int, Any] = Factory(dict)
     texts: dict[Any, bool] = Factory(dict)  # whether each came from outside
 
-    def of(self, vt: VariableTracker, is_outside: bool = False) -> Any:
+    def of(self, vt: VariableTracker, is_outside: bool = False) -> object:
         if is_a(vt, NumberTracker):
             return _symbolic_numbers.specialised(self.t, vt)
         if id(vt) not in self.made:
@@ -56,7 +56,7 @@ class _RealValues:
                 self._make(vt)
         return self.made[id(vt)]
 
-    def _constant(self, vt: Any, is_outside: bool) -> Any:
+    def _constant(self, vt: Any, is_outside: bool) -> object:
         value = vt.value
         if type(value) in _PLAIN:
             return value

@@ -52,7 +52,7 @@ def warn(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return NONE
 
 
-def _category(vt: ConstantTracker) -> Any:
+def _category(vt: Any) -> Any:
     """The class; MISSING for what natively may raise, or exists in this call only."""
     if is_none(vt):
         return UserWarning

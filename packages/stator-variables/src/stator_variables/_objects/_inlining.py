@@ -133,7 +133,7 @@ def is_graph_break(function: object) -> bool:
     return skips_frame(function)
 
 
-def skips_frame(function: Any) -> bool:
+def skips_frame(function: object) -> bool:
     """Return True if a calling frame is to run natively: for `skip_frame` of stator and of
     torch."""
     torchs = getattr(sys.modules.get("torch._dynamo"), "skip_frame", _BREAKS)

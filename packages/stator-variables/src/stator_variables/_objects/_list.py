@@ -25,7 +25,7 @@ from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._objects._wrap import read_items, with_namespace
 from stator_variables._space import Space, source_of
 from stator_variables._tracker import MISSING, VariableTracker, is_a
-from stator_variables._trackers import NONE, ConstantTracker, SliceTracker, is_self_contained
+from stator_variables._trackers import NONE, ConstantTracker, is_self_contained
 
 builders = BuilderTable()
 methods = MethodTable("list method")
@@ -277,7 +277,7 @@ def length(t: Space, vt: ListTracker) -> Result:
 
 
 @methods.handles(list.__getitem__, takes=1)
-def getitem(t: Space, vt: ListTracker, key: ConstantTracker | SliceTracker) -> Result:
+def getitem(t: Space, vt: ListTracker, key: VariableTracker) -> Result:
     if (part := slice_of(t, key)) is not None:
         return ListTracker(_sequence.sliced(vt, part))
     if (item := at_end(t, vt, key)) is not MISSING:

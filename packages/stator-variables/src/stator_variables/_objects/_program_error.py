@@ -3,10 +3,10 @@
 import itertools
 import sys
 import types
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any, NoReturn, cast
 
-from stator_bytecode import Raised, settle
+from stator_bytecode import OperationSteps, Raised, settle
 from stator_guards import CapturedSource, Equals, Is, SlotSource
 
 from stator_variables import _trackers as k
@@ -57,7 +57,7 @@ def throw(kind: type[BaseException], *args: object) -> NoReturn:
 
 def attempt(
     t: Space, expected: Any, otherwise: Any, function: Callable[..., Any], *args: Any
-) -> Generator[Any, Any, Any]:
+) -> OperationSteps:
     """The value of the Result that `function(*args)` gives; `otherwise` where the program raises
     what is expected."""
     try:

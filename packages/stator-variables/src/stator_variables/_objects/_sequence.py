@@ -24,7 +24,6 @@ from stator_variables._trackers import (
     BuiltinTracker,
     ConstantTracker,
     NumberTracker,
-    SliceTracker,
 )
 
 methods = MethodTable("sequence method")
@@ -247,7 +246,7 @@ def _compare(
 
 # -- tuples ----------------------------------------------------------------------------------------
 @methods.handles(tuple.__getitem__, takes=1)
-def getitem(t: Space, vt: SequenceTracker, key: ConstantTracker | SliceTracker) -> VariableTracker:
+def getitem(t: Space, vt: SequenceTracker, key: VariableTracker) -> VariableTracker:
     if (part := slice_of(t, key)) is None:
         return vt.items[index_in(t, vt, key, "tuple index out of range")]
     items = sliced(vt, part)

@@ -7,10 +7,9 @@ that it needs one more.
 """
 
 import functools
-from collections.abc import Generator
 from typing import Any
 
-from stator_bytecode import settle
+from stator_bytecode import OperationSteps, settle
 
 from stator_variables import _trackers as k
 from stator_variables._objects._program_error import as_program_error
@@ -19,7 +18,6 @@ from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 LONGEST = 63
-SortSteps = Generator[Any, Any, Any]
 
 
 def sort(
@@ -28,7 +26,7 @@ def sort(
     key: VariableTracker | None,
     reverse: VariableTracker | None,
     order: list[int],
-) -> SortSteps:
+) -> OperationSteps:
     """Put `order`, the places of the items, in order.
 
     Where a comparison raises it is left half done, as CPython's.
@@ -51,7 +49,7 @@ def sort(
         raise as_program_error(t, error) from None
 
 
-def _by_comparisons(t: Space, keys: list[Any], backwards: bool, order: list[int]) -> SortSteps:
+def _by_comparisons(t: Space, keys: list[Any], backwards: bool, order: list[int]) -> OperationSteps:
     if len(keys) > LONGEST:
         raise t.unsupported("long-sort", f"a sort of {len(keys)} values that are not constants")
     first, answers = order.copy(), list[int]()

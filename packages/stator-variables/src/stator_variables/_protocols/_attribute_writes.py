@@ -14,7 +14,6 @@ from stator_guards import AttrSource, Source
 
 from stator_variables import _trackers as k
 from stator_variables._objects import _classes, _dictionary, _exceptions, _lookup
-from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._program_error import complain, throw
 from stator_variables._protocols import _attributes, _c_fields
 from stator_variables._runtime._contents import plain_lookup
@@ -136,7 +135,7 @@ def _set_through(
     raise t.unsupported("c-attribute-write", f"setting {name} of {vt.cls.__qualname__}")
 
 
-def _may_be_namespace(vt: VariableTracker, value: DictTracker) -> bool:
+def _may_be_namespace(vt: VariableTracker, value: Any) -> bool:
     """Return True for a new object that gets a new dict of names, which nothing else is the
     `__dict__` of."""
     if not hasattr(vt, "members") or vt.source is not None or vt.namespace is None:

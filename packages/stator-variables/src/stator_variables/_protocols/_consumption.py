@@ -1,7 +1,7 @@
 """Consumption of iterables: loops of C functions over all items, unpacking, and searching."""
 
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any
 
 from stator_bytecode import (
@@ -80,7 +80,7 @@ def _ask_length(t: Space, vt: VariableTracker) -> OperationSteps:
         return
 
 
-def iterator_saying(t: Space, vt: VariableTracker, *text: str | type) -> Generator[Any, Any, Any]:
+def iterator_saying(t: Space, vt: VariableTracker, *text: str | type) -> OperationSteps:
     """Return `iter(vt)`, with a TypeError of C's own text (`PySequence_Fast`,
     `_PySequence_IterSearch`)."""
     if (found := (yield from attempt(t, TypeError, None, get_iterator, t, vt))) is None:
@@ -88,7 +88,7 @@ def iterator_saying(t: Space, vt: VariableTracker, *text: str | type) -> Generat
     return found
 
 
-def iterator_to_search(t: Space, vt: VariableTracker) -> Generator[Any, Any, Any]:
+def iterator_to_search(t: Space, vt: VariableTracker) -> OperationSteps:
     return iterator_saying(t, vt, "argument of type '", vt.cls, "' is not iterable")
 
 

@@ -41,7 +41,7 @@ def match_keys(t: Space, subject: VariableTracker, keys: Any) -> VariableTracker
 
 @operation
 def match_class(
-    t: Space, subject: VariableTracker, cls: ClassTracker, count: int, names: TupleTracker
+    t: Space, subject: VariableTracker, cls: Any, count: int, names: TupleTracker
 ) -> OperationSteps:
     if cls.base is not type:
         throw(TypeError, "called match pattern must be a class")

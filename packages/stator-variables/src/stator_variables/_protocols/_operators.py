@@ -107,7 +107,7 @@ def _operated(t: Space, function: Any, left: VariableTracker, right: VariableTra
     return right.operate(t, function, left, right) if found is MISSING else found
 
 
-def _of_bits(t: Space, symbol: str, left: Any, right: ConstantTracker) -> Result:
+def _of_bits(t: Space, symbol: str, left: Any, right: VariableTracker) -> Result:
     number, size, is_high = _symbolic.low_bits(left, right)
     if size is None:
         return binary(

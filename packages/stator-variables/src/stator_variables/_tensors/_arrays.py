@@ -237,7 +237,7 @@ class _Step(TorchFunctionMode):
         wanted = self.loops.get(id(vt), example.dtype)
         return layer.ndarray(example if wanted == example.dtype else example.to(wanted))
 
-    def _constant(self, vt: ConstantTracker) -> object:
+    def _constant(self, vt: Any) -> object:
         """Return a constant for the layer: a NumPy number has a dtype of its own, Python's have
         not."""
         value = vt.value

@@ -35,7 +35,7 @@ class CalleeCompiler(Protocol):
 
     skipped: set[CodeType]
 
-    def with_compiled(self, function: Any) -> FunctionType:
+    def with_compiled(self, function: object) -> FunctionType:
         """Return a function that does what `function` does."""
 
 
