@@ -29,6 +29,17 @@ names, kinds and targets of inputs, the same kinds of outputs, shapes, range con
 call graph. *The same error* is one of the same class with the same suggested fixes.
 
 """
+ONNX = """
+## ONNX
+
+`torch.onnx.export(stator.export(...), dynamo=True)` was tried with onnx 1.23.2, onnxscript 0.7.2 and
+ONNX Runtime 1.32.0 (no dependencies of stator, so no test of it runs in CI), beside programs of
+`torch.export.export(strict=True)`: layers, convolutions with batch normalization, attention, an
+embedding with an LSTM, `cond`, nested arguments with keywords, concatenation and reshaping, and a
+buffer that is written. All eight give models with the same operators, inputs, results and
+initializers, which compute what eager code does, also for other sizes. The names of symbolic sizes
+differ (`s77`, `s6`): the exporter takes them from the symbols.
+"""
 
 
 def page() -> str:
@@ -39,7 +50,7 @@ def page() -> str:
         f"| {name} | {program.outcome} | {program.note} |" for name, program in PROGRAMS.items()
     ]
     table = ["| program | outcome | |", "|---|---|---|", *rows]
-    return LEAD + f"{len(PROGRAMS)} programs: {summary}.\n\n" + "\n".join(table) + "\n"
+    return LEAD + f"{len(PROGRAMS)} programs: {summary}.\n\n" + "\n".join(table) + "\n" + ONNX
 
 
 if __name__ == "__main__":

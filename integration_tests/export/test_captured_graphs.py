@@ -83,6 +83,20 @@ def with_value(x: Tensor) -> Any:
     return torch.func.grad_and_value(loss, has_aux=True)(x)
 
 
+def scaled(x: Tensor) -> Any:
+    return (x.sin() * x.sum()).sum(0)
+
+
+def loss(x: Tensor) -> Any:
+    return (x.cos() ** 2).sum()
+
+
+def across(x: Tensor) -> Any:
+    """Jacobians of two arguments, one with an auxiliary result."""
+    both = torch.func.jacrev(lambda y, w: y.sin() @ w, argnums=(0, 1))(x, x.t().exp())
+    return both, torch.func.jacrev(lambda y: (y * y.sum(), y.cos()), has_aux=True)(x)
+
+
 FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
     "tag_activation_checkpoint": lambda x: checkpoint(
         lambda y: (y.sin() * y).cos(), x, use_reentrant=False
@@ -103,6 +117,10 @@ FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
     "jvp": pushed,
     "vmap of grad": per_sample,
     "grad with auxiliary results": with_value,
+    "jacfwd": torch.func.jacfwd(scaled),
+    "jacrev": torch.func.jacrev(scaled),
+    "jacrev of two arguments": across,
+    "hessian": torch.func.hessian(loss),
 }
 TRAINED = ("tag_activation_checkpoint", "autograd_function_apply", "grad", "vmap", "cond")
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -662,3 +663,37 @@ def test_the_shape_of_one_from_outside_is_changed_natively(change: str) -> None:
         )
         assert torch.equal(fn(ours), compiled(theirs))
         assert ours.shape == theirs.shape
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        F.linear,
+        lambda x, w: F.linear(x, w, w[:, 0]),
+        lambda x, w: torch.matmul(w, x) * 2,
+        lambda x, w: F.gelu(w),
+        lambda x, w: torch.cat([w, x[None]]),
+        lambda x, w: torch.sum(input=w, dim=0),
+        lambda x, w: F.scaled_dot_product_attention(w, w, w),
+    ],
+)
+def test_a_function_in_c_is_the_first_to_look_at_a_subclass(function: Callable[..., Any]) -> None:
+    x, w = torch.ones(6), Parameter(torch.arange(12.0).view(2, 6))
+    compiled = stator.compile(function, backend="eager", fullgraph=True)
+
+    for _ in range(2):
+        found, expected = compiled(x, w), function(x, w)
+        assert type(found) is type(expected)
+        torch.testing.assert_close(found, expected)
+
+
+def test_a_module_with_a_parameter_of_a_subclass_is_one_graph() -> None:
+    module = nn.Linear(6, 2)
+    module.weight = Parameter(module.weight.data)
+    compiled = stator.compile(module, backend="eager", fullgraph=True)
+    other = copy.deepcopy(module)
+
+    for _ in range(3):
+        compiled(torch.ones(6)).sum().backward()
+        other(torch.ones(6)).sum().backward()
+        torch.testing.assert_close(module.weight.grad, other.weight.grad)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import itertools
 import threading
 import weakref
 from collections.abc import Callable
@@ -17,6 +18,7 @@ import stator
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
+from torch.profiler import ProfilerActivity, profile
 from torch.utils.checkpoint import checkpoint
 
 from integration_tests.support.counting import Counting
@@ -448,3 +450,210 @@ def test_reset_forgets_compiled_backwards() -> None:
             _train(net, (4,))
         stator.reset()
     assert counting.count == 2
+
+
+# Code of the program in graphs
+
+
+def _scaling(factor: float) -> Callable[[Tensor], Tensor]:
+    return lambda grad: grad * factor
+
+
+def _with_hooks(*hooks: Callable[[Tensor], Any]) -> Tensor | None:
+    x = torch.arange(6.0).view(2, 3).requires_grad_()
+    for _ in range(3):
+        y = Faulty.apply(x.sin(), lambda grad: (grad * 2, None))
+        for hook in hooks:
+            y.register_hook(hook)
+        y.exp().sum().backward()
+    return x.grad
+
+
+NORMS: list[float] = []
+
+
+@pytest.mark.parametrize(
+    ("hooks", "count"),
+    [
+        ((lambda grad: grad.clamp(-1, 1),), 1),
+        ((_scaling(2.0), _scaling(3.0)), 1),
+        ((lambda grad: grad.mul_(2),), 1),
+        ((_scaling(2.0), lambda grad: NORMS.append(grad.norm().item()), _scaling(3.0)), 2),
+    ],
+)
+def test_hooks_that_only_compute_are_part_of_a_graph(
+    hooks: tuple[Callable[[Tensor], Any], ...], count: int
+) -> None:
+    counting = Counting()
+    expected = _with_hooks(*hooks)
+    with stator.compiled_autograd(backend=counting):
+        assert _same(_with_hooks(*hooks), expected)
+    assert counting.count == count
+
+
+def test_functions_that_only_compute_are_part_of_a_graph() -> None:
+    counting = Counting()
+    with stator.compiled_autograd(backend=counting, fullgraph=True):
+        _with_hooks()
+    assert counting.count == 1
+
+
+def test_a_hook_that_reads_an_accumulated_gradient_runs_after_the_accumulation() -> None:
+    def run() -> list[Tensor | None]:
+        x, w = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+        y = x * 2
+        y.register_hook(lambda grad: grad + w.grad)
+        (y * w).sum().backward()
+        return [x.grad, w.grad]
+
+    expected = run()
+    with stator.compiled_autograd(backend="aot_eager"):
+        assert _same(run(), expected)
+
+
+def test_values_that_a_hook_has_captured_are_guarded() -> None:
+    counting = Counting()
+
+    def run(factor: float) -> Tensor | None:
+        x = torch.ones(3, requires_grad=True)
+        y = x * 2
+        y.register_hook(_scaling(factor))
+        y.sum().backward()
+        return x.grad
+
+    with stator.compiled_autograd(backend=counting):
+        for factor in (1.0, 1.0, 2.0, 3.0, 4.0):
+            assert _same(run(factor), torch.full((3,), 2 * factor))
+    assert counting.count == 4  # two with the hook, then one on each side of it
+
+
+def test_a_compiled_forward_and_what_follows_it_have_one_backward() -> None:
+    net, counting = _net(), Counting()
+    compiled = stator.compile(net, backend="aot_eager")
+    with stator.compiled_autograd(backend=counting, fullgraph=True):
+        _train(compiled, SIZES)
+    assert counting.count == 2
+
+
+# Plain backward passes
+
+
+def test_callbacks_that_are_queued_by_a_reference_from_before_the_context_run() -> None:
+    engine: Any = torch.autograd.Variable._execution_engine
+    log, counting = [], Counting()
+
+    def run() -> None:
+        x = torch.ones(3, requires_grad=True)
+        y = x * 2
+        y.register_hook(lambda grad: engine.queue_callback(lambda: log.append(x.grad is not None)))
+        y.sum().backward()
+
+    with stator.compiled_autograd(backend=counting):
+        for _ in range(3):
+            run()
+        assert counting.count == 0
+        inside: Any = torch.autograd.Variable._execution_engine
+        del engine
+        engine = inside
+        run()
+    run()  # by a reference from inside of the context
+    assert log == [True] * 5
+    assert counting.count > 0
+    assert torch.autograd.Variable._execution_engine is not inside
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection")
+def test_anomaly_mode_shows_where_the_forward_was() -> None:
+    x = torch.zeros(3, requires_grad=True)
+    context = stator.compiled_autograd(backend="aot_eager")
+    with context, torch.autograd.detect_anomaly(check_nan=True):
+        y = (x * 0).sqrt().mul(0).sum()
+        shows = pytest.warns(
+            UserWarning, match="Error detected in SqrtBackward0(?s:.*)test_anomaly"
+        )
+        with shows, pytest.raises(RuntimeError, match="returned nan"):
+            y.backward()
+
+
+def test_fullgraph_refuses_to_run_a_backward_plainly() -> None:
+    x = torch.ones(3, requires_grad=True)
+    with saved_tensors_hooks(lambda value: value, lambda value: value):
+        y = checkpoint(torch.sin, x, use_reentrant=True)
+    with (
+        stator.compiled_autograd(backend="eager", fullgraph=True),
+        pytest.raises(stator.Unsupported, match="history of a saved tensor"),
+    ):
+        y.sum().backward()
+
+
+def test_an_operator_that_cannot_be_captured_runs_between_segments() -> None:
+    def run() -> tuple[Tensor, ...]:
+        x, w = torch.ones(4, 3, requires_grad=True), torch.ones(3, requires_grad=True)
+        picked = nn.functional.embedding(torch.tensor([1, 3, 1]), x, sparse=True)
+        (slope,) = torch.autograd.grad((picked * w).sin().sum(), x, create_graph=True)
+        return torch.autograd.grad(slope.to_dense().exp().sum(), w)
+
+    counting = Counting()
+    expected = run()
+    with stator.compiled_autograd(backend=counting):
+        for _ in range(2):
+            assert _same(run(), expected)
+    assert 0 < counting.count < 5
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast_around_a_backward_is_part_of_what_is_compiled(dtype: torch.dtype) -> None:
+    def run(enabled: bool) -> list[Tensor | None]:
+        x, w = torch.ones(4, 3, requires_grad=True), torch.ones(3, 3, requires_grad=True)
+        loss = (x @ w).sin().sum()
+        with torch.autocast("cpu", dtype, enabled=enabled):
+            loss.backward()
+        return [x.grad, w.grad]
+
+    cases = (False, True, False, True)
+    expected = [run(enabled) for enabled in cases]
+    with stator.compiled_autograd(backend="aot_eager"):
+        assert _same([run(enabled) for enabled in cases], expected)
+
+
+# Peak memory
+
+
+def _peak(run: Callable[[], None]) -> int:
+    """Return the most bytes of tensors that are alive at one time, besides those from before."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        run()
+    results: Any = profiler.profiler
+    events = [each for each in results.kineto_results.events() if each.name() == "[memory]"]
+    events.sort(key=lambda event: event.start_ns())
+    sizes: list[int] = [event.nbytes() for event in events]
+    return max(itertools.accumulate(sizes))
+
+
+def _clamping(grad: Tensor) -> Tensor:
+    return grad.clamp(-1, 1)
+
+
+def _step(forward: Callable[[Tensor], Tensor], net: nn.Module, is_hooked: bool) -> None:
+    net.zero_grad()
+    y = forward(torch.ones(256, 32))
+    if is_hooked:
+        y.register_hook(_clamping)
+    y.pow(2).sum().backward()
+
+
+@pytest.mark.parametrize("is_hooked", [False, True])
+@pytest.mark.parametrize("compiles_forward", [False, True])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_peak_of_memory_is_that_of_eager_autograd(
+    backend: str, compiles_forward: bool, is_hooked: bool
+) -> None:
+    layers = [layer for _ in range(6) for layer in (nn.Linear(32, 32), nn.Tanh())]
+    net = nn.Sequential(*layers)
+    _step(net, net, is_hooked)
+    expected = _peak(lambda: _step(net, net, is_hooked))
+    forward = stator.compile(net, backend="aot_eager") if compiles_forward else net
+    with stator.compiled_autograd(backend=backend):
+        for _ in range(2):
+            _step(forward, net, is_hooked)
+        assert _peak(lambda: _step(forward, net, is_hooked)) <= 1.05 * expected

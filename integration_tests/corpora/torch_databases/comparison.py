@@ -113,6 +113,7 @@ def operator_samples(op: Any, dtype: torch.dtype) -> Iterator[Sample]:
 
     plain = _comparable(op.name, call)
     for sample in op.sample_inputs("cpu", dtype, requires_grad=gradients):
+        stator.reset()  # else sizes that differ from those of other samples are symbolic
         compiled = _comparable(op.name, stator.compile(call, backend="eager"))
         arguments = _as_leaves(Call((sample.input, *sample.args), sample.kwargs))
         tolerance = Tolerance(1e-4, 1e-4) if op.name in ROUNDED else EXACT
@@ -132,6 +133,7 @@ def module_samples(info: Any, training: bool) -> Iterator[Sample]:
         plain = plain.to(torch.float32).train(training)  # as torch's own tests do
 
         other = copy.deepcopy(plain)
+        stator.reset()
         compiled = stator.compile(other, backend="eager")
         arguments = _as_leaves(Call(forward.args, forward.kwargs))
         yield Sample(plain, compiled, arguments, (plain, other))

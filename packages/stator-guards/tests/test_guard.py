@@ -31,6 +31,7 @@ from stator_guards import (
     Truth,
     TypeIs,
     compile_guards,
+    identity,
 )
 from stator_guards.conformance_kind import Fact, KindKit
 
@@ -181,6 +182,20 @@ def test_kit_fails_a_bad_kind(cls: Callable[[int], Kind]) -> None:
 def test_kit_passes_the_kind_that_the_bad_ones_derive_from() -> None:
     fact = FACTS["a kind of a fork"]
     assert failures(fact) == []
+
+
+def test_equal_objects_have_identities_of_their_own_and_no_code_of_theirs_runs() -> None:
+    class Named(type):
+        def __hash__(cls) -> int:
+            raise AssertionError
+
+        def __eq__(cls, other: object) -> bool:
+            raise AssertionError
+
+    values = [1.5, float("1.5"), (), [], Named("A", (), {}), Named("A", (), {})]
+    numbers = [identity(value) for value in values]
+    assert len({*numbers}) == len(values)
+    assert numbers == [identity(value) for value in values]
 
 
 def failures(fact: Fact) -> list[str]:

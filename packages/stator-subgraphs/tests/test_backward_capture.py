@@ -68,12 +68,14 @@ def test_sizes_are_inputs() -> None:
     assert x.grad.tolist() == [3, 3, 2, 1, 0]
 
 
-def test_segments_end_at_hooks() -> None:
-    x, seen = torch.ones(3, requires_grad=True), []
+def test_segments_end_at_hooks_that_observe_gradients() -> None:
+    x, w, seen = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True), []
+    w.register_post_accumulate_grad_hook(  # type: ignore[no-untyped-call]
+        lambda leaf: seen.append(leaf.tolist())
+    )
     y = x.sin()
-    y.register_hook(lambda grad: seen.append(grad.tolist()))  # type: ignore[no-untyped-call]
 
-    (program,) = _captured(y.exp().sum().backward, divide=True)
+    (program,) = _captured((y.exp() * w).sum().backward, divide=True)
 
     names = [getattr(node.target, "__name__", "") for node in program.graph.nodes]
     assert names.count("segment") == 2

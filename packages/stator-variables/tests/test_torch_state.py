@@ -24,7 +24,8 @@ OF_ARGUMENTS = frozenset(
     _get_nested_int _get_tensor_metadata _has_storage _is_alias_of _is_cached_tensor _is_cow_tensor
     _is_opaque_type_registered _set_conj _set_neg _set_tensor_metadata _should_allow_numbers_as_tensors
     _get_creation_meta _get_data_attr _set_creation_meta get_unwrapped is_dead_tensor_wrapper is_functionaltensor
-    is_legacy_batchedtensor""".split()
+    is_legacy_batchedtensor _has_Standard_Deleter _set_storage_access_error_msg
+    _set_storage_data_ptr_access_error_msg""".split()
 )
 """They concern the tensors or objects that they are given."""
 

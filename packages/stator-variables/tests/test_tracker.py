@@ -88,8 +88,11 @@ def forgotten(cls: type[VariableTracker]) -> set[str]:
 
 
 def hidden_trackers(vt: VariableTracker) -> set[str]:
-    """Return the fields of a tracker in which there are others that `components` does not give."""
-    covered = {"namespace", *vt.references, *vt.weak_references, *CACHES}
+    """Return the fields of a tracker in which there are others that `components` does not give.
+
+    `real` is an object of the program, which may contain itself.
+    """
+    covered = {"namespace", "real", *vt.references, *vt.weak_references, *CACHES}
     return {name for name, held in vars(vt).items() if name not in covered and _has_tracker(held)}
 
 

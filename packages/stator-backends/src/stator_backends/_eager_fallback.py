@@ -18,6 +18,7 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.fx import GraphModule, Node
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+from torch.utils._pytree import tree_flatten
 
 from ._alias import has_storage, is_leaf, was_written
 from ._backend import BackendSpec
@@ -103,12 +104,26 @@ def _writes_to_tensor_with_gradients(gm: GraphModule) -> bool:
 
     AOTAutograd copies the outcome to the input. If it saved the input for backward, it refuses that
     copy; if it saved a copy of the input, backward misses what is written past autograd later.
+    Neither concerns a leaf that backward does not need, such as the weight of a moving average.
     """
     gives_gradients = any(value.requires_grad for value in tensors_returned(gm))
     return any(
-        value.requires_grad and (gives_gradients or not is_leaf(value))
+        value.requires_grad
+        and (not is_leaf(value) or (gives_gradients and _is_differentiated(gm, value)))
         for _, value, _ in written_inputs(gm)
     )
+
+
+def _is_differentiated(gm: GraphModule, value: Tensor) -> bool:
+    """Return True if an operator on the memory of an input gives a result with a history."""
+    memory = memory_of(value)
+    for node in all_nodes(gm):
+        operands = map(example_of, node.all_input_nodes)
+        if any(has_storage(each) and memory_of(each) == memory for each in operands):
+            results, _ = tree_flatten(example_of(node))
+            if any(isinstance(each, Tensor) and not is_leaf(each) for each in results):
+                return True
+    return False
 
 
 def _writes_to_unfolded_memory(gm: GraphModule) -> bool:

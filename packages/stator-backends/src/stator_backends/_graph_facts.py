@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
+import attrs
 import torch
 from torch import Tensor
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import Graph, GraphModule, Node, map_arg
 
 from ._alias import has_storage
 
@@ -80,8 +83,22 @@ def has_symbol_inside(node: Node) -> bool:
     return isinstance(number, torch.SymFloat) and number.node.hint is not None
 
 
-def graph_copy(gm: GraphModule) -> Graph:
-    """Return a copy of a graph; its nodes share the values among their metadata."""
-    graph = Graph()
-    graph.output(graph.graph_copy(gm.graph, {}))
-    return graph
+@attrs.frozen(eq=False)
+class GraphSnapshot:
+    """The nodes of a graph as they are now: a backend may change them. Costs a hundredth of a
+    copy."""
+
+    nodes: Sequence[tuple[Node, str, str, Any, Any, Any]]
+
+    @classmethod
+    def of(cls, gm: GraphModule) -> GraphSnapshot:
+        facts = attrgetter("name", "op", "target", "args", "kwargs")
+        return cls([(node, *facts(node)) for node in gm.graph.nodes])
+
+    def graph(self) -> Graph:
+        """Return a new graph with these nodes, without metadata."""
+        graph, made = Graph(), dict[Node, Node]()
+        for node, name, op, target, *given in self.nodes:
+            args, kwargs = map_arg(given, made.__getitem__)
+            made[node] = graph.create_node(op, target, tuple(args), kwargs, name)
+        return graph

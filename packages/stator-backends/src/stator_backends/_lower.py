@@ -41,7 +41,7 @@ from ._contracts._history import begin_with_gradients, with_gradients_on
 from ._contracts._saved_tensors import keep_saved_tensors
 from ._eager import eager
 from ._eager_fallback import reason_to_run_uncompiled, refused_by_autograd
-from ._graph_facts import all_nodes, example_of, graph_copy, placeholders, results_of
+from ._graph_facts import GraphSnapshot, all_nodes, example_of, placeholders, results_of
 from ._graph_spec import GraphSpec, mark_buffers
 from ._repeats import gives_repeats
 from ._repro import report_failure
@@ -82,7 +82,7 @@ class _Job:
     add_fake_kernels: Callable[[FakeTensorMode], None] | None = None
     hides_floats: bool = False
     graph_spec: GraphSpec | None = None
-    captured: torch.fx.Graph | None = None  # a copy for a script, as the backend owns the graph
+    captured: GraphSnapshot | None = None  # for a script, as the backend owns the graph
 
     @property
     def spec(self) -> BackendSpec:
@@ -179,7 +179,7 @@ def _job(
         options.get("add_fake_kernels"),
         options.get("hides_floats", False),
         GraphSpec.of(gm, example_inputs) if spec.wants_graph_spec else None,
-        graph_copy(gm) if options.get("writes_repro") and spec.compiles else None,
+        GraphSnapshot.of(gm) if options.get("writes_repro") and spec.compiles else None,
     )
 
 
@@ -235,7 +235,8 @@ def _script(job: _Job) -> str:
     """Write a script for a graph that its backend failed on, if wanted; return its path."""
     if job.captured is None:
         return ""
-    return report_failure(GraphModule(job.gm, job.captured), job.inputs, job.backend)
+    captured = GraphModule(job.gm, job.captured.graph())
+    return report_failure(captured, job.inputs, job.backend)
 
 
 @contextmanager

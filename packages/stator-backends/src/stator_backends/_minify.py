@@ -23,7 +23,7 @@ from ._compare import copies
 from ._counting import count_ops
 from ._fault import ORDINARY_CHECK, Fault, FaultCheck
 from ._fault_search import find_fault
-from ._graph_facts import graph_copy
+from ._graph_facts import GraphSnapshot
 from .errors import NoFault
 
 MINIFY_AFTER = ("capture", "aot", "backend")
@@ -78,10 +78,7 @@ def _candidates(
 def without_metadata(gm: GraphModule) -> GraphModule:
     """Return a copy of a graph without what its trace recorded: reduced graphs have other
     inputs."""
-    graph = graph_copy(gm)
-    for node in graph.nodes:
-        node.meta = {}
-    return GraphModule(gm, graph)
+    return GraphModule(gm, GraphSnapshot.of(gm).graph())
 
 
 def _concrete(inputs: Sequence[Any]) -> list[Any]:

@@ -17,6 +17,7 @@ from stator_guards._container import AttrAbsent, KeyAbsent, KeyPresent, KeysAre,
 from stator_guards._guard import CANNOT_READ, Failure, Guard, Kind
 from stator_guards._guard_set import GuardSet, compile_guards
 from stator_guards._loads import Loads
+from stator_guards._object_ref import identity
 from stator_guards._part_source import (
     AttrSource,
     CellSource,
@@ -57,6 +58,7 @@ __all__ = [
     "Kind",
     "Loads",
     "compile_guards",
+    "identity",
     "load_source",
 ]
 __all__ += ["Cache", "Checked", "Entry", "RecompileLimitWarning", "RecompileReason"]

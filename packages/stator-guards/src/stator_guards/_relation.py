@@ -9,7 +9,7 @@ from attrs import field, frozen
 
 from stator_guards._cells import Cells
 from stator_guards._guard import Kind
-from stator_guards._object_ref import short
+from stator_guards._object_ref import identity, short
 from stator_guards._source import GuardRenderer, Renderer, Source, State
 
 
@@ -51,12 +51,12 @@ class DistinctObject(SameObject):
 
 
 def all_distinct(*values: object) -> bool:
-    return len(set(map(id, values))) == len(values)
+    return len(set(map(identity, values))) == len(values)
 
 
 def identities(*values: object) -> frozenset[int] | None:
     """Return the identities of values; None where one is there twice."""
-    found = frozenset(map(id, values))
+    found = frozenset(map(identity, values))
     return found if len(found) == len(values) else None
 
 

@@ -8,7 +8,11 @@ from stator_subgraphs._check import check_graph
 from stator_subgraphs._compiled_autograd import (
     BackwardCapture,
     CapturedBackward,
+    accumulate_grad,
+    as_function,
+    may_be_followed,
     partitioned,
+    without_accumulation,
 )
 from stator_subgraphs._fake import is_mode_call
 from stator_subgraphs._fake_kernel import add_fake_kernels, needs_fake_kernels
@@ -45,4 +49,12 @@ __all__ += [
 __all__ += ["CHECKPOINTS", "TRANSFORMS", "TRANSFORM_RESULTS"]
 __all__ += ["CHECKS", "bodies_of", "calls_in", "may_raise", "name_of"]
 # compiled autograd
-__all__ += ["BackwardCapture", "CapturedBackward", "partitioned"]
+__all__ += [
+    "BackwardCapture",
+    "CapturedBackward",
+    "accumulate_grad",
+    "as_function",
+    "may_be_followed",
+    "partitioned",
+    "without_accumulation",
+]

@@ -28,6 +28,12 @@ from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
 from stator._backward_engine import BackwardSettings
+from stator._backward_user_code import (
+    TracedSegment,
+    refusal_of,
+    trace_user_code,
+    user_code_in,
+)
 from stator.errors import Unsupported, backend_boundary
 
 if TYPE_CHECKING:
@@ -35,6 +41,9 @@ if TYPE_CHECKING:
 
 MOST = 8
 """Compilations of one segment; further sizes run as they are."""
+
+MOST_FOLLOWED = 2
+"""Compilations of one segment with code of the program."""
 
 
 @attrs.frozen(eq=False)
@@ -46,62 +55,105 @@ class _Specialization:
     parameters: tuple[str, ...]
     inputs: tuple[Source, ...]
     function: Callable[[list[object]], Sequence[object]]
+    results: Callable[[Sequence[object]], Sequence[object]] | None
+
+    def holds(self, arguments: Sequence[object]) -> bool:
+        more = [None] * (len(self.parameters) - len(arguments))  # what a function has besides
+        return self.guards.check(*more, *arguments)
 
     def run(self, arguments: list[object]) -> Sequence[object]:
-        state = dict(zip(self.parameters, arguments, strict=True))
+        names = self.parameters[-len(arguments) :]
+        state = dict(zip(names, arguments, strict=True))
         arguments.clear()
         taken = [source.evaluate(state) for source in self.inputs]
         state.clear()
-        return self.function(taken)
+        outputs = self.function(taken)
+        return outputs if self.results is None else self.results(outputs)
 
 
 class BackwardSegment:
     """A function of a list that it empties; the graph calls it by its name."""
 
     def __init__(self, graph: Graph, name: str, settings: BackwardSettings) -> None:
+        from stator_subgraphs import CapturedBackward, without_accumulation
+
         self.__name__ = self.__qualname__ = name
         self.__module__ = "compiled"
-        self.graph = graph
+        self.whole = graph
+        self.graph, self.accumulations = without_accumulation(graph)
         self.settings = settings
         self.specializations: list[_Specialization] = []
         self._seen: list[object] = []  # of each argument, the number or the sizes; None has changed
-        self._apart: set[Node] = set()
-        self._plain = self._divided()
+        self._followed = user_code_in(self.graph)
+        self._is_divided = False
+        self._plain = CapturedBackward.of(self.whole, {}).function
 
     def __call__(self, arguments: list[object]) -> Sequence[object]:
         for specialization in self.specializations:
-            if specialization.guards.check(*arguments):
-                return specialization.run(arguments)
+            if specialization.holds(arguments):
+                return self._run(specialization, arguments)
 
-        if not self._apart and len(self.specializations) < MOST:
+        if not self._is_divided and len(self.specializations) < MOST:
             made = self._specialize(arguments)
             if made is not None:
                 self.specializations.insert(0, made)
-                return made.run(arguments)
+                return self._run(made, arguments)
         return self._plain(arguments)
+
+    def _run(self, made: _Specialization, arguments: list[object]) -> Sequence[object]:
+        if not self.accumulations:
+            return made.run(arguments)
+        from stator_subgraphs import accumulate_grad
+
+        given: Any = arguments
+        variables = [given[position] for position, _ in self.accumulations]
+        results: list[Any] = [*made.run(arguments)]
+        gradients = [results.pop() for _ in variables]  # the last first
+        for variable, (_, is_hooked) in zip(variables, self.accumulations, strict=True):
+            accumulate_grad(variable, gradients.pop(), is_hooked)
+        return results
 
     def _specialize(self, arguments: Sequence[object]) -> _Specialization | None:
         """Return what a backend makes of the segment, or None if it has to be divided."""
-        from stator_subgraphs import OutputGraph
-
         seen = self._seen or [_Unseen] * len(arguments)
         pairs = zip(seen, arguments, strict=True)
         observed = _Observed(self.settings.dynamic, self._changing(arguments))
         self._seen = [observed.merged(old, _numbers_of(value)) for old, value in pairs]
+
+        with compile_session():
+            traced = self._traced(arguments)
+            if not isinstance(traced, TracedSegment):
+                self._divide({node.name for node in traced})
+                return None
+            try:
+                return _lowered(traced, self.settings.backend)
+            finally:
+                traced.captured.release()
+
+    def _traced(self, arguments: Sequence[object]) -> TracedSegment | set[Node]:
+        """Return the graph of the segment, or what has to be apart from graphs."""
+        from stator_subgraphs import OutputGraph
+
+        if self._followed:
+            # new functions in each call have guards that hold for one call
+            traced: TracedSegment | set[Node] = {*self._followed}
+            if len(self.specializations) < MOST_FOLLOWED:
+                backend = self.settings.backend
+                traced = trace_user_code(self.graph, arguments, self._seen, backend)
+            if self.settings.fullgraph and isinstance(traced, set):
+                raise refusal_of(next(iter(traced)))
+            return traced
+
         recorder = OutputGraph(_Nowhere())
         trace = _SegmentTrace(recorder, self.graph)
         try:
-            with compile_session():
-                return trace.lowered(arguments, self._seen, self.settings.backend)
+            return trace.traced(arguments, self._seen)
         except Unsupported:
+            recorder.release()
             if self.settings.fullgraph:
                 raise
             is_inside = trace.current.op == "call_function"
-            self._apart = {trace.current} if is_inside else set(self.graph.nodes)
-            self._plain = self._divided()
-            return None
-        finally:
-            recorder.release()
+            return {trace.current} if is_inside else set(self.graph.nodes)
 
     def _changing(self, arguments: Sequence[object]) -> set[int]:
         """Return the sizes that are symbolic in the forward already."""
@@ -109,18 +161,32 @@ class BackwardSegment:
         given = [value for node, value in pairs if "changes" in node.meta]
         return {value for value in given if isinstance(value, int) and value > 1}
 
-    def _divided(self) -> Callable[[list[object]], Sequence[object]]:
-        """Return the segment as its own function, or with segments around a node that cannot be
-        captured."""
+    def _divide(self, apart: set[str]) -> None:
+        """Go on with segments around the nodes of these names, which cannot be captured."""
         from stator_subgraphs import CapturedBackward, partitioned
 
-        captured = CapturedBackward.of(self.graph, {})
-        if not self._apart:
-            return captured.function
-        return partitioned(captured, self._part, self._apart).function
+        captured = CapturedBackward.of(self.whole, {})
+        nodes = {node for node in self.whole.nodes if node.name in apart}
+        self._plain = partitioned(captured, self._part, nodes).function
+        self._is_divided = True
 
     def _part(self, graph: Graph, name: str) -> BackwardSegment:
         return BackwardSegment(graph, f"{self.__name__}_{name}", self.settings)
+
+
+def _lowered(traced: TracedSegment, backend: Backend) -> _Specialization:
+    captured = traced.captured
+    with backend_boundary():
+        lowered = lower(
+            *(captured.module, captured.example_inputs(), backend),
+            fake_mode=traced.fake_mode,
+            contexts=captured.contexts,
+        )
+    facts = [Guard(None, fact.expression, fact.where) for fact in captured.shape_guards()]
+    guards = compile_guards([*traced.guards, *facts], traced.parameters)
+    inputs = tuple(each.source for each in captured.inputs)
+    function = boxed(lowered.callable)
+    return _Specialization(guards, traced.parameters, inputs, function, traced.results)
 
 
 class _Unseen:
@@ -128,7 +194,9 @@ class _Unseen:
 
 
 def _numbers_of(value: object) -> object:
-    return tuple(value.shape) if isinstance(value, Tensor) else value
+    if isinstance(value, Tensor):
+        return tuple(value.shape)
+    return value if isinstance(value, int | float) else _Unseen
 
 
 @attrs.frozen
@@ -177,9 +245,7 @@ class _SegmentTrace:
     _values: dict[Node, Any] = attrs.field(factory=dict)
     _first: dict[int, Node] = attrs.field(factory=dict)  # by identity, the tensors so far
 
-    def lowered(
-        self, arguments: Sequence[object], seen: Sequence[object], backend: Backend
-    ) -> _Specialization:
+    def traced(self, arguments: Sequence[object], seen: Sequence[object]) -> TracedSegment:
         parameters = self.graph.find_nodes(op="placeholder")
         with self.recorder.tracing():
             for node, value, numbers in zip(parameters, arguments, seen, strict=True):
@@ -191,18 +257,8 @@ class _SegmentTrace:
                     self._values[node] = self._call(node)
             outputs: Any = self.graph.output_node().args[0]
             captured = self.recorder.finish([self._values[node] for node in outputs])
-
-        with backend_boundary():
-            lowered = lower(
-                *(captured.module, captured.example_inputs(), backend),
-                fake_mode=self.recorder.fake_mode,
-                contexts=captured.contexts,
-            )
-        facts = [Guard(None, fact.expression, fact.where) for fact in captured.shape_guards()]
         names = tuple(node.name for node in parameters)
-        guards = compile_guards([*self.guards, *facts], names)
-        inputs = tuple(each.source for each in captured.inputs)
-        return _Specialization(guards, names, inputs, boxed(lowered.callable))
+        return TracedSegment(captured, self.recorder.fake_mode, self.guards, names)
 
     def _argument(self, node: Node, value: object, numbers: Any) -> object:
         """Return an input, or the replacement of the argument: a constant, or an equal one."""

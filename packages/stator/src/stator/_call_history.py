@@ -44,6 +44,8 @@ class CallEvidence:
     contributing: frozenset[CallSite] = frozenset()
     broken: tuple[CallSite, ...] = ()
     finished: tuple[CallSite, ...] = ()
+    enters_functions: bool = False
+    """A function in Python was traced in another."""
 
 
 def visible_calls(frames: Sequence[Any]) -> list[tuple[int, CallSite]]:
@@ -87,10 +89,12 @@ class CallHistory:
     contributing: set[CallSite] = attrs.field(factory=set)
     breaks: Counter[CallSite] = attrs.field(factory=Counter)
     ends: Counter[CallSite] = attrs.field(factory=Counter)
+    enters_functions: bool = False
 
     def record(self, evidence: CallEvidence) -> None:
         self.contributing |= evidence.contributing
         self.breaks.update(evidence.broken)
+        self.enters_functions |= evidence.enters_functions
 
     def suspected(self, sites: Iterable[CallSite]) -> list[CallSite]:
         """Return the calls that broke often enough and have contributed nothing yet."""
@@ -135,21 +139,19 @@ def _is_of_torch(value: object) -> bool:
 
 @attrs.define(eq=False)
 class FirstRuns:
-    """Takes the place of `entry.run` until the calls that end in the entry have ended often enough
-    to decide."""
+    """Takes the place of `entry.run` until the entry has run often enough to decide; `count` is
+    given how many of these runs are left."""
 
     entry: Entry
     run: Callable[..., Any]
-    sites: list[CallSite]
-    count: Callable[[CallSite], None]
-    left: int = ENDS
+    count: Callable[[int], None]
+    left: int
 
     def __call__(self, *state: object) -> Any:
         self.left -= 1
         if not self.left:
             self.entry.run = self.run
-        for site in self.sites:
-            self.count(site)
+        self.count(self.left)
         return self.run(*state)
 
 

@@ -20,8 +20,8 @@ from torch._C import _len_torch_dispatch_stack
 
 from stator._backward_engine import BackwardSettings, engine, entered, plain_backwards
 from stator._backward_segment import BackwardSegment
+from stator._backward_user_code import refusal_of, user_code_in
 from stator._options import disabled_by_environment, make_options
-from stator.errors import Unsupported
 
 if TYPE_CHECKING:
     from stator_subgraphs import CapturedBackward
@@ -128,7 +128,7 @@ class _Runner:
         with plain_backwards():  # a hook may start a backward itself
             program = self.captured if settings is None else self._program(settings)
             arguments = self.captured.arguments(saved, *inputs)
-            if not program.user_code:
+            if not self.captured.user_code:
                 return program.function(arguments)
             with engine.collecting_callbacks():
                 return program.function(arguments)
@@ -136,15 +136,23 @@ class _Runner:
     def _program(self, settings: BackwardSettings) -> CapturedBackward:
         """Return the backward with compiled segments, or as it is for a backend that compiles
         nothing, and where a compiler would not keep what happens: history, and calls of modes."""
-        if settings.fullgraph and self.captured.user_code:
-            raise _refusal(self.captured)
+        compiles = spec_of(settings.backend).compiles
+        if settings.fullgraph:
+            self._refuse_user_code(compiles)
         is_observed = torch.is_grad_enabled() or _len_torch_dispatch_stack()
-        if is_observed or not spec_of(settings.backend).compiles:
+        if is_observed or not compiles:
             return self.captured
         key = settings, self.captured.key, _autocast()
         if key not in _programs:
             _programs[key] = self._compiled(settings)
         return _programs[key]
+
+    def _refuse_user_code(self, compiles: bool) -> None:
+        """Raise Unsupported for code of the program that is not part of a graph."""
+        followed = user_code_in(self.captured.graph) if compiles else []
+        for node in self.captured.graph.nodes:
+            if node.name in self.captured.user_code and node not in followed:
+                raise refusal_of(node)
 
     def _compiled(self, settings: BackwardSettings) -> CapturedBackward:
         from stator_subgraphs import partitioned
@@ -161,12 +169,6 @@ def _autocast() -> object:
         return None
     devices = [each for each in ("cpu", "cuda") if torch.is_autocast_enabled(each)]
     return tuple((each, torch.get_autocast_dtype(each)) for each in devices)
-
-
-def _refusal(captured: CapturedBackward) -> Unsupported:
-    detail = f"{captured.user_code[0]} in a backward pass"
-    hint = "remove it, or leave fullgraph out: it runs between two graphs then"
-    return Unsupported("backward-hook", detail, hint)
 
 
 def release_compiled() -> None:

@@ -143,11 +143,12 @@ class EntryPool:
             found = self.sites.setdefault((point, raises), made)
         return found
 
-    def count_end(self, site: CallSite) -> None:
-        """Count an end of a call; continuations in a call that is native from now on are
+    def count_ends(self, sites: Iterable[CallSite], left: int) -> None:
+        """Count an end of each call; continuations in a call that is native from now on are
         dropped."""
-        if self.history.count_end(site):
-            self.forget_call(site)
+        for site in sites:
+            if self.history.count_end(site):
+                self.forget_call(site)
 
     def forget_call(self, site: CallSite) -> None:
         """Drop the continuations inside of a call, here and in all objects."""

@@ -93,12 +93,13 @@ def _lowered(
 
     # The symbols are also those that a rollback left.
     has_floats = _are_floats(getattr(space.graph.fake_mode.shape_env, "backed_var_to_val", ()))
+    drawn = any(item.kind != "tensor" and is_drawn(item.source) for item in captured.inputs)
+    read = space.policy.draws_numbers and any(map(_is_number_read, captured.graph.nodes))
+    can_retrace = has_floats or drawn or read
     try:
-        lowered = _call_backend(traced, options, ambient, as_it_is)
+        lowered = _call_backend(traced, options, ambient, as_it_is, writes_repro=not can_retrace)
     except BackendFailed:
-        drawn = any(item.kind != "tensor" and is_drawn(item.source) for item in captured.inputs)
-        read = space.policy.draws_numbers and any(map(_is_number_read, captured.graph.nodes))
-        if has_floats or drawn or read:
+        if can_retrace:
             raise FloatsNeeded from None
         raise
     finally:
@@ -115,7 +116,12 @@ def _lowered(
 
 
 def _call_backend(
-    traced: TraceResult, options: Options, ambient: AmbientState, as_it_is: str
+    traced: TraceResult,
+    options: Options,
+    ambient: AmbientState,
+    as_it_is: str,
+    *,
+    writes_repro: bool,
 ) -> Lowered:
     from stator_subgraphs import add_fake_kernels, needs_fake_kernels
 
@@ -131,7 +137,7 @@ def _call_backend(
             as_it_is=as_it_is,
             add_fake_kernels=kernels,
             hides_floats=traced.emitter.t.policy.hides_floats,
-            writes_repro=True,
+            writes_repro=writes_repro,
         )
 
 

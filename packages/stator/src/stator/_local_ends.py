@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Sequence
 from types import CellType, MethodType
 
+from stator_guards import identity
 from stator_variables import (
     are_plain_or_simple,
     dying_with,
@@ -32,7 +33,7 @@ WHILE_TRACED = 2
 """The references to each value of a state while it is traced: by `Region.enter`, and by name."""
 
 
-_CARRIERS = frozenset(map(id, (tuple, CellType, MethodType)))
+_CARRIERS = frozenset(map(identity, (tuple, CellType, MethodType)))
 """Classes, by identity, of what holds an object besides: as the `__exit__` of a `with`
 statement."""
 
@@ -47,19 +48,21 @@ def observed_ends(
     if hold_plain_values(map(state.__getitem__, places), holders):
         return ()
     others = _others(len(state), tuple(places))
-    kept = set(map(id, map(state.__getitem__, others)))  # to the end
+    kept = set(map(identity, map(state.__getitem__, others)))  # to the end
     if hold_plain_values(map(state.__getitem__, places), holders, kept):
         return ()
 
     count = _references(state, holders)
-    if _die_unobserved({id(state[place]): state[place] for place in places}, count):
+    if _die_unobserved({identity(state[place]): state[place] for place in places}, count):
         return ()
 
     for place in {
-        id(value): place for place, value in enumerate(state) if id(type(value)) in _CARRIERS
+        identity(value): place
+        for place, value in enumerate(state)
+        if identity(type(value)) in _CARRIERS
     }.values():
-        if sys.getrefcount(state[place]) <= count[id(state[place])] + 1:
-            count = Counter(count) + Counter(map(id, gc.get_referents(state[place])))
+        if sys.getrefcount(state[place]) <= count[identity(state[place])] + 1:
+            count = Counter(count) + Counter(map(identity, gc.get_referents(state[place])))
     return tuple(place for place in places if _is_observed(state, place, count))
 
 
@@ -70,7 +73,7 @@ def _others(size: int, places: tuple[int, ...]) -> list[int]:
 
 def _references(state: tuple[object, ...], holders: int) -> dict[int, int]:
     """Return how often a state refers to each of its values."""
-    numbers = [*map(id, state)]
+    numbers = [*map(identity, state)]
     count = dict.fromkeys(numbers, holders)
     return count if len(count) == len(numbers) else Counter(numbers * holders)
 
@@ -83,5 +86,5 @@ def _die_unobserved(values: dict[int, object], count: dict[int, int]) -> bool:
 
 
 def _is_observed(state: tuple[object, ...], place: int, count: dict[int, int]) -> bool:
-    is_last = sys.getrefcount(state[place]) <= count[id(state[place])] + 1
+    is_last = sys.getrefcount(state[place]) <= count[identity(state[place])] + 1
     return is_last and has_observable_end(state[place])

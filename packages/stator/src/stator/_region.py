@@ -6,6 +6,7 @@ from __future__ import annotations
 import builtins
 import threading
 from collections.abc import Callable, Hashable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,7 @@ from stator_guards import Cache, Entry
 from stator_variables import REPLACEABLE, Policy, can_be_taken, give_back, taken
 from torch.autograd import forward_ad
 
-from stator._call_history import CallEvidence, FirstRuns, is_inside
+from stator._call_history import ENDS, CallEvidence, FirstRuns, is_inside
 from stator._callees import Callees, NativeTarget
 from stator._compilation_flag import is_compiling
 from stator._compile_event import observed
@@ -40,6 +41,7 @@ from stator._options import Options, with_backend
 from stator._recompile_limit import past_limit, recompiled
 from stator._release import without_frames
 from stator._retrace import Retrace
+from stator._small_graph import watch_first_calls
 from stator._stance import DEFAULT_STANCE, stance
 from stator._target import Root
 from stator._torch_settings import setting
@@ -290,7 +292,7 @@ class Region:
                 retrace = Retrace(place.target, self.options, again)
                 facts = retrace, self._site(traced), ambient, key, self.graphs, named
                 entry = make_entry(traced, *facts)
-                self._count_calls(traced.calls, entry)
+                self._count_calls(traced.calls, entry, place)
                 return entry
             finally:
                 traced.captured.release()
@@ -325,10 +327,13 @@ class Region:
             return None
         return self.pool.site_of(traced.point, traced.raises if traced.leaves else "")
 
-    def _count_calls(self, calls: CallEvidence, entry: Entry) -> None:
+    def _count_calls(self, calls: CallEvidence, entry: Entry, place: CompiledTarget) -> None:
         self.pool.history.record(calls)
+        if place is self.root:
+            watch_first_calls(entry, place.target, self.pool)
         if suspected := self.pool.history.suspected(calls.finished):
-            entry.run = FirstRuns(entry, entry.run, suspected, self.pool.count_end)
+            count = partial(self.pool.count_ends, suspected)
+            entry.run = FirstRuns(entry, entry.run, count, ENDS)
 
     def forget_call(self, site: CallSite) -> None:
         """Drop the continuations inside of a call that is native from now on."""

@@ -109,7 +109,7 @@ def _traced(
                     outcome = _without_library(outcome, machine, domain, policy)
             is_error = isinstance(outcome, Broke) and raises_on_break(tracing)
             traced = _written_down(outcome, machine, tracing, graph, started)
-            calls = _evidence(traced, places, finished)
+            calls = _evidence(traced, places, finished, machine.enters_functions)
             return attrs.evolve(traced, calls=calls, is_error=is_error)
     except BaseException:  # raised again: an unused graph must keep no object alive
         graph.release()
@@ -163,7 +163,10 @@ def _policy_of_backend(policy: variables.Policy, options: Options) -> variables.
 
 
 def _evidence(
-    traced: TraceResult, places: MachineLocations, finished: list[CallSite]
+    traced: TraceResult,
+    places: MachineLocations,
+    finished: list[CallSite],
+    enters_functions: bool,
 ) -> CallEvidence:
     """Return what the trace shows of the calls in it."""
     contributing = places.contributing(traced.captured.graph.nodes)
@@ -173,6 +176,7 @@ def _evidence(
         contributing,
         broken=tuple(site for site in under_way if site not in contributing),
         finished=tuple(site for site in finished if site not in under_way),
+        enters_functions=enters_functions,
     )
 
 

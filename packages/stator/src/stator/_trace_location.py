@@ -134,6 +134,18 @@ def _is_tensor_operator(node: torch.fx.Node) -> bool:
     return node.op in _OPERATORS and not isinstance(example, _NUMBERS)
 
 
+def operators_of(module: torch.nn.Module) -> int:
+    """Return how many operators of a graph, bodies included, compute or write tensors: views do
+    not."""
+    graphs = [each.graph for each in module.modules() if isinstance(each, torch.fx.GraphModule)]
+    return sum(_computes(node) for graph in graphs for node in graph.nodes)
+
+
+def _computes(node: torch.fx.Node) -> bool:
+    is_view = getattr(node.meta.get("example_value"), "_is_view", bool)()
+    return _is_tensor_operator(node) and (not is_view or "writes" in node.meta)
+
+
 def is_caught(frame: Frame) -> bool:
     """Return True in an `except`, or in a `with` of a manager that is not one of torch's."""
     return any(_catches(frame, start, lambda cls: True) for start in _handlers(frame))

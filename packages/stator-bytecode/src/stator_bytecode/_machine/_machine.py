@@ -67,6 +67,7 @@ class Machine(MachineState):
         self.handlers = handlers
         self.depth_limit = depth_limit
         self.native_calls = native_calls  # calls before which a run breaks
+        self.enters_functions = False  # of the program: app-level code represents C
         self._steps: dict[Code, dict[int, PreparedInstruction]] = {}
 
     def run(self, frames: list[Frame]) -> Outcome:
@@ -168,6 +169,7 @@ class Machine(MachineState):
             )
         if type(request) is Invoke:
             self._refuse_native(request.frame)
+            self.enters_functions |= not request.frame.hidden
             self.frames.append(request.frame)
         else:
             assert type(request) is Resume

@@ -6,6 +6,16 @@ divides one into segments for a compiler.
 
 from stator_subgraphs._compiled_autograd._backward import CapturedBackward
 from stator_subgraphs._compiled_autograd._capture import BackwardCapture
-from stator_subgraphs._compiled_autograd._partition import partitioned
+from stator_subgraphs._compiled_autograd._operator import accumulate_grad
+from stator_subgraphs._compiled_autograd._partition import partitioned, without_accumulation
+from stator_subgraphs._compiled_autograd._user_code import as_function, may_be_followed
 
-__all__ = ["BackwardCapture", "CapturedBackward", "partitioned"]
+__all__ = [
+    "BackwardCapture",
+    "CapturedBackward",
+    "accumulate_grad",
+    "as_function",
+    "may_be_followed",
+    "partitioned",
+    "without_accumulation",
+]

@@ -267,7 +267,8 @@ def call_backward(
     backward = context._get_user_fn()
     given = FunctionContext(context, saved)
     saved.clear()
-    if None in gradients and _materializes(context._forward_cls):
+    is_undefined = [each is None for each in gradients]
+    if any(is_undefined) and _materializes(context._forward_cls):
         gradients[:] = _materialized(gradients, context)
     if getattr(context._forward_cls, "boxed_grads_call", False):
         results = backward(given, gradients)

@@ -1,7 +1,7 @@
 """Partition of a captured backward: what a compiler may have, between what has to run as it is.
 
-Hooks and functions of the program run as they are, in their order. A gradient is accumulated before
-the next of them, or at the end: nothing can observe it earlier.
+Hooks and functions of the program that are apart run as they are, in their order. A gradient is
+accumulated before the next of them, or at the end: nothing can observe it earlier.
 """
 
 import operator
@@ -24,6 +24,7 @@ from stator_subgraphs._compiled_autograd._operator import (
     put_back,
     runs_user_code,
 )
+from stator_subgraphs._compiled_autograd._user_code import may_be_followed
 
 MakeSegment: TypeAlias = Callable[[Graph, str], Callable[[list[Any]], Sequence[Any]]]
 """Return a part of a backward, which has a name, as a function of a list that it empties."""
@@ -37,13 +38,14 @@ def partitioned(
     graph = captured.graph
     if not torch._C._is_any_autocast_enabled():  # under which compiled backwards do not run
         graph = with_compiled_backwards(graph)
-    partition = _Partition(make, _divided(graph) | apart)
+    apart |= {node for node in graph.nodes if runs_user_code(node) and not may_be_followed(node)}
+    partition = _Partition(make, _divided(graph, apart) | apart)
     for node in graph.nodes:
         partition.add(node)
     return CapturedBackward.of(partition.graph, captured.used)
 
 
-def _divided(graph: Graph) -> set[Node]:
+def _divided(graph: Graph, apart: AbstractSet[Node]) -> set[Node]:
     """Return where a gradient is cut out and put back with user code in between.
 
     One half writes to memory that the other made, so they have to be in one segment or in none.
@@ -55,7 +57,7 @@ def _divided(graph: Graph) -> set[Node]:
             begun.append(node)
         elif node.target is put_back or getattr(node.target, "function", None) is put_back:
             divided |= {node} if begun.pop() in divided else set()
-        elif begun and runs_user_code(node):
+        elif begun and node in apart:
             divided.update(begun)
     return divided
 
@@ -63,20 +65,20 @@ def _divided(graph: Graph) -> set[Node]:
 @attrs.define(eq=False)
 class _Partition:
     make: MakeSegment
-    divided: set[Node]
+    apart: AbstractSet[Node]
     graph: Graph = attrs.field(factory=Graph)
-    _copies: dict[Node, Node] = attrs.field(factory=dict)
+    _copies: dict[Node, Node | None] = attrs.field(factory=dict)
     _segment: list[Node] = attrs.field(factory=list)
     _deferred: list[Node] = attrs.field(factory=list)
     _count: int = 0
 
     def add(self, node: Node) -> None:
         """Add the next node of the captured backward."""
-        if runs_user_code(node) or node in self.divided or node.op == "output":
+        if node in self.apart or node.op == "output":
             self._finish_segment()
             self._copy([*self._deferred, node])
             self._deferred = []
-        elif node.target in (accumulate_grad, given_list):
+        elif _is_given_to(node, self.apart):
             self._deferred.append(node)
         elif node.op == "placeholder" or self._is_part(node):
             self._copy([node])
@@ -89,18 +91,36 @@ class _Partition:
 
     def _copy(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
-            self._copies[node] = self.graph.node_copy(node, self._copies.__getitem__)
+            copied: Any = self._copies.__getitem__
+            self._copies[node] = self.graph.node_copy(node, copied)
 
     def _finish_segment(self) -> None:
+        """Copy what has gathered: a call of a segment, then accumulations, if code of the program
+        is not among it."""
         nodes, self._segment = self._segment, []
-        if not any(isinstance(node.target, NodeFunction) for node in nodes):
-            self._copy(nodes)
+        accumulations = [node for node in nodes if node.target is accumulate_grad]
+        if any(map(runs_user_code, nodes)):
+            self._copies |= dict.fromkeys(accumulations)  # what follows may name them
+            self._make(nodes)
             return
 
+        nodes = [node for node in nodes if node.target is not accumulate_grad]
+        if any(isinstance(node.target, NodeFunction) for node in nodes):
+            self._make(nodes)
+        else:
+            self._copy(nodes)
+        self._copy(accumulations)
+
+    def _make(self, nodes: Sequence[Node]) -> None:
+        """Make a segment of the nodes, and call it."""
         used = {each: None for node in nodes for each in node.all_input_nodes}
         inputs = [each for each in used if each in self._copies]
         inside = set(nodes)
-        outputs = [node for node in nodes if not inside.issuperset(node.users)]
+        outputs = [
+            node
+            for node in nodes
+            if node.target is not accumulate_grad and not inside.issuperset(node.users)
+        ]
 
         self._count += 1
         function = self.make(_graph_of(inputs, nodes, outputs), f"segment_{self._count}")
@@ -109,6 +129,34 @@ class _Partition:
         results = self.graph.call_function(function, (arguments,))
         for i, node in enumerate(outputs):
             self._copies[node] = part_of(self.graph, results, i)
+
+
+def without_accumulation(graph: Graph) -> tuple[Graph, list[tuple[int, bool]]]:
+    """Return a segment that gives what it would accumulate as well, at the end, and for each of
+    these the position of the variable among the arguments, and True if that has hooks."""
+    if not any(node.target is accumulate_grad for node in graph.nodes):
+        return graph, []
+
+    positions = {node: i for i, node in enumerate(graph.find_nodes(op="placeholder"))}
+    result = Graph()
+    copies: dict[Node, Node] = {}
+    gradients: list[Node] = []
+    accumulations: list[tuple[int, bool]] = []
+    for node in graph.nodes:
+        if node.target is accumulate_grad:
+            variable, gradient, is_hooked = node.args
+            gradients += [copies[gradient]]
+            accumulations.append((positions[variable], is_hooked))
+        elif node.op == "output":
+            result.output((*(copies[each] for each in node.args[0]), *gradients))
+        else:
+            copies[node] = result.node_copy(node, copies.__getitem__)
+    return result, accumulations
+
+
+def _is_given_to(node: Node, calls: AbstractSet[Node]) -> bool:
+    """Return True for a list that one of the calls is given."""
+    return node.target is given_list and calls >= node.users.keys()
 
 
 def _graph_of(inputs: Sequence[Node], nodes: Sequence[Node], outputs: Sequence[Node]) -> Graph:

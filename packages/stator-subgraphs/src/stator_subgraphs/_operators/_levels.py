@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import operator
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -116,17 +116,9 @@ class _Folding:
             if node.target in _OPENING:
                 _RECORDS[node.target](self, _Level.of(self.module, node, nodes))
             elif node in self.pulls:
-                self.values[node] = self._pulled(node)
+                self.values[node] = _pulled(self.graph, self.pulls[node], node, self.values)
             elif node.target not in _BOOKKEEPING:
                 self.values[node] = self.graph.node_copy(node, self.values.__getitem__)
-
-    def _pulled(self, node: Node) -> Node:
-        named = dict(zip(("outputs", "inputs", "grad_outputs"), node.args, strict=False))
-        named |= node.kwargs
-        flags = named.get("retain_graph", True), named.get("create_graph")
-        given = [self.values[each] for each in _sequence(named["grad_outputs"])]
-        arguments: Any = (self.pulls[node], *flags, *given)
-        return self.graph.call_function(targets.cotangents_pulled, arguments)
 
     def item(self, node: Node, index: object) -> Node:
         arguments: Any = (node, index)
@@ -142,9 +134,10 @@ class _Folding:
     ) -> Node:
         """Record the transform of the body with these results; `more` are inputs after those that
         enter the level."""
-        body, lifted = level.body(results)
+        body, lifted, pulled = level.body(results, self.pulls)
         entering = [_argument(node, 0) for node in level.entries]
         inputs = [self.values[node] for node in (*entering, *more, *lifted)]
+        inputs += map(self.pulls.__getitem__, pulled)
         return self.graph.call_function(_calling(target, body, *options), tuple(inputs))
 
     def vmap(self, level: _Level) -> None:
@@ -240,7 +233,7 @@ class _Level:
 
     @property
     def entries(self) -> list[Node]:
-        return self.find(*_ENTRIES)
+        return [node for node in self.find(*_ENTRIES) if node.users]
 
     @property
     def exits(self) -> list[Node]:
@@ -256,22 +249,49 @@ class _Level:
         marks = {mark: mark.args[0] for mark in self.find(_MARK)}
         return tuple(self.entries.index(marks.get(node, node)) for node in differentiated)  # type: ignore[arg-type]
 
-    def body(self, results: Sequence[Node]) -> tuple[GraphModule, list[Node]]:
-        """Return the body over what enters, and the values of the graph around that it uses."""
-        split = self.find(_GRADIENTS, predispatch._unpack_dual)
+    def body(
+        self, results: Sequence[Node], pulls: Mapping[Node, Node]
+    ) -> tuple[GraphModule, list[Node], list[Node]]:
+        """Return the body over what enters, the values of the graph around that it uses, and the
+        nodes that call functions from cotangents to gradients of a level before."""
+        pulled = [node for node in self.find(_GRADIENTS) if node in pulls]
+        split = [
+            node for node in self.find(_GRADIENTS, predispatch._unpack_dual) if node not in pulled
+        ]
         dropped = {*self.find(*_ENTRIES, *_EXITS, *_BOOKKEEPING, _MARK), *split}
         dropped.update(user for node in split for user in node.users)
         copied = [node for node in self.module.graph.nodes if node in self.nodes - dropped]
-        used = [each for node in copied for each in node.all_input_nodes]
+        used = [
+            each
+            for node in copied
+            for each in (_cotangents(node) if node in pulled else node.all_input_nodes)
+        ]
         lifted = [node for node in dict.fromkeys([*used, *results]) if node not in self.nodes]
 
         graph = Graph()
         inner = {node: graph.placeholder(node.name) for node in (*self.entries, *lifted)}
         inner.update((mark, inner[_argument(mark, 0)]) for mark in self.find(_MARK))
+        functions = {node: graph.placeholder(f"{node.name}_pull") for node in pulled}
         for node in copied:
-            inner[node] = graph.node_copy(node, inner.__getitem__)
+            if node in functions:
+                inner[node] = _pulled(graph, functions[node], node, inner)
+            else:
+                inner[node] = graph.node_copy(node, inner.__getitem__)
         graph.output(tuple(inner[node] for node in results))
-        return GraphModule(self.module, graph), lifted
+        return GraphModule(self.module, graph), lifted, pulled
+
+
+def _pulled(graph: Graph, pull: Node, node: Node, values: Mapping[Node, Node]) -> Node:
+    """Record the call of a function from cotangents to gradients for a node that computes these."""
+    flags = node.kwargs.get("retain_graph", True), node.kwargs.get("create_graph")
+    arguments: Any = (pull, *flags, *map(values.__getitem__, _cotangents(node)))
+    return graph.call_function(targets.cotangents_pulled, arguments)
+
+
+def _cotangents(node: Node) -> list[Node]:
+    names = ("outputs", "inputs", "grad_outputs")
+    named = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    return _sequence(named["grad_outputs"])
 
 
 def _value_and_inputs(gradients: Node) -> tuple[Node, Sequence[Node]]:

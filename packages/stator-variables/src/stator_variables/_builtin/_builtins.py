@@ -2,6 +2,7 @@
 
 import builtins
 import functools
+import math
 import operator
 from typing import Any
 
@@ -52,14 +53,24 @@ _IN_GRAPH = {min: torch.sym_min, max: torch.sym_max}
 
 
 def _are_compared_in_graph(vts: list[Any]) -> bool:
-    """Return True for ints, and for floats some of which no guard can be about.
+    """Return True for ints, for floats that are finite inputs or constants, and for floats some of
+    which no guard can be about.
 
     With other numbers among them, the class of the result would depend on the values.
     """
     if not all(vt.is_symbolic or vt.is_known for vt in vts):
         return False
     classes = {vt.cls for vt in vts}
-    return classes == {int} or (classes == {float} and any(map(_is_without_hint, vts)))
+    if classes == {float}:
+        return any(map(_is_without_hint, vts)) or all(map(_is_finite, vts))
+    return classes == {int}
+
+
+def _is_finite(vt: Any) -> bool:
+    """Return True for a float that is no NaN, with which the result depends on the order."""
+    if not vt.is_symbolic:
+        return math.isfinite(vt.value)
+    return vt.source is not None or vt.traced.node.target in _IN_GRAPH.values()
 
 
 def _is_without_hint(vt: Any) -> bool:

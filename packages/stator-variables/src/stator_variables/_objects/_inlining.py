@@ -203,6 +203,8 @@ def is_assumed_constant(function: object) -> bool:
 _DISABLED = torch._compile._disable_dynamo(torch.random.manual_seed).__code__
 _WRAPPED = {"torch._dynamo.mutation_guard": "init", "torch._dynamo.external_utils": "func"}
 """The free variable that holds the wrapped function, by the module of the wrapper."""
+_ENTERED = "ErrorOnGraphBreakDecoratorContextManager"
+"""The manager of a decorated function that is no bookkeeping."""
 _TRACED = (torch.random.manual_seed, getattr(torch.optim.Optimizer.zero_grad, "__wrapped__"))
 
 
@@ -217,8 +219,10 @@ def behind_bookkeeping(function: Any) -> Any:
         original = getattr(function, "_torchdynamo_orig_callable", None)
         is_of_optimizer = _is_in(str(getattr(original, "__module__", "")), _of_torch("optim"))
         return original if is_of_optimizer else None
-    name = _WRAPPED.get(str(getattr(function, "__module__", None)))
-    if name is None or function.__code__.co_qualname.endswith(INLINED_FUNCTIONS):
+    if (name := _WRAPPED.get(str(getattr(function, "__module__", None)))) is None:
         return None
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
+    manager = cells["self"].cell_contents if "self" in cells else None
+    if type(manager).__name__ == _ENTERED:
+        return None
     return cells[name].cell_contents if name in cells else None

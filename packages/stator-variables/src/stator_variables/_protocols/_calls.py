@@ -36,6 +36,7 @@ from stator_variables._objects._deque import DequeTracker
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import guarded_lookup, is_subtype, type_lookup
+from stator_variables._objects._plain_value import plain_arguments
 from stator_variables._objects._program_error import complain, name_of, throw
 from stator_variables._objects._set import SetTracker
 from stator_variables._objects._tuple import TupleTracker
@@ -182,6 +183,7 @@ def call_builtin(t: Space, function: BuiltinTracker, args: Args, kwargs: Kwargs)
     """A function written in C: its handler, a graph operation, or a pure function of constants, in
     this order."""
     target = function.value
+    args = plain_arguments(t, target, args)
     if (found := _as_known(t, target, args, kwargs)) is not MISSING:
         return found
     where = getattr(target, "__module__", None) or getattr(

@@ -18,6 +18,7 @@ from stator_bytecode import NULL, OperationSteps, Raised, Result, after, operati
 from stator_variables._objects import _dictionary, _symbolic_numbers
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._lookup import defines, overrides
+from stator_variables._objects._plain_value import plain_value
 from stator_variables._objects._program_error import attempt, complain, function_text, throw
 from stator_variables._protocols import _consumption, _folding
 from stator_variables._runtime._contents import plain_lookup
@@ -260,6 +261,8 @@ def index_of(t: Space, key: Any) -> int | None:
         key.example.is_floating_point() or key.example.is_complex()
     ):
         return index_of(t, _torch_calls.record(t, "item", [key]))
+    if (plain := plain_value(t, key)) is not key:
+        return index_of(t, plain)
     value = key.constant()
     if value is not MISSING and hasattr(type(value), "__index__") and not isinstance(value, type):
         return operator.index(value)

@@ -12,12 +12,12 @@ from stator_guards import (
     SameObject,
 )
 
-from stator_variables import _trackers as k
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._weakrefs import WeakrefTracker
 from stator_variables._pure import NUMBERS, PATHS
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._trackers import is_none
 
 
 def same_object(t: Space, left: Any, right: Any) -> bool:
@@ -70,7 +70,7 @@ def _is_only_reference(t: Space, vt: VariableTracker) -> bool:
         return is_a(vt, WeakrefTracker)
     alone = vt.real.__callback__ is None
     t.guard(AttrSource(vt.source, "__callback__"), IsNone() if alone else IsNotNone())
-    return alone and not k.is_none(vt.target)
+    return alone and not is_none(vt.target)
 
 
 def _same_atom(left: Any, right: Any) -> bool:

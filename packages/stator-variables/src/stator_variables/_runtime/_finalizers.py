@@ -22,17 +22,19 @@ from types import (
     GeneratorType,
     MethodType,
     ModuleType,
+    NoneType,
 )
 from typing import Any
 
 import torch
-from stator_guards import shown_as
+from stator_guards import identity, shown_as
+from torch import Tensor
 
 _HOLDS_OR_CHANGES = 1 << 14 | 1 << 9  # Py_TPFLAGS_HAVE_GC, Py_TPFLAGS_HEAPTYPE
 LIMIT = 2000
 """The number of objects after which a walk is abandoned."""
 
-_LONG_LIVED = (type, ModuleType, BuiltinFunctionType, CodeType, torch.Tensor)
+_LONG_LIVED = (type, ModuleType, BuiltinFunctionType, CodeType, Tensor)
 """Classes of objects that are not inspected: they outlive a call, or hold memory. Compared with
 `type(…)`: `isinstance` may run code of the program."""
 
@@ -43,25 +45,25 @@ _PLAIN_CLASSES = (
     complex,
     str,
     bytes,
-    type(None),
+    NoneType,
     type(...),
     type(NotImplemented),
     type,
 )
 _PLAIN = frozenset(
     map(
-        id,
-        (*_PLAIN_CLASSES, torch.Tensor, torch.nn.Parameter, torch.dtype, torch.device, torch.Size),
+        identity,
+        (*_PLAIN_CLASSES, Tensor, torch.nn.Parameter, torch.dtype, torch.device, torch.Size),
     )
 )
 """Classes, by identity, of objects whose end nobody can observe, whatever they are: a class of the
 program's may have a hash of its own."""
 
-_ITERABLE = frozenset(map(id, (list, set, frozenset, deque)))
+_ITERABLE = frozenset(map(identity, (list, set, frozenset, deque)))
 """Containers whose iteration gives all that they refer to. Not tuples: inside iterators of C they
 may have holes, which only the collector bears."""
 
-_OWNERS = frozenset(id(cls) for cls in (list, tuple, dict, CellType))
+_OWNERS = frozenset(map(identity, (list, tuple, dict, CellType)))
 _UNOBSERVABLE = _PLAIN | _OWNERS
 """Classes, by identity, of objects that have no finalizer and take no weak references."""
 
@@ -73,12 +75,15 @@ _STARTED: tuple[object, ...] = (
     iter({}.values()),
     iter({}.items()),
 )
-_ITERATORS = frozenset(id(type(each)) for each in _STARTED) | {id(enumerate), id(zip)}
+_ITERATORS = frozenset(identity(type(each)) for each in _STARTED) | {
+    identity(enumerate),
+    identity(zip),
+}
 """Classes, by identity, of iterators that take no weak references, and that have no holes in their
 tuples."""
 
-_WITH_CODE = frozenset(map(id, (GeneratorType, CoroutineType, AsyncGeneratorType)))
-_WITH_GLOBALS = frozenset(map(id, (FunctionType, FrameType)))
+_WITH_CODE = frozenset(map(identity, (GeneratorType, CoroutineType, AsyncGeneratorType)))
+_WITH_GLOBALS = frozenset(map(identity, (FunctionType, FrameType)))
 
 
 # -- while tracing ---------------------------------------------------------------------------------
@@ -93,7 +98,7 @@ def has_observable_end(value: object) -> bool:
 def may_have_observable_end(cls: type) -> bool:
     """Return whether that may be so of an instance: plain values hold nothing, and stay as they
     are."""
-    if id(cls) in _PLAIN or issubclass(cls, _LONG_LIVED):
+    if identity(cls) in _PLAIN or issubclass(cls, _LONG_LIVED):
         return False
     return bool(cls.__flags__ & _HOLDS_OR_CHANGES or cls.__weakrefoffset__)
 
@@ -102,7 +107,7 @@ def reachable_from(value: object) -> list[object]:
     """Return what a value refers to, and so on, each once; hardly more than LIMIT objects."""
     if issubclass(type(value), _LONG_LIVED):
         return []
-    found, latest = {id(value): value}, [value]
+    found, latest = {identity(value): value}, [value]
     while latest and len(found) <= LIMIT:
         held = _referents(latest)
         long_lived = {
@@ -110,8 +115,8 @@ def reachable_from(value: object) -> list[object]:
         }
         new: dict[int, object] = {}
         for each in held[:LIMIT]:
-            if id(type(each)) not in long_lived and id(each) not in found:
-                new[id(each)] = each
+            if identity(type(each)) not in long_lived and identity(each) not in found:
+                new[identity(each)] = each
         found |= new
         latest = [*new.values()]
     return [*found.values()][1:]
@@ -130,7 +135,7 @@ def stores(holder: object, value: object) -> bool:
 # -- on each call ----------------------------------------------------------------------------------
 def are_plain(values: Iterable[object]) -> bool:
     """Return whether nobody can observe the end of any of these, by their classes alone."""
-    return _PLAIN.issuperset(map(id, map(type, values)))
+    return _PLAIN.issuperset(map(identity, map(type, values)))
 
 
 _REFERENCES = 5
@@ -150,9 +155,9 @@ def are_released_unobserved(*values: object) -> bool:
     """
     if are_plain(values) or hold_plain_values(values, _REFERENCES):
         return True
-    waiting = {id(value): value for value in values if id(type(value)) not in _PLAIN}
+    waiting = {identity(value): value for value in values if identity(type(value)) not in _PLAIN}
     released: dict[int, int] = {}
-    for number in map(id, values):
+    for number in map(identity, values):
         released[number] = released.get(number, 0) + _REFERENCES
     dying = dying_with(waiting, released)
     return dying is not None and not is_end_observable(dying)
@@ -166,7 +171,7 @@ def are_plain_or_simple(state: tuple[object, ...], places: Iterable[int], holder
     ours = 2  # references to it: a local and the query, then those of the state
     for place in places:
         value = state[place]
-        if id(type(value)) in _PLAIN:
+        if identity(type(value)) in _PLAIN:
             continue
         if other is not None and other is not value:
             return False
@@ -194,7 +199,7 @@ def hold_plain_values(
     Each value is referred to `holders` times for each time that it is among `values`. All are
     values that the program has: a tuple that only C has may have holes.
     """
-    found = [each for each in values if id(type(each)) not in _PLAIN and id(each) not in kept]
+    found = _inspected(values, kept)
     count = len(found)
     others: dict[int, object] = {}
     iterated: set[int] = set()
@@ -206,23 +211,37 @@ def hold_plain_values(
         else:
             held = _held_by_container(value, cls, iterated)
         if held is None and sys.getrefcount(value) > _FEWEST:
-            others[id(value)] = value
+            others[identity(value)] = value
             continue
         if held is None:
             held = _held_by_simple_object(value, cls)
         if held is None:
             return False
-        if not held or id(value) in seen:
+        if not held or (number := identity(value)) in seen:
             continue
-        seen.add(id(value))
+        seen.add(number)
         for each in held:  # as a rule few: a comprehension would be called for each container
-            if id(type(each)) not in _PLAIN and id(each) not in kept:
+            if type(each) is Tensor or identity(type(each)) in _PLAIN:
+                continue
+            if not (kept and identity(each) in kept):
                 found.append(each)
         if len(found) > _FEW:
             return False
 
     value = held = each = None  # references of our own are not counted
-    return not others or _are_held_elsewhere(others, [*map(id, found)], count, holders)
+    return not others or _are_held_elsewhere(others, [*map(identity, found)], count, holders)
+
+
+def _inspected(values: Iterable[object], kept: Collection[int]) -> list[object]:
+    """Return the values that are neither plain nor `kept`; the most common classes come first."""
+    return [
+        each
+        for each in values
+        if type(each) is not Tensor
+        and type(each) is not NoneType
+        and identity(type(each)) not in _PLAIN
+        and not (kept and identity(each) in kept)
+    ]
 
 
 def _held_by_container(value: Any, cls: type, iterated: set[int]) -> Sequence[object] | None:
@@ -235,12 +254,12 @@ def _held_by_container(value: Any, cls: type, iterated: set[int]) -> Sequence[ob
         if not value:
             return ()
         held: Sequence[object] = value if cls is list else [*value, *value.values()]
-        return None if id(value) in iterated and not are_plain(held) else held
+        return None if identity(value) in iterated and not are_plain(held) else held
     if cls is MethodType and not weakref.getweakrefcount(value):
         return value.__self__, value.__func__
-    if id(cls) in _ITERATORS:
+    if identity(cls) in _ITERATORS:
         held = gc.get_referents(value)
-        iterated.update(id(each) for each in held if type(each) in (list, dict))
+        iterated.update(identity(each) for each in held if type(each) in (list, dict))
         return held
     return None
 
@@ -314,10 +333,10 @@ def dying_with(waiting: dict[int, object], released: Mapping[int, int]) -> list[
         dying.update(zip(fallen, latest, strict=True))
         each: object = None
         for each in _referents(latest):
-            number = id(each)
+            number = identity(each)
             gone[number] = gone.get(number, 0) + 1
             if number not in dying and (
-                id(type(each)) in _OWNERS or not issubclass(type(each), _LONG_LIVED)
+                identity(type(each)) in _OWNERS or not issubclass(type(each), _LONG_LIVED)
             ):
                 waiting[number] = each
         each = None  # references of our own are not counted
@@ -327,7 +346,7 @@ def dying_with(waiting: dict[int, object], released: Mapping[int, int]) -> list[
 def is_end_observable(found: list[object]) -> bool:
     """Return whether the program can observe the end of one of these, apart from what they refer
     to."""
-    found = [each for each in found if id(type(each)) not in _UNOBSERVABLE]
+    found = [each for each in found if identity(type(each)) not in _UNOBSERVABLE]
     if not found:
         return False
     classes = _classes(found)
@@ -356,19 +375,19 @@ def _is_observed_end(held: object) -> bool:
 
 
 def _classes(values: list[object]) -> dict[int, type]:
-    return {id(type(each)): type(each) for each in values}
+    return {identity(type(each)): type(each) for each in values}
 
 
 def _has_clean_up(value: object) -> bool:
     if type(value) is GeneratorType:
         return value.gi_suspended and bool(value.gi_code.co_exceptiontable)
-    return id(type(value)) in _WITH_CODE
+    return identity(type(value)) in _WITH_CODE
 
 
 def _is_watched(value: object) -> bool:
     """Return whether a weak reference of the program's leads to `value`. Those to tensors are
     mostly torch's own, those to classes and functions libraries'."""
-    if issubclass(type(value), type | FunctionType | BuiltinFunctionType | torch.Tensor):
+    if issubclass(type(value), type | FunctionType | BuiltinFunctionType | Tensor):
         return False
     return not all(map(_is_of_machinery, weakref.getweakrefs(value)))
 
@@ -388,7 +407,7 @@ def _referents(holders: list[object]) -> list[object]:
     rest: list[object] = []
     for holder in holders:
         cls = type(holder)
-        if id(cls) in _ITERABLE:
+        if identity(cls) in _ITERABLE:
             found += holder  # type: ignore[arg-type]
         elif cls is dict:
             found += [*holder, *holder.values()]  # type: ignore[misc, attr-defined]
@@ -396,19 +415,24 @@ def _referents(holders: list[object]) -> list[object]:
             found += _content(holder)
         elif cls is MethodType:
             found += (holder.__self__, holder.__func__)  # type: ignore[attr-defined]
-        elif id(cls) in _WITH_GLOBALS:
+        elif identity(cls) in _WITH_GLOBALS:
             found += _parts(holder)
         else:
             rest.append(holder)
     if rest:
         found += gc.get_referents(*rest)
-    return [each for each in found if id(type(each)) not in _PLAIN]
+    return [each for each in found if identity(type(each)) not in _PLAIN]
+
+
+_EMPTY_CELL = CellType()
 
 
 def _content(cell: Any) -> tuple[object, ...]:
+    if cell == _EMPTY_CELL:  # an exception takes longer; contents are compared with none
+        return ()
     try:
         return (cell.cell_contents,)
-    except ValueError:  # it is empty
+    except ValueError:  # another thread has emptied it
         return ()
 
 

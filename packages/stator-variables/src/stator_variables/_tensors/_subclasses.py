@@ -74,10 +74,12 @@ def call(t: Space, target: object, args: Args, kwargs: Kwargs) -> Result:
 
     MISSING for any other call, and for a function in Python, which is to be interpreted.
     """
-    if not (t.overrides.modes or t.overrides.subclasses) or not _is_of_torch(target):
-        return MISSING
-    found = among((*args, *kwargs.values()))
     in_python = isinstance(target, types.FunctionType)
+    if not _is_of_torch(target):
+        return MISSING
+    if in_python and not (t.overrides.modes or t.overrides.subclasses):
+        return MISSING
+    found = among((*args, *kwargs.values()))  # those that were not looked at yet, too
     if is_asked(t, found):
         if in_python:  # and dispatches itself
             return MISSING
@@ -268,11 +270,7 @@ def _with(t: Space, call: Callable[[], Any], **state: object) -> OperationSteps:
 
 @operation
 def dispatch(
-    t: Space,
-    public: VariableTracker,
-    asked: Sequence[Any],
-    args: Args,
-    kwargs: dict[str, Any] | None,
+    t: Space, public: VariableTracker, asked: Sequence[Any], args: Args, kwargs: Kwargs | None
 ) -> OperationSteps:
     """`__torch_function__` of the innermost mode, then of each in turn; C has no keywords where
     there are none. A break in one is a break at the call, so it costs one."""
@@ -289,7 +287,7 @@ def dispatch(
         active = modes[:-1] if vt in modes else modes
         result = yield from _with(
             t,
-            partial(t.call, method, given, {}),
+            partial(t.call, method, given),
             asking=t.overrides.asking + 1,
             modes=active,
         )
@@ -484,9 +482,8 @@ def make_subclass(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
         or is_a(args[0], NewClassTracker)
         or (issubclass(cls, torch.nn.Parameter) and not is_parameter)
     ):
-        raise t.unsupported(
-            "builtin", f"a call of torch.Tensor._make_subclass for a {cls.__qualname__}"
-        )
+        detail = f"a call of torch.Tensor._make_subclass for a {cls.__qualname__}"
+        raise t.unsupported("builtin", detail)
     data = _torch_calls.record_without_modes(t, "detach", [_plain(args[1])], {})
     if is_parameter:
         shape = tuple(_fixed_size(t, data, dim) for dim in range(data.example.dim()))

@@ -17,6 +17,7 @@ from stator_variables._objects import _scalars, _symbolic_numbers
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import overrides
+from stator_variables._objects._plain_value import plain_value
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._pure import NUMBERS, NUMPY, is_number_of_numpy
 from stator_variables._runtime._contents import has_member
@@ -292,6 +293,8 @@ def argument(t: Space, vt: VariableTracker) -> Any:
         return {key.constant(): argument(t, value) for key, value in t.items(vt)}
     if is_a(vt, ClassTracker | BuiltinTracker):
         return vt.value
+    if (plain := plain_value(t, vt)) is not vt:
+        return argument(t, plain)
     raise t.unsupported(
         "graph-argument", f"a {vt.cls.__qualname__} as an argument of a tensor operation"
     )

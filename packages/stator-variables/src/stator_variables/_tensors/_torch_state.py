@@ -167,8 +167,10 @@ GUARDED: frozenset[Function] = frozenset(
     )
     + _built_in(
         """_accelerator_getAccelerator _accelerator_getDeviceIndex _accelerator_hooks_device_count
-        _accelerator_hooks_get_current_device _accelerator_isAllocatorInitialized _cuda_getDevice
-        _cuda_getDeviceCount _cuda_isCurrentStreamCapturing _cuda_isInBadFork _mps_isInBadFork
+        _accelerator_hooks_get_current_device _accelerator_isAllocatorInitialized
+        _cuda_cudaCachingAllocator_is_enabled _cuda_getDevice _cuda_getDeviceCount
+        _cuda_isCurrentStreamCapturing _cuda_isInBadFork _cuda_record_untuned_is_enabled
+        _cuda_tunableop_is_enabled _cuda_tunableop_tuning_is_enabled _mps_isInBadFork
         _xpu_getDevice _xpu_getDeviceCount _xpu_isInBadFork"""
     )
     + _named("_profiler_enabled _saved_tensors_hooks_is_enabled", _autograd)

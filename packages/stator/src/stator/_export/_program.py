@@ -47,7 +47,7 @@ class CapturedGuard:
         return f"{self.source}: {self.condition}" if self.source else self.condition
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, repr=False)
 class CapturedProgram:
     """One call of a function, captured whole.
 
@@ -63,6 +63,19 @@ class CapturedProgram:
     out_spec: TreeSpec
     guards: tuple[CapturedGuard, ...]
     side_effects: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        parts = {
+            "inputs": [f"{each.name}: {each.kind} {each.source}" for each in self.inputs],
+            "graph": self.graph.code.strip().splitlines(),
+            "outputs": [f"{each.kind} {each.value!r}" for each in self.outputs],
+            "guards": self.guards,
+            "side effects": self.side_effects,
+        }
+        lines = ["CapturedProgram"]
+        for title, items in parts.items():
+            lines += [f"  {title}", *(f"    {item}" for item in items)]
+        return "\n".join(lines)
 
     @property
     def sources(self) -> Mapping[str, str]:

@@ -1,0 +1,61 @@
+"""Numbers and texts inside of existing instances of subclasses of `int`, `float` and `str`.
+
+    class Meters(float): ...
+
+    x * Meters(2.5)    =>    x * float.__pos__(meters)
+
+An instance has one value for its whole life, so it is an input like a plain one. Methods of the
+builtin class, indices and operators on tensors read it without a call of the program.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import stator_guards as guards
+
+from stator_variables._objects._lookup import overrides
+from stator_variables._objects._number_builders import build_number
+from stator_variables._space import Space
+from stator_variables._tracker import MISSING, VariableTracker
+
+_READERS: dict[type, Any] = {int: int.__pos__, float: float.__pos__, str: str.__str__}
+_OF_THE_OBJECT = frozenset({"__getattribute__", "__getnewargs__", "__sizeof__"})
+"""Methods of the builtin classes that depend on the class of the instance."""
+_FORMATTING = frozenset({"__mod__", "__rmod__", "format", "format_map"})
+"""Methods that call `__str__` and `__format__` of their arguments."""
+_TEXTS = ("__str__", "__repr__")
+_CONVERSIONS: tuple[str, ...] = (
+    "__float__",
+    "__index__",
+    "__int__",
+    "__floor__",
+    "__ceil__",
+    "__trunc__",
+)
+
+
+def plain_value(t: Space, vt: VariableTracker) -> VariableTracker:
+    """Return the tracker of the value in an instance, for which the class has no say; any other
+    tracker as it is."""
+    read = next((read for base, read in _READERS.items() if issubclass(vt.cls, base)), None)
+    if read is None or vt.is_symbolic or vt.source is None or vt.constant() is not MISSING:
+        return vt
+    return build_number(t, read(vt.real), guards.CallSource(read, vt.source))
+
+
+def plain_arguments(
+    t: Space, target: Any, args: Sequence[VariableTracker]
+) -> Sequence[VariableTracker]:
+    """Return the arguments of a function of C as it reads them: a method of a builtin class takes
+    the values in instances of its subclasses."""
+    name = getattr(target, "__name__", "")
+    if getattr(target, "__module__", "") == "math":
+        asked = _CONVERSIONS
+    elif getattr(target, "__objclass__", None) in _READERS and name not in _OF_THE_OBJECT:
+        asked = _TEXTS if name == "__format__" else ()
+    else:
+        return args
+    if any(overrides(t, vt.cls, method) for vt in args for method in asked):
+        return args
+    count = 1 if name in _FORMATTING else len(args)
+    return [*(plain_value(t, vt) for vt in args[:count]), *args[count:]]
