@@ -28,13 +28,12 @@ from typing import Any
 
 import torch
 from stator_guards import identity, shown_as
-from torch import Tensor
 
 _HOLDS_OR_CHANGES = 1 << 14 | 1 << 9  # Py_TPFLAGS_HAVE_GC, Py_TPFLAGS_HEAPTYPE
 LIMIT = 2000
 """The number of objects after which a walk is abandoned."""
 
-_LONG_LIVED = (type, ModuleType, BuiltinFunctionType, CodeType, Tensor)
+_LONG_LIVED = (type, ModuleType, BuiltinFunctionType, CodeType, torch.Tensor)
 """Classes of objects that are not inspected: they outlive a call, or hold memory. Compared with
 `type(…)`: `isinstance` may run code of the program."""
 
@@ -53,7 +52,7 @@ _PLAIN_CLASSES = (
 _PLAIN = frozenset(
     map(
         identity,
-        (*_PLAIN_CLASSES, Tensor, torch.nn.Parameter, torch.dtype, torch.device, torch.Size),
+        (*_PLAIN_CLASSES, torch.Tensor, torch.nn.Parameter, torch.dtype, torch.device, torch.Size),
     )
 )
 """Classes, by identity, of objects whose end nobody can observe, whatever they are: a class of the
@@ -63,7 +62,7 @@ _ITERABLE = frozenset(map(identity, (list, set, frozenset, deque)))
 """Containers whose iteration gives all that they refer to. Not tuples: inside iterators of C they
 may have holes, which only the collector bears."""
 
-_OWNERS = frozenset(map(identity, (list, tuple, dict, CellType)))
+_OWNERS = frozenset(identity(cls) for cls in (list, tuple, dict, CellType))
 _UNOBSERVABLE = _PLAIN | _OWNERS
 """Classes, by identity, of objects that have no finalizer and take no weak references."""
 
@@ -221,7 +220,7 @@ def hold_plain_values(
             continue
         seen.add(number)
         for each in held:  # as a rule few: a comprehension would be called for each container
-            if type(each) is Tensor or identity(type(each)) in _PLAIN:
+            if type(each) is torch.Tensor or identity(type(each)) in _PLAIN:
                 continue
             if not (kept and identity(each) in kept):
                 found.append(each)
@@ -237,7 +236,7 @@ def _inspected(values: Iterable[object], kept: Collection[int]) -> list[object]:
     return [
         each
         for each in values
-        if type(each) is not Tensor
+        if type(each) is not torch.Tensor
         and type(each) is not NoneType
         and identity(type(each)) not in _PLAIN
         and not (kept and identity(each) in kept)
@@ -387,7 +386,7 @@ def _has_clean_up(value: object) -> bool:
 def _is_watched(value: object) -> bool:
     """Return whether a weak reference of the program's leads to `value`. Those to tensors are
     mostly torch's own, those to classes and functions libraries'."""
-    if issubclass(type(value), type | FunctionType | BuiltinFunctionType | Tensor):
+    if issubclass(type(value), type | FunctionType | BuiltinFunctionType | torch.Tensor):
         return False
     return not all(map(_is_of_machinery, weakref.getweakrefs(value)))
 
