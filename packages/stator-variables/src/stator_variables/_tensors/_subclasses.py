@@ -268,11 +268,7 @@ def _with(t: Space, call: Callable[[], Any], **state: object) -> OperationSteps:
 
 @operation
 def dispatch(
-    t: Space,
-    public: VariableTracker,
-    asked: Sequence[Any],
-    args: Args,
-    kwargs: dict[str, Any] | None,
+    t: Space, public: VariableTracker, asked: Sequence[Any], args: Args, kwargs: Kwargs | None
 ) -> OperationSteps:
     """`__torch_function__` of the innermost mode, then of each in turn; C has no keywords where
     there are none. A break in one is a break at the call, so it costs one."""
@@ -289,7 +285,7 @@ def dispatch(
         active = modes[:-1] if vt in modes else modes
         result = yield from _with(
             t,
-            partial(t.call, method, given, {}),
+            partial(t.call, method, given),
             asking=t.overrides.asking + 1,
             modes=active,
         )
