@@ -198,14 +198,7 @@ def hold_plain_values(
     Each value is referred to `holders` times for each time that it is among `values`. All are
     values that the program has: a tuple that only C has may have holes.
     """
-    found = [
-        each
-        for each in values
-        if type(each) is not torch.Tensor
-        and type(each) is not NoneType
-        and identity(type(each)) not in _PLAIN
-        and not (kept and identity(each) in kept)
-    ]
+    found = _inspected(values, kept)
     count = len(found)
     others: dict[int, object] = {}
     iterated: set[int] = set()
@@ -236,6 +229,18 @@ def hold_plain_values(
 
     value = held = each = None  # references of our own are not counted
     return not others or _are_held_elsewhere(others, [*map(identity, found)], count, holders)
+
+
+def _inspected(values: Iterable[object], kept: Collection[int]) -> list[object]:
+    """Return the values that are neither plain nor `kept`; what most are is compared first."""
+    return [
+        each
+        for each in values
+        if type(each) is not torch.Tensor
+        and type(each) is not NoneType
+        and identity(type(each)) not in _PLAIN
+        and not (kept and identity(each) in kept)
+    ]
 
 
 def _held_by_container(value: Any, cls: type, iterated: set[int]) -> Sequence[object] | None:
