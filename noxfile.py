@@ -10,6 +10,7 @@ supported CPython of this machine as well.
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
 import pathlib
 import shutil
@@ -116,19 +117,12 @@ def docs(session: nox.Session) -> None:
 def pages(session: nox.Session) -> None:
     """Run each page's examples in an environment with only what the page says to install."""
     folder = pathlib.Path(session.create_tmp()).resolve()
-    for readme in [ROOT / "README.md", *sorted(ROOT.glob("packages/*/README.md"))]:
-        (command,) = (body for _, body in run_examples.blocks(readme.read_text(), "bash"))
-        inside = make_environment(session, sys.executable, folder / readme.parent.name)
-        if "torch" in command:
-            share_torch(session, inside)  # satisfies the requirement without another download
-
-        activate = pathlib.Path(inside).with_name("activate")
-        session.run_install("bash", "-c", f"source {activate} && {command}", external=True)
-        of_all_packages = readme.parent == ROOT
-        examples = sorted(ROOT.glob("docs/**/*.md")) if of_all_packages else []
-        for page in [readme, *examples]:
-            if run_examples.blocks(page.read_text(), "python"):
-                session.run(inside, "tools/run_examples.py", str(page), external=True, env=QUIET)
+    share_torch(session)  # once, before two environments need it at the same time
+    readmes = [ROOT / "README.md", *sorted(ROOT.glob("packages/*/README.md"))]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        runs = [pool.submit(run_pages, session, readme, folder) for readme in readmes]
+    for run in runs:
+        run.result()
 
 
 @nox.session(default=False)
@@ -193,6 +187,24 @@ def slow(session: nox.Session) -> None:
         with session.chdir(ROOT / "packages" / package):
             run_slow_tests(session, "tests")
     run_slow_tests(session, "integration_tests", "--timeout=3600")
+
+
+def run_pages(session: nox.Session, readme: pathlib.Path, folder: pathlib.Path) -> None:
+    """Install what ``readme`` says, and run its examples; the first README's environment also runs
+    those of ``docs``."""
+    (command,) = (body for _, body in run_examples.blocks(readme.read_text(), "bash"))
+    inside = make_environment(session, sys.executable, folder / readme.parent.name)
+    if "torch" in command:
+        share_torch(session, inside)  # satisfies the requirement without another download
+
+    activate = pathlib.Path(inside).with_name("activate")
+    session.run_install("bash", "-c", f"source {activate} && {command}", external=True)
+
+    of_all_packages = readme.parent == ROOT
+    examples = sorted(ROOT.glob("docs/**/*.md")) if of_all_packages else []
+    for page in [readme, *examples]:
+        if run_examples.blocks(page.read_text(), "python"):
+            session.run(inside, "tools/run_examples.py", str(page), external=True, env=QUIET)
 
 
 def needed_by(package: str) -> list[str]:

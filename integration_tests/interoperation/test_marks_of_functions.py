@@ -141,7 +141,7 @@ def test_substitute_that_is_registered_with_torch() -> None:
 
 @pytest.mark.parametrize(
     "graph_break",
-    [stator.graph_break, dynamo.graph_break, dynamo.skip_frame, dynamo.step_unsupported],
+    [stator.graph_break, dynamo.graph_break, dynamo.step_unsupported],
 )
 def test_break_has_its_message(graph_break: Any) -> None:
     def fn(x: torch.Tensor) -> torch.Tensor:
@@ -240,3 +240,137 @@ def test_forbidden_function_runs_eagerly() -> None:
 
     forbidden = dynamo.forbid_in_graph(observed)
     assert report_of(lambda x: forbidden(x.sin()) + 1, X).graph_count == 2
+
+
+@pytest.mark.parametrize(
+    "error_on_graph_break", [stator.error_on_graph_break, dynamo.error_on_graph_break]
+)
+def test_decorator_decides_what_a_break_is(error_on_graph_break: Any) -> None:
+    def breaking(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        stator.graph_break()
+        return y.cos()
+
+    strict, lenient = error_on_graph_break(True)(breaking), error_on_graph_break(False)(breaking)
+
+    def fn(x: torch.Tensor) -> Any:
+        with error_on_graph_break(True):
+            y = lenient(x + 1)
+        stator.graph_break()
+        return y + 1
+
+    report = report_of(fn, X)
+    assert (report.graph_count, len(report.breaks)) == (3, 2)
+    for compiled in (lambda x: strict(x + 1), strict):
+        with pytest.raises(stator.Unsupported, match="graph_break"):
+            stator.compile(compiled, backend="eager")(X)
+    report_of(breaking, X)
+
+
+OFFSET = 1
+
+
+def called(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() + OFFSET
+
+
+class Called(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(6, 6)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.linear(x).relu()
+
+    def method(self, x: torch.Tensor) -> torch.Tensor:
+        return x.abs()
+
+
+MODEL = Called()
+
+
+def calling(x: torch.Tensor) -> Any:
+    y = x * 2
+    return [called(y + i) for i in range(2)][1] + MODEL(y) - MODEL.method(y).tan()
+
+
+def skipping(skip: Any) -> Any:
+    """Return functions that run natively, each with the number of graphs of what they call."""
+
+    def natively(x: torch.Tensor) -> Any:
+        y = x.cos()
+        skip("on purpose")
+        return called(y) + MODEL(y)
+
+    def later(x: torch.Tensor) -> Any:
+        y = x.exp()
+        stator.graph_break()
+        skip()
+        return called(y)
+
+    skipping = [natively, lambda x: natively(x.exp()) + 1, later]
+    return list(zip(skipping, (2, 4, 2), strict=True))
+
+
+def graphs_of(fn: Any, *args: Any) -> list[list[str]]:
+    """Return the operators of the graphs of a function, those of native callees included."""
+    graphs: list[list[str]] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        calls = [node.target for node in graph.graph.nodes if node.op.startswith("call")]
+        graphs.append([getattr(target, "__name__", target) for target in calls])
+        return graph.forward
+
+    compiled = stator.compile(fn, backend=backend)
+    for _ in range(3):
+        assert torch.equal(compiled(*args), fn(*args))
+    return graphs
+
+
+@pytest.mark.parametrize("disable", [stator.disable, dynamo.disable])
+def test_callees_of_a_function_that_is_disabled_alone_are_compiled(disable: Any) -> None:
+    eagerly = disable(calling, recursive=False)
+    assert torch.equal(eagerly(X), calling(X))
+    around = graphs_of(lambda x: eagerly(x + 1) - 1, X)
+    assert around == [["add"], ["sin", "add"], ["linear", "relu"], ["abs"], ["sub"]]
+    assert graphs_of(lambda x: disable(eagerly)(x + 1) - 1, X) == [["add"], ["sub"]]
+
+
+@pytest.mark.parametrize("skip", [stator.skip_frame, dynamo.skip_frame])
+def test_callees_of_a_skipped_frame_are_compiled(skip: Any) -> None:
+    for fn, count in skipping(skip):
+        graphs = graphs_of(fn, X)
+        assert ["sin", "add"] in graphs
+        assert not any("cos" in graph for graph in graphs)
+        assert len(graphs) == count
+
+
+def test_skipped_frame_has_no_whole_graph() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        stator.skip_frame()
+        return called(x)
+
+    with pytest.raises(stator.Unsupported, match="skip_frame"):
+        stator.compile(fn, backend="eager", fullgraph=True)(X)
+    assert torch.equal(fn(X), called(X))
+
+
+def test_exception_of_a_callee_has_the_lines_of_the_program() -> None:
+    def callee(x: torch.Tensor) -> torch.Tensor:
+        raise ValueError("of the program")
+
+    @stator.disable(recursive=False)
+    def natively(x: torch.Tensor) -> torch.Tensor:
+        return callee(x)
+
+    def fn(x: torch.Tensor) -> Any:
+        return natively(x.sin())
+
+    compiled = stator.compile(fn, backend="eager")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="of the program") as caught:
+            compiled(X)
+        names = [entry.name for entry in caught.traceback][1:]
+        assert [name for name in names if name in ("fn", "natively", "callee")] == [
+            *("fn", "natively", "callee"),
+        ]

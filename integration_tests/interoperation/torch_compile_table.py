@@ -20,6 +20,7 @@ import torch
 import torch._dynamo
 from stator import _torch_settings
 from stator._options import OURS
+from torch.fx.experimental.dynamic_spec import ShapeVar, TensorSpec
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "reference" / "torch-compile.md"
 SUPPORTED, DIFFERS = "supported", "supported with differences"
@@ -177,9 +178,8 @@ KEYWORDS = [
     Row("recompile_limit", SUPPORTED, lambda: same(recompile_limit=2), "per compiled object"),
     Row("isolate_recompiles", SUPPORTED, lambda: same(isolate_recompiles=True)),
     Row(
-        *("shapes_spec", REJECTED),
-        lambda: rejects(stator.InvalidUse, lambda: same(shapes_spec={"x": 0})),
-        "use `stator.mark_dynamic`",
+        *("shapes_spec", DIFFERS, lambda: same(shapes_spec={"x": TensorSpec([ShapeVar("n")])})),
+        "a call at odds with it is an InvalidUse; breaks leave it",
     ),
 ]
 
@@ -201,13 +201,10 @@ COMPILER = [
         "substitutes that torch has itself are for torch.compile alone",
     ),
     Row("list_backends", SUPPORTED, lambda: holds("inductor" in stator.list_backends())),
-    Row("disable", DIFFERS, lambda: two_graphs(compiler.disable(torch.sin)), "see `disable` below"),
+    Row("disable", SUPPORTED, lambda: two_graphs(compiler.disable(torch.sin))),
     Row("set_default_backend", SUPPORTED, lambda: default_backend(compiler.set_default_backend)),
     Row("get_default_backend", SUPPORTED, lambda: beside(compiler.get_default_backend)),
-    Row(
-        *("set_stance", DIFFERS, lambda: under(compiler.set_stance("eager_on_recompile"))),
-        "followed once `torch._dynamo` is imported and something was compiled",
-    ),
+    Row("set_stance", SUPPORTED, lambda: under(compiler.set_stance("eager_on_recompile"))),
     *rows_of(
         *(OF_TORCH, "set_enable_guard_collectives", "guards of stator use no collectives"),
         lambda: beside(lambda: compiler.set_enable_guard_collectives(False)),
@@ -240,8 +237,8 @@ DYNAMO = [
     Row("assume_constant_result", SUPPORTED, lambda: constant(dynamo.assume_constant_result)),
     Row("config", DIFFERS, beside, "see below"),
     Row(
-        *("disable", DIFFERS, lambda: two_graphs(dynamo.disable(torch.sin, recursive=False))),
-        "what a function disabled with `recursive=False` calls runs eagerly, too",
+        *("disable", SUPPORTED, lambda: two_graphs(dynamo.disable(torch.sin, recursive=False))),
+        "with `recursive=False`, what C calls runs eagerly, too",
     ),
     Row("disallow_in_graph", SUPPORTED, disallows),
     Row("export", SUPPORTED, exported, "sees the original, as all of `torch.export` does"),
@@ -251,7 +248,10 @@ DYNAMO = [
         "a graph break instead of an error",
     ),
     Row("graph_break", SUPPORTED, lambda: two_graphs(lambda x: dynamo.graph_break("why"))),
-    Row("skip_frame", DIFFERS, lambda: two_graphs(lambda x: dynamo.skip_frame("why")), _BREAKS),
+    Row(
+        *("skip_frame", DIFFERS, lambda: two_graphs(lambda x: dynamo.skip_frame("why"))),
+        "behind a break of a called function it is a graph break",
+    ),
     Row(
         *("step_unsupported", DIFFERS, lambda: two_graphs(lambda x: dynamo.step_unsupported())),
         _BREAKS,
@@ -283,11 +283,8 @@ DYNAMO = [
     ),
     Row("reset", SUPPORTED, lambda: beside(dynamo.reset), "resets stator, once it was used"),
     Row("run", OF_TORCH, lambda: beside(lambda: dynamo.run(plus)(X))),
-    Row("set_stance", DIFFERS, lambda: under(dynamo.set_stance("default")), "as above"),
-    Row(
-        *("error_on_graph_break", DIFFERS, lambda: under(dynamo.error_on_graph_break(False))),
-        "a graph break at a call of a function that was decorated with it",
-    ),
+    Row("set_stance", SUPPORTED, lambda: under(dynamo.set_stance("default"))),
+    Row("error_on_graph_break", SUPPORTED, lambda: same(dynamo.error_on_graph_break(True)(plus))),
     Row("substitute_in_graph", DIFFERS, lambda: same(fullgraph=True), "as above"),
     *rows_of(
         OF_TORCH,

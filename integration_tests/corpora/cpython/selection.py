@@ -81,9 +81,7 @@ GROUPS = {
 }
 """Run a process for each group: the modules of `cpython_selection.LANGUAGE`, and the library's."""
 
-NIGHTLY = frozenset(
-    "numbers texts draws dataclasses enums typing functions collections objects containers".split()
-)
+NIGHTLY = frozenset(GROUPS) - {"syntax", "values", "lifetimes"}
 """Groups of the nightly tier; decision 27 has the reason."""
 
 MODULES = (
@@ -91,7 +89,9 @@ MODULES = (
     *(name for group in GROUPS.values() for name in group if name not in LANGUAGE),
 )
 
-_ATOMS = "asks whether two equal strings or numbers are one object, which is up to the interpreter"
+_ATOMS = (
+    "depends on whether two equal strings or numbers are one object, which is up to the interpreter"
+)
 _BUILTINS = "replaces builtins that the tracer itself uses, or takes them away"
 _COUNTS = "counts references, objects, collections or look-ups of the whole process, those of the tracer too"
 _THREADS = "another thread changes a container between the check of it and its use"
@@ -141,5 +141,5 @@ EXCLUDED: dict[str, str] = {
 
 
 def excluded(name: str) -> str | None:
-    """Why a method is left out."""
+    """Return the reason for which a method is left out, or None."""
     return reason_for(name, EXCLUDED)

@@ -122,7 +122,7 @@ def failed_tests(compiler: Callable[..., Any]) -> set[str]:
         if not name.startswith("test_") or name == "test_nothing_weakened":
             continue
         takes_case = "case" in inspect.signature(test).parameters
-        for case in [make() for make in cases().values()] if takes_case else [None]:
+        for case in cases().values() if takes_case else [None]:
             try:
                 test(compiler, case) if takes_case else test(compiler)
             except (AssertionError, ValueError, pytest.fail.Exception):

@@ -37,8 +37,8 @@ class Holder:
         self.table["3"] = (object(),)
 
 
-def sources(count: int = 80) -> list[PartSource]:
-    table = DictItemSource(InstanceDictSource(ParameterSource("holder")), "table")
+def sources(count: int = 80, name: str = "holder") -> list[PartSource]:
+    table = DictItemSource(InstanceDictSource(ParameterSource(name)), "table")
     return [ItemSource(DictItemSource(table, str(i)), 0) for i in range(count)]
 
 
@@ -128,6 +128,27 @@ def test_nothing_stale_is_handed_over_when_another_thread_renews() -> None:
     with guard_set.watching.lock:  # as if a thread were at it: this one walks, and binds nothing
         assert guard_set.check(holder)
         assert list(loads(holder)) == holder.values()
+
+
+@pytest.mark.parametrize("call", range(6))
+def test_values_of_another_group_are_current_in_a_call_that_plans_anew(call: int) -> None:
+    """`one` changes until it is planned anew; `other`, which is checked later, changes once."""
+    names = ["one", "other"]
+    parts = {name: sources(name=name) for name in names}
+    guards = [Guard(each.whole, TypeIs(tuple)) for name in names for each in parts[name]]
+    guards += [Guard(each, TypeIs(object)) for name in names for each in parts[name]]
+    guard_set = compile_guards(guards, names)
+    loads = Loads(tuple(parts["other"]), tuple(names))
+    guard_set.serve(loads)
+
+    one, other = Holder(), Holder()
+    assert guard_set.check(one, other)
+    for number in range(6):
+        one.replace()
+        if number == call:
+            other.replace()
+        assert guard_set.check(one, other)
+        assert list(loads(one, other)) == other.values()
 
 
 def test_it_can_be_pickled_and_read() -> None:

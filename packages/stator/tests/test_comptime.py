@@ -73,7 +73,7 @@ def test_error_of_a_look_names_it(look: Any, error: str) -> None:
         stator.comptime(look)
         return x + 1
 
-    with pytest.raises(stator.InternalError, match=error):
+    with pytest.raises(stator.InvalidUse, match=error):
         compiled(fn)
 
 

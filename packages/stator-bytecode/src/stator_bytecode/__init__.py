@@ -2,9 +2,10 @@
 continuations."""
 
 from stator_bytecode._breaks._exit import FlatState
+from stator_bytecode._breaks._hooked_calls import with_hooked_calls
 from stator_bytecode._breaks._innermost_frames import InnermostFrames
 from stator_bytecode._breaks._layout import Virtualized, VirtualizedRecipe
-from stator_bytecode._breaks._plain import plain
+from stator_bytecode._breaks._plain import NativeContinuation, plain
 from stator_bytecode._breaks._point import Point, layout_of, layout_of_generator
 from stator_bytecode._breaks._raised_traceback import TracebackEntry, TracebackFactory
 from stator_bytecode._breaks._rebuild import GeneratorFactory
@@ -27,6 +28,7 @@ from stator_bytecode._machine._check import check_frame, stack_depths
 from stator_bytecode._machine._domain import (
     Domain,
     Invoke,
+    OperationSteps,
     Pending,
     Raised,
     Result,
@@ -71,7 +73,8 @@ __all__ += ["BindingError", "bind_arguments", "check_frame", "frame_values", "ne
 __all__ += ["CallSite", "call_sites", "names_in_handlers", "observes_close"]
 # what a Domain is, and what its operations give
 __all__ += ["OPERATOR_NAMES", "ConcreteDomain", "Domain", "interpret"]
-__all__ += ["VALUE", "Invoke", "Parked", "Pending", "Raised", "Result", "Resume", "Then"]
+__all__ += ["VALUE", "Invoke", "OperationSteps", "Parked", "Pending", "Raised", "Result"]
+__all__ += ["Resume", "Then"]
 __all__ += ["HandlerConflict", "HandlerTable", "after", "is_suspended", "operation", "settle"]
 # the codec
 __all__ += [
@@ -92,6 +95,7 @@ __all__ += [
     "FlatState",
     "Goto",
     "InnermostFrames",
+    "NativeContinuation",
     "Point",
     "Site",
     "Virtualized",
@@ -100,7 +104,7 @@ __all__ += [
     "plain",
 ]
 __all__ += ["PASSED_OVER", "exception_field", "passed_over", "set_exception_field"]
-__all__ += ["TracebackEntry", "TracebackFactory"]
+__all__ += ["TracebackEntry", "TracebackFactory", "with_hooked_calls"]
 __all__ += ["GeneratorFactory", "layout_of", "layout_of_generator", "restore_frames"]
 # errors
 __all__ += ["InternalError", "InvalidUse", "SourceSpan", "StatorError", "Unsupported"]

@@ -112,16 +112,29 @@ class Watch:
         """The containers whose words are no longer what they were, and the inline sources with
         another value."""
         origins = [_origin(binding.words.facts[i][0]) for i in differing]
-        values = self._with_root(binding.pinned, root) if self.group.inline else {}
         try:
-            other = [
-                source
-                for source in self.group.inline
-                if read(source, values, state) is not values[source]
-            ]
+            other = self._changed_inline(binding, root, state)
         except CANNOT_READ:
             other = []
         return [*filter(None, origins), *other]
+
+    def _changed_inline(self, binding: Binding, root: object, state: State) -> list[Source]:
+        """The inline sources with another value than the binding has."""
+        values = self._with_root(binding.pinned, root) if self.group.inline else {}
+        return [
+            source
+            for source in self.group.inline
+            if read(source, values, state) is not values[source]
+        ]
+
+    def _is_current(self, binding: Binding, root: object) -> bool:
+        """Return True if nothing that a call compares has changed since the binding was made."""
+        if self.reader.read(binding.places) != binding.expected:
+            return False
+        try:
+            return not self._changed_inline(binding, root, {})
+        except CANNOT_READ:
+            return False
 
     def _passes(self, root: object) -> bool:
         """Return whether a new root object is not worth a binding yet, because others are soon
@@ -208,10 +221,15 @@ class Watch:
 
     def adopt(self, other: Watch, removed: frozenset[int]) -> None:
         """Take over the bindings of the group that this one was made from, without the facts with
-        these ids."""
+        these ids.
+
+        Those that are not current are left out: the call that is under way may take values from
+        here, but compares words with the bindings of `other`.
+        """
         for binding in [*other.bindings.values()]:
             root = None if binding.root is None else binding.root()
-            if binding.root is None or root is not None:
+            is_alive = binding.root is None or root is not None
+            if is_alive and other._is_current(binding, root):
                 self._store(root, self._taken_over(binding, removed))
 
     def _taken_over(self, old: Binding, removed: frozenset[int]) -> Binding:

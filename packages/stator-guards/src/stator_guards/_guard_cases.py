@@ -118,8 +118,8 @@ def _case(source: Source, kind: Any, a: Any, broken: object, other: object = Non
     return Case([Guard(source, kind)], [a, "b"], break_fact, change_else)
 
 
-def cases() -> dict[str, Callable[[], Case]]:
-    """Each kind and each source, made afresh on every call of the value."""
+def cases() -> dict[str, Case]:
+    """Return a case for each kind and each source, with new objects."""
     return {
         **_value_cases(),
         **_container_cases(),
@@ -129,136 +129,122 @@ def cases() -> dict[str, Callable[[], Case]]:
     }
 
 
-def _value_cases() -> dict[str, Callable[[], Case]]:
+def _value_cases() -> dict[str, Case]:
     thing = Thing()
     return {
-        "type": lambda: _case(A, TypeIs(Thing), Thing(), OtherThing(), Thing()),
-        "class assigned": lambda: _case(
+        "type": _case(A, TypeIs(Thing), Thing(), OtherThing(), Thing()),
+        "class assigned": _case(
             A, TypeIs(Thing), Thing(), _sets("__class__", OtherThing), _sets("x", 1)
         ),
-        "bool is no int": lambda: _case(A, TypeIs(int), 1, True, 2),
-        "identity": lambda: _case(A, Is(thing), thing, Thing(), _sets("x", 1)),
-        "none": lambda: _case(A, IsNone(), None, 0),
-        "not none": lambda: _case(A, IsNotNone(), 0, None, False),
-        "int": lambda: _case(A, Equals(1), 1, 2),
-        "one and True": lambda: _case(A, Equals(1), 1, True),
-        "one and 1.0": lambda: _case(A, Equals(1), 1, 1.0),
-        "zero": lambda: _case(A, Equals(0.0), 0.0, -0.0),
-        "nan": lambda: _case(A, Equals(float("nan")), float("nan"), 1.0),
-        "negative nan": lambda: _case(A, Equals(float("nan")), float("nan"), -float("nan")),
-        "complex zero": lambda: _case(A, Equals(complex(0.0, -0.0)), complex(0.0, -0.0), 0j),
-        "text": lambda: _case(A, Equals("a"), "a", "b", "".join(["a"])),
-        "bytes": lambda: _case(A, Equals(b"a"), b"a", "a"),
-        "ellipsis": lambda: _case(A, Equals(...), ..., None),
-        "slice": lambda: _case(A, Equals(slice(1, None)), slice(1, None), slice(True, None)),
-        "range": lambda: _case(A, Equals(range(0, 3, 2)), range(0, 3, 2), range(0, 4, 2)),
-        "nested tuple": lambda: _case(
-            A, Equals((1, (0.0, "x"))), (1, (0.0, "x")), (1, (-0.0, "x"))
-        ),
-        "long tuple": lambda: _case(A, Equals((1,) * 20), (1,) * 20, (True,) + (1,) * 19),
-        "frozenset": lambda: _case(
+        "bool is no int": _case(A, TypeIs(int), 1, True, 2),
+        "identity": _case(A, Is(thing), thing, Thing(), _sets("x", 1)),
+        "none": _case(A, IsNone(), None, 0),
+        "not none": _case(A, IsNotNone(), 0, None, False),
+        "int": _case(A, Equals(1), 1, 2),
+        "one and True": _case(A, Equals(1), 1, True),
+        "one and 1.0": _case(A, Equals(1), 1, 1.0),
+        "zero": _case(A, Equals(0.0), 0.0, -0.0),
+        "nan": _case(A, Equals(float("nan")), float("nan"), 1.0),
+        "negative nan": _case(A, Equals(float("nan")), float("nan"), -float("nan")),
+        "complex zero": _case(A, Equals(complex(0.0, -0.0)), complex(0.0, -0.0), 0j),
+        "text": _case(A, Equals("a"), "a", "b", "".join(["a"])),
+        "bytes": _case(A, Equals(b"a"), b"a", "a"),
+        "ellipsis": _case(A, Equals(...), ..., None),
+        "slice": _case(A, Equals(slice(1, None)), slice(1, None), slice(True, None)),
+        "range": _case(A, Equals(range(0, 3, 2)), range(0, 3, 2), range(0, 4, 2)),
+        "nested tuple": _case(A, Equals((1, (0.0, "x"))), (1, (0.0, "x")), (1, (-0.0, "x"))),
+        "long tuple": _case(A, Equals((1,) * 20), (1,) * 20, (True,) + (1,) * 19),
+        "frozenset": _case(
             A, Equals(frozenset({1, "x"})), frozenset({1, "x"}), frozenset({True, "x"})
         ),
-        "true": lambda: _case(A, Truth(True), [1], [], [2]),
-        "false": lambda: _case(A, Truth(False), {}, lambda a: a.update(x=1)),
+        "true": _case(A, Truth(True), [1], [], [2]),
+        "false": _case(A, Truth(False), {}, lambda a: a.update(x=1)),
     }
 
 
-def _container_cases() -> dict[str, Callable[[], Case]]:
+def _container_cases() -> dict[str, Case]:
     def ordered() -> OrderedDict[str, int]:
         return OrderedDict(x=1, y=2)
 
     return {
-        "list length": lambda: _case(
-            A, Length(2), [1, 2], lambda a: a.append(3), lambda a: a.reverse()
-        ),
-        "list no longer": lambda: _case(
+        "list length": _case(A, Length(2), [1, 2], lambda a: a.append(3), lambda a: a.reverse()),
+        "list no longer": _case(
             A, LongerThan(1), [1, 2], lambda a: a.clear(), lambda a: a.append(3)
         ),
-        "dict length": lambda: _case(
-            A, Length(1), {"x": 1}, lambda a: a.clear(), lambda a: a.update(x=2)
-        ),
-        "keys": lambda: _case(
-            A, KeysAre(("x", "y")), {"x": 1, "y": 2}, {"y": 2, "x": 1}, {"x": 3, "y": 4}
-        ),
-        "key types": lambda: _case(A, KeysAre((1,)), {1: "x"}, {True: "x"}, {1: "y"}),
-        "float keys": lambda: _case(A, KeysAre((0.0,)), {0.0: "x"}, {-0.0: "x"}, {0.0: "y"}),
-        "class keys": lambda: _case(A, KeysAre((Thing,)), {Thing: 1}, {OtherThing: 1}, {Thing: 2}),
-        "no keys": lambda: _case(A, KeysAre(()), {}, {"x": 1}),
-        "moved key": lambda: _case(
+        "dict length": _case(A, Length(1), {"x": 1}, lambda a: a.clear(), lambda a: a.update(x=2)),
+        "keys": _case(A, KeysAre(("x", "y")), {"x": 1, "y": 2}, {"y": 2, "x": 1}, {"x": 3, "y": 4}),
+        "key types": _case(A, KeysAre((1,)), {1: "x"}, {True: "x"}, {1: "y"}),
+        "float keys": _case(A, KeysAre((0.0,)), {0.0: "x"}, {-0.0: "x"}, {0.0: "y"}),
+        "class keys": _case(A, KeysAre((Thing,)), {Thing: 1}, {OtherThing: 1}, {Thing: 2}),
+        "no keys": _case(A, KeysAre(()), {}, {"x": 1}),
+        "moved key": _case(
             A,
             KeysAre(("x", "y")),
             ordered(),
             lambda a: a.move_to_end("x"),
             lambda a: a.update(x=5),
         ),
-        "key absent": lambda: _case(
+        "key absent": _case(
             A, KeyAbsent("x"), {}, lambda a: a.update(x=1), lambda a: a.update(y=1)
         ),
-        "key present": lambda: _case(
+        "key present": _case(
             A, KeyPresent("x"), {"x": 1}, lambda a: a.pop("x"), lambda a: a.update(x=2)
         ),
-        "attribute absent": lambda: _case(
-            A, AttrAbsent("x"), Thing(), _sets("x", 1), _sets("y", 1)
-        ),
+        "attribute absent": _case(A, AttrAbsent("x"), Thing(), _sets("x", 1), _sets("y", 1)),
     }
 
 
-def _source_cases() -> dict[str, Callable[[], Case]]:
+def _source_cases() -> dict[str, Case]:
     return {
-        "attribute": lambda: _case(
-            AttrSource(A, "x"), Equals(1), Thing(x=1), _sets("x", 2), _sets("y", 2)
-        ),
-        "attribute deleted": lambda: _case(
+        "attribute": _case(AttrSource(A, "x"), Equals(1), Thing(x=1), _sets("x", 2), _sets("y", 2)),
+        "attribute deleted": _case(
             AttrSource(A, "x"), Equals(1), Thing(x=1), lambda a: delattr(a, "x"), _sets("y", 2)
         ),
-        "class attribute shadowed": lambda: _case(
+        "class attribute shadowed": _case(
             AttrSource(A, "kind"), Equals("thing"), Thing(), _sets("kind", "mine")
         ),
-        "instance dict": lambda: _case(
+        "instance dict": _case(
             attribute_of(A, "x"), Equals(1), Thing(x=1), _updates(x=2), _updates(y=2)
         ),
-        "instance dict replaced": lambda: _case(
+        "instance dict replaced": _case(
             attribute_of(A, "x"), Equals(1), Thing(x=1), _sets("__dict__", {"x": 3})
         ),
-        "item": lambda: _case(
+        "item": _case(
             ItemSource(A, 1), Equals(5), [4, 5], lambda a: a.pop(0), lambda a: a.append(1)
         ),
-        "item gone": lambda: _case(ItemSource(A, 1), Equals(5), [4, 5], lambda a: a.pop()),
-        "dict item": lambda: _case(
-            DictItemSource(A, (1, "x")), Equals(5), {(1, "x"): 5}, {(1, "x"): 6}
-        ),
-        "type": lambda: _case(TypeSource(A), Is(Thing), Thing(), OtherThing(), Thing()),
-        "key": lambda: _case(
+        "item gone": _case(ItemSource(A, 1), Equals(5), [4, 5], lambda a: a.pop()),
+        "dict item": _case(DictItemSource(A, (1, "x")), Equals(5), {(1, "x"): 5}, {(1, "x"): 6}),
+        "type": _case(TypeSource(A), Is(Thing), Thing(), OtherThing(), Thing()),
+        "key": _case(
             KeySource(A, 1), Equals("y"), {"x": 1, "y": 2}, {"y": 2, "x": 1}, {"z": 0, "y": 2}
         ),
-        "call": lambda: _case(
+        "call": _case(
             CallSource(len, A), Equals(2), [1, 2], lambda a: a.pop(), lambda a: a.reverse()
         ),
-        "slot": _slot_case,
-        "captured": _captured_case,
+        "slot": _slot_case(),
+        "captured": _captured_case(),
     }
 
 
-def _function_cases() -> dict[str, Callable[[], Case]]:
+def _function_cases() -> dict[str, Case]:
     return {
-        "cell": lambda: _case(
+        "cell": _case(
             ItemSource(CellSource(_part_of(A, "closure")), 0),
             Equals(1),
             _make_function(),
             lambda fn: fn.__closure__[0].cell_contents.insert(0, 7),
             lambda fn: fn.__closure__[0].cell_contents.append(7),
         ),
-        "default": lambda: _case(
+        "default": _case(
             _part_of(A, "defaults"), Equals(1), _make_function(), _sets("__defaults__", (9,))
         ),
-        "keyword default": lambda: _case(
+        "keyword default": _case(
             DictItemSource(FunctionPartSource(A, "kwdefaults"), "c"),
             Equals(2),
             _make_function(),
             lambda fn: fn.__kwdefaults__.update(c=9),
         ),
-        "code": _code_case,
+        "code": _code_case(),
     }
 
 
@@ -282,17 +268,15 @@ def _captured_case() -> Case:
     return Case([guard], [0, 0], lambda state: module.update(x=2), lambda state: module.update(y=2))
 
 
-def _relation_cases() -> dict[str, Callable[[], Case]]:
+def _relation_cases() -> dict[str, Case]:
     thing = Thing()
     sizes = {"n": CallSource(len, A), "m": CallSource(len, B)}
     shape = ShapeExpression("n + m == total", sizes, {"total": 3})
     return {
-        "same object": lambda: Case(
+        "same object": Case(
             [Guard(A, SameObject(B))], [thing, thing], _set(1, Thing()), _on(0, repr)
         ),
-        "two objects": lambda: Case(
-            [Guard(A, DistinctObject(B))], [thing, 1], _set(1, thing), _set(1, 2)
-        ),
-        "shape": lambda: Case([Guard(None, shape)], [[1], [1, 2]], _set(1, [1]), _set(1, [3, 4])),
-        "custom": lambda: _case(A, Custom("{fn}({value})", callable), len, 1, print),
+        "two objects": Case([Guard(A, DistinctObject(B))], [thing, 1], _set(1, thing), _set(1, 2)),
+        "shape": Case([Guard(None, shape)], [[1], [1, 2]], _set(1, [1]), _set(1, [3, 4])),
+        "custom": _case(A, Custom("{fn}({value})", callable), len, 1, print),
     }

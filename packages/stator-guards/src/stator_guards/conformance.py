@@ -45,16 +45,13 @@ CompileGuards = Callable[[Sequence[Guard], Sequence[str]], GuardSet]
 class GuardCompilerKit(Conformance):
     """Tests of `compile_guards(guards, parameters)`."""
 
-    CASES: ClassVar = cases()
-
     @pytest.fixture
     def compile_guards(self) -> CompileGuards:
         raise NotImplementedError("override with the guard compiler under test")
 
-    @pytest.fixture(params=sorted(CASES))
+    @pytest.fixture(params=sorted(cases()))
     def case(self, request: pytest.FixtureRequest) -> Case:
-        made: Case = self.CASES[request.param]()
-        return made
+        return cases()[request.param]
 
     def test_guards_hold_where_they_were_made(
         self, compile_guards: CompileGuards, case: Case

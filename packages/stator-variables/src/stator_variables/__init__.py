@@ -78,7 +78,16 @@ from stator_variables._trace._graph import (
 from stator_variables._trace._journal import Journal
 from stator_variables._trace._late_import import LateImport
 from stator_variables._trace._policy import Policy, RetraceLimit
-from stator_variables._tracker import MISSING, LazyTracker, VariableTracker, is_a, realize
+from stator_variables._tracker import (
+    MISSING,
+    Args,
+    FunctionTable,
+    Kwargs,
+    LazyTracker,
+    VariableTracker,
+    is_a,
+    realize,
+)
 from stator_variables._trackers import (
     NONE,
     ConstantTracker,
@@ -136,7 +145,15 @@ __all__ += [
     "MethodTracker",
     "NumberTracker",
 ]
-__all__ += ["TensorTracker", "VariableTracker", "is_a", "realize"]
+__all__ += [
+    "Args",
+    "FunctionTable",
+    "Kwargs",
+    "TensorTracker",
+    "VariableTracker",
+    "is_a",
+    "realize",
+]
 __all__ += [
     "are_plain_or_simple",
     "dying_with",

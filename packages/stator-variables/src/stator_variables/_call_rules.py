@@ -8,19 +8,25 @@ import stator_guards as guards
 from stator_bytecode import Unsupported
 from torch.fx import GraphModule
 
+from stator_variables._applevel import _native_function
 from stator_variables._library import _functools, _optimizers
-from stator_variables._objects import _inlining
+from stator_variables._objects import _inlining, _new_values
 from stator_variables._objects._arity import signature_arity
+from stator_variables._objects._method_table import app_level
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _calls
 from stator_variables._space import Space
 from stator_variables._tensors import _marked_function, _subclasses, _torch_calls, _torch_functions
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._trackers import FunctionTracker
 
 CallRule = Callable[[Space, Any, Sequence[Any], dict[str, Any]], Any]
 """A function from a call to its result; MISSING if the rule does not apply."""
 
 
-def call_by_rule(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def call_by_rule(
+    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """Apply the first rule that fits; MISSING where the function is to be interpreted."""
     for rule in RULES:
         if (found := rule(t, function, args, kwargs)) is not MISSING:
@@ -28,22 +34,43 @@ def call_by_rule(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str,
     return MISSING
 
 
-def _requested_break(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _requested_break(
+    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """Break at a call of `graph_break` and its like, and at functions that are kept out of
     graphs."""
     if not _inlining.is_graph_break(function.real):
         _inlining.refuse_disallowed(t, function.real)
         return MISSING
     messages = [str(vt.constant()) for vt in (*args, *kwargs.values())]
-    detail = ": ".join(["a call of graph_break()", *messages])
-    raise t.unsupported("graph-break", detail, "remove the call to keep one graph")
+    skips = _inlining.skips_frame(function.real)
+    reason, name = ("skipped-frame", "skip_frame") if skips else ("graph-break", "graph_break")
+    detail = ": ".join([f"a call of {name}()", *messages])
+    raise t.unsupported(reason, detail, "remove the call to keep one graph")
 
 
-def _substituted(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _native_frame(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Call, in the place of a function that runs natively, one whose callees are compiled."""
+    callees = t.policy.callees
+    if callees is None or not _inlining.is_native_frame(function.real, callees.skipped):
+        return MISSING
+    compiled = callees.with_compiled(function.real)
+    if function.source is None or not isinstance(compiled, types.FunctionType):
+        return MISSING
+    native = t.wrap(compiled, guards.CallSource(callees.with_compiled, function.source))
+    given = [native, TupleTracker(list(args), tuple), _new_values.new_dict(kwargs)]
+    return app_level(t, _native_function.call_natively, given, {})
+
+
+def _substituted(
+    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     return _calls.call_substitute(t, function.real, args, kwargs)
 
 
-def _by_handler(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _by_handler(
+    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     handler = t.handlers.get(function.real)
     if handler is None or not _accepts(function.real, args, kwargs):
         return MISSING
@@ -60,7 +87,9 @@ GENERATED_FORWARD = "the code of a graph module"
 """The key of the handler for calls of the code that fx has generated for a graph."""
 
 
-def _generated(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _generated(
+    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """Call the code of a graph as its handler has it, if that is another one."""
     if function.real.__name__ != "forward" or not args:
         return MISSING
@@ -69,11 +98,15 @@ def _generated(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, A
     return handler(t, list(args), kwargs) if is_generated and handler else MISSING
 
 
-def _by_subclass(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _by_subclass(
+    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     return _subclasses.call(t, function.real, args, kwargs)
 
 
-def _recorded(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _recorded(
+    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """Record a function of torch as one operator."""
     if not _torch_calls.is_recorded(function.real):
         return MISSING
@@ -95,20 +128,26 @@ def _recorded(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, An
 _ON_DATA = ("data-dependent-output", "data-dependent-shape", "data-dependent-guard")
 
 
-def _marked_by_torch(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _marked_by_torch(
+    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """Call what `nonstrict_trace` or `leaf_function` marks."""
     if not _inlining.has_mark(function.real, _inlining.NONSTRICT, _inlining.LEAF):
         return MISSING
     return _marked_function.call_marked(t, function, args, kwargs)
 
 
-def _allowed_in_graph(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _allowed_in_graph(
+    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     if not _inlining.is_allowed_in_graph(function.real):
         return MISSING
     return _torch_calls.record(t, function.real, list(args), kwargs)
 
 
-def _assumed_constant(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _assumed_constant(
+    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """Call what the user marked as constant, on what is known of the arguments, and keep the
     result."""
     real = function.real
@@ -120,7 +159,7 @@ def _assumed_constant(t: Space, function: Any, args: Sequence[Any], kwargs: dict
     return t.wrap(result, guards.CapturedSource(f"result of {real.__name__}", result))
 
 
-def _known(t: Space, vt: Any) -> Any:
+def _known(t: Space, vt: VariableTracker) -> Any:
     if (constant := vt.constant()) is MISSING and vt.real is MISSING:
         raise t.unsupported(
             "assumed-constant", "an argument of a function marked constant that is not known yet"
@@ -128,13 +167,17 @@ def _known(t: Space, vt: Any) -> Any:
     return vt.real if constant is MISSING else constant
 
 
-def _single_dispatch(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _single_dispatch(
+    t: Space, function: FunctionTracker, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     if function.code is not _functools.DISPATCH_CODE:
         return MISSING
     return _functools.dispatch(t, function, list(args))
 
 
-def _by_name(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _by_name(
+    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     answer = _torch_functions.answer_by_name(t, function.real, args)
     return MISSING if answer is None else answer
 
@@ -142,6 +185,7 @@ def _by_name(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any
 RULES: tuple[CallRule, ...] = (
     _optimizers.separation,
     _requested_break,
+    _native_frame,
     _substituted,
     _by_handler,
     _generated,

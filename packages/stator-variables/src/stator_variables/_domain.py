@@ -10,6 +10,7 @@ import types
 from typing import Any
 
 import stator_bytecode as bytecode
+from stator_bytecode import OperationSteps, Result
 from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource
 
@@ -27,6 +28,8 @@ from stator_variables._library._imports import late_import, loaded_module
 from stator_variables._lifetime import _finalization, _generator_close
 from stator_variables._objects import _dictionary, _exceptions, _list, _new_values, _set_members
 from stator_variables._objects._cell import CellTracker
+from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._exception import ExceptionTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._program_error import complain, error, function_text, throw
@@ -44,7 +47,7 @@ from stator_variables._protocols import (
 )
 from stator_variables._space import Space, real_of
 from stator_variables._trace._policy import RetraceLimit
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, VariableTracker
 
 _IMPORT = builtins.__import__
 
@@ -65,7 +68,7 @@ class SymbolicDomain:
         self.t = tracing
 
     # -- bookkeeping -------------------------------------------------------------------------------
-    def mark(self) -> Any:
+    def mark(self) -> object:
         return (
             self.t.journal.mark(),
             self.t.graph.mark(),
@@ -145,14 +148,14 @@ class SymbolicDomain:
             return k.ClassTracker(value)
         return k.BuiltinTracker(value) if callable(value) else k.ConstantTracker(value)
 
-    def _constant_object(self, value: Any) -> Any:
+    def _constant_object(self, value: object) -> Any:
         """A tuple in the code, or a NaN, is one object however often it is loaded; an empty tuple
         is so everywhere."""
         if not value:
             return _new_values.fresh(self.t, value)
         return self.t.track(value, CapturedSource("constant", value), lambda: self._existing(value))
 
-    def _existing(self, value: Any) -> Any:
+    def _existing(self, value: object) -> VariableTracker:
         tracker = _new_values.fresh(self.t, value)
         tracker.real, tracker.source = value, CapturedSource("constant", value)
         return tracker
@@ -172,7 +175,7 @@ class SymbolicDomain:
         value = namespace[name] if name in namespace else getattr(builtins, name)
         return self.t.wrap(value, CapturedSource(name, value))
 
-    def store_global(self, frame: bytecode.Frame, name: str, value: Any) -> None:
+    def store_global(self, frame: bytecode.Frame, name: str, value: VariableTracker) -> None:
         self._store(frame.globals, name, value)
 
     def delete_global(self, frame: bytecode.Frame, name: str) -> None:
@@ -181,7 +184,7 @@ class SymbolicDomain:
     _store = emptying(delegated(_dictionary.set_name))
 
     @emptying
-    def _delete(self, namespace: Any, name: str) -> None:
+    def _delete(self, namespace: DictTracker, name: str) -> None:
         if _dictionary.remove(self.t, namespace, name) is MISSING:
             throw(NameError, f"name '{name}' is not defined")
 
@@ -189,7 +192,7 @@ class SymbolicDomain:
         found = self.load_from_mapping(frame.names, name)
         return found if found is not bytecode.NULL else self.load_global(frame, name)
 
-    def store_name(self, frame: bytecode.Frame, name: str, value: Any) -> None:
+    def store_name(self, frame: bytecode.Frame, name: str, value: VariableTracker) -> None:
         self._store(frame.names, name, value)
 
     def delete_name(self, frame: bytecode.Frame, name: str) -> None:
@@ -198,16 +201,18 @@ class SymbolicDomain:
     def load_locals(self, frame: bytecode.Frame) -> Any:
         return frame.names
 
-    def load_from_mapping(self, mapping: Any, name: str) -> Any:
+    def load_from_mapping(self, mapping: VariableTracker, name: str) -> Any:
         if mapping.base is not dict:
             raise self.t.unsupported("class-body", "a class body with a namespace that is no dict")
         found = self.t.lookup(mapping, name)
         return bytecode.NULL if found is MISSING else found
 
-    def build_class(self, frame: bytecode.Frame) -> Any:
+    def build_class(self, frame: bytecode.Frame) -> k.BuiltinTracker:
         return k.BuiltinTracker(builtins.__build_class__)
 
-    def import_name(self, frame: bytecode.Frame, name: str, fromlist: Any, level: Any) -> Any:
+    def import_name(
+        self, frame: bytecode.Frame, name: str, fromlist: VariableTracker, level: Any
+    ) -> Any:
         """An import of a module that is loaded already; anything else runs natively."""
         self._refuse_other_imports(frame)
         package = None
@@ -256,15 +261,15 @@ class SymbolicDomain:
     # -- cells -------------------------------------------------------------------------------------
     make_cell = staticmethod(CellTracker)
 
-    def cell_get(self, cell: Any) -> Any:
+    def cell_get(self, cell: CellTracker) -> Any:
         return cell.content
 
     @emptying
-    def cell_set(self, cell: Any, content: Any) -> None:
+    def cell_set(self, cell: VariableTracker, content: Any) -> None:
         self.t.write(cell, content=content)
 
     # -- operators ---------------------------------------------------------------------------------
-    def unary(self, operator: str, value: Any) -> Any:
+    def unary(self, operator: str, value: VariableTracker) -> Any:
         if operator == "not":
             return _operators.negated(self.t, value)
         return _operators.unary(self.t, operator, value)
@@ -281,7 +286,7 @@ class SymbolicDomain:
     # -- attributes and items ----------------------------------------------------------------------
     get_attribute = delegated(_attributes.get_attribute)
 
-    def load_method(self, value: Any, name: str) -> Any:
+    def load_method(self, value: VariableTracker, name: str) -> object:
         """The attribute alone: a bound method calls the same function with the same receiver."""
         found = _attributes.get_method(self.t, value, name)
         return (
@@ -291,7 +296,7 @@ class SymbolicDomain:
         )
 
     def load_super(
-        self, frame: bytecode.Frame, super_fn: Any, cls: Any, receiver: Any, name: str
+        self, frame: bytecode.Frame, super_fn: Any, cls: Any, receiver: VariableTracker, name: str
     ) -> Any:
         if super_fn.real is super:
             return self.t.super_attribute(SuperTracker(cls, receiver), name)
@@ -301,7 +306,7 @@ class SymbolicDomain:
     set_attribute = emptying(delegated(_attribute_writes.set_attribute))
 
     @emptying
-    def delete_attribute(self, value: Any, name: str) -> Any:
+    def delete_attribute(self, value: VariableTracker, name: str) -> Result:
         return _attribute_writes.set_attribute(self.t, value, name, MISSING)
 
     get_item = delegated_with_hashes(_operators.get_item)
@@ -313,7 +318,9 @@ class SymbolicDomain:
 
     @emptying
     @with_hashes
-    def call_spread(self, function: Any, args: Any, kwargs: Any) -> Any:
+    def call_spread(
+        self, function: VariableTracker, args: VariableTracker, kwargs: VariableTracker | None
+    ) -> Result:
         if not defines(self.t, args.cls, "__iter__", "__getitem__"):
             text = f"{function_text(function)} argument after * must be an iterable, not "
             complain(self.t, TypeError, text, args.cls)
@@ -322,7 +329,7 @@ class SymbolicDomain:
             drained, lambda items: self.t.call(function, items, self._keywords(kwargs))
         )
 
-    def _keywords(self, kwargs: Any) -> dict[str, Any]:
+    def _keywords(self, kwargs: VariableTracker | None) -> dict[str, Any]:
         if kwargs is None:
             return {}
         if kwargs.base is not dict:
@@ -353,7 +360,7 @@ class SymbolicDomain:
     get_iterator = delegated_with_hashes(_iteration.get_iterator)
     next_value = delegated(_iteration.next_value)
 
-    def make_generator(self, state: bytecode.GeneratorState) -> Any:
+    def make_generator(self, state: bytecode.GeneratorState) -> k.GeneratorTracker:
         made = k.GeneratorTracker(state)
         lists = [self.t.generators]
         if _generator_close.may_clean_up(self.t, state):
@@ -363,14 +370,14 @@ class SymbolicDomain:
             self.t.journal.record(functools.partial(known.remove, made))
         return made
 
-    def generator_state(self, value: Any) -> bytecode.GeneratorState | None:
+    def generator_state(self, value: VariableTracker) -> bytecode.GeneratorState | None:
         return getattr(value, "state", None)
 
     drop = delegated(_finalization.drop)
     abandon = delegated(_finalization.abandon)
 
     @bytecode.operation
-    def send(self, receiver: Any, value: Any) -> Any:
+    def send(self, receiver: VariableTracker, value: VariableTracker) -> OperationSteps:
         if receiver.cls is types.CoroutineType:
             raise self.t.unsupported("async", "a step of a coroutine")
         try:
@@ -385,35 +392,35 @@ class SymbolicDomain:
             return (bytecode.NULL, self.stop_iteration_value(raised.value))
         return (bytecode.NULL, k.NONE) if found is bytecode.NULL else (found, bytecode.NULL)
 
-    def yield_from_iterator(self, value: Any) -> Any:
+    def yield_from_iterator(self, value: VariableTracker) -> Result:
         if value.cls is types.CoroutineType:
             raise self.t.unsupported("async", "yield from a coroutine")
         return self.t.get_iterator(value)
 
     # -- building ----------------------------------------------------------------------------------
-    def build_tuple(self, items: list[Any]) -> Any:
+    def build_tuple(self, items: list[Any]) -> TupleTracker:
         return TupleTracker(items, tuple)
 
-    def build_list(self, items: list[Any]) -> Any:
+    def build_list(self, items: list[Any]) -> ListTracker:
         return ListTracker(items, list)
 
     build_set = delegated_with_hashes(_set_members.new_set)
     build_map = delegated_with_hashes(_dictionary.new_map)
 
     @with_hashes
-    def build_const_key_map(self, keys: Any, values: list[Any]) -> Any:
+    def build_const_key_map(self, keys: TupleTracker, values: list[Any]) -> DictTracker:
         return _dictionary.new_map(self.t, keys.items, values)
 
     build_string = delegated(text_of)
 
-    def build_slice(self, parts: list[Any]) -> Any:
+    def build_slice(self, parts: list[Any]) -> k.SliceTracker:
         filled = [*parts, k.NONE][:3]
         return k.SliceTracker((filled[0], filled[1], filled[2]))
 
     list_append = delegated(_list.append)
     list_extend = delegated_with_hashes(_list.extend_display)
 
-    def list_to_tuple(self, target: Any) -> Any:
+    def list_to_tuple(self, target: ListTracker) -> TupleTracker:
         return TupleTracker(target.items, tuple)
 
     set_add = delegated_with_hashes(_set_members.set_add)
@@ -428,13 +435,13 @@ class SymbolicDomain:
     # -- exceptions --------------------------------------------------------------------------------
     exception_from = delegated(_exceptions.exception_from)
 
-    def is_made_here(self, exception: Any) -> bool:
+    def is_made_here(self, exception: VariableTracker) -> bool:
         return exception.source is None
 
-    def extend_traceback(self, exception: Any, frame: bytecode.Frame) -> None:
+    def extend_traceback(self, exception: ExceptionTracker, frame: bytecode.Frame) -> None:
         _exceptions.extend_traceback(self.t, exception, frame)
 
-    def is_object(self, exception: Any) -> bool:
+    def is_object(self, exception: VariableTracker) -> bool:
         return exception.source is not None
 
     exception_matches = delegated(_exceptions.matches)
@@ -442,7 +449,7 @@ class SymbolicDomain:
 
     python_error = staticmethod(error)
 
-    def stop_iteration_value(self, exception: Any) -> Any:
+    def stop_iteration_value(self, exception: ExceptionTracker) -> k.ConstantTracker:
         return exception.args[0] if exception.args else k.NONE
 
     exception_type = delegated(_attributes.class_of)
@@ -450,7 +457,7 @@ class SymbolicDomain:
 
     # -- with, match, groups -----------------------------------------------------------------------
     @bytecode.operation
-    def enter_context(self, manager: Any) -> Any:
+    def enter_context(self, manager: VariableTracker) -> OperationSteps:
         enter = yield from bytecode.settle(self.t.special(manager, "__enter__"))
         leave = yield from bytecode.settle(self.t.special(manager, "__exit__"))
         if enter is MISSING or leave is MISSING:

@@ -8,17 +8,19 @@ from collections.abc import Callable
 from typing import Any
 
 import stator_bytecode as bytecode
+from stator_bytecode import OperationSteps, Result
 
 from stator_variables._lifetime import _finalization
 from stator_variables._objects._hashing import hashing
 from stator_variables._objects._method import MethodTracker
+from stator_variables._tracker import VariableTracker
 
 
 def with_hashes(method: Callable[..., Any]) -> Callable[..., Any]:
     """Return an operation that may need the hash or the equality of objects of the program."""
 
     @functools.wraps(method)
-    def run(self: Any, *args: Any) -> Any:
+    def run(self: Any, *args: Any) -> Result:
         return hashing(self.t, lambda: method(self, *args))
 
     return run
@@ -45,7 +47,7 @@ def emptying(
 ) -> Callable[..., Any]:
     """Return an operation that may finalize what its first operand held."""
 
-    def operation(self: Any, operand: Any, *args: Any) -> Any:
+    def operation(self: Any, operand: Any, *args: Any) -> Result:
         held = _finalization.cleaning_up(self.t, holder_in(operand), stays=True)
         result = operate(self, operand, *args)
         return (
@@ -58,12 +60,14 @@ def emptying(
 
 
 @bytecode.operation
-def _waited(domain: Any, held: list[bytecode.GeneratorState], result: bytecode.Pending) -> Any:
+def _waited(
+    domain: Any, held: list[bytecode.GeneratorState], result: bytecode.Pending
+) -> OperationSteps:
     """A frame that the operation ends with is no part of it: it may break like any other."""
     return _finalization.emptied(domain.t, held, (yield from result.coroutine))
 
 
-def receiver_in_c(called: Any) -> Any:
+def receiver_in_c(called: VariableTracker) -> VariableTracker | None:
     """Return the receiver that a method of C may empty; one in Python does so in steps of its
     own."""
     return (

@@ -11,7 +11,7 @@ import keyword
 import re
 import types
 import weakref
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -23,7 +23,7 @@ from stator_variables._runtime._contents import plain_lookup
 from stator_variables._runtime._support import base_of_c, living
 from stator_variables._space import Space, real_of, source_of
 from stator_variables._trace._drawn import is_drawn
-from stator_variables._tracker import DELETED, is_pending
+from stator_variables._tracker import DELETED, VariableTracker, is_pending
 
 
 @attrs.define(eq=False)
@@ -61,7 +61,7 @@ class Emitter:
     _output_index: dict[int, int] = attrs.field(factory=dict)
     _shared: dict[Hashable, Any] = attrs.field(factory=dict)
 
-    def capture(self, value: Any, hint: str = "") -> str:
+    def capture(self, value: object, hint: str = "") -> str:
         """A name for a constant object in the entry's namespace; what is of a class that was made
         here, from there. One that has a name keeps it, unless there is a hint."""
         if id(value) in self.t.made:
@@ -130,6 +130,10 @@ class Emitter:
         text: str = vt.rebuild(self)
         return text
 
+    def listed(self, vts: Iterable[Any]) -> str:
+        """Expressions for several values, separated by commas."""
+        return ", ".join(map(self.expr, vts))
+
     def keywords(self, kwargs: Mapping[str, Any]) -> list[str]:
         """Arguments by name, in their order; `**{"from": 1}` for a name that cannot be written
         before a `=`."""
@@ -138,10 +142,15 @@ class Emitter:
             for name, value in kwargs.items()
         ]
 
-    def has_made(self, vt: Any) -> bool:
+    def call(self, function: Any, args: Iterable[Any], kwargs: Mapping[str, Any]) -> str:
+        """A call of a constant object."""
+        given = ", ".join([*map(self.expr, args), *self.keywords(kwargs)])
+        return f"{self.capture(function)}({given})"
+
+    def has_made(self, vt: VariableTracker) -> bool:
         return id(vt) in self._made
 
-    def bind(self, vt: Any, text: str) -> str:
+    def bind(self, vt: VariableTracker, text: str) -> str:
         """Give a new object a name before its contents are known, so that it may contain itself.
 
         An object that can only be made of its contents, such as a tuple, was made with them if they
@@ -153,18 +162,20 @@ class Emitter:
         self.lines.append(f"{name} = {text}")
         return name
 
-    def bind_early(self, vt: Any, text: str) -> str:
+    def bind_early(self, vt: VariableTracker, text: str) -> str:
         """A new object that is made of what existed before, and before anything is written."""
         name = self.reserve(vt)
         self.loads.append(f"{name} = {text}")
         return name
 
-    def reserve(self, vt: Any) -> str:
+    def reserve(self, vt: VariableTracker) -> str:
         """The name of a new object that is still to be made."""
         name = self._made[id(vt)] = f"r{len(self._made)}_{len(self.lines)}"
         return name
 
-    def bind_ahead(self, vt: Any, text: str, start: int, parts: tuple[str, ...] = ()) -> None:
+    def bind_ahead(
+        self, vt: VariableTracker, text: str, start: int, parts: tuple[str, ...] = ()
+    ) -> None:
         """Make `vt`, whose name is reserved, ahead of the lines since `start` that need it.
 
         Refused where it needs what one of these makes, or where one writes to its `parts`, given as
@@ -187,7 +198,7 @@ class Emitter:
                 raise self.refuse(vt)
         self.lines[start:] = [*kept, f"{name} = {text}", *waiting]
 
-    def bind_later(self, later: Later, vt: Any, text: str) -> str:
+    def bind_later(self, later: Later, vt: VariableTracker, text: str) -> str:
         """A new object that can be made only then, so that no other object may need it before."""
         name = self.reserve(vt)
         later.lines.append(f"{name} = {text}")
@@ -203,7 +214,7 @@ class Emitter:
         self.lines += later.lines
         later.lines = self.lines
 
-    def refuse(self, vt: Any) -> Unsupported:
+    def refuse(self, vt: VariableTracker) -> Unsupported:
         return self.t.unsupported(
             "reconstruction", f"rebuilding a {vt.cls.__name__} that was made while tracing"
         )
@@ -255,7 +266,7 @@ def made_empty(e: Emitter, cls: type, arguments: str = "") -> str:
     return f"{maker}.__new__({e.capture(cls)}{arguments})"
 
 
-def filled(e: Emitter, vt: Any, name: str) -> str:
+def filled(e: Emitter, vt: VariableTracker, name: str) -> str:
     """A new object, its instance `__dict__` with what it holds by now."""
     entries = {} if vt.namespace is None else vt.namespace.entries
     for key, (_, value) in entries.items():
@@ -264,7 +275,7 @@ def filled(e: Emitter, vt: Any, name: str) -> str:
     return name
 
 
-def namespace_of(e: Emitter, vt: Any, name: str) -> str:
+def namespace_of(e: Emitter, vt: VariableTracker, name: str) -> str:
     """Return the instance `__dict__`, without overrides of the class."""
     own = not isinstance(plain_lookup(vt.cls, "__getattribute__"), types.WrapperDescriptorType)
     own = own or not isinstance(plain_lookup(vt.cls, "__dict__"), types.GetSetDescriptorType)

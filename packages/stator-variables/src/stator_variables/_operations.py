@@ -11,7 +11,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stator_bytecode import Result
 from stator_guards import Source
+
+from stator_variables._tracker import Kwargs, VariableTracker
 
 
 class Operations(ABC):
@@ -19,187 +22,195 @@ class Operations(ABC):
 
     # -- values ------------------------------------------------------------------------------------
     @abstractmethod
-    def wrap(self, real: Any, source: Source) -> Any:
+    def wrap(self, real: object, source: Source) -> VariableTracker:
         """Return the tracker of an existing value, which is made when it is realized."""
 
     @abstractmethod
-    def build(self, real: Any, source: Source) -> Any:
+    def build(self, real: object, source: Source) -> VariableTracker:
         """Make that tracker, and guard what it relies on."""
 
     @abstractmethod
-    def class_of(self, vt: Any) -> Any:
+    def class_of(self, vt: VariableTracker) -> Result:
         """`type(vt)`"""
 
     @abstractmethod
-    def truth(self, vt: Any) -> Any:
+    def truth(self, vt: VariableTracker) -> Result:
         """`bool(vt)`, as a Python bool."""
 
     @abstractmethod
-    def key_of(self, vt: Any) -> Any:
+    def key_of(self, vt: VariableTracker) -> Result:
         """Return a hashable stand-in for a value that is a key: equal exactly where the values
         are."""
 
     # -- slots of trackers -------------------------------------------------------------------------
     @abstractmethod
-    def call_function(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def call_function(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
         """Call a Python function."""
 
     @abstractmethod
-    def call_builtin(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def call_builtin(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
         """Call a function written in C."""
 
     @abstractmethod
-    def construct(self, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def construct(
+        self, cls_vt: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Result:
         """Call a class."""
 
     @abstractmethod
-    def read_method(self, vt: Any, name: str) -> Any:
+    def read_method(self, vt: Any, name: str) -> Result:
         """Read an attribute of a bound method that its function has, or MISSING."""
 
     @abstractmethod
-    def read_recipe(self, vt: Any, name: str) -> Any:
+    def read_recipe(self, vt: Any, name: str) -> Result:
         """Read what an `operator.attrgetter` or the like was made with, or MISSING."""
 
     @abstractmethod
-    def read_tensor(self, vt: Any, name: str) -> Any:
+    def read_tensor(self, vt: Any, name: str) -> Result:
         """Read an attribute of a tensor, or MISSING."""
 
     @abstractmethod
-    def step(self, it: Any) -> Any:
+    def step(self, it: Any) -> Result:
         """Give the next item of a builtin iterator."""
 
     @abstractmethod
-    def iterate_tensor(self, vt: Any) -> Any:
+    def iterate_tensor(self, vt: Any) -> Result:
         """`iter(vt)` for a tensor."""
 
     @abstractmethod
-    def iterate_array(self, vt: Any) -> Any:
+    def iterate_array(self, vt: VariableTracker) -> Result:
         """`iter(vt)` for an array, or MISSING."""
 
     @abstractmethod
-    def length_of_tensor(self, vt: Any) -> Any:
+    def length_of_tensor(self, vt: Any) -> Result:
         """`len(vt)` for a tensor."""
 
     @abstractmethod
-    def record_item(self, vt: Any, key: Any) -> Any:
+    def record_item(self, vt: Any, key: VariableTracker) -> Result:
         """`vt[key]` for a tensor."""
 
     @abstractmethod
-    def get_class_item(self, cls_vt: Any, key: Any) -> Any:
+    def get_class_item(self, cls_vt: VariableTracker, key: VariableTracker) -> Result:
         """`cls[key]`"""
 
     @abstractmethod
-    def operate_in_graph(self, function: Callable[..., Any], *operands: Any) -> Any:
+    def operate_in_graph(self, function: Callable[..., Any], *operands: VariableTracker) -> Result:
         """Record an operator with a tensor or a symbolic number, or MISSING."""
 
     @abstractmethod
-    def operate_on_arrays(self, function: Callable[..., Any], *operands: Any) -> Any:
+    def operate_on_arrays(self, function: Callable[..., Any], *operands: VariableTracker) -> Result:
         """Record an operator with an array of NumPy."""
 
     @abstractmethod
-    def operate_on_constants(self, function: Callable[..., Any], *operands: Any) -> Any:
+    def operate_on_constants(
+        self, function: Callable[..., Any], *operands: VariableTracker
+    ) -> Result:
         """Compute an operator of constants alone, or MISSING."""
 
     # -- calls -------------------------------------------------------------------------------------
     @abstractmethod
-    def call(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def call(self, function: Any, args: Sequence[Any], kwargs: Kwargs | None = None) -> Result:
         """`function(*args, **kwargs)`"""
 
     @abstractmethod
-    def call_by_rule(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def call_by_rule(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
         """Call an existing Python function as a rule has it, or return MISSING: interpret it."""
 
     @abstractmethod
     def call_slot(
         self,
-        vt: Any,
+        vt: VariableTracker,
         name: str,
         args: Sequence[Any],
         complaint: str,
         kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    ) -> Result:
         """Call a special method of the class of `vt`; raise TypeError(`complaint`) without one."""
 
     @abstractmethod
-    def fold(self, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def fold(self, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
         """Call a pure function on constants; MISSING if it is not pure or they are not
         constants."""
 
     # -- attributes --------------------------------------------------------------------------------
     @abstractmethod
-    def get_attribute(self, vt: Any, name: str) -> Any:
+    def get_attribute(self, vt: VariableTracker, name: str) -> Result:
         """`vt.name`"""
 
     @abstractmethod
-    def generic_get(self, vt: Any, name: str) -> Any:
+    def generic_get(self, vt: VariableTracker, name: str) -> Result:
         """`object.__getattribute__(vt, name)`, or MISSING."""
 
     @abstractmethod
-    def super_attribute(self, vt: Any, name: str) -> Any:
+    def super_attribute(self, vt: VariableTracker, name: str) -> Result:
         """`vt.name` for a super object (`super_getattro`)."""
 
     @abstractmethod
-    def special(self, vt: Any, name: str) -> Any:
+    def special(self, vt: VariableTracker, name: str) -> Result:
         """Look up a special method on the class and bind it (`_PyObject_LookupSpecial`), or
         MISSING."""
 
     @abstractmethod
-    def bind(self, raw: Any, source: Source, vt: Any, name: str) -> Any:
+    def bind(self, raw: object, source: Source, vt: VariableTracker, name: str) -> Result:
         """`raw.__get__(vt, type(vt))` for a raw class attribute."""
 
     # -- operators ---------------------------------------------------------------------------------
     @abstractmethod
-    def binary(self, symbol: str, left: Any, right: Any) -> Any:
+    def binary(self, symbol: str, left: VariableTracker, right: VariableTracker) -> Result:
         """`left symbol right`; a symbol that ends in "=" is the in-place form."""
 
     @abstractmethod
-    def compare(self, symbol: str, left: Any, right: Any) -> Any:
+    def compare(self, symbol: str, left: VariableTracker, right: VariableTracker) -> Result:
         """`left symbol right`"""
 
     @abstractmethod
-    def equal(self, left: Any, right: Any) -> Any:
+    def equal(self, left: VariableTracker, right: VariableTracker) -> Result:
         """Identity, then `==`, as a Python bool (`PyObject_RichCompareBool`)."""
 
     @abstractmethod
-    def identical(self, left: Any, right: Any, invert: bool) -> Any:
+    def identical(self, left: VariableTracker, right: VariableTracker, invert: bool) -> Result:
         """`left is right`, or `left is not right`."""
 
     @abstractmethod
-    def contains(self, container: Any, item: Any, invert: bool) -> Any:
+    def contains(self, container: VariableTracker, item: VariableTracker, invert: bool) -> Result:
         """`item in container`, or `item not in container`."""
 
     @abstractmethod
-    def index_of(self, key: Any) -> int | None:
+    def index_of(self, key: VariableTracker) -> int | None:
         """`operator.index(key)`, as a Python int; None when it is no integer."""
 
     @abstractmethod
-    def convert(self, value: Any, conversion: str) -> Any:
+    def convert(self, value: object, conversion: str) -> Result:
         """`str(value)`, `repr(value)` or `ascii(value)`, by the letters of a format."""
 
     @abstractmethod
-    def get_item(self, container: Any, key: Any) -> Any:
+    def get_item(self, container: VariableTracker, key: VariableTracker) -> Result:
         """`container[key]`"""
 
     # -- iteration ---------------------------------------------------------------------------------
     @abstractmethod
-    def get_iterator(self, vt: Any) -> Any:
+    def get_iterator(self, vt: VariableTracker) -> Result:
         """`iter(vt)`"""
 
     @abstractmethod
-    def next_value(self, it: Any) -> Any:
+    def next_value(self, it: Any) -> Result:
         """`next(it)`; NULL at the end."""
 
     @abstractmethod
-    def drain(self, vt: Any, asks_length: bool = False, most: int = ..., saying: str = "") -> Any:
+    def drain(
+        self, vt: VariableTracker, asks_length: bool = False, most: int = ..., saying: str = ""
+    ) -> Result:
         """Collect the items of an iterable, at most `most` of them, in a Python list."""
 
     @abstractmethod
-    def for_each(self, iterable: Any, do: Callable[[Any], Any], asks_length: bool = False) -> Any:
+    def for_each(
+        self, iterable: VariableTracker, do: Callable[[Any], Any], asks_length: bool = False
+    ) -> Result:
         """Run `do(item)`, which gives a result or None, for each item in turn."""
 
     # -- operators of torch ------------------------------------------------------------------------
     @abstractmethod
-    def draw_ahead(self, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def draw_ahead(self, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
         """Draw what an operator gives from the program's generator `kwargs["generator"]`.
 
         MISSING for one of torch's own generators, which the graph draws from; `kwargs` is then
@@ -208,7 +219,7 @@ class Operations(ABC):
 
     # -- dicts -------------------------------------------------------------------------------------
     @abstractmethod
-    def lookup(self, d: Any, hashed: Any) -> Any:
+    def lookup(self, d: Any, hashed: Any) -> Result:
         """Return the value under what `key_of` gave, or MISSING."""
 
     @abstractmethod

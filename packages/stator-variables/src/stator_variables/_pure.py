@@ -150,7 +150,7 @@ _WITH_STATE = frozenset(
 """A device is a context; what goes through something stands somewhere in it."""
 
 
-def is_pure(target: Any) -> bool:
+def is_pure(target: object) -> bool:
     """Return True if calling `target` on constants has no effect and depends on nothing else."""
     if isinstance(
         target,

@@ -108,7 +108,7 @@ _others = [table for table in _tables("builders") if table is not _constants.bui
 _BUILDERS = _constants.builders.merged_with(*_others)  # first: an enumeration may also be a tuple
 
 
-def build(t: Space, real: Any, source: Source) -> VariableTracker:
+def build(t: Space, real: object, source: Source) -> VariableTracker:
     """Make the tracker of an existing value, its class guarded."""
     cls = type(real)
     given: Builder | None = None if t.builders is None else t.builders.find(cls)

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import VALUE, Frame, Instruction, Invoke, Then, after
+from stator_bytecode import VALUE, Frame, Instruction, Invoke, Result, Then, after
 from stator_bytecode.errors import NOWHERE, SourceSpan, Unsupported
 from stator_guards import (
     AllDistinct,
@@ -46,7 +46,7 @@ from stator_variables._trace._journal import Journal
 from stator_variables._trace._late_import import LateImport
 from stator_variables._trace._memory import InputMemory
 from stator_variables._trace._policy import Policy
-from stator_variables._tracker import MISSING, LazyTracker, VariableTracker, is_pending
+from stator_variables._tracker import MISSING, VariableTracker, is_pending, pending
 
 HOLDING = frozenset({"content", "items", "known", "members"})
 """Fields of trackers with what these hold."""
@@ -115,9 +115,9 @@ class Space(Operations):
     policy: Policy = attrs.field(factory=Policy)
     journal: Journal = attrs.field(factory=Journal)
     guards: dict[Any, Guard] = attrs.field(factory=dict)
-    heap: dict[int, Any] = attrs.field(factory=dict)
+    heap: dict[int, VariableTracker] = attrs.field(factory=dict)
     # the trackers of `heap`, by the first path to each
-    by_source: dict[Source, Any] = attrs.field(factory=dict)
+    by_source: dict[Source, VariableTracker] = attrs.field(factory=dict)
     aliases: list[tuple[Any, Source, Source]] = attrs.field(factory=list)
     # ids of unread trackers that the entry passes on
     escaped: set[int] = attrs.field(factory=set)
@@ -178,7 +178,7 @@ class Space(Operations):
     streams: Streams = attrs.field(factory=Streams)  # steps on streams of random numbers
     builders: Any = None  # a `BuilderTable` from outside
     # classes made while tracing, by the identity of what stands there
-    made: dict[int, Any] = attrs.field(factory=dict)
+    made: dict[int, VariableTracker] = attrs.field(factory=dict)
 
     # -- where the program is ----------------------------------------------------------------------
     def where(self) -> SourceSpan:
@@ -198,7 +198,7 @@ class Space(Operations):
     ) -> Unsupported:
         return Unsupported(reason, detail, hint, self.where(), once)
 
-    def completed(self, result: Any, then: Then) -> Any:
+    def completed(self, result: Result, then: Then) -> Result:
         """Return a result that is completed by `then` (`SymbolicDomain.complete`), a frame's by the
         Machine."""
         if isinstance(result, Invoke) and result.then is VALUE:
@@ -271,7 +271,9 @@ class Space(Operations):
                     setting.set(now)
 
     # -- the heap ----------------------------------------------------------------------------------
-    def track(self, real: Any, source: Source, build: Callable[[], VariableTracker]) -> Any:
+    def track(
+        self, real: object, source: Source, build: Callable[[], VariableTracker]
+    ) -> VariableTracker:
         """The one tracker of an existing object, made lazily; a second path to it is kept for an
         aliasing guard. None leads to what stands in for a value, while a class of the program is
         written to."""
@@ -280,19 +282,21 @@ class Space(Operations):
             if known is not None and known is not source and known != source:
                 self.aliases.append((found, known, source))
             return found
-        lazy = LazyTracker(source, real, build)
+        lazy = pending(source, real, build)
         self.heap[id(real)] = self.by_source[source] = lazy
         self.alive.append(real)
         return lazy
 
-    def write(self, tracker: Any, **fields: Any) -> None:
+    def write(self, tracker: VariableTracker, **fields: Any) -> None:
         """A change of an object's state, replayed after the graph and undone by a rollback."""
         for name in HOLDING.intersection(fields):
             self._exchange(_parts(getattr(tracker, name)), _parts(fields[name]), tracker)
         self.journal.assign(tracker, **fields)
         self.mark_mutated(tracker)
 
-    def _exchange(self, before: Iterable[Any], after: Iterable[Any], holder: Any) -> None:
+    def _exchange(
+        self, before: Iterable[Any], after: Iterable[Any], holder: VariableTracker
+    ) -> None:
         if type(before) is type(after) is list and _is_part(before, after):
             return
         kept = set(map(id, after))
@@ -300,7 +304,7 @@ class Space(Operations):
             if id(value) not in kept:
                 self.note_release(value, holder)
 
-    def note_release(self, value: Any, holder: Any) -> None:
+    def note_release(self, value: Any, holder: VariableTracker) -> None:
         """Note that `holder`, a container, releases `value`."""
         if (real := real_of(value)) is MISSING:
             self.released += [value] * bool(self.observable or self.local_places)
@@ -310,7 +314,11 @@ class Space(Operations):
                 self._note_release(real, source, value, is_whole=type(source) is ParameterSource)
 
     def note_release_unread(
-        self, read: Callable[..., Any], holder: Any, key: Any, origin: Source | None = None
+        self,
+        read: Callable[..., Any],
+        holder: VariableTracker,
+        key: object,
+        origin: Source | None = None,
     ) -> None:
         """The same of what nobody has read, `read(holder.real, key)`: a key without an origin stays
         as it is."""
@@ -322,14 +330,16 @@ class Space(Operations):
         source = CallSource(read, whole, origin or captured)
         self._note_release(real, source, self.heap.get(id(real)), is_whole=type(real) is list)
 
-    def _note_release(self, real: Any, source: Source, tracker: Any, is_whole: bool) -> None:
+    def _note_release(
+        self, real: Any, source: Source, tracker: VariableTracker | None, is_whole: bool
+    ) -> None:
         if has_observable_end(real):
             self.observable.add(id(real))
             self.released.append(tracker)
         elif not (self.made and self.is_of_made(source)):
             self.assumed_unobserved[source] = is_whole or self.assumed_unobserved.get(source, False)
 
-    def _is_held_where_found(self, source: Source, real: Any, holder: Any) -> bool:
+    def _is_held_where_found(self, source: Source, real: object, holder: VariableTracker) -> bool:
         """Return whether a value is still in the existing container that it was read from, and that
         is not `holder`.
 
@@ -367,7 +377,7 @@ class Space(Operations):
             vt for vt in self.changed.values() if id(real_of(_owner(vt))) not in self.local_places
         ]
 
-    def end(self, tracker: Any) -> None:
+    def end(self, tracker: VariableTracker) -> None:
         """Record that such an object dies here, or refuse it."""
         if tracker is None or id(real_of(tracker)) in self.observable:
             raise self.unsupported(
@@ -375,7 +385,7 @@ class Space(Operations):
             )
         self.ended_locals.add(self.local_places[id(real_of(tracker))])
 
-    def mark_mutated(self, tracker: Any) -> None:
+    def mark_mutated(self, tracker: VariableTracker) -> None:
         """Note that an object was changed; one that existed before has effects to be replayed."""
         for touched in self.touched:
             touched.setdefault(id(tracker), (tracker, self.where()))
@@ -383,7 +393,7 @@ class Space(Operations):
             return
         self.journal.put(self.changed, id(tracker), tracker)
 
-    def keep_apart(self, source: Source, tensor: Any) -> None:
+    def keep_apart(self, source: Source, tensor: torch.Tensor) -> None:
         """Record an input, which may share memory with another only where guards can detect it."""
         if (refused := self.memory.add(source, tensor)) is not None:
             raise self.unsupported(*refused)
@@ -449,12 +459,12 @@ class Space(Operations):
                 self.guard(first, AllDistinct(others, first))
 
 
-def _owner(tracker: Any) -> Any:
+def _owner(tracker: VariableTracker) -> VariableTracker:
     """The object itself, for an instance dictionary."""
     return tracker if (owner := getattr(tracker, "owner", None)) is None else owner
 
 
-def _may_be_observed(tracker: Any, real: Any) -> bool:
+def _may_be_observed(tracker: Any, real: object) -> bool:
     """Return whether the end of an existing object may be observable; an iterator at its end refers
     to nothing."""
     is_at_end = getattr(tracker, "kind", "") == "existing" and tracker.exhausted
@@ -484,8 +494,6 @@ def real_of(tracker: Any) -> Any:
 
     Installs no guard, so rely on nothing but identity.
     """
-    return (
-        tracker.__dict__["_pending"][1]
-        if is_pending(tracker)
-        else getattr(tracker, "real", MISSING)
-    )
+    if is_pending(tracker):
+        return tracker.__dict__["_pending"][1]
+    return getattr(tracker, "real", MISSING)

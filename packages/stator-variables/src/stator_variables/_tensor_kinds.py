@@ -10,6 +10,7 @@ from stator_bytecode import Unsupported
 
 from stator_variables._emitter import Emitter, filled
 from stator_variables._runtime._support import as_subclass
+from stator_variables._space import Space
 from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import MISSING, VariableTracker
 
@@ -39,22 +40,22 @@ class TensorTracker(VariableTracker, references=("grad", "node")):
         self.before = traced
         self.cls = cls
 
-    def get_attribute(self, t: Any, name: str) -> Any:
+    def get_attribute(self, t: Space, name: str) -> Any:
         return MISSING if t.overrides.modes else t.read_tensor(self, name)
 
-    def iter(self, t: Any) -> Any:
+    def iter(self, t: Space) -> Any:
         return MISSING if t.overrides.modes else t.iterate_tensor(self)
 
-    def length(self, t: Any) -> Any:
+    def length(self, t: Space) -> Any:
         return MISSING if t.overrides.modes else t.length_of_tensor(self)
 
-    def get_item(self, t: Any, key: Any) -> Any:
+    def get_item(self, t: Space, key: VariableTracker) -> Any:
         return MISSING if t.overrides.modes else t.record_item(self, key)
 
-    def set_item(self, t: Any, key: Any, new: Any) -> Any:
+    def set_item(self, t: Space, key: VariableTracker, new: VariableTracker) -> Any:
         return self.operate(t, operator.setitem, self, key, new)
 
-    def operate(self, t: Any, function: Callable[..., Any], *operands: Any) -> Any:
+    def operate(self, t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Any:
         return t.operate_in_graph(function, *operands)
 
     @property
@@ -149,16 +150,16 @@ class ArrayTracker(VariableTracker, references=("tensor",)):
         self.cls = cls
         self.flipped = flipped
 
-    def iter(self, t: Any) -> Any:
+    def iter(self, t: Space) -> Any:
         return t.iterate_array(self)
 
-    def get_item(self, t: Any, key: Any) -> Any:
+    def get_item(self, t: Space, key: VariableTracker) -> Any:
         return t.operate_on_arrays(operator.getitem, self, key)
 
-    def set_item(self, t: Any, key: Any, new: Any) -> Any:
+    def set_item(self, t: Space, key: VariableTracker, new: VariableTracker) -> Any:
         return t.operate_on_arrays(operator.setitem, self, key, new)
 
-    def operate(self, t: Any, function: Callable[..., Any], *operands: Any) -> Any:
+    def operate(self, t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Any:
         return t.operate_on_arrays(function, *operands)
 
     def rebuild(self, e: Emitter) -> str:

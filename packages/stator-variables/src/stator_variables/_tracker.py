@@ -9,9 +9,17 @@ never guarded.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar, TypeGuard, cast
 
+from stator_bytecode import HandlerTable, Result
 from stator_guards import Source
+
+Args = Sequence[Any]
+"""The positional arguments of a call, as trackers."""
+Kwargs = dict[str, Any]
+"""The named arguments of a call, as trackers."""
+FunctionTable = HandlerTable[Any, Any]
+"""Handlers of functions in C: each gets the space, `Args` and `Kwargs`."""
 
 
 class _Missing:
@@ -90,37 +98,37 @@ class VariableTracker:
     # -- slots -------------------------------------------------------------------------------------
     steps_to_null = False  # `next` gives NULL at the end, instead of raising StopIteration
 
-    def call(self, t: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def call(self, t: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
         """`self(*args, **kwargs)` (`tp_call`)"""
         complaint = "'{}' object is not callable"
         return t.call_slot(self, "__call__", args, complaint, kwargs)
 
-    def get_attribute(self, t: Any, name: str) -> Any:
+    def get_attribute(self, t: Any, name: str) -> Result:
         """`self.name`, where that is not found as `object.__getattribute__` finds it
         (`tp_getattro`)."""
         return MISSING
 
-    def iter(self, t: Any) -> Any:
+    def iter(self, t: Any) -> Result:
         """`iter(self)` (`tp_iter`)"""
         return MISSING
 
-    def next(self, t: Any) -> Any:
+    def next(self, t: Any) -> Result:
         """`next(self)` (`tp_iternext`)"""
         return t.call_slot(self, "__next__", [], "'{}' object is not an iterator")
 
-    def length(self, t: Any) -> Any:
+    def length(self, t: Any) -> Result:
         """`len(self)` (`sq_length`)"""
         return MISSING
 
-    def get_item(self, t: Any, key: Any) -> Any:
+    def get_item(self, t: Any, key: "VariableTracker") -> Result:
         """`self[key]` (`mp_subscript`)"""
         return MISSING
 
-    def set_item(self, t: Any, key: Any, new: Any) -> Any:
+    def set_item(self, t: Any, key: "VariableTracker", new: "VariableTracker") -> Result:
         """`self[key] = new` (`mp_ass_subscript`)"""
         return MISSING
 
-    def operate(self, t: Any, function: Callable[..., Any], *operands: Any) -> Any:
+    def operate(self, t: Any, function: Callable[..., Any], *operands: "VariableTracker") -> Result:
         """`function(*operands)`, a function of `operator`, with this value among them (`nb_add` and
         its like)."""
         return MISSING
@@ -147,17 +155,22 @@ class LazyTracker:
     attribute of it. `isinstance` and `type` do not: `is_a` tests for classes of trackers.
     """
 
-    def __init__(self, source: Source, real: Any, build: Callable[[], VariableTracker]) -> None:
+    def __init__(self, source: Source, real: object, build: Callable[[], VariableTracker]) -> None:
         self.__dict__["_pending"] = (source, real, build)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(realize(self), name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         setattr(realize(self), name, value)
 
     def __repr__(self) -> str:
         return f"<lazy {self.__dict__['_pending'][0].name}>"
+
+
+def pending(source: Source, real: object, build: Callable[[], VariableTracker]) -> VariableTracker:
+    """Return a LazyTracker, which turns into the tracker that `build` makes."""
+    return cast(VariableTracker, LazyTracker(source, real, build))
 
 
 def realize(value: Any) -> Any:

@@ -14,6 +14,7 @@ from stator_bytecode import (
     GeneratorFactory,
     GeneratorState,
     GeneratorStatus,
+    Result,
     Resume,
     Then,
     layout_of_generator,
@@ -30,6 +31,7 @@ from stator_variables._emitter import (
 from stator_variables._pure import PATHS
 from stator_variables._runtime._literals import has_no_literal
 from stator_variables._runtime._support import found_again, make_function, unset
+from stator_variables._space import Space
 from stator_variables._tensor_kinds import (
     ArrayTracker,
     StorageTracker,
@@ -54,7 +56,7 @@ class ConstantTracker(VariableTracker):
         self.value = value
         self.cls = type(value)
 
-    def operate(self, t: Any, function: Callable[..., Any], *operands: Any) -> Any:
+    def operate(self, t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Any:
         return t.operate_on_constants(function, *operands)
 
     def describe(self) -> str:
@@ -89,7 +91,7 @@ class NumberTracker(VariableTracker):
         self.cls = cls
         self.steps = 0  # how many operations gave it, since its expression was measured
 
-    def operate(self, t: Any, function: Callable[..., Any], *operands: Any) -> Any:
+    def operate(self, t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Any:
         return t.operate_in_graph(function, *operands)
 
     @property
@@ -149,7 +151,7 @@ class ScalarTracker(ConstantTracker):
 
     source: Source
 
-    def __init__(self, real: Any, fix: Callable[[], None]) -> None:
+    def __init__(self, real: object, fix: Callable[[], None]) -> None:
         self.real = real
         self.cls = type(real)
         self.fix = fix
@@ -180,7 +182,7 @@ class SliceTracker(VariableTracker, references=("parts",)):
         return MISSING if any(v is MISSING for v in values) else slice(*values)
 
     def rebuild(self, e: Emitter) -> str:
-        return e.bind(self, f"slice({', '.join(e.expr(part) for part in self.parts)})")
+        return e.bind(self, f"slice({e.listed(self.parts)})")
 
 
 @attrs.define(eq=False, repr=False, slots=False)
@@ -207,7 +209,7 @@ class FunctionTracker(
     annotations: Any = None
     fields: dict[str, Any] = attrs.field(factory=dict)  # WRITTEN_FIELDS that were set
 
-    def call(self, t: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def call(self, t: Space, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
         return t.call_function(self, args, kwargs)
 
     def describe(self) -> str:
@@ -223,9 +225,7 @@ class FunctionTracker(
         )
         name = e.bind(self, text)
         if self.defaults:
-            e.lines.append(
-                f"{name}.__defaults__ = ({', '.join(e.expr(d) for d in self.defaults)},)"
-            )
+            e.lines.append(f"{name}.__defaults__ = ({e.listed(self.defaults)},)")
         if self.kwdefaults:
             inside = ", ".join(
                 f"{key!r}: {e.expr(value)}" for key, value in self.kwdefaults.items()
@@ -288,10 +288,10 @@ class ClassTracker(VariableTracker):
         self.real = value
         self.cls = type(value)
 
-    def call(self, t: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def call(self, t: Space, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
         return t.construct(self, list(args), kwargs)
 
-    def get_item(self, t: Any, key: Any) -> Any:
+    def get_item(self, t: Space, key: VariableTracker) -> Any:
         return t.get_class_item(self, key)
 
     def describe(self) -> str:
@@ -307,7 +307,7 @@ class NewClassTracker(ClassTracker, references=("args", "steps")):
 
     may_hold = True
 
-    def __init__(self, value: type, function: Callable[..., type], args: list[Any]) -> None:
+    def __init__(self, value: type, function: Callable[..., type], args: Sequence[Any]) -> None:
         super().__init__(value)
         self.function = function
         self.args = args
@@ -321,8 +321,7 @@ class NewClassTracker(ClassTracker, references=("args", "steps")):
         text = f"{e.capture(self.function)}({', '.join(args)})"
         e.bind_ahead(self, text, start, tuple(f"{arg}[" for arg in args))
         for function, rest in self.steps:
-            given = "".join(f", {e.expr(arg)}" for arg in rest)
-            e.lines.append(f"{e.capture(function)}({name}{given})")
+            e.lines.append(e.call(function, [self, *rest], {}))
         return name
 
 
@@ -355,7 +354,7 @@ class BuiltinTracker(VariableTracker):
         self.real = value
         self.cls = type(value)
 
-    def call(self, t: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def call(self, t: Space, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
         return t.call_builtin(self, args, kwargs)
 
     def describe(self) -> str:
@@ -378,10 +377,10 @@ class GeneratorTracker(VariableTracker, references=("state",)):
     def __init__(self, state: GeneratorState) -> None:
         self.state = state
 
-    def iter(self, t: Any) -> Any:
+    def iter(self, t: Space) -> "GeneratorTracker":
         return self
 
-    def next(self, t: Any) -> Any:
+    def next(self, t: Space) -> Any:
         state = self.state
         # In the place of C, which may be entered again.
         if state.frame.hidden and state.status is GeneratorStatus.RUNNING:
@@ -423,14 +422,14 @@ class GraphFunction(VariableTracker):
         self.handler = handler
         self.begun = begun
 
-    def call(self, t: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def call(self, t: Space, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         return self.handler(t, list(args), kwargs)
 
     def rebuild(self, e: Emitter) -> str:
         raise StaysInGraph(self.begun, e.refuse(self))
 
 
-def is_none(vt: Any) -> bool:
+def is_none(vt: VariableTracker | None) -> bool:
     return getattr(vt, "cls", None) is types.NoneType
 
 
@@ -439,7 +438,7 @@ def is_nan(value: Any) -> bool:
     return type(value) in (float, complex) and cmath.isnan(value)
 
 
-def generator_state(vt: Any) -> GeneratorState | None:
+def generator_state(vt: object) -> GeneratorState | None:
     """Return the state of a generator that was made while tracing, and consists of its frame alone,
     without realizing a value."""
     return vt.state if type(vt) is GeneratorTracker and names_of(vt.state) is None else None
@@ -461,7 +460,7 @@ NOT_IMPLEMENTED = ConstantTracker(NotImplemented)
 _LITERALS = (int, float, str, bytes, bool, type(None))
 
 
-def is_self_contained(vt: Any) -> bool:
+def is_self_contained(vt: VariableTracker) -> bool:
     return is_pending(vt) or vt.source is not None or vt.is_known or vt.base is torch.Tensor
 
 

@@ -83,7 +83,7 @@ def parts_of(vt: Any) -> Virtualized | None:
     )
 
 
-def is_opaque(vt: Any) -> bool:
+def is_opaque(vt: VariableTracker) -> bool:
     """Return True for an object whose state a real one does not expose: an iterator of itertools,
     and the object behind it."""
     if is_a(vt, IteratorTracker):
@@ -91,12 +91,12 @@ def is_opaque(vt: Any) -> bool:
     return is_a(vt, k.ObjectTracker) and vt.source is None and stands_for_c(vt.cls)
 
 
-def has_few_parts(vt: Any) -> bool:
+def has_few_parts(vt: VariableTracker) -> bool:
     """Return True for an object that has as many parts in each round of a loop, as a rule."""
     return type(vt) is k.ObjectTracker or (type(vt) is TupleTracker and len(vt.items) <= SHORT)
 
 
-def is_identity(vt: Any) -> bool:
+def is_identity(vt: VariableTracker) -> bool:
     """Return True for `id(thing)`: a number that no other call has, so that nothing may rely on
     it."""
     return type(vt) is IdTracker
@@ -106,7 +106,7 @@ def is_identity(vt: Any) -> bool:
 _FLAGS = (None, True, False)
 
 
-def _split_object(vt: Any) -> Split | None:
+def _split_object(vt: k.ObjectTracker) -> Split | None:
     if vt.namespace is None or vt.is_of_made or has_member(vt.cls, "__del__"):
         return None
     fields = attributes_of(vt)
@@ -116,7 +116,7 @@ def _split_object(vt: Any) -> Split | None:
     return (tuple(fields), tuple(members), flags), (*others, *members.values())
 
 
-def _is_flag(vt: Any) -> bool:
+def _is_flag(vt: VariableTracker) -> bool:
     return type(vt) is k.ConstantTracker and any(vt.value is flag for flag in _FLAGS)
 
 
@@ -127,7 +127,7 @@ def _attributes(
     return {name: flags[name] if name in flags else next(given) for name in recipe.detail[0]}
 
 
-def _join_object(recipe: ObjectRecipe, t: Space, parts: Sequence[Any]) -> Any:
+def _join_object(recipe: ObjectRecipe, t: Space, parts: Sequence[Any]) -> k.ObjectTracker:
     _, members, flags = recipe.detail
     given, known = iter(parts), {name: k.ConstantTracker(value) for name, value in flags}
     tracker: k.ObjectTracker = new_object(recipe.cls, _attributes(recipe, given, known))
@@ -146,7 +146,7 @@ def _build_object(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
 
 
 # -- methods and containers ------------------------------------------------------------------------
-def _split_method(vt: Any) -> Split | None:
+def _split_method(vt: MethodTracker) -> Split | None:
     """The function that a class has is as static as the class."""
     if vt.cls is not types.MethodType:
         return None
@@ -157,7 +157,7 @@ def _split_method(vt: Any) -> Split | None:
     )
 
 
-def is_method(vt: Any) -> bool:
+def is_method(vt: VariableTracker) -> bool:
     """Return True for a bound method whose function is one of the class of its object."""
     if type(vt) is not MethodTracker or is_pending(vt.receiver):
         return False
@@ -177,7 +177,7 @@ def _build_method(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
     return types.MethodType(*(parts if recipe.detail is None else (recipe.detail, *parts)))
 
 
-def _split_list(vt: Any) -> Split | None:
+def _split_list(vt: ListTracker) -> Split | None:
     return (vt.maxlen, vt.items) if vt.cls in (list, collections.deque) else None
 
 
@@ -193,7 +193,7 @@ def _build_list(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
 
 
 # -- iterators over generators ---------------------------------------------------------------------
-def _split_iterator(vt: Any) -> Split | None:
+def _split_iterator(vt: IteratorTracker) -> Split | None:
     split = _ITERATORS.get(vt.kind)
     return None if split is None or vt.exhausted else split(vt)
 
@@ -212,7 +212,7 @@ SHORT = 8
 not carried."""
 
 
-def _split_sequence(vt: Any) -> Split | None:
+def _split_sequence(vt: IteratorTracker) -> Split | None:
     (of,) = vt.parts
     return None if vt.position and len(of.items) > SHORT else (("sequence", vt.position), (of,))
 

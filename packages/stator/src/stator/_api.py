@@ -27,7 +27,7 @@ class Settings(TypedDict, total=False):
     disable: bool
     recompile_limit: int | None
     isolate_recompiles: bool
-    shapes_spec: None
+    shapes_spec: object
     stack: Stack | None
 
 
@@ -51,15 +51,15 @@ def compile(
     disable: bool = False,
     recompile_limit: int | None = None,
     isolate_recompiles: bool = False,
-    shapes_spec: None = None,
+    shapes_spec: object = None,
     stack: Stack | None = None,
 ) -> Any:
     """Compile a function, a method, a module or another callable; without one, a decorator.
 
     The parameters mean what they mean to `torch.compile`. `backend=None` is the default one, see
-    `set_default_backend`; `name` is the name in reports. `options` may hold `recompile_limit`,
-    `fallback`, `oracle` and `break_everywhere` of ours; the rest is the backend's. `stack` replaces
-    layers.
+    `set_default_backend`; `name` is the name in reports; `shapes_spec` names sizes and numbers that
+    are symbols. `options` may hold `recompile_limit`, `fallback`, `oracle` and `break_everywhere`
+    of ours; the rest is the backend's. `stack` replaces layers.
 
     Compilations of one function, and of modules of one class, share what they compile where their
     settings are equal; `isolate_recompiles=True` prevents that. A class is changed in place: calls
@@ -105,6 +105,7 @@ def compile_in_place(module: M, **settings: Unpack[Settings]) -> M:
         raise InvalidUse(
             f"cannot compile {module!r} in place: it is no torch.nn.Module", "use stator.compile"
         )
+    follow_resets_of_torch()
     refuse(module)
     made = make_options(**settings)
     if not made.disabled:

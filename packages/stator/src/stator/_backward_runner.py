@@ -4,7 +4,8 @@ from typing import Any
 
 import attrs
 
-from stator._compiled_autograd import BackwardSettings, CompiledAutograd
+from stator._backward_engine import BackwardSettings
+from stator._compiled_autograd import CompiledAutograd
 from stator._options import Options
 from stator._region import NOTHING
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
-import torch
 from stator_backends import Backend, boxed, compile_session, lower
 from stator_guards import (
     Equals,
@@ -25,10 +24,11 @@ from stator_guards import (
 )
 from stator_variables import Dim, TraceLocation
 from torch import Tensor
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
-from stator.errors import backend_boundary
+from stator._backward_engine import BackwardSettings
+from stator.errors import Unsupported, backend_boundary
 
 if TYPE_CHECKING:
     from stator_subgraphs import OutputGraph
@@ -58,45 +58,69 @@ class _Specialization:
 class BackwardSegment:
     """A function of a list that it empties; the graph calls it by its name."""
 
-    def __init__(self, graph: Graph, name: str, backend: Backend, dynamic: bool | None) -> None:
+    def __init__(self, graph: Graph, name: str, settings: BackwardSettings) -> None:
         self.__name__ = self.__qualname__ = name
         self.__module__ = "compiled"
         self.graph = graph
-        self.backend = backend
-        self.dynamic = dynamic
+        self.settings = settings
         self.specializations: list[_Specialization] = []
         self._seen: list[object] = []  # of each argument, the number or the sizes; None has changed
-        self._plain = GraphModule(torch.nn.Module(), graph, name).forward
+        self._apart: set[Node] = set()
+        self._plain = self._divided()
 
     def __call__(self, arguments: list[object]) -> Sequence[object]:
         for specialization in self.specializations:
             if specialization.guards.check(*arguments):
                 return specialization.run(arguments)
 
-        # with `create_graph` what the backward does is recorded, which a compiler would not keep
-        if torch.is_grad_enabled() or len(self.specializations) >= MOST:
-            given = tuple(arguments)
-            arguments.clear()
-            result: Sequence[object] = self._plain(*given)
-            return result
+        if not self._apart and len(self.specializations) < MOST:
+            made = self._specialize(arguments)
+            if made is not None:
+                self.specializations.insert(0, made)
+                return made.run(arguments)
+        return self._plain(arguments)
 
-        made = self._specialize(arguments)
-        self.specializations.insert(0, made)
-        return made.run(arguments)
-
-    def _specialize(self, arguments: Sequence[object]) -> _Specialization:
+    def _specialize(self, arguments: Sequence[object]) -> _Specialization | None:
+        """Return what a backend makes of the segment, or None if it has to be divided."""
         from stator_subgraphs import OutputGraph
 
         seen = self._seen or [_Unseen] * len(arguments)
         pairs = zip(seen, arguments, strict=True)
-        self._seen = [_merged(old, _numbers_of(value), self.dynamic) for old, value in pairs]
+        observed = _Observed(self.settings.dynamic, self._changing(arguments))
+        self._seen = [observed.merged(old, _numbers_of(value)) for old, value in pairs]
         recorder = OutputGraph(_Nowhere())
         trace = _SegmentTrace(recorder, self.graph)
         try:
             with compile_session():
-                return trace.lowered(arguments, self._seen, self.backend)
+                return trace.lowered(arguments, self._seen, self.settings.backend)
+        except Unsupported:
+            if self.settings.fullgraph:
+                raise
+            is_inside = trace.current.op == "call_function"
+            self._apart = {trace.current} if is_inside else set(self.graph.nodes)
+            self._plain = self._divided()
+            return None
         finally:
             recorder.release()
+
+    def _changing(self, arguments: Sequence[object]) -> set[int]:
+        """Return the sizes that are symbolic in the forward already."""
+        pairs = zip(self.graph.find_nodes(op="placeholder"), arguments, strict=True)
+        given = [value for node, value in pairs if "changes" in node.meta]
+        return {value for value in given if isinstance(value, int) and value > 1}
+
+    def _divided(self) -> Callable[[list[object]], Sequence[object]]:
+        """Return the segment as its own function, or with segments around a node that cannot be
+        captured."""
+        from stator_subgraphs import CapturedBackward, partitioned
+
+        captured = CapturedBackward.of(self.graph, {})
+        if not self._apart:
+            return captured.function
+        return partitioned(captured, self._part, self._apart).function
+
+    def _part(self, graph: Graph, name: str) -> BackwardSegment:
+        return BackwardSegment(graph, f"{self.__name__}_{name}", self.settings)
 
 
 class _Unseen:
@@ -107,16 +131,32 @@ def _numbers_of(value: object) -> object:
     return tuple(value.shape) if isinstance(value, Tensor) else value
 
 
-def _merged(old: object, new: object, dynamic: bool | None) -> object:
-    """Return a number, or a tuple of them, with None for one that changes."""
-    if isinstance(new, tuple):
-        parts = old if isinstance(old, tuple) and len(old) == len(new) else [_Unseen] * len(new)
-        return tuple(_merged(*pair, dynamic) for pair in zip(parts, new, strict=True))
-    if type(new) is not int or dynamic is False:
-        return new
-    if old is _Unseen:
-        return None if dynamic else new
-    return old if old == new else None
+@attrs.frozen
+class _Observed:
+    """Sizes and numbers of one call, beside those of calls before.
+
+    Those that are equal to sizes that are known to change, or numbers that are multiples, do so.
+    """
+
+    dynamic: bool | None
+    changing: set[int]
+
+    def merged(self, old: object, new: object) -> object:
+        """Return a number, or a tuple of them, with None for one that changes."""
+        if isinstance(new, tuple):
+            parts = old if isinstance(old, tuple) and len(old) == len(new) else [_Unseen] * len(new)
+            pairs = zip(parts, new, strict=True)
+            return tuple(self._number(*pair, pair[1] in self.changing) for pair in pairs)
+        if type(new) is not int:
+            return new
+        return self._number(old, new, any(new % each == 0 for each in self.changing))
+
+    def _number(self, old: object, new: int, changes: bool) -> int | None:
+        if self.dynamic is False:
+            return new
+        if old is _Unseen:
+            return None if self.dynamic or changes else new
+        return new if old == new else None
 
 
 class _Nowhere:
@@ -132,6 +172,7 @@ class _SegmentTrace:
 
     recorder: OutputGraph
     graph: Graph
+    current: Node = attrs.field(init=False)
     guards: list[Guard] = attrs.field(factory=list)
     _values: dict[Node, Any] = attrs.field(factory=dict)
     _first: dict[int, Node] = attrs.field(factory=dict)  # by identity, the tensors so far
@@ -142,8 +183,10 @@ class _SegmentTrace:
         parameters = self.graph.find_nodes(op="placeholder")
         with self.recorder.tracing():
             for node, value, numbers in zip(parameters, arguments, seen, strict=True):
+                self.current = node
                 self._values[node] = self._argument(node, value, numbers)
             for node in self.graph.nodes:
+                self.current = node
                 if node.op == "call_function":
                     self._values[node] = self._call(node)
             outputs: Any = self.graph.output_node().args[0]

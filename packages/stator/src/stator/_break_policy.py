@@ -16,7 +16,8 @@ from stator_variables import SUBSTITUTES, Space
 class BreakPolicy:
     """The setting, as an object that traces can track."""
 
-    error = False
+    def __init__(self) -> None:
+        self.error = False
 
 
 _POLICY = BreakPolicy()
@@ -60,8 +61,25 @@ def _is_error_in_torch() -> bool:
     return setting is not None and bool(setting())
 
 
-def follow_torch() -> None:
-    """Trace the manager of this module where the program enters that of torch."""
-    torchs = getattr(sys.modules.get("torch._dynamo.decorators"), "error_on_graph_break", None)
-    if torchs is not None:
-        SUBSTITUTES.setdefault(id(torchs), (torchs, error_on_graph_break))
+def follow_error_on_graph_break() -> None:
+    """Trace the manager of this module where the program enters that of torch, in a `with`
+    statement or in a function that was decorated with it."""
+    decorators = sys.modules.get("torch._dynamo.decorators")
+    manager: Any = getattr(decorators, "ErrorOnGraphBreakDecoratorContextManager", None)
+    if manager is not None:
+        made: Any = getattr(decorators, "error_on_graph_break")
+        for torchs, ours in (
+            (made, error_on_graph_break),
+            (manager.__enter__, _enter_of_torch),
+            (manager.__exit__, _exit_of_torch),
+        ):
+            SUBSTITUTES.setdefault(id(torchs), (torchs, ours))
+
+
+def _enter_of_torch(manager: Any) -> None:
+    manager.prev_error_on_graph_break.append(_POLICY.error)
+    _POLICY.error = manager.error_on_graph_break
+
+
+def _exit_of_torch(manager: Any, *error: object) -> None:
+    _POLICY.error = manager.prev_error_on_graph_break.pop()

@@ -17,11 +17,12 @@ import attrs
 from stator_guards import Cache
 from torch._guards import CompileContext, CompileId, compile_context
 
-from stator._break_policy import follow_torch as follow_error_on_graph_break
+from stator._break_policy import follow_error_on_graph_break
 from stator._collector import rare_collections
 from stator._compilation_flag import compiling
 from stator._compile_log import Compilation, log_end, log_start
-from stator._stance import follow_torch
+from stator._comptime import follow_comptime
+from stator._stance import follow_stance
 from stator._target import Target
 
 
@@ -127,11 +128,12 @@ def observed(place: Observable, key: Hashable, state: tuple[object, ...]) -> Ite
     with compile_context(CompileContext(compile_id)):
         with _callbacks.around(event), _callbacks_of_torch(event):
             follow_error_on_graph_break()
+            follow_comptime()
             log_start(place.target, place.cache, key, state)
             with compiling(), rare_collections():
                 yield made
         log_end(made)
-    follow_torch()
+    follow_stance()
 
 
 def _callbacks_of_torch(event: CompileEvent) -> Any:

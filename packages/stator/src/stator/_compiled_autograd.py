@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
-from stator_backends import Backend, spec_of
+from stator_backends import spec_of
 from torch import Tensor
+from torch._C import _len_torch_dispatch_stack
 
-from stator._backward_run import checking_nan, final_callbacks
+from stator._backward_engine import BackwardSettings, engine, entered, plain_backwards
 from stator._backward_segment import BackwardSegment
 from stator._options import disabled_by_environment, make_options
 from stator.errors import Unsupported
@@ -28,23 +29,6 @@ if TYPE_CHECKING:
 _native: Any = torch._C._dynamo.compiled_autograd
 
 
-@attrs.frozen
-class BackwardSettings:
-    """Settings that backward passes are compiled with. Equal settings share what was compiled."""
-
-    backend: Backend = attrs.field(eq=id)
-    fullgraph: bool
-    dynamic: bool | None
-
-
-class _Entered(threading.local):
-    """The settings that this thread has entered, the present ones last."""
-
-    def __init__(self) -> None:
-        self.settings: list[BackwardSettings] = []
-
-
-_entered = _Entered()
 _programs: dict[Any, CapturedBackward] = {}
 
 
@@ -64,7 +48,7 @@ def compiled_autograd(
     `disable=True`, backward passes run plainly.
     """
     if disable or disabled_by_environment():
-        return _Disabled()
+        return plain_backwards()
     made = make_options(backend, fullgraph, dynamic, mode, options)
     return CompiledAutograd(BackwardSettings(made.backend, fullgraph, dynamic))
 
@@ -78,27 +62,14 @@ class CompiledAutograd(AbstractContextManager[None]):
 
     def __enter__(self) -> None:
         _installation.enter()
-        _entered.settings.append(self.settings)
+        entered.settings.append(self.settings)
         # the engine would run nodes in threads of its own, which cannot be captured
         self._modes.append(torch.autograd.set_multithreading_enabled(False))
 
     def __exit__(self, *error: object) -> None:
         self._modes.pop().__exit__(*error)
-        _entered.settings.pop()
+        entered.settings.pop()
         _installation.leave()
-
-
-class _Disabled(AbstractContextManager[None]):
-    """Backward passes inside run plainly, in this thread."""
-
-    def __init__(self) -> None:
-        self._before: list[Any] = []
-
-    def __enter__(self) -> None:
-        self._before.append(_native.set_autograd_compiler(None, False))
-
-    def __exit__(self, *error: object) -> None:
-        _native.set_autograd_compiler(*self._before.pop())
 
 
 class _Installation:
@@ -116,12 +87,14 @@ class _Installation:
             if not self._count:
                 self._forget_theirs()
                 self._before = _native.set_autograd_compiler(_capture, True)
+                engine.install()
             self._count += 1
 
     def leave(self) -> None:
         with self._lock:
             self._count -= 1
             if not self._count:
+                engine.remove()
                 _native.set_autograd_compiler(*self._before)
 
     def _forget_theirs(self) -> None:
@@ -151,28 +124,24 @@ class _Runner:
     def __call__(
         self, function: object, saved: list[Any], *inputs: Sequence[Any]
     ) -> Sequence[Tensor | None]:
-        settings = _entered.settings[-1] if _entered.settings else None
-        before = _native.set_autograd_compiler(None, False)  # a hook may start a backward itself
-        try:
+        settings = entered.settings[-1] if entered.settings else None
+        with plain_backwards():  # a hook may start a backward itself
             program = self.captured if settings is None else self._program(settings)
             arguments = self.captured.arguments(saved, *inputs)
-            if torch.is_anomaly_enabled() and torch.is_anomaly_check_nan_enabled():
-                return checking_nan(self.captured, arguments)
             if not program.user_code:
                 return program.function(arguments)
-            with final_callbacks():
+            with engine.collecting_callbacks():
                 return program.function(arguments)
-        finally:
-            _native.set_autograd_compiler(*before)
 
     def _program(self, settings: BackwardSettings) -> CapturedBackward:
         """Return the backward with compiled segments, or as it is for a backend that compiles
-        nothing."""
+        nothing, and where a compiler would not keep what happens: history, and calls of modes."""
         if settings.fullgraph and self.captured.user_code:
             raise _refusal(self.captured)
-        if not spec_of(settings.backend).compiles:
+        is_observed = torch.is_grad_enabled() or _len_torch_dispatch_stack()
+        if is_observed or not spec_of(settings.backend).compiles:
             return self.captured
-        key = settings, self.captured.key
+        key = settings, self.captured.key, _autocast()
         if key not in _programs:
             _programs[key] = self._compiled(settings)
         return _programs[key]
@@ -181,9 +150,17 @@ class _Runner:
         from stator_subgraphs import partitioned
 
         def segment(graph: torch.fx.Graph, name: str) -> BackwardSegment:
-            return BackwardSegment(graph, name, settings.backend, settings.dynamic)
+            return BackwardSegment(graph, name, settings)
 
         return partitioned(self.captured, segment)
+
+
+def _autocast() -> object:
+    """Return what autocast does at present, which a compiled backward depends on."""
+    if not torch._C._is_any_autocast_enabled():
+        return None
+    devices = [each for each in ("cpu", "cuda") if torch.is_autocast_enabled(each)]
+    return tuple((each, torch.get_autocast_dtype(each)) for each in devices)
 
 
 def _refusal(captured: CapturedBackward) -> Unsupported:

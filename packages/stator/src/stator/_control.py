@@ -23,9 +23,9 @@ from stator_variables import (
 
 from stator._compiled_autograd import release_compiled
 from stator._entry_pool import forget_pools, release_pools_in_child
-from stator._interoperation import leave_to_python
+from stator._interoperation import ORIGINAL_CALLABLE, leave_to_python
 from stator._module import put_in_place
-from stator._stance import REGIONS, follow_torch
+from stator._stance import REGIONS
 from stator.errors import InvalidUse
 
 T = TypeVar("T")
@@ -37,11 +37,12 @@ def graph_break(msg: str = "") -> None:
 
 
 def skip_frame(msg: str = "") -> None:
-    """Leave the rest of the graph to the next one: a graph break, whose message the report has."""
+    """Let the calling function run without being compiled, from now on; what it calls is
+    compiled."""
 
 
-for _breaking in (graph_break, skip_frame):
-    setattr(_breaking, "_stator_graph_break", True)
+setattr(graph_break, "_stator_graph_break", True)
+setattr(skip_frame, "_stator_skip_frame", True)
 
 
 def leaf_function(fn: Any = None, *, mutates_args: set[str] | None = None) -> Any:
@@ -68,47 +69,49 @@ def disable(subject: object = None, recursive: bool = True, *, reason: str | Non
     as a decorator. Reports have the reason.
 
     A class: the calls of its instances. A module: its own calls; it stays the object it is. What a
-    disabled function calls runs eagerly, too, unless it is compiled itself; `recursive=False` does
-    not change that.
+    disabled function calls runs eagerly, too, unless it is compiled itself; with `recursive=False`
+    it is compiled where compiled code calls the disabled function.
     """
     if subject is None:
         return functools.partial(disable, recursive=recursive, reason=reason)
+    facts = reason, recursive
     if isinstance(subject, staticmethod | classmethod):
-        return type(subject)(disable(subject.__func__, reason=reason))
+        return type(subject)(disable(subject.__func__, recursive, reason=reason))
     if isinstance(subject, type):
-        return _disabled_class(subject, reason)
+        return _disabled_class(subject, *facts)
     if isinstance(subject, torch.nn.Module):
-        put_in_place(subject, _eagerly(type(subject)._call_impl, reason))
+        put_in_place(subject, _eagerly(type(subject)._call_impl, *facts))
         return subject
     if isinstance(subject, types.MethodType):
-        return types.MethodType(_eagerly(subject.__func__, reason), subject.__self__)
+        return types.MethodType(_eagerly(subject.__func__, *facts), subject.__self__)
     if not callable(subject):
         raise InvalidUse(
             f"cannot disable {subject!r}: it is not callable",
             "pass a function, a class or a module",
         )
-    return _eagerly(subject, reason)
+    return _eagerly(subject, *facts)
 
 
-def _eagerly(fn: Callable[..., Any], reason: str | None) -> Any:
+def _eagerly(fn: Callable[..., Any], reason: str | None, recursive: bool) -> Any:
     @functools.wraps(fn, updated=())
     def eagerly(*args: object, **kwargs: object) -> Any:
         return fn(*args, **kwargs)
 
     eagerly.__dict__.update(getattr(fn, "__dict__", {}))
     marks = {DISABLED: True, "_torchdynamo_disable": True, "_torchdynamo_disable_msg": reason}
-    eagerly.__dict__.update(marks)
+    alone = {"_torchdynamo_disable_recursive": recursive, ORIGINAL_CALLABLE: fn}
+    eagerly.__dict__.update(marks | alone)
     leave_to_python(eagerly)
     return eagerly
 
 
-def _disabled_class(cls: type, reason: str | None) -> type:
+def _disabled_class(cls: type, reason: str | None, recursive: bool) -> type:
     if (name := call_name(cls)) is None:
         raise InvalidUse(
             f"cannot disable {cls.__qualname__}: its instances cannot be called",
             "disable its methods",
         )
-    setattr(cls, name, _eagerly(getattr(cls, name), reason))
+    setattr(cls, name, _eagerly(getattr(cls, name), reason, recursive))
     return cls
 
 
@@ -225,15 +228,19 @@ _sentinels: weakref.WeakSet[_Sentinel] = weakref.WeakSet()
 
 def follow_resets_of_torch() -> None:
     """Let `torch.compiler.reset` reset stator, too, from now on, if the program has imported what
-    it resets; likewise `torch.compiler.set_stance`."""
-    follow_torch()
+    it resets."""
     cleared = getattr(sys.modules.get("torch._dynamo.utils"), "warn_once_cache", None)
     if cleared is None or _sentinels:
         return
     sentinel = _Sentinel("stator")
     cleared.add(sentinel)
     _sentinels.add(sentinel)
-    weakref.finalize(sentinel, reset).atexit = False
+    weakref.finalize(sentinel, _reset_with_torch).atexit = False
+
+
+def _reset_with_torch() -> None:
+    reset()
+    follow_resets_of_torch()
 
 
 def reset() -> None:

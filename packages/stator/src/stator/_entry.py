@@ -241,7 +241,7 @@ def _function(
         graph = _FirstCall(lowered, script)
         call = _graph_call(traced, graph, recovery, target)
     loads, marks = _loads(emitter, target), inference_marks(emitter)
-    begin = [f"{emitter.capture(begin_step, 'begin_step')}()"] if data.begins_step else []
+    begin = [f"{emitter.capture(begin_step)}()"] if data.begins_step else []
     body = [*begin, *loads, *call, *emitter.late_draws, *marks, *emitter.lines]
     body.append(ending(traced, site))
     data.source = function_text(name, target.parameters, body)

@@ -31,7 +31,7 @@ def inference_marks(emitter: Any) -> list[str]:
 
     if not emitter.t.inference.ever or not (made or plain):
         return []
-    return [f"g = {emitter.capture(as_inference, 'as_inference')}(g, {made}, {plain})"]
+    return [f"g = {emitter.capture(as_inference)}(g, {made}, {plain})"]
 
 
 def function_text(name: str, parameters: tuple[str, ...], body: list[str]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 _OF_DYNAMO = ("_torchdynamo_inline", "_torchdynamo_orig_callable", "_torchdynamo_wrapper_id")
-_INLINE, _ORIGINAL, _IDENTITY = _OF_DYNAMO
+_INLINE, ORIGINAL_CALLABLE, _IDENTITY = _OF_DYNAMO
 _FRAMES = torch._C._dynamo.eval_frame
 _SKIP = _FRAMES._FrameExecStrategy(_FRAMES._FrameAction.SKIP, _FRAMES._FrameAction.SKIP)
 
@@ -47,5 +47,5 @@ def show_callable_to_dynamo(
     compiled: FunctionType | MethodType, wrapper: FunctionType, original: object
 ) -> None:
     """Let `torch.compile(compiled)`, which is `wrapper` or bound to it, compile `original`."""
-    setattr(wrapper, _ORIGINAL, original)
+    setattr(wrapper, ORIGINAL_CALLABLE, original)
     setattr(wrapper, _IDENTITY, id(compiled))

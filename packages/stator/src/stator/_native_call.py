@@ -4,6 +4,8 @@
   long container.
 - A function of torch that repeats until the values of a tensor end it (rejection sampling,
   `lobpcg`): its rounds are few operators each, between two breaks.
+- The loop of an optimizer over its parameters, where one of them breaks at data (AdamP, NovoGrad,
+  SparseAdam): each round would be a continuation of its own.
 - A function of the standard library that breaks before it has added to the graph: `logger.info`
   breaks a dozen times between its formatter and its locks, and none of its continuations has an
   operation.
@@ -19,6 +21,7 @@ from typing import Any
 
 import stator_variables as variables
 from stator_bytecode import NULL, Broke, Frame, Instruction, Machine, Outcome, operands
+from torch.optim import Optimizer
 
 CALLS = frozenset({"CALL", "CALL_FUNCTION_EX"})
 
@@ -56,6 +59,40 @@ _OF_ITERATION = frozenset({"FOR_ITER", "SEND"})
 """Starts of the loops that an iterator ends."""
 
 
+_OF_ONE_PARAMETER = frozenset(
+    {
+        "data-dependent-branch",
+        "data-dependent-output",
+        "data-dependent-shape",
+        "no-fake-kernel",
+        "operator-error",
+    }
+)
+"""Reasons of breaks that each parameter of an optimizer may have again."""
+
+
+def _loop_of_optimizer(frames: list[Frame]) -> int:
+    """Return the depth of the innermost loop of an optimizer over an iterator; 0 without one."""
+    for depth in range(len(frames) - 1, 0, -1):
+        if _is_of_optimizer(frames[depth]) and _is_in_iteration(frames[depth]):
+            return depth
+    return 0
+
+
+def _is_of_optimizer(frame: Frame) -> bool:
+    """Return True for a method of an optimizer, and for a function of `torch.optim`."""
+    own = variables.real_of(frame.slots[0]) if frame.slots else None
+    module = str(frame.globals.real.get("__name__", ""))
+    return isinstance(own, Optimizer) or module.startswith("torch.optim.")
+
+
+def _is_in_iteration(frame: Frame) -> bool:
+    return any(
+        instr.op == "FOR_ITER" and instr.index < frame.pc < instr.target
+        for instr in frame.code.instructions
+    )
+
+
 def _driver(machine: Machine, depth: int, through_loops: bool = True) -> int:
     """The depth of the frame that makes frame `depth` go on: one of C's, or one that loops over a
     generator."""
@@ -78,7 +115,8 @@ def _loops_over(caller: Frame, frame: Frame) -> bool:
 
 def before_library(outcome: Broke, machine: Machine, domain: Any) -> Broke | None:
     """Go back to the outermost call of a library function that led to the break without a graph
-    operation; None where the break is not one of a library's, or may not come again.
+    operation, or to that of an optimizer's loop; None where the break is not one of a library's,
+    or may not come again.
 
     A trace should be made again up to there: what was guarded since then are facts about the
     library.
@@ -86,6 +124,10 @@ def before_library(outcome: Broke, machine: Machine, domain: Any) -> Broke | Non
     if outcome.reason.reason == "stress":  # which is there to break everywhere
         return None
     frames = machine.frames[: len(outcome.snapshot.frames)]
+    if outcome.reason.reason in _OF_ONE_PARAMETER and (depth := _loop_of_optimizer(frames)):
+        looping = machine.before_call(depth)
+        return None if looping is None else Broke(looping, outcome.reason)
+
     outermost = len(frames)
     while outermost and (
         frames[outermost - 1].hidden

@@ -20,6 +20,7 @@ from stator import _comptime, _module
 from stator._deferred_warning import defer_warning
 from stator._guard_filter import Filter
 from stator._logs import log_into
+from stator._shapes_spec import ShapesSpec
 from stator._stress import MODES, is_mode, stressed
 from stator._torch_settings import dynamic_by_settings, setting, warn_of_settings
 from stator.errors import InvalidOption, InvalidUse, backend_boundary
@@ -197,6 +198,8 @@ class Options:
     """Nothing is compiled."""
     name: str = attrs.field(default="", kw_only=True)
     """The name in reports and warnings, in place of that of the function."""
+    shapes_spec: ShapesSpec | None = attrs.field(default=None, kw_only=True, eq=False)
+    """The sizes and numbers that are symbols, where the program has named them."""
     sharing: Hashable = attrs.field(default=None, kw_only=True, eq=False, repr=False)
     """A key that is equal for options with which entries may be shared; None: not with any other
     compilation."""
@@ -223,13 +226,12 @@ def make_options(  # `compile` hands on what it was given, in its own order
     stack: Stack | None = None,
     recompile_limit: int | None = None,
     isolate_recompiles: bool = False,
-    shapes_spec: None = None,
+    shapes_spec: object = None,
     name: str | None = None,
     disable: bool = False,
 ) -> Options:
     """Sort ours from the backend's. Raises UnknownBackend, InvalidUse."""
-    if shapes_spec is not None:
-        raise InvalidUse("shapes_spec is not supported", "mark dimensions with stator.mark_dynamic")
+    spec = _described(shapes_spec, dynamic)
     backend = default_backend() if backend is None else backend
     given = dict(options or {})
     ours = {**_from_surroundings(), **{name: given.pop(name) for name in OURS if name in given}}
@@ -250,10 +252,19 @@ def make_options(  # `compile` hands on what it was given, in its own order
         _check_unknown(given)
         configured = configure(found, mode, given or None, dynamic)
     dynamic = _taken_by(configured, dynamic)
-    facts = fullgraph, dynamic, id(stack), mode, _typed(given), _typed(ours)
+    facts = fullgraph, dynamic, id(stack), mode, _typed(given), _typed(ours), id(shapes_spec)
     sharing = None if isolate_recompiles else _hashable((_identity(found), *facts))
-    ours |= {"disabled": disable or disabled_by_environment(), "name": name or ""}
+    disabled = disable or disabled_by_environment()
+    ours |= {"disabled": disabled, "name": name or "", "shapes_spec": spec}
     return Options(configured, fullgraph, dynamic, stack or Stack(), **ours, sharing=sharing)
+
+
+def _described(shapes_spec: object, dynamic: bool | None) -> ShapesSpec | None:
+    if shapes_spec is None:
+        return None
+    if dynamic is not None:
+        raise InvalidUse("dynamic and shapes_spec are both given", "leave one of them out")
+    return ShapesSpec.of(shapes_spec)
 
 
 def with_backend(options: Options, backend: str | Callable[..., Any]) -> Options:

@@ -14,10 +14,11 @@ import torch
 from stator_backends import AmbientState, ordinary_signal_handlers
 from stator_bytecode import CallSite, Goto, InnermostFrames, Point, Site, drive, passed_over
 from stator_guards import Cache, Entry
-from stator_variables import REPLACEABLE, can_be_taken, give_back, taken
+from stator_variables import REPLACEABLE, Policy, can_be_taken, give_back, taken
 from torch.autograd import forward_ad
 
 from stator._call_history import CallEvidence, FirstRuns, is_inside
+from stator._callees import Callees, NativeTarget
 from stator._compilation_flag import is_compiling
 from stator._compile_event import observed
 from stator._compiled_target import CompiledTarget
@@ -42,7 +43,7 @@ from stator._retrace import Retrace
 from stator._stance import DEFAULT_STANCE, stance
 from stator._target import Root
 from stator._torch_settings import setting
-from stator._trace import TraceResult, trace
+from stator._trace import SKIPPED, TraceResult, trace
 from stator._traceback import OWN_CODES
 from stator.errors import BackendFailed, Unsupported
 
@@ -70,6 +71,7 @@ class Region:
     places: dict[Point, CompiledTarget] = attrs.field(factory=dict)
     forced: dict[int, Region] = attrs.field(factory=dict)  # for backends that a stance forced
     graphs: dict[Hashable, KnownGraph] = attrs.field(factory=dict)  # those that were compiled
+    callees: Callees | None = None  # of functions that run natively
     _lock: Any = attrs.field(factory=threading.Lock)
 
     @classmethod
@@ -179,7 +181,7 @@ class Region:
             raises = self._refuses(place) or setting("fail_on_recompile_limit_hit")
             if raises and place.cache.is_full(key):
                 raise past_limit(place.cache, key, state)
-            return EagerFallback(place.target, state)
+            return EagerFallback(self._native(place), state)
         if self._breaks_once(place, entry):
             place.cache.remove(entry)
             return entry.run(*state)
@@ -189,6 +191,13 @@ class Region:
             place.follow(place.last or (entry, entry, 0), entry)
         place.newest[key] = entry
         return _first_run(entry, state) if entry.data.made_calls else entry.run(*state)
+
+    def _native(self, place: CompiledTarget) -> Any:
+        """Return what runs where no entry does."""
+        skips = any(refusal.reason == SKIPPED for refusal in place.shared.refused)
+        if skips and self.callees is not None:
+            return NativeTarget(place.target, self.callees)
+        return place.target
 
     def _may_compile(self, place: CompiledTarget, state: tuple[object, ...], key: Hashable) -> bool:
         """Return whether a call that no entry accepts is compiled. Raises InvalidUse where that is
@@ -267,8 +276,7 @@ class Region:
     ) -> Entry | None:
         ambient = AmbientState.capture()
         named = dict(zip(place.target.parameters, state, strict=True))
-        shapes = place.shared.shapes.policy(named)
-        policy, again = recorded(attrs.evolve(shapes, native_calls=self.pool.history.native))
+        policy, again = recorded(self._policy(place, named))
         refuses = self._refuses(place)
         try:
             traced = trace(place.target, state, self.options, policy)
@@ -302,6 +310,14 @@ class Region:
             # state must not
             named.clear()
         return None
+
+    def _policy(self, place: CompiledTarget, named: dict[str, object]) -> Policy:
+        policy = place.shared.shapes.policy(named)
+        spec, target = self.options.shapes_spec, place.target
+        if spec is not None and isinstance(target, Root):
+            policy = spec.policy(target, tuple(named.values()), policy)
+        native = self.pool.history.native
+        return attrs.evolve(policy, native_calls=native, callees=self.callees)
 
     def _site(self, traced: TraceResult) -> Site | None:
         """Return the site where a trace broke; None if it reached the end."""

@@ -5,6 +5,8 @@ Trackers, the graph and the interpreter refer to one another while they work. In
 trackers, and are large.
 """
 
+from typing import Any
+
 from stator_bytecode import Machine, Unsupported
 from stator_variables import Space, forget_class
 
@@ -19,6 +21,7 @@ def release(tracing: Space, machine: Machine, places: MachineLocations) -> None:
     for tracker in tracing.named:
         # its `id` may be a key in what it holds, as in the memo of `copy.deepcopy`
         vars(tracker).clear()
+    made: Any
     for made in tracing.made.values():
         forget_class(made.value)
     for table in (

@@ -2,8 +2,7 @@
 
 A wrapper runs the entry used last without looking at the stance, so setting one takes the entries
 out of all wrappers. While it is not the default, every call goes through its region, which follows
-it. So `torch.compiler.set_stance` is made to take them out, too, once the program has imported what
-it calls.
+it. So `torch.compiler.set_stance` is made to take them out, too.
 """
 
 from __future__ import annotations
@@ -62,10 +61,10 @@ def _forget_newest() -> None:
         region.forget_newest()
 
 
-def follow_torch() -> None:
+def follow_stance() -> None:
     """Let setting the stance of torch take the entries out of all wrappers from now on.
 
-    Called whenever something is compiled: a compiler may just have imported `torch._dynamo`.
+    Called after each compilation: the first imports `torch._dynamo`, if nothing has before.
     """
     module: Any = sys.modules.get("torch._dynamo.decorators")
     original = getattr(module, "_set_stance", None)

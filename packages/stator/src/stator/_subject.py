@@ -8,10 +8,12 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import torch
 from torch._ops import OperatorBase, OpOverloadPacket
 
 from stator._backward_runner import BackwardRunner
+from stator._callees import Callees
 from stator._control import call_name, is_disabled, python_call
 from stator._deferred_warning import depth_of_the_user
 from stator._interoperation import show_callable_to_dynamo
@@ -60,7 +62,7 @@ def _is_of_torch_compile(subject: Any) -> bool:
     if not isinstance(subject, types.FunctionType):
         return False
     made_in = str(subject.__globals__.get("__name__"))
-    return made_in.startswith("torch._dynamo") and not is_disabled(subject)
+    return made_in == "torch._dynamo.eval_frame" and not is_disabled(subject)
 
 
 def compiled_function(
@@ -80,6 +82,7 @@ def compiled_function(
         warnings.warn(text, stacklevel=depth_of_the_user())
         return fn
     region = Region.of(Root.of(fn, options.name or name), options, owner)
+    region.callees = Callees(functools.partial(_callee, attrs.evolve(options, name="")))
     REGIONS.add(region)
     runner: Any = Oracle(region, fn) if options.oracle else region
     if options.compiled_autograd:
@@ -87,6 +90,13 @@ def compiled_function(
     wrapper = make_wrapper(fn, runner, region.pool.root, region)
     wrapper.report = LiveReport(region)  # type: ignore[attr-defined]
     return wrapper
+
+
+def _callee(options: Options, subject: Any) -> Any:
+    """Compile a function that a native one calls, or the call of a class of modules."""
+    if isinstance(subject, type):
+        return _compiled_call(subject, options)
+    return compiled_function(subject, options)
 
 
 def _suspends(fn: types.FunctionType) -> str:

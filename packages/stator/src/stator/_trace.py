@@ -24,7 +24,7 @@ from stator._frame_state import Carried, reads_frames
 from stator._native_call import before_library, before_loop
 from stator._options import Options
 from stator._release import release, without_frames
-from stator._target import Target
+from stator._target import Root, Target
 from stator._trace_location import MachineLocations
 
 if TYPE_CHECKING:
@@ -98,13 +98,13 @@ def _traced(
         with graph.tracing(), _quiet(), _own_faults(tracing):
             variables.enter_taken(tracing)
             frames = target.frames(tracing, domain, state)
+            _guard_shapes(target, state, options, tracing)
             under_way = CallsUnderWay.of(frames)
             outcome = _before_hook(machine.run(frames), machine)
             outcome = before_loop(outcome, machine, tracing)
             finished = under_way.finished(machine.frames)
             if isinstance(outcome, Broke):
-                without_frames(outcome.reason)
-                _refuse_in_vain(outcome, tracing, domain, policy)
+                _refuse_in_vain(outcome, machine, domain, policy)
                 if policy.stop is None and not policy.is_whole:
                     outcome = _without_library(outcome, machine, domain, policy)
             is_error = isinstance(outcome, Broke) and raises_on_break(tracing)
@@ -119,15 +119,42 @@ def _traced(
         release(tracing, machine, places)
 
 
+def _guard_shapes(
+    target: Target, state: tuple[object, ...], options: Options, tracing: variables.Space
+) -> None:
+    if options.shapes_spec is not None and isinstance(target, Root):
+        options.shapes_spec.guard(tracing, target, state)
+
+
 def _refuse_in_vain(
-    outcome: Broke, tracing: variables.Space, domain: Any, policy: variables.Policy
+    outcome: Broke, machine: Machine, domain: Any, policy: variables.Policy
 ) -> None:
     """Raise `_Again` where another trace gets further, or does without a fact that this one
     added."""
-    if (late := tracing.late_import) is not None:
+    without_frames(outcome.reason)
+    _skip_frame(outcome, machine, policy)
+    if (late := domain.t.late_import) is not None:
         raise _Again(attrs.evolve(policy, imported={*policy.imported, late}), late)
     if (stop := domain.learned_in_vain(outcome)) is not None:
         raise _Again(attrs.evolve(policy, stop=stop))
+
+
+SKIPPED = "skipped-frame"
+"""The reason of a break at which the frame as a whole is to run natively."""
+
+
+def _skip_frame(outcome: Broke, machine: Machine, policy: variables.Policy) -> None:
+    """Raise the reason if it ends the first frame; `_Again` if it ends one that was called."""
+    callees, depth = policy.callees, len(machine.frames) - 1
+    if outcome.reason.reason != SKIPPED or callees is None:
+        return
+    if depth == 0:
+        raise outcome.reason
+    code, parked = machine.frames[-1].code.raw, machine.frames[-2].parked
+    was_called = parked is not None and parked.before is not None
+    if was_called and code not in callees.skipped:
+        callees.skipped.add(code)
+        raise _Again(policy)
 
 
 def _policy_of_backend(policy: variables.Policy, options: Options) -> variables.Policy:

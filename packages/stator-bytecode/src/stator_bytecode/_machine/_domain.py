@@ -67,6 +67,8 @@ class Pending:
 
 
 Result = Any  # V | Invoke | Resume | Pending
+OperationSteps = Generator[Any, Any, V]
+"""The body of an operation, or a part of it: yields what is suspended, and is sent the values."""
 
 
 def operation(method: Callable[P, Generator[Any, Any, V]]) -> Callable[P, Pending]:

@@ -9,7 +9,8 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule
 from torch.fx.graph import _BoxedCodeGen
 
-from stator_subgraphs._compiled_autograd._operator import runs_user_code
+from stator_subgraphs._compiled_autograd._aot import is_aot_call
+from stator_subgraphs._compiled_autograd._operator import runs_user_code, without_history
 
 
 @attrs.frozen(eq=False)
@@ -32,11 +33,15 @@ class CapturedBackward:
         graph.set_codegen(_BoxedCodeGen())
         module = GraphModule(torch.nn.Module(), graph, "backward")
         key = module.code, tuple(node.target for node in graph.nodes)
-        called = tuple(node.name for node in graph.nodes if runs_user_code(node))
+        called = tuple(
+            node.name for node in graph.nodes if runs_user_code(node) and not is_aot_call(node)
+        )
         return cls(graph, used, module.code, module.forward, key, called)
 
     def arguments(self, saved: list[Any], *others: Sequence[Any]) -> list[Any]:
         """Return the arguments of the function as one list, and empty the list of saved tensors."""
+        if self.used["packed"] and torch.is_grad_enabled():
+            raise without_history()
         groups = zip((saved, *others), self.used.values(), strict=True)
         arguments = [values[i] for values, used in groups for i in used]
         saved.clear()

@@ -14,9 +14,10 @@ from torch.fx import Graph, Node
 from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
 
 from stator_subgraphs._compiled_autograd import _operator
+from stator_subgraphs._compiled_autograd._aot import aot_backward, is_compiled
 from stator_subgraphs._compiled_autograd._backward import CapturedBackward
 from stator_subgraphs._compiled_autograd._operator import Bound, NodeFunction, given_list
-from stator_subgraphs._compiled_autograd._schedule import calling_frame, engine_ranks
+from stator_subgraphs._compiled_autograd._schedule import Visit, calling_frame, engine_order
 from stator_subgraphs._compiled_autograd._size import symbolic
 
 Run: TypeAlias = Callable[..., Sequence[Tensor | None]]
@@ -31,6 +32,7 @@ class _Value:
     visit: int  # of the node of autograd that has made it
     node: Node | None
     terms: list["_Value"] = attrs.field(factory=list)
+    before_hooks: "_Value | None" = None
 
 
 @attrs.frozen(eq=False)
@@ -67,10 +69,12 @@ class BackwardCapture:
     _values: dict[int, _Value] = attrs.field(factory=dict)
     _given: dict[str, list[Node]] = attrs.field(factory=dict)
     _ends: dict[Any, Node] = attrs.field(factory=dict)  # of the parts of the graph
-    _ranks: list[tuple[str, int]] = attrs.field(factory=list)
+    _visits: list[Visit] = attrs.field(factory=list)
     _visit: int = 0
     _last: _Applied | None = None
     _accumulated: Node | None = None
+    _is_recording: bool = False
+    _is_refused: bool = False
 
     def begin_capture(
         self,
@@ -82,8 +86,8 @@ class BackwardCapture:
         checks_nan: bool,
     ) -> tuple[str, list[Tensor], list[Any], list[Any]]:
         """Return a name, and the proxies of the inputs."""
-        self._ranks = engine_ranks(calling_frame())
-        parts = [*KINDS, *range(len(self._ranks))]
+        self._visits = engine_order(calling_frame())
+        parts = [*KINDS, *range(len(self._visits))]
         self._ends = {part: self._graph.call_function(_end) for part in parts}
         self._given = {kind: [] for kind in KINDS}
         tensors = [self._bind(self._placeholder("saved", i)) for i in range(len(inputs))]
@@ -99,6 +103,7 @@ class BackwardCapture:
     def close(self) -> None:
         """Drop everything; C++ calls this after the capture, or after an error in it."""
         self._values.clear()
+        self._stop_recording()
 
     def log_compile_reasons(self, reasons: list[str]) -> None:
         """Do nothing: C++ passes reasons that torch's own compiled autograd requests."""
@@ -106,18 +111,25 @@ class BackwardCapture:
     def set_node_origin(self, name: str, visit: int, context: object) -> None:
         """Begin the node of autograd that is visited next."""
         self._visit = visit
-        if self._ranks and self._ranks[visit][0] != name:
-            self._ranks = []
+        if self._visits and self._visits[visit].name != name:
+            self._visits = []
         self._continue(visit)
         if context is not None:
             _push_mode(_Recording(self.record))
+            self._is_recording = True
 
     def _continue(self, visit: int) -> None:
         """Insert what follows where the engine would do it: at the end, if that is unknown."""
-        if self._ranks:
-            self._graph.inserting_before(self._ends[self._ranks[visit][1]])
+        if self._visits:
+            self._graph.inserting_before(self._ends[self._visits[visit].rank])
         else:
             self._graph.inserting_after()
+
+    def _stop_recording(self) -> None:
+        """End what `set_node_origin` began, if it did: for no function that wrote to a view."""
+        if self._is_recording:
+            _pop_mode()
+            self._is_recording = False
 
     # Values
 
@@ -164,7 +176,7 @@ class BackwardCapture:
         return value.node
 
     def _rank(self, visit: int) -> int:
-        return self._ranks[visit][1] if self._ranks else visit
+        return self._visits[visit].rank if self._visits else visit
 
     def _add(self, target: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> Node:
         return self._graph.create_node("call_function", target, arguments, name=name)
@@ -249,15 +261,21 @@ class BackwardCapture:
     ) -> tuple[Tensor | None, ...]:
         """Call the backward of a function that is written in Python, or that AOTAutograd has
         compiled."""
-        _pop_mode()
-        name = type(context).__name__
-        function = NodeFunction(name, _operator.call_backward, runs_user_code=True)
+        self._stop_recording()
+        compiled = None if state_index is not None else aot_backward(context)
+        more = []
+        if compiled is not None:
+            more = [self._argument(compiled.sizes_in(context))]
+        called = compiled or _operator.call_backward
+        function = NodeFunction(type(context).__name__, called, runs_user_code=True)
         lists = [
             self._call(_operator.given_list, *each, name="given") for each in (saved, gradients)
         ]
+        unpacked = [each.target is _operator.unpack for each in lists[0].all_input_nodes]
+        self._is_refused |= any(unpacked) and not is_compiled(context)
         variables = [each is not None for each in metadata]
         node = self._graph.call_function(
-            function, (self._placeholder("hook", backward_index), *lists, variables)
+            function, (self._placeholder("hook", backward_index), *lists, variables, *more)
         )
         results = self._bind_all(node, sum(variables))
         self._last = _Applied(node, function, results)
@@ -286,7 +304,10 @@ class BackwardCapture:
         return [None if old is None else new for old, new in zip(values, bound, strict=True)]
 
     def _replaced(self, values: Sequence[Any], i: int, node: Node) -> list[Any]:
-        return [*values[:i], self._bind(node), *values[i + 1 :]]
+        new, old = self._bind(node), self._values[id(values[i])]
+        if self._visits and self._visits[self._visit].leads_on:
+            self._values[id(new)].before_hooks = old.before_hooks or old
+        return [*values[:i], new, *values[i + 1 :]]
 
     def _call_hook(self, target: Callable[..., Any], index: int, *values: object) -> Node:
         arguments = map(self._argument, values)
@@ -321,9 +342,14 @@ class BackwardCapture:
     # The end
 
     def end_capture(self, results: Sequence[Any]) -> tuple[Run, Run]:
-        """Return the function that C++ calls from now on, and what it will give it first."""
+        """Return the function that C++ calls from now on, and what it will give it first.
+
+        Refusals come here: an error before leaves saved tensors replaced in C++.
+        """
+        if self._is_refused:
+            raise _operator.without_history()
         _operator.share_bound()
-        outputs = [self._argument(result) for result in results]
+        outputs = [self._output(result) for result in results]
         for end in self._ends.values():
             self._graph.erase_node(end)
         self._graph.inserting_after()
@@ -332,6 +358,13 @@ class BackwardCapture:
         used = {kind: self._keep_used(kind, nodes) for kind, nodes in self._given.items()}
         captured = CapturedBackward.of(self._graph, used)
         return self.finish(captured), captured.function
+
+    def _output(self, result: Tensor | None) -> Node | None:
+        """Return a gradient that was requested, as it is before hooks if more is computed of it."""
+        if result is None:
+            return None
+        value = self._values[id(result)]
+        return self._node_of(value.before_hooks or value)
 
     def _keep_used(self, kind: str, nodes: Sequence[Node]) -> list[int]:
         """Return which inputs are used, and number those: equal graphs get equal names."""

@@ -1,5 +1,7 @@
 """Functions that the graph of a backward calls: what the engine does besides computing."""
 
+import functools
+import inspect
 import operator
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -7,6 +9,7 @@ from typing import Any, TypeAlias
 
 import attrs
 import torch
+from stator_bytecode.errors import Unsupported
 from torch import Tensor
 from torch.fx import Graph, Node
 
@@ -111,23 +114,22 @@ def accumulate(first: Gradient, second: Gradient) -> Gradient:
     return first + second
 
 
-def accumulate_grad(variable: Tensor, gradient: Gradient, has_post_hooks: bool) -> bool:
-    """Add a gradient to `variable.grad` as the engine does; return True if there was one.
+def accumulate_grad(variable: Tensor, gradient: Gradient, has_post_hooks: bool) -> None:
+    """Add a gradient to `variable.grad` as the engine does.
 
     The first gradient becomes `variable.grad` itself where nobody else has it. The native
     function, which has to copy it, does everything else.
     """
     if gradient is None:
-        return False
+        return
 
     current = variable.grad
     if current is None and _may_be_taken(variable, gradient):
         variable.grad = gradient.detach()
-        return True
+        return
     (updated,) = bound("AccumulateGrad").function([gradient], variable, current, has_post_hooks)
     if updated is not current:
         variable.grad = updated
-    return True
 
 
 def _may_be_taken(variable: Tensor, gradient: Tensor) -> bool:
@@ -159,8 +161,6 @@ _UNSHARED = _count_unshared()
 
 
 def tensor_pre_hook(hook: Callable[..., Any], gradient: Gradient) -> Gradient:
-    if gradient is None:
-        return None
     result = hook(gradient)
     return gradient if result is None else _checked(gradient, result, hook)
 
@@ -175,8 +175,8 @@ def post_hook(
     return _all_checked(results, hook(tuple(results), tuple(gradients)), hook)
 
 
-def post_accumulate_grad_hook(hook: Callable[..., Any], variable: Tensor, happened: bool) -> None:
-    if happened and (result := hook(variable)) is not None:
+def post_accumulate_grad_hook(hook: Callable[..., Any], variable: Tensor, after: None) -> None:
+    if (result := hook(variable)) is not None:
         _checked(variable, result, hook)
 
 
@@ -213,6 +213,15 @@ def _checked(value: Gradient, result: object, hook: Callable[..., Any]) -> Gradi
 
 def _name(hook: Callable[..., Any]) -> str:
     return getattr(hook, "__name__", "<unknown>")
+
+
+def without_history() -> Unsupported:
+    """Return the refusal of a backward that may need the history of what a hook unpacks.
+
+    C++ does not pass that on.
+    """
+    detail = "the history of a saved tensor that a hook unpacks"
+    return Unsupported("backward-capture", detail, "the backward runs uncaptured")
 
 
 def unpack(hook: Callable[[Any], Tensor], packed: object) -> Tensor:
@@ -258,6 +267,8 @@ def call_backward(
     backward = context._get_user_fn()
     given = FunctionContext(context, saved)
     saved.clear()
+    if None in gradients and _materializes(context._forward_cls):
+        gradients[:] = _materialized(gradients, context)
     if getattr(context._forward_cls, "boxed_grads_call", False):
         results = backward(given, gradients)
     else:
@@ -275,6 +286,27 @@ def call_backward(
         )
     _check_gradients(name, results, variables)
     return [result for result, variable in zip(results, variables, strict=True) if variable]
+
+
+@functools.cache
+def _materializes(function: Any) -> bool:
+    """Return False for a function that may have refused zeros in place of undefined gradients.
+
+    A context does not show it.
+    """
+    parts = function.forward, function.setup_context
+    names = [getattr(inspect.unwrap(part), "__code__", None) for part in parts]
+    return not any("set_materialize_grads" in code.co_names for code in names if code)
+
+
+def _materialized(gradients: Sequence[Gradient], context: Any) -> list[Gradient]:
+    """Return the gradients with zeros in place of those that are undefined."""
+    return [
+        torch.zeros(expected.shape, dtype=expected.dtype, device=expected.device)
+        if gradient is None
+        else gradient
+        for gradient, expected in zip(gradients, context._input_metadata, strict=True)
+    ]
 
 
 def _check_gradients(name: str, results: Iterable[Any], variables: Iterable[bool]) -> None:
@@ -302,8 +334,6 @@ def part_of(graph: Graph, node: Node, i: int) -> Node:
 
 def run_native_hooks(index: int, gradient: Gradient) -> Gradient:
     """Call a hook that is written in C++: `retain_grad` is one."""
-    if gradient is None:
-        return None
     hooks: Any = torch._C._dynamo.compiled_autograd
     changed: Gradient = hooks.call_cpp_tensor_pre_hooks(index, gradient)
     return changed

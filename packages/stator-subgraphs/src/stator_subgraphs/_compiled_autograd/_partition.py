@@ -6,11 +6,14 @@ the next of them, or at the end: nothing can observe it earlier.
 
 import operator
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, TypeAlias
 
 import attrs
+import torch
 from torch.fx import Graph, Node
 
+from stator_subgraphs._compiled_autograd._aot import with_compiled_backwards
 from stator_subgraphs._compiled_autograd._backward import CapturedBackward
 from stator_subgraphs._compiled_autograd._operator import (
     NodeFunction,
@@ -26,10 +29,16 @@ MakeSegment: TypeAlias = Callable[[Graph, str], Callable[[list[Any]], Sequence[A
 """Return a part of a backward, which has a name, as a function of a list that it empties."""
 
 
-def partitioned(captured: CapturedBackward, make: MakeSegment) -> CapturedBackward:
-    """Return the backward with calls of segments in place of what they contain."""
-    partition = _Partition(make, _divided(captured.graph))
-    for node in captured.graph.nodes:
+def partitioned(
+    captured: CapturedBackward, make: MakeSegment, apart: AbstractSet[Node] = frozenset()
+) -> CapturedBackward:
+    """Return the backward with calls of segments in place of what they contain; nodes that are
+    `apart` are in none."""
+    graph = captured.graph
+    if not torch._C._is_any_autocast_enabled():  # under which compiled backwards do not run
+        graph = with_compiled_backwards(graph)
+    partition = _Partition(make, _divided(graph) | apart)
+    for node in graph.nodes:
         partition.add(node)
     return CapturedBackward.of(partition.graph, captured.used)
 
@@ -105,6 +114,8 @@ class _Partition:
 def _graph_of(inputs: Sequence[Node], nodes: Sequence[Node], outputs: Sequence[Node]) -> Graph:
     graph = Graph()
     copies = {node: graph.placeholder(node.name) for node in inputs}
+    for node, copy in copies.items():
+        copy.meta.update(node.meta)
     for node in nodes:
         copies[node] = graph.node_copy(node, copies.__getitem__)
     graph.output(tuple(copies[node] for node in outputs))

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+import attrs
 import torch
 from torch.autograd.graph import _engine_run_backward, get_gradient_edge
 
@@ -18,12 +19,24 @@ AutogradNode: TypeAlias = Any
 """A node of autograd. torch has an abstract class for it, which most nodes are no instances of."""
 
 
-def engine_ranks(caller: Any) -> list[tuple[str, int]]:
-    """Return name and position in the engine's order of each node, in the order of the visits.
+@attrs.frozen
+class Visit:
+    """A visit of a node, its position in the engine's order, and True if a node follows that is
+    needed for a gradient that was requested."""
 
-    `caller` is the frame that the engine was entered from; with another one than torch's the
-    result is empty, and the order of the visits has to do.
+    name: str
+    rank: int
+    leads_on: bool = True
+
+
+def engine_order(caller: Any) -> list[Visit]:
+    """Return the visits of the nodes, in their order.
+
+    `caller` is the frame that the engine was entered from, or one that was called by that; with
+    another one than torch's the result is empty, and the order of the visits has to do.
     """
+    if caller.f_code is not _engine_run_backward.__code__:
+        caller = caller.f_back
     if caller.f_code is not _engine_run_backward.__code__:
         return []
 
@@ -34,8 +47,11 @@ def engine_ranks(caller: Any) -> list[tuple[str, int]]:
     executed = _leading_to(wanted, order) if wanted else order
     ranks = {function: rank for rank, function in enumerate(executed, 1)}
 
-    visits = _visits(roots, ranks)
-    return [("torch::autograd::GraphRoot", 0), *((each.name(), ranks[each]) for each in visits)]
+    visits = [Visit("torch::autograd::GraphRoot", 0)]
+    for each in _visits(roots, ranks):
+        leads_on = any(following in ranks for following, _ in each.next_functions)
+        visits.append(Visit(each.name(), ranks[each], leads_on))
+    return visits
 
 
 def _function_of(value: Any) -> AutogradNode:

@@ -46,7 +46,7 @@ def unknown(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def apply(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if variables.passes_hooks(getattr(args[0], "value", None)):
         return variables.pass_hooks(t, args[1:])
-    applying = Applying(t, args[0], args[1:])
+    applying = Applying(t, args[0], [*args[1:]])
     applying.check(kwargs)
     yield from applying.take_defaults()
     return (
@@ -63,7 +63,7 @@ def applied_again(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -
     outputs are as planned."""
     holder, forward, backward = variables.known_value(t, args[0]), args[1], args[2]
     tensors, lifted = (count.constant() for count in args[3].items)
-    inputs, rest = args[4 : 4 + tensors], args[4 + tensors :]
+    inputs, rest = [*args[4 : 4 + tensors]], args[4 + tensors :]
     owner = variables.wrap(t, holder.original, CapturedSource("function", holder.original))
     applying = Applying(t, owner, inputs, plan=holder.plan)
 
@@ -363,7 +363,7 @@ class Applying:
             found[stored_as.name] = variables.unflatten(self.t, again, spec)
         return {**found, "saved": variables.TupleTracker(given, tuple)}
 
-    def _taken_back(self, result: object) -> list[Any]:
+    def _taken_back(self, result: variables.VariableTracker) -> list[Any]:
         items = (
             result.items
             if variables.is_a(result, variables.TupleTracker) and result.cls is tuple

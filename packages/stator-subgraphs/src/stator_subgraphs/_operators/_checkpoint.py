@@ -161,7 +161,7 @@ def tagged(t: variables.Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 # -- reentrant -------------------------------------------------------------------------------------
 def _reentrant(
     t: variables.Space,
-    function: object,
+    function: variables.VariableTracker,
     args: list[Any],
     options: dict[str, Any],
     rest: Sequence[Any] = (),

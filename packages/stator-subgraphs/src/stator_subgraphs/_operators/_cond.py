@@ -15,6 +15,7 @@ from stator_variables import (
     Space,
     Spec,
     TensorTracker,
+    VariableTracker,
     call,
     flatten,
     from_traced,
@@ -40,7 +41,7 @@ def cond(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def _chosen(
-    t: Space, pred: Any, true_fn: object, false_fn: object, operands: list[Any]
+    t: Space, pred: Any, true_fn: VariableTracker, false_fn: VariableTracker, operands: list[Any]
 ) -> Generator[Any, Any, Any]:
     true, spec = yield from _branch(t, "cond_true", true_fn, operands)
     false, other = yield from _branch(t, "cond_false", false_fn, operands)
@@ -101,7 +102,7 @@ def refuse_overlap(t: Space, bodies: Sequence[BodyGraph], operands: Sequence[Gra
 
 
 def _branch(
-    t: Space, name: str, function: object, operands: list[Any]
+    t: Space, name: str, function: VariableTracker, operands: list[Any]
 ) -> Generator[Any, Any, tuple[BodyGraph, Spec]]:
     with BodyTrace(t, name, Permits(writes=not (torch.is_grad_enabled() or t.touched))) as body:
         result = yield from body.run(function, operands, {})

@@ -10,7 +10,15 @@ from typing import Any
 
 import torch
 from stator_bytecode import HandlerTable, operation
-from stator_variables import BodyGraph, BodyTrace, Permits, Space, argument, from_traced
+from stator_variables import (
+    BodyGraph,
+    BodyTrace,
+    Permits,
+    Space,
+    VariableTracker,
+    argument,
+    from_traced,
+)
 from torch._higher_order_ops.flex_attention import flex_attention as flex_attention_op
 from torch.overrides import TorchFunctionMode
 
@@ -54,7 +62,7 @@ def record(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def _body(
-    t: Space, name: str, function: object, query: Any, buffers: list[Any], *, scored: bool
+    t: Space, name: str, function: VariableTracker, query: Any, buffers: list[Any], *, scored: bool
 ) -> Generator[Any, Any, BodyGraph]:
     """Trace a function whose inputs are a score and its position: batch, head, query, key."""
     example = query.example

@@ -8,27 +8,27 @@ from typing import Any
 # Implemented by handlers.
 
 
-def cloned(tensor: Any, memo: Any) -> Any:
+def cloned(tensor: object, memo: object) -> object:
     """Return `tensor.clone()`, over a copy of its storage."""
     raise NotImplementedError
 
 
-def storage_of(tensor: Any) -> Any:
+def storage_of(tensor: object) -> object:
     """Return `tensor.untyped_storage()`."""
     raise NotImplementedError
 
 
-def address_of(storage: Any) -> Any:
+def address_of(storage: object) -> object:
     """Return `storage._cdata`."""
     raise NotImplementedError
 
 
-def attributes_of(tensor: Any) -> Any:
+def attributes_of(tensor: object) -> object:
     """Return `tensor.__dict__`."""
     raise NotImplementedError
 
 
-def deep_copied(tensor: Any, memo: Any) -> Any:
+def deep_copied(tensor: object, memo: Any) -> object:
     """`torch.Tensor.__deepcopy__` of a tensor that covers its storage and requires no gradients."""
     if id(tensor) in memo:
         return memo[id(tensor)]
@@ -50,15 +50,15 @@ def deep_copied(tensor: Any, memo: Any) -> Any:
 # Queries of `object.__reduce_ex__`.
 
 
-def list_items(thing: Any) -> Any:
+def list_items(thing: Any) -> object:
     return iter(thing)
 
 
-def dict_items(thing: Any) -> Any:
+def dict_items(thing: Any) -> object:
     return iter(thing.items())
 
 
-def slots_of(thing: Any, names: Any) -> Any:
+def slots_of(thing: object, names: Any) -> object:
     """The slots that are set, by name."""
     found = {}
     for name in names:

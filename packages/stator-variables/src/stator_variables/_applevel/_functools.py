@@ -7,21 +7,21 @@ from typing import Any
 import torch
 
 
-def get_items(items: Any, obj: Any) -> Any:
+def get_items(items: Any, obj: Any) -> object:
     """`operator.itemgetter(*items)(obj)`."""
     if len(items) == 1:
         return obj[items[0]]
     return tuple([obj[item] for item in items])
 
 
-def get_attributes(names: Any, obj: Any) -> Any:
+def get_attributes(names: Any, obj: object) -> object:
     """`operator.attrgetter(*names)(obj)`."""
     if len(names) == 1:
         return _dotted(obj, names[0])
     return tuple([_dotted(obj, name) for name in names])
 
 
-def _dotted(obj: Any, name: str) -> Any:
+def _dotted(obj: object, name: str) -> object:
     for part in name.split("."):
         obj = getattr(obj, part)
     return obj
@@ -32,7 +32,7 @@ def call_method(name: str, args: Any, kwargs: Any, obj: Any) -> Any:
     return getattr(obj, name)(*args, **kwargs)
 
 
-def concat(a: Any, b: Any) -> Any:
+def concat(a: Any, b: Any) -> object:
     if not hasattr(type(a), "__getitem__") or isinstance(a, dict | torch.Tensor):  # mappings to C
         raise TypeError(f"'{type(a).__name__}' object can't be concatenated")
     return a + b
@@ -41,7 +41,7 @@ def concat(a: Any, b: Any) -> Any:
 _ABSENT: Any = object()
 
 
-def count_of(it: Any, b: Any) -> int:
+def count_of(it: Any, b: object) -> int:
     """Count the items equal to `b`. `it` is an iterator, of which `for` would take an iterator once
     more."""
     count = 0
@@ -51,7 +51,7 @@ def count_of(it: Any, b: Any) -> int:
     return count
 
 
-def index_of(it: Any, b: Any) -> int:
+def index_of(it: Any, b: object) -> int:
     at = 0
     while (item := next(it, _ABSENT)) is not _ABSENT:
         if item is b or item == b:
@@ -65,7 +65,7 @@ def compare_keys(test: Any, compare: Any, x: Any, y: Any) -> Any:
     return test(compare(x, y), 0)
 
 
-def cached_property_get(self: Any, instance: Any, owner: Any = None) -> Any:
+def cached_property_get(self: Any, instance: object, owner: object = None) -> object:
     """`functools.cached_property.__get__` as it is since 3.12, without a lock."""
     if instance is None:
         return self
@@ -89,7 +89,7 @@ def cached_property_get(self: Any, instance: Any, owner: Any = None) -> Any:
     return value
 
 
-def prod(iterable: Any, start: Any) -> Any:
+def prod(iterable: Any, start: object) -> object:
     """`math.prod`."""
     for item in iterable:
         start = start * item

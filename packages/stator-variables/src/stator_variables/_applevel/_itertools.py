@@ -14,7 +14,7 @@ _NOTHING: Any = object()
 
 
 class _Iterator:
-    def __iter__(self) -> Any:
+    def __iter__(self) -> object:
         return self
 
 
@@ -53,7 +53,7 @@ class cycle(_Iterator):
 
 
 class repeat(_Iterator):
-    def __init__(self, object: Any, times: Any = None) -> None:
+    def __init__(self, object: object, times: Any = None) -> None:
         self.object, self.times = object, times
 
     def __next__(self) -> Any:
@@ -67,11 +67,11 @@ class repeat(_Iterator):
 class chain(_Iterator):
     """The iterator `chain` over an iterator of iterables."""
 
-    def __init__(self, source: Any, /) -> None:
+    def __init__(self, source: object, /) -> None:
         self.source: Any = source
         self.active: Any = None
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         while self.source is not None:
             if self.active is None:
                 self.active = self._following()
@@ -80,7 +80,7 @@ class chain(_Iterator):
             self.active = None
         raise StopIteration
 
-    def _following(self) -> Any:
+    def _following(self) -> object:
         source, self.source = self.source, None  # for good, when this fails
         following = iter(next(source))
         self.source = source
@@ -176,7 +176,7 @@ class pairwise(_Iterator):
     def __init__(self, it: Any, /) -> None:
         self.it, self.old = it, _NOTHING
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         if self.it is None:
             raise StopIteration
         if self.old is _NOTHING:
@@ -197,7 +197,7 @@ class pairwise(_Iterator):
 
 
 class accumulate(_Iterator):
-    def __init__(self, iterable: Any, func: Any = None, *, initial: Any = None) -> None:
+    def __init__(self, iterable: Any, func: Any = None, *, initial: object = None) -> None:
         self.it, self.func, self.initial, self.total = iterable, func, initial, _NOTHING
 
     def __next__(self) -> Any:
@@ -213,7 +213,7 @@ class accumulate(_Iterator):
 
 
 class zip_longest(_Iterator):
-    def __init__(self, *iterators: Any, fillvalue: Any = None) -> None:
+    def __init__(self, *iterators: Any, fillvalue: object = None) -> None:
         self.iterators, self.fillvalue, self.active = [*iterators], fillvalue, len(iterators)
 
     def __next__(self) -> Any:
@@ -237,7 +237,7 @@ class zip_longest(_Iterator):
 
 
 class batched(_Iterator):
-    def __init__(self, iterable: Any, n: Any, *, strict: Any = False) -> None:
+    def __init__(self, iterable: Any, n: Any, *, strict: object = False) -> None:
         self.it, self.n, self.strict = iterable, n, strict
 
     def __next__(self) -> Any:
@@ -261,14 +261,14 @@ class groupby(_Iterator):
         self.value = self.key = self.target = _NOTHING
         self.group: Any = None  # a mark of the one that may go on
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         self.group = None
         while self.key is _NOTHING or self._is_of_target():
             self._step()
         self.target, self.group = self.key, [None]
         return self.key, group_of(self)
 
-    def _is_of_target(self) -> Any:
+    def _is_of_target(self) -> object:
         return self.target is not _NOTHING and (self.target is self.key or self.target == self.key)
 
     def _step(self) -> None:
@@ -281,7 +281,7 @@ class _grouper(_Iterator):
     def __init__(self, parent: groupby) -> None:
         self.parent, self.target, self.mark = parent, parent.target, parent.group
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         parent = self.parent
         if parent.group is not self.mark:
             raise StopIteration
@@ -296,7 +296,7 @@ class _grouper(_Iterator):
         return value
 
 
-def group_of(parent: groupby) -> Any:
+def group_of(parent: groupby) -> object:
     """Return the iterator over a group; in a region it is of C's class."""
     return _grouper(parent)
 
@@ -321,7 +321,7 @@ class _tee(_Iterator):
     def __init__(self, shared: Shared) -> None:
         self.shared, self.at = shared, 0
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         items = self.shared.items
         if self.at == len(items):
             self.shared.read()

@@ -9,18 +9,18 @@ import torch
 from torch.utils._pytree import is_constant_class, tree_flatten, tree_unflatten
 
 
-def call_marked(function: Any, args: Any, kwargs: Any) -> Any:
+def call_marked(function: object, args: object, kwargs: object) -> object:
     leaves, spec = tree_flatten((args, kwargs), is_whole)
     states = [state(leaf) for leaf in leaves if isinstance(leaf, torch.nn.Module)]
     results, made = record(function, leaves, outline(spec), states)
     return tree_unflatten(results, made)
 
 
-def is_whole(part: Any) -> bool:
+def is_whole(part: object) -> bool:
     return isinstance(part, torch.nn.Module) or is_constant_class(type(part))
 
 
-def state(module: Any) -> Any:
+def state(module: Any) -> object:
     """Return every tensor, by the number of its module and its name; `training` is read, and so
     guarded."""
     parts = list(module.modules())
@@ -34,11 +34,11 @@ def state(module: Any) -> Any:
     }
 
 
-def outline(spec: Any) -> Any:
+def outline(spec: Any) -> object:
     return spec.type, spec._context, [outline(child) for child in spec._children]
 
 
-def record(function: Any, leaves: Any, spec: Any, states: Any) -> Any:
+def record(function: object, leaves: object, spec: object, states: object) -> Any:
     """Return the outputs of the node, flat, and their structure. The interpreter's handler records
     the node."""
     raise NotImplementedError

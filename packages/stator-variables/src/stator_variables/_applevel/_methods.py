@@ -19,11 +19,11 @@ def read(first: Any, then: Any, name: str) -> Any:
 # Operations of a dict on a key.
 
 
-def hashed(key: Any) -> int:
+def hashed(key: object) -> int:
     return hash(key)
 
 
-def equal(key: Any, other: Any) -> bool:
+def equal(key: object, other: object) -> bool:
     return True if key == other else False  # noqa: SIM210 - `bool` may be another name here
 
 
@@ -58,7 +58,7 @@ def is_disjoint(view: Any, other: Any, has_length: bool) -> bool:
     return True
 
 
-def common(view: Any, other: Any) -> Any:
+def common(view: Any, other: Any) -> object:
     """`_PyDictView_Intersect`."""
     found = set()
     for item in other:
@@ -67,7 +67,7 @@ def common(view: Any, other: Any) -> Any:
     return found
 
 
-def differing(left: Any, others: Any) -> Any:
+def differing(left: Any, others: Any) -> object:
     """`dictitems_xor`; `left` is a copy of the dict."""
     found = set()
     for pair in others:
@@ -94,7 +94,7 @@ def initialise_range(self: Any, name: str, args: str | None = None) -> None:
 # Tensor methods that are made of others, as plain Python.
 
 
-def tolist(tensor: Any) -> Any:
+def tolist(tensor: Any) -> object:
     if tensor.dim() == 0:
         return tensor.item()
     return [tolist(row) for row in tensor.unbind(0)]

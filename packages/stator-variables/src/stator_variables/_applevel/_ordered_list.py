@@ -6,12 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 
-def heappush(heap: list[Any], item: Any, /) -> None:
+def heappush(heap: list[Any], item: object, /) -> None:
     heap.append(item)
     _sift_down(heap, 0, len(heap) - 1, False)
 
 
-def heappop(heap: list[Any], /, greatest: bool = False) -> Any:
+def heappop(heap: list[Any], /, greatest: bool = False) -> object:
     """Pop from a heap with its `greatest` first: `_heappop_max`, and so on."""
     if not heap:
         raise IndexError("index out of range")
@@ -19,7 +19,7 @@ def heappop(heap: list[Any], /, greatest: bool = False) -> Any:
     return heapreplace(heap, last, greatest) if heap else last
 
 
-def heapreplace(heap: list[Any], item: Any, /, greatest: bool = False) -> Any:
+def heapreplace(heap: list[Any], item: object, /, greatest: bool = False) -> object:
     if not heap:
         raise IndexError("index out of range")
     first = heap[0]
@@ -28,7 +28,7 @@ def heapreplace(heap: list[Any], item: Any, /, greatest: bool = False) -> Any:
     return first
 
 
-def heappushpop(heap: list[Any], item: Any, /) -> Any:
+def heappushpop(heap: list[Any], item: object, /) -> object:
     return heapreplace(heap, item) if heap and heap[0] < item else item
 
 
@@ -68,7 +68,7 @@ def _check_size(heap: list[Any], size: int) -> None:
         raise RuntimeError("list changed size during iteration")
 
 
-def bisect_left(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> int:
+def bisect_left(a: Any, x: Any, lo: int = 0, hi: object = None, *, key: Any = None) -> int:
     lo, hi = _bounds(a, lo, hi)
     while lo < hi:
         middle = (lo + hi) // 2
@@ -79,7 +79,7 @@ def bisect_left(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None)
     return lo
 
 
-def bisect_right(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> int:
+def bisect_right(a: Any, x: Any, lo: int = 0, hi: object = None, *, key: Any = None) -> int:
     lo, hi = _bounds(a, lo, hi)
     while lo < hi:
         middle = (lo + hi) // 2

@@ -6,13 +6,13 @@ from __future__ import annotations
 from typing import Any
 
 
-def one_by_one(matches: Any) -> Any:
+def one_by_one(matches: Any) -> object:
     """`re.Pattern.finditer`, of which C makes such an iterator, too."""
     left = iter(matches)
     return iter(lambda: next(left, None), None)
 
 
-def sub(repl: Any, string: Any, count: int, matches: Any) -> Any:
+def sub(repl: object, string: object, count: int, matches: object) -> object:
     return subn(repl, string, count, matches)[0]
 
 

@@ -27,7 +27,7 @@ def any(iterable: Any) -> bool:
     return False
 
 
-def sum(iterable: Any, /, start: Any = 0) -> Any:
+def sum(iterable: Any, /, start: object = 0) -> object:
     if isinstance(start, str | bytes | bytearray):
         iter(iterable)  # which C takes first
         if isinstance(start, str):
@@ -57,15 +57,15 @@ def _with(total: Any, lost: float) -> Any:
     return total + lost if lost and -math.inf < lost < math.inf else total
 
 
-def min(*args: Any, key: Any = None, default: Any = _NOTHING) -> Any:
+def min(*args: object, key: object = None, default: object = _NOTHING) -> object:
     return _extreme("min", args, key, default)
 
 
-def max(*args: Any, key: Any = None, default: Any = _NOTHING) -> Any:
+def max(*args: object, key: object = None, default: object = _NOTHING) -> object:
     return _extreme("max", args, key, default)
 
 
-def _extreme(name: str, args: Any, key: Any, default: Any) -> Any:
+def _extreme(name: str, args: object, key: Any, default: object) -> object:
     best = _NOTHING
     best_key = None
     for item in _candidates(name, args, default):
@@ -84,7 +84,7 @@ def _extreme(name: str, args: Any, key: Any, default: Any) -> Any:
     return default
 
 
-def _candidates(name: str, args: Any, default: Any) -> Any:
+def _candidates(name: str, args: Any, default: object) -> Any:
     if len(args) == 1:
         return args[0]
     if not args:
@@ -101,7 +101,7 @@ def _iterator(iterable: Any) -> Any:
         return _NOTHING
 
 
-def reduce(function: Any, iterable: Any, initial: Any = _NOTHING, /) -> Any:
+def reduce(function: Any, iterable: object, initial: object = _NOTHING, /) -> object:
     # raised here: in the handler it would have a context
     if (it := _iterator(iterable)) is _NOTHING:
         raise TypeError("reduce() arg 2 must support iteration")

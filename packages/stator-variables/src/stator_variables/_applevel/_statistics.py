@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 
-def cov(x: Any, correction: int) -> Any:
+def cov(x: Any, correction: int) -> object:
     """The covariance of rows without weights (Correlation.cpp)."""
     rows = x if x.dim() == 2 else x.view(1, -1)
     degrees = rows.size(1) - correction
@@ -20,7 +20,7 @@ def cov(x: Any, correction: int) -> Any:
     return (rows.mm(rows.t().conj()) / degrees).squeeze()
 
 
-def corrcoef(x: Any) -> Any:
+def corrcoef(x: Any) -> object:
     found = torch.cov(x)
     if found.dim() == 0:
         return found / found
@@ -33,7 +33,7 @@ def corrcoef(x: Any) -> Any:
     return found.clip(-1, 1)
 
 
-def pairs(x: Any, repeated: bool) -> Any:
+def pairs(x: Any, repeated: bool) -> object:
     """The combinations of two elements."""
     count = x.size(0)
     corner = torch.ones(count, count, dtype=torch.bool, device=x.device).triu(0 if repeated else 1)

@@ -21,7 +21,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import Raised, operation, settle
+from stator_bytecode import OperationSteps, Raised, operation, settle
 from stator_bytecode.errors import SourceSpan, Unsupported
 from torch.utils._device import DeviceContext
 
@@ -91,7 +91,7 @@ class BodyTrace:
         self._written = {key for key, vt in changed if vt.base is dict and (vt.log or vt.undecided)}
         return self
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         self.t.touched.pop()
         self.t.streams.repeated -= not self.permits.effects
         self.recorder.__exit__(kind, error, trace)
@@ -112,7 +112,7 @@ class BodyTrace:
         return _torch_calls.from_traced(self.t, traced)
 
     def run(
-        self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
+        self, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> Generator[Any, Any, Any]:
         """Interpret `function(*args, **kwargs)` as the body; its result, a tracker."""
         t, self.roots = self.t, [function, *args, *kwargs.values()]
@@ -125,7 +125,7 @@ class BodyTrace:
         t.frame, t.instruction = frame, instruction
         return result
 
-    def wrapping(self, result: Any) -> BodyGraph:
+    def wrapping(self, result: VariableTracker) -> BodyGraph:
         """End the body; its result goes on outside."""
         outside = self._outside()
         escaping = [
@@ -144,7 +144,7 @@ class BodyTrace:
         self._refuse_leaks(outside, graph)
         return graph, spec
 
-    def alone(self, result: Any) -> BodyGraph:
+    def alone(self, result: object) -> BodyGraph:
         """End a body that gives one tensor or number; it gives that as it is, not in a tuple."""
         graph, spec = self.flat(result)
         if spec != LEAF:
@@ -253,16 +253,16 @@ def leaf_of(t: Space, leaf: Any) -> Any:
 
 def record_wrapping(
     t: Space,
-    target: Any,
+    target: object,
     graph: BodyGraph,
     name: str,
-    result: Any,
+    result: VariableTracker,
     operands: Callable[[GraphValue, tuple[Any, ...]], tuple[Any, ...]] = lambda held, inputs: (
         held,
         *inputs,
     ),
-    **options: Any,
-) -> Any:
+    **options: object,
+) -> VariableTracker:
     """Record an operator that gives what its body gives: `target(*operands(body, inputs),
     **options)`. What the body returned stays what it is; from here on its tensors are parts of what
     the operator gives."""
@@ -274,14 +274,14 @@ def record_wrapping(
 @operation
 def wrapped(
     t: Space,
-    target: Any,
+    target: object,
     name: str,
     function: Any,
     args: Sequence[Any],
     kwargs: dict[str, Any],
     permits: Permits = EVERYTHING,
     **options: Any,
-) -> Any:
+) -> OperationSteps:
     """All of a regular operator: `target` gives what its body gives, and the body is
     `function(*args, **kwargs)`. The options are those of `record_wrapping`."""
     with BodyTrace(t, name, permits) as body:

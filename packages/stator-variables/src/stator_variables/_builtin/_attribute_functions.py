@@ -4,7 +4,7 @@ methods of object."""
 import types
 from typing import Any
 
-from stator_bytecode import operation, settle
+from stator_bytecode import OperationSteps, Result, operation, settle
 
 from stator_variables import _trackers as k
 from stator_variables._objects._arity import ANY_COUNT
@@ -13,12 +13,12 @@ from stator_variables._objects._program_error import absent, attempt, complain, 
 from stator_variables._protocols import _attribute_writes, _attributes, _calls
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, VariableTracker
 
 methods = MethodTable("builtin")
 
 
-def _name(t: Space, vt: Any) -> str:
+def _name(t: Space, vt: VariableTracker) -> str:
     if not isinstance(name := vt.constant(), str):
         if issubclass(vt.cls, str):
             raise t.unsupported(
@@ -29,31 +29,33 @@ def _name(t: Space, vt: Any) -> str:
 
 
 @methods.handles(getattr, takes=(2, 3))
-def handle_getattr(t: Space, vt: Any, name: Any, default: Any = None) -> Any:
+def handle_getattr(
+    t: Space, vt: VariableTracker, name: VariableTracker, default: VariableTracker | None = None
+) -> Result:
     if default is None:
         return t.get_attribute(vt, _name(t, name))
     return _getattr_default(t, vt, _name(t, name), default)
 
 
 @operation
-def _getattr_default(t: Space, vt: Any, name: str, default: Any) -> Any:
+def _getattr_default(t: Space, vt: VariableTracker, name: str, default: Any) -> OperationSteps:
     return (yield from attempt(t, AttributeError, default, t.get_attribute, vt, name))
 
 
 @methods.handles(hasattr)
 @operation
-def handle_hasattr(t: Space, vt: Any, name: Any) -> Any:
+def handle_hasattr(t: Space, vt: VariableTracker, name: VariableTracker) -> OperationSteps:
     found = yield from settle(_getattr_default(t, vt, _name(t, name), MISSING))
     return k.ConstantTracker(found is not MISSING)
 
 
 @methods.handles(setattr, delattr)
-def write(t: Space, vt: Any, name: Any, new: Any = MISSING) -> Any:
+def write(t: Space, vt: VariableTracker, name: VariableTracker, new: Any = MISSING) -> Any:
     return then(_attribute_writes.set_attribute(t, vt, _name(t, name), new))
 
 
 @methods.handles(object.__getattribute__, type.__getattribute__, types.ModuleType.__getattribute__)
-def own_attribute(t: Space, vt: Any, name: Any) -> Any:
+def own_attribute(t: Space, vt: VariableTracker, name: VariableTracker) -> Result:
     text = _name(t, name)
     if (found := _attributes.own_attribute(t, vt, text)) is MISSING:
         absent(t, vt, text)
@@ -61,7 +63,9 @@ def own_attribute(t: Space, vt: Any, name: Any) -> Any:
 
 
 @methods.handles(object.__setattr__, object.__delattr__)
-def write_to_object(t: Space, vt: Any, name: Any, new: Any = MISSING) -> Any:
+def write_to_object(
+    t: Space, vt: VariableTracker, name: VariableTracker, new: Any = MISSING
+) -> Any:
     text = _name(t, name)
     if vt.base is type:
         raise t.unsupported("bad-arguments", "object's way to set attributes, of a class")
@@ -69,7 +73,9 @@ def write_to_object(t: Space, vt: Any, name: Any, new: Any = MISSING) -> Any:
 
 
 @methods.handles(type.__setattr__, type.__delattr__)
-def write_to_class(t: Space, vt: Any, name: Any, new: Any = MISSING) -> Any:
+def write_to_class(
+    t: Space, vt: VariableTracker, name: VariableTracker, new: VariableTracker = MISSING
+) -> Any:
     return then(_attribute_writes.generic_set(t, vt, _name(t, name), new))
 
 
@@ -78,7 +84,7 @@ _NO_INSTANCES = 1 << 7
 
 
 @methods.handles(object.__new__, takes=(1, ANY_COUNT), named=None)
-def object_new(t: Space, made_of: Any, /, *args: Any, **kwargs: Any) -> Any:
+def object_new(t: Space, made_of: Any, /, *args: VariableTracker, **kwargs: VariableTracker) -> Any:
     """Make an object. Arguments besides the class may be those of another `__init__`
     (object_new)."""
     if made_of.base is not type:
@@ -95,7 +101,9 @@ def object_new(t: Space, made_of: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 @methods.handles(object.__init__, takes=(0, ANY_COUNT), named=None)
-def object_init(t: Space, vt: Any, /, *args: Any, **kwargs: Any) -> None:
+def object_init(
+    t: Space, vt: VariableTracker, /, *args: VariableTracker, **kwargs: VariableTracker
+) -> None:
     """Check the arguments. Those besides the instance may be those of another `__new__`
     (object_init)."""
     if args or kwargs:
@@ -115,5 +123,5 @@ def object_init(t: Space, vt: Any, /, *args: Any, **kwargs: Any) -> None:
 
 
 @methods.handles(object.__init_subclass__, vars(object)["__init_subclass__"], takes=(0, 1))
-def init_subclass(t: Space, *cls: Any) -> Any:
+def init_subclass(t: Space, *cls: VariableTracker) -> k.ConstantTracker:
     return k.NONE

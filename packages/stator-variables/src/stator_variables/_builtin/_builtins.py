@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from stator_bytecode import after
+from stator_bytecode import Result, after
 
 from stator_variables import _trackers as k
 from stator_variables._applevel import _methods, _reductions
@@ -21,7 +21,7 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _containers, _folding
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, VariableTracker
 
 methods = MethodTable("builtin")
 _FALSE = k.ConstantTracker(False)
@@ -31,7 +31,7 @@ def _replace(real: Any, function: Any) -> None:
     takes = _TAKES.get(real)
 
     @methods.handles(real, takes=takes, named=("key", "default") if takes == (1, ANY_COUNT) else ())
-    def run(t: Space, *given: Any, **kwargs: Any) -> Any:
+    def run(t: Space, *given: VariableTracker, **kwargs: VariableTracker) -> Result:
         args = [_in_any_order(t, real, given[0], kwargs)] if len(given) == 1 else list(given)
         folded = t.fold(real, args, kwargs)
         if (
@@ -66,7 +66,7 @@ def _is_without_hint(vt: Any) -> bool:
     return vt.is_symbolic and not vt.example.node.has_hint()
 
 
-def _in_any_order(t: Space, real: Any, iterable: Any, kwargs: dict[str, Any]) -> Any:
+def _in_any_order(t: Space, real: object, iterable: Any, kwargs: dict[str, Any]) -> Any:
     """A set of strings or ints as a tuple, for functions that give the same whatever the order
     is."""
     if not kwargs and has_total_order(t, iterable):
@@ -85,7 +85,7 @@ methods.handles(len)(_containers.length)
 
 
 @methods.handles(bool, takes=(0, 1))
-def handle_bool(t: Space, vt: Any = _FALSE) -> Any:
+def handle_bool(t: Space, vt: VariableTracker = _FALSE) -> Any:
     if vt.is_symbolic and vt.cls is bool:
         return vt
     if vt.is_symbolic:
@@ -96,7 +96,7 @@ def handle_bool(t: Space, vt: Any = _FALSE) -> Any:
 
 
 @methods.handles(torch.Tensor.tolist, takes=0)
-def tensor_to_list(t: Space, vt: Any) -> Any:
+def tensor_to_list(t: Space, vt: VariableTracker) -> Any:
     if not t.policy.capture_data:  # one break, not one for each number
         raise t.unsupported(
             "data-access",
@@ -107,7 +107,9 @@ def tensor_to_list(t: Space, vt: Any) -> Any:
 
 
 @methods.handles(torch.Tensor.type, takes=(0, 2), named=("dtype", "non_blocking"))
-def tensor_type(t: Space, vt: Any, dtype: Any = k.NONE, non_blocking: Any = _FALSE) -> Any:
+def tensor_type(
+    t: Space, vt: Any, dtype: Any = k.NONE, non_blocking: VariableTracker = _FALSE
+) -> Any:
     """The name of the old class for this dtype and device; or a conversion, whose node names an old
     class."""
     if k.is_none(dtype):
@@ -118,12 +120,12 @@ def tensor_type(t: Space, vt: Any, dtype: Any = k.NONE, non_blocking: Any = _FAL
 
 
 @methods.handles(int, takes=(0, 2), named=("base",))
-def handle_int(t: Space, *args: Any, **base: Any) -> Any:
+def handle_int(t: Space, *args: VariableTracker, **base: VariableTracker) -> Any:
     return _number(t, int, "__int__", args, base)
 
 
 @methods.handles(float)
-def handle_float(t: Space, *args: Any) -> Any:
+def handle_float(t: Space, *args: VariableTracker) -> Any:
     return _number(t, float, "__float__", args, {})
 
 
@@ -161,7 +163,7 @@ def _number(t: Space, cls: type, method: str, args: Sequence[Any], kwargs: dict[
     return after(t.call(bound, [], {}), lambda found: _exactly(t, cls, found))
 
 
-def _exactly(t: Space, cls: type, found: Any) -> Any:
+def _exactly(t: Space, cls: type, found: VariableTracker) -> VariableTracker:
     """Return the result of `__int__` or `__float__`; C warns or raises for one that is no int or
     float."""
     if found.cls is not cls:
@@ -172,7 +174,7 @@ def _exactly(t: Space, cls: type, found: Any) -> Any:
 
 
 @methods.handles(str, takes=(0, 3), named=("object", "encoding", "errors"))
-def handle_str(t: Space, *args: Any, **kwargs: Any) -> Any:
+def handle_str(t: Space, *args: VariableTracker, **kwargs: VariableTracker) -> Result:
     return (
         convert(t, args[0], "s")
         if len(args) == 1 and not kwargs
@@ -181,17 +183,17 @@ def handle_str(t: Space, *args: Any, **kwargs: Any) -> Any:
 
 
 @methods.handles(repr)
-def handle_repr(t: Space, vt: Any) -> Any:
+def handle_repr(t: Space, vt: VariableTracker) -> Result:
     return convert(t, vt, "r")
 
 
 @methods.handles(ascii)
-def handle_ascii(t: Space, vt: Any) -> Any:
+def handle_ascii(t: Space, vt: VariableTracker) -> Result:
     return convert(t, vt, "a")
 
 
 @methods.handles(abs)
-def handle_abs(t: Space, vt: Any) -> Any:
+def handle_abs(t: Space, vt: VariableTracker) -> Result:
     if _torch_calls.is_in_graph(t, vt) and vt.cls is not bool:
         return _torch_calls.record(t, operator.abs, [vt], {})
     if (folded := _folding.fold_numbers(t, abs, [vt], {})) is not MISSING:

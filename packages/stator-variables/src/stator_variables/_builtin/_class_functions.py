@@ -22,7 +22,6 @@ from stator_guards import CallSource, CapturedSource, shown_as
 
 from stator_variables import _trackers as k
 from stator_variables._objects import _new_values
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._classes import here, make, run, step, track_class
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._recipe import RecipeTracker
@@ -30,7 +29,7 @@ from stator_variables._objects._wrap import wrap_present
 from stator_variables._protocols import _attributes, _calls, _same_object
 from stator_variables._runtime._support import new_named_tuple
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("class function")
 DECORATORS: tuple[Any, ...] = (
@@ -47,7 +46,7 @@ _PARTS_OF_PROPERTY = ("fget", "fset", "fdel", "doc")
 
 
 @handlers.handles_each((property, classmethod, staticmethod))
-def describe(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def describe(t: Space, args: Args, kwargs: Kwargs, of: type) -> RecipeTracker:
     return RecipeTracker(of, args, kwargs)
 
 
@@ -59,7 +58,7 @@ def initialise(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles_each({property.getter: "fget", property.setter: "fset", property.deleter: "fdel"})
-def replace(t: Space, args: Args, kwargs: Kwargs, of: str) -> Any:
+def replace(t: Space, args: Args, kwargs: Kwargs, of: str) -> RecipeTracker:
     """`@value.setter`: a property like this one, with another function."""
     known, function = args
     if not is_a(known, RecipeTracker) or known.cls is not property:
@@ -163,7 +162,7 @@ _CALLABLE = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperTyp
 @handlers.handles_each(
     {**{cls.__eq__: True for cls in _CALLABLE}, **{cls.__ne__: False for cls in _CALLABLE}}
 )
-def compare(t: Space, args: Args, kwargs: Kwargs, of: bool) -> Any:
+def compare(t: Space, args: Args, kwargs: Kwargs, of: bool) -> k.ConstantTracker:
     """Two methods are equal when the receiver is one object and the functions are equal."""
     left, right = args
     if left.cls is not right.cls:

@@ -7,12 +7,13 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from stator_bytecode import NULL, Raised, operation, settle
+from stator_bytecode import NULL, OperationSteps, Raised, Result, operation, settle
 
 from stator_variables import _trackers as k
 from stator_variables._objects import _dictionary
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._hashing import hashing, tell_apart
+from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._lookup import defines, refuse_asked
 from stator_variables._objects._method_table import MethodTable, then
 from stator_variables._objects._program_error import new_exception, throw
@@ -21,22 +22,22 @@ from stator_variables._objects._view import VIEW_CLASSES, ViewTracker
 from stator_variables._objects._wrap import new_namespace
 from stator_variables._protocols import _containers, _iteration
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, VariableTracker
 
 methods = MethodTable("dict method")
 
 
-def raise_key_error(key: Any) -> NoReturn:
+def raise_key_error(key: VariableTracker) -> NoReturn:
     raise Raised(new_exception(KeyError, [key]))
 
 
-def is_ordered(vt: Any) -> bool:
+def is_ordered(vt: VariableTracker) -> bool:
     return issubclass(vt.cls, OrderedDict)
 
 
 # -- items -----------------------------------------------------------------------------------------
 @methods.handles(dict.__getitem__, takes=1)
-def getitem(t: Space, vt: Any, key: Any) -> Any:
+def getitem(t: Space, vt: VariableTracker, key: VariableTracker) -> Result:
     if (found := t.lookup(vt, t.key_of(key))) is not MISSING:
         return found
     missing = t.special(vt, "__missing__") if vt.cls is not dict else MISSING
@@ -47,7 +48,7 @@ def getitem(t: Space, vt: Any, key: Any) -> Any:
 
 @methods.handles(defaultdict.__missing__, takes=1)
 @operation
-def missing(t: Space, vt: Any, key: Any) -> Any:
+def missing(t: Space, vt: DictTracker, key: VariableTracker) -> OperationSteps:
     if vt.default_factory is MISSING or k.is_none(vt.default_factory):
         raise_key_error(key)
     value = yield from settle(t.call(vt.default_factory, [], {}))
@@ -56,7 +57,7 @@ def missing(t: Space, vt: Any, key: Any) -> Any:
 
 
 @methods.handles(vars(defaultdict)["default_factory"], takes=0)
-def default_factory(t: Space, vt: Any) -> Any:
+def default_factory(t: Space, vt: DictTracker) -> VariableTracker:
     return k.NONE if vt.default_factory is MISSING else vt.default_factory
 
 
@@ -65,34 +66,40 @@ methods.handles(dict.clear, OrderedDict.clear, takes=0)(_dictionary.clear)
 
 
 @methods.handles(dict.__delitem__, OrderedDict.__delitem__)
-def delitem(t: Space, vt: Any, key: Any) -> None:
+def delitem(t: Space, vt: DictTracker, key: VariableTracker) -> None:
     if _dictionary.remove(t, vt, t.key_of(key)) is MISSING:
         raise_key_error(key)
 
 
 @methods.handles(dict.__len__)
-def length(t: Space, vt: Any) -> Any:
+def length(t: Space, vt: VariableTracker) -> k.ConstantTracker:
     return k.ConstantTracker(len(t.items(vt)))
 
 
 @methods.handles(dict.__contains__)
-def contains(t: Space, vt: Any, key: Any) -> Any:
+def contains(t: Space, vt: VariableTracker, key: VariableTracker) -> k.ConstantTracker:
     return k.ConstantTracker(t.lookup(vt, t.key_of(key)) is not MISSING)
 
 
 @methods.handles(dict.get)
-def get(t: Space, vt: Any, key: Any, default: Any = k.NONE) -> Any:
+def get(
+    t: Space, vt: VariableTracker, key: VariableTracker, default: VariableTracker = k.NONE
+) -> VariableTracker:
     return default if (found := t.lookup(vt, t.key_of(key))) is MISSING else found
 
 
 @methods.handles(OrderedDict.setdefault, takes=(1, 2), named=("default",))
-def ordered_setdefault(t: Space, vt: Any, key: Any, default: Any = k.NONE) -> Any:
+def ordered_setdefault(
+    t: Space, vt: VariableTracker, key: VariableTracker, default: VariableTracker = k.NONE
+) -> Any:
     refuse_asked(t, vt, "__contains__", "__getitem__", "__setitem__")
     return setdefault(t, vt, key, default)
 
 
 @methods.handles(dict.setdefault, takes=(1, 2))
-def setdefault(t: Space, vt: Any, key: Any, default: Any = k.NONE) -> Any:
+def setdefault(
+    t: Space, vt: DictTracker, key: VariableTracker, default: VariableTracker = k.NONE
+) -> Any:
     if (found := t.lookup(vt, t.key_of(key))) is not MISSING:
         return found
     _dictionary.store(t, vt, key, default)
@@ -101,7 +108,9 @@ def setdefault(t: Space, vt: Any, key: Any, default: Any = k.NONE) -> Any:
 
 @methods.handles(dict.pop, takes=(1, 2))
 @methods.handles(OrderedDict.pop, takes=(1, 2), named=("default",))
-def pop(t: Space, vt: Any, key: Any, default: Any = None) -> Any:
+def pop(
+    t: Space, vt: DictTracker, key: VariableTracker, default: VariableTracker | None = None
+) -> Any:
     if (found := _dictionary.remove(t, vt, t.key_of(key))) is not MISSING:
         return found
     if default is None:
@@ -110,18 +119,20 @@ def pop(t: Space, vt: Any, key: Any, default: Any = None) -> Any:
 
 
 @methods.handles(dict.popitem)
-def popitem(t: Space, vt: Any) -> Any:
+def popitem(t: Space, vt: DictTracker) -> TupleTracker:
     return _pop_at(t, vt, -1, "popitem(): dictionary is empty")
 
 
 @methods.handles(OrderedDict.popitem)
 @operation
-def ordered_popitem(t: Space, vt: Any, last: Any = None) -> Any:
+def ordered_popitem(
+    t: Space, vt: DictTracker, last: VariableTracker | None = None
+) -> OperationSteps:
     at_end = last is None or (yield from settle(t.truth(last)))
     return _pop_at(t, vt, -1 if at_end else 0, "dictionary is empty")
 
 
-def _pop_at(t: Space, vt: Any, index: int, complaint: str) -> Any:
+def _pop_at(t: Space, vt: DictTracker, index: int, complaint: str) -> TupleTracker:
     if not (pairs := t.items(vt)):
         throw(KeyError, complaint)
     key, value = pairs[index]
@@ -131,7 +142,9 @@ def _pop_at(t: Space, vt: Any, index: int, complaint: str) -> Any:
 
 @methods.handles(OrderedDict.move_to_end)
 @operation
-def move_to_end(t: Space, vt: Any, key: Any, last: Any = None) -> Any:
+def move_to_end(
+    t: Space, vt: DictTracker, key: VariableTracker, last: VariableTracker | None = None
+) -> OperationSteps:
     """Taken out and put in again; to put it in front, so are all that were before it."""
     at_end = last is None or (yield from settle(t.truth(last)))
     hashed = t.key_of(key)
@@ -148,18 +161,18 @@ def move_to_end(t: Space, vt: Any, key: Any, last: Any = None) -> Any:
 
 # -- iteration and views ---------------------------------------------------------------------------
 @methods.handles(dict.__iter__, OrderedDict.__iter__)
-def iterate(t: Space, vt: Any) -> Any:
+def iterate(t: Space, vt: DictTracker) -> IteratorTracker:
     return _iteration.dict_iterator(t, vt, "keys")
 
 
 @methods.handles(dict.__reversed__, OrderedDict.__reversed__, takes=0)
-def reversed_(t: Space, vt: Any) -> Any:
+def reversed_(t: Space, vt: DictTracker) -> IteratorTracker:
     return _iteration.dict_iterator(t, vt, "keys", backwards=True)
 
 
 def _register_view(part: str, classes: tuple[type, type]) -> None:
     @methods.handles(getattr(dict, part), getattr(OrderedDict, part), takes=0)
-    def view(t: Space, vt: Any) -> Any:
+    def view(t: Space, vt: VariableTracker) -> ViewTracker:
         return ViewTracker(classes[is_ordered(vt)], part, vt)
 
 
@@ -170,12 +183,19 @@ for _part, _classes in VIEW_CLASSES.items():
 # -- whole dicts -----------------------------------------------------------------------------------
 @methods.handles(dict.__init__, OrderedDict.__init__, takes=(0, 1), named=None)
 @methods.handles(dict.update, OrderedDict.update, takes=(0, 1), named=None)
-def update(t: Space, vt: Any, /, *args: Any, **kwargs: Any) -> Any:
+def update(t: Space, vt: VariableTracker, /, *args: Any, **kwargs: k.ConstantTracker) -> Result:
     return update_all(t, vt, args, kwargs)
 
 
 @methods.handles(defaultdict.__init__, takes=(0, 2), named=None)
-def defaultdict_init(t: Space, vt: Any, factory: Any = k.NONE, /, *args: Any, **kwargs: Any) -> Any:
+def defaultdict_init(
+    t: Space,
+    vt: DictTracker,
+    factory: VariableTracker = k.NONE,
+    /,
+    *args: VariableTracker,
+    **kwargs: VariableTracker,
+) -> Result:
     if not k.is_none(factory) and not defines(t, factory.cls, "__call__"):
         throw(TypeError, "first argument must be callable or None")
     if vt.source is not None:
@@ -185,7 +205,9 @@ def defaultdict_init(t: Space, vt: Any, factory: Any = k.NONE, /, *args: Any, **
 
 
 @operation
-def update_all(t: Space, vt: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def update_all(
+    t: Space, vt: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
+) -> OperationSteps:
     for mapping in args:
         yield from settle(_containers.dict_update(t, vt, mapping))
     for keyword, value in kwargs.items():
@@ -193,24 +215,24 @@ def update_all(t: Space, vt: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
     return k.NONE
 
 
-def _same_entries(t: Space, vt: Any, made: Any) -> Any:
+def _same_entries(t: Space, vt: DictTracker, made: DictTracker) -> VariableTracker:
     _dictionary.complete(t, vt)
     made.entries = dict(vt.entries)
     return made
 
 
 @methods.handles(dict.copy, takes=0)
-def copy(t: Space, vt: Any) -> Any:
+def copy(t: Space, vt: DictTracker) -> VariableTracker:
     refuse_asked(t, vt, "__iter__")  # then C calls `keys`, and reads each item
     return _same_entries(t, vt, DictTracker(dict, complete=True))
 
 
 @methods.handles(OrderedDict.copy, defaultdict.copy, defaultdict.__copy__, takes=0)
-def subclass_copy(t: Space, vt: Any) -> Any:
+def subclass_copy(t: Space, vt: DictTracker) -> VariableTracker:
     return _same_entries(t, vt, _empty_like(t, vt, "a copy"))
 
 
-def _empty_like(t: Space, vt: Any, what: str) -> Any:
+def _empty_like(t: Space, vt: DictTracker, what: str) -> DictTracker:
     if not any(vt.cls is cls for cls in (dict, OrderedDict, defaultdict)):
         raise t.unsupported(
             "container-subclass", f"{what} of {vt.cls.__name__}, a subclass of a builtin container"
@@ -222,7 +244,7 @@ def _empty_like(t: Space, vt: Any, what: str) -> Any:
     return made
 
 
-def _merged(t: Space, owner: Any, left: Any, right: Any) -> Any:
+def _merged(t: Space, owner: DictTracker, left: DictTracker, right: VariableTracker) -> Result:
     if left.base is not dict or right.base is not dict:
         return k.NOT_IMPLEMENTED
     refuse_asked(t, left, "__iter__")
@@ -237,12 +259,12 @@ _reflected(lambda t, vt, other: _merged(t, vt, other, vt))
 
 
 @methods.handles(dict.__ior__, OrderedDict.__ior__)
-def ior(t: Space, vt: Any, other: Any) -> Any:
+def ior(t: Space, vt: VariableTracker, other: VariableTracker) -> Result:
     return then(_containers.dict_update(t, vt, other), vt)
 
 
 @operation
-def _equality(t: Space, left: Any, right: Any, invert: bool) -> Any:
+def _equality(t: Space, left: DictTracker, right: Any, invert: bool) -> OperationSteps:
     if right.base is not dict:
         return k.NOT_IMPLEMENTED
     _dictionary.complete(t, left)
@@ -269,7 +291,7 @@ methods.handles(dict.__ne__, OrderedDict.__ne__)(
 
 
 @methods.handles(dict.fromkeys, takes=(1, 2))
-def dict_fromkeys(t: Space, *args: Any) -> Any:
+def dict_fromkeys(t: Space, *args: VariableTracker) -> Any:
     return fromkeys(t, k.ClassTracker(dict), *args)
 
 
@@ -277,7 +299,9 @@ def dict_fromkeys(t: Space, *args: Any) -> Any:
     dict.__dict__["fromkeys"], OrderedDict.__dict__["fromkeys"], takes=(1, 2), named=("value",)
 )
 @operation
-def fromkeys(t: Space, cls: Any, iterable: Any, value: Any = k.NONE) -> Any:
+def fromkeys(
+    t: Space, cls: k.ClassTracker, iterable: VariableTracker, value: VariableTracker = k.NONE
+) -> OperationSteps:
     is_dict = cls.value is dict
     made = DictTracker(dict, complete=True) if is_dict else (yield from settle(t.call(cls, [], {})))
     put = _dictionary.put if is_dict else _containers.set_item
@@ -285,7 +309,7 @@ def fromkeys(t: Space, cls: Any, iterable: Any, value: Any = k.NONE) -> Any:
     return made
 
 
-def _counted(t: Space, mapping: Any, item: Any) -> Any:
+def _counted(t: Space, mapping: VariableTracker, item: VariableTracker) -> Any:
     hashed = t.key_of(item)
     tell_apart(t, item, hashed)
     return t.lookup(mapping, hashed)
@@ -293,7 +317,7 @@ def _counted(t: Space, mapping: Any, item: Any) -> Any:
 
 @methods.handles(collections._count_elements)  # type: ignore[attr-defined]
 @operation
-def count_elements(t: Space, mapping: Any, iterable: Any) -> Any:
+def count_elements(t: Space, mapping: DictTracker, iterable: VariableTracker) -> OperationSteps:
     """Counting as `_count_elements` does for a Counter that overrides neither `get` nor
     `__setitem__`."""
     if mapping.base is not dict or mapping.cls is not collections.Counter:
@@ -311,5 +335,5 @@ _UNORDERED = [f"__{name}__" for name in ("lt", "le", "gt", "ge")]
 
 
 @methods.handles(*(getattr(cls, name) for cls in (dict, OrderedDict) for name in _UNORDERED))
-def no_order(t: Space, left: Any, right: Any) -> Any:
+def no_order(t: Space, left: VariableTracker, right: VariableTracker) -> k.ConstantTracker:
     return k.NOT_IMPLEMENTED

@@ -6,13 +6,12 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from stator_bytecode import HandlerTable, operation, settle
+from stator_bytecode import HandlerTable, OperationSteps, Result, operation, settle
 from stator_guards import SlotSource
 
 from stator_variables import _trackers as k
 from stator_variables._builtin._strings import convert
 from stator_variables._objects import _dictionary, _exception, _exceptions, _list
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._exception import (
     GROUPED,
     ExceptionTracker,
@@ -26,7 +25,7 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import new_namespace
 from stator_variables._protocols import _calls
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("exception method")
 _CLASSES = tuple(
@@ -54,7 +53,7 @@ def init(t: Space, args: Args, kwargs: Kwargs) -> None:
 
 
 # -- fields ----------------------------------------------------------------------------------------
-def _args(t: Space, vt: Any) -> Any:
+def _args(t: Space, vt: ExceptionTracker) -> Any:
     """Return the tuple of arguments, the same on each read."""
     if vt.args_tuple is None or vt.args_tuple.items is not vt.args:
         vt.args_tuple = TupleTracker([], tuple)
@@ -66,14 +65,14 @@ def _link(name: str) -> Any:
     return lambda t, vt: k.NONE if getattr(vt, name) is None else getattr(vt, name)
 
 
-def _value(t: Space, vt: Any) -> Any:
+def _value(t: Space, vt: ExceptionTracker) -> Any:
     """`StopIteration.value`, `SystemExit.code`: what `__init__` was given."""
     if issubclass(vt.cls, SystemExit) and len(vt.made_of or ()) > 1:
         return _args(t, vt)
     return vt.made_of[0] if vt.made_of else k.NONE
 
 
-def _message(t: Space, vt: Any) -> Any:
+def _message(t: Space, vt: Any) -> VariableTracker:
     return vt.made_of[0] if len(vt.made_of or ()) == 1 else k.NONE
 
 
@@ -176,7 +175,7 @@ def str_(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(OSError.__str__)
 @operation
-def os_error_str(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def os_error_str(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     """`OSError_str`."""
     vt = args[0]
     if vt.source is not None:
@@ -197,13 +196,13 @@ _OF_TEXT = ("errno", "strerror", "filename", "filename2")
 
 
 @handlers.handles(KeyError.__str__)
-def key_error_str(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def key_error_str(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return convert(t, args[0].args[0], "r") if len(args[0].args) == 1 else str_(t, args, kwargs)
 
 
 @handlers.handles(BaseException.__repr__)
 @operation
-def repr_(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def repr_(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     vt = args[0]
     shown = vt.args[0] if len(vt.args) == 1 else TupleTracker(vt.args, tuple)
     text = (yield from settle(convert(t, shown, "r"))).value
@@ -212,7 +211,7 @@ def repr_(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(BaseExceptionGroup.__str__)
-def group_str(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def group_str(t: Space, args: Args, kwargs: Kwargs) -> k.ConstantTracker:
     message, found = args[0].args[0].constant(), args[0].members.get(GROUPED)
     if not isinstance(message, str) or found is None:
         raise t.unsupported("string-of-unknown", "str() of an exception group")
@@ -221,7 +220,7 @@ def group_str(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(BaseExceptionGroup, ExceptionGroup)
-def make_group(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def make_group(t: Space, args: Args, kwargs: Kwargs) -> ExceptionTracker:
     """A group of exceptions, where C would accept it; errors are C's own."""
     fits = len(args) == 2 and not kwargs and args[1].base in (list, tuple) and args[1].items
     if not fits or not isinstance(args[0].constant(), str):

@@ -9,7 +9,9 @@ from stator_bytecode import (
     NULL,
     GeneratorStatus,
     HandlerTable,
+    OperationSteps,
     Raised,
+    Result,
     Resume,
     Then,
     operation,
@@ -18,7 +20,6 @@ from stator_bytecode import (
 
 from stator_variables import _trackers as k
 from stator_variables._objects import _exceptions, _symbolic_numbers
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._hashing import observed
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._list import ListTracker
@@ -29,7 +30,7 @@ from stator_variables._objects._program_error import attempt, complain, new_exce
 from stator_variables._objects._sorting import sort
 from stator_variables._protocols import _containers, _folding, _iteration
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
 _CONSTANTS = (str, bytes, range)
@@ -45,7 +46,7 @@ def handle_iter(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(*(cls.__iter__ for cls in _CONSTANTS))
-def iterate_constant(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def iterate_constant(t: Space, args: Args, kwargs: Kwargs) -> IteratorTracker:
     vt = args[0]
     if not vt.is_known:
         raise t.unsupported("builtin", f"the iterator of a builtin class over a {vt.cls.__name__}")
@@ -59,14 +60,14 @@ def iterate_backwards(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(next)
-def handle_next(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def handle_next(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if is_a(args[0], k.GeneratorTracker) and len(args) == 1:
         return Resume(args[0].state, k.NONE)
     return _next(t, args[0], args[1] if len(args) > 1 else None)
 
 
 @operation
-def _next(t: Space, it: Any, default: Any) -> Any:
+def _next(t: Space, it: VariableTracker, default: VariableTracker | None) -> OperationSteps:
     try:
         value = yield from settle(_iteration.next_or_raise(t, it))
     except Raised as raised:
@@ -82,31 +83,31 @@ def _next(t: Space, it: Any, default: Any) -> Any:
 
 @handlers.handles(range)
 @operation
-def make_range(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def make_range(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     found = yield from settle_all(_containers.as_index(t, arg) for arg in args)
     return folded(t, range, [_symbolic_numbers.as_constant(t, vt) for vt in found], kwargs)
 
 
 @handlers.handles(zip)
-def make_zip(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def make_zip(t: Space, args: Args, kwargs: Kwargs) -> Result:
     strict = kwargs["strict"].constant() if "strict" in kwargs else False
     return _iterators(t, args, lambda found: IteratorTracker(zip, "zip", [found, bool(strict)]))
 
 
 @handlers.handles(map)
-def make_map(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def make_map(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return _iterators(t, args[1:], lambda found: IteratorTracker(map, "map", [args[0], found]))
 
 
 @handlers.handles(filter)
-def make_filter(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def make_filter(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return _iterators(
         t, args[1:], lambda found: IteratorTracker(filter, "filter", [args[0], found[0]])
     )
 
 
 @handlers.handles(enumerate)
-def make_enumerate(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def make_enumerate(t: Space, args: Args, kwargs: Kwargs) -> Result:
     start = args[1] if len(args) > 1 else kwargs.get("start", k.ConstantTracker(0))
     if not issubclass(start.cls, int):
         raise t.unsupported("bad-arguments", f"enumerate() from a {start.cls.__name__} on")
@@ -149,7 +150,7 @@ def make_reversed(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 @operation
-def _reversed_protocol(t: Space, vt: Any) -> Any:
+def _reversed_protocol(t: Space, vt: VariableTracker) -> OperationSteps:
     """Return `reversed` of an object with `__len__` and `__getitem__`: a real one would read the
     length again."""
     length, changed = yield from observed(t, settle(_containers.length(t, vt)), (vt,))
@@ -165,7 +166,7 @@ def _reversed_protocol(t: Space, vt: Any) -> Any:
 
 @handlers.handles(sorted)
 @operation
-def handle_sorted(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def handle_sorted(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     # else equal keys stay in hash order
     if k.is_none(kwargs.get("key", k.NONE)) and has_total_order(t, args[0]):
         items = list(args[0].entries.values())
@@ -175,7 +176,9 @@ def handle_sorted(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 @operation
-def _sorted_list(t: Space, items: list[Any], key: Any, reverse: Any) -> Any:
+def _sorted_list(
+    t: Space, items: list[Any], key: VariableTracker | None, reverse: Any
+) -> OperationSteps:
     order = [*range(len(items))]
     yield from sort(t, items, key, reverse, order)
     return ListTracker([items[i] for i in order], list)
@@ -203,7 +206,7 @@ _ITERATOR_TYPES: tuple[Any, ...] = (*_OVER_CONTAINERS, *_OF_ITERTOOLS, zip, map,
 
 
 @handlers.handles(*[cls.__next__ for cls in _ITERATOR_TYPES], types.GeneratorType.__next__)
-def iterator_next(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def iterator_next(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if not is_a(args[0], IteratorTracker | k.GeneratorTracker):
         raise t.unsupported("foreign-iterator", f"a step of an existing {args[0].cls.__name__}")
     return handle_next(t, args[:1], {})
@@ -217,7 +220,7 @@ def iterator_iter(t: Space, args: Args, kwargs: Kwargs) -> Any:
 # Handlers of the methods of generators.
 
 
-def _state_of(t: Space, vt: Any) -> Any:
+def _state_of(t: Space, vt: VariableTracker) -> Any:
     """The state of a generator that was made while tracing; one that existed before has a native
     frame."""
     if not is_a(vt, k.GeneratorTracker):
@@ -226,13 +229,13 @@ def _state_of(t: Space, vt: Any) -> Any:
 
 
 @handlers.handles(types.GeneratorType.send)
-def generator_send(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def generator_send(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return Resume(_state_of(t, args[0]), args[1])
 
 
 @handlers.handles(types.GeneratorType.throw)
 @operation
-def generator_throw(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def generator_throw(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     state = _state_of(t, args[0])
     thrown = yield from settle(
         _exceptions.thrown_from(t, args[1], args[2] if len(args) > 2 else k.NONE)
@@ -248,7 +251,7 @@ def generator_throw(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(types.GeneratorType.close)
 @operation
-def generator_close(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def generator_close(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     state = _state_of(t, args[0])
     if state.status is GeneratorStatus.CLOSED:
         return k.NONE

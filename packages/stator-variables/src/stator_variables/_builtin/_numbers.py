@@ -4,15 +4,14 @@ declined."""
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from stator_bytecode import HandlerTable
+from stator_bytecode import HandlerTable, Result
 
 from stator_variables import _trackers as k
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._method_table import COMPARISONS
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _folding, _operators
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
 
 table: HandlerTable[Any, Any] = HandlerTable("number")
 _NUMBERS = (int, float, complex)  # each takes the ones before it
@@ -39,7 +38,7 @@ def _methods(classes: Sequence[type], names: Sequence[str]) -> Iterator[Any]:
 
 
 @table.handles_each(_methods((*_NUMBERS, bool), [f"__{name}__" for name in _BINARY]))
-def operate(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def operate(t: Space, args: Args, kwargs: Kwargs, of: Any) -> k.ConstantTracker:
     cls = of.__objclass__
     if issubclass(args[0].cls, cls) and len(args) == 2:
         accepted = _NUMBERS[: _NUMBERS.index(cls) + 1] if cls in _NUMBERS else int
@@ -51,7 +50,7 @@ def operate(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     raise t.unsupported("bad-arguments", f"a call of {of.__qualname__} that it does not accept")
 
 
-def _with_other(t: Space, name: str, left: Any, right: Any) -> Any:
+def _with_other(t: Space, name: str, left: VariableTracker, right: VariableTracker) -> Any:
     left, right = _plain(left), _plain(right)
     known = all((vt.is_symbolic or vt.is_known) for vt in (left, right))
     if known and (left.is_symbolic or right.is_symbolic):
@@ -69,7 +68,7 @@ def _with_other(t: Space, name: str, left: Any, right: Any) -> Any:
     )
 
 
-def _plain(vt: Any) -> Any:
+def _plain(vt: VariableTracker) -> VariableTracker:
     """A constant of a subclass (an IntEnum member) as the number that the operators of the builtin
     class see."""
     if (value := vt.constant()) is MISSING or type(value) in (bool, *_NUMBERS):
@@ -106,14 +105,14 @@ def _bounds(vt: Any) -> list[Any]:
 
 # -- builtin functions -----------------------------------------------------------------------------
 @table.handles(divmod)
-def handle_divmod(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def handle_divmod(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if all(vt.cls in (bool, int, float) and (vt.is_symbolic or vt.is_known) for vt in args):
         return TupleTracker([t.binary(symbol, *args) for symbol in ("//", "%")], tuple)
     return _operators.slots(t, "divmod", "divmod()", args[0], args[1])
 
 
 @table.handles(round)
-def handle_round(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def handle_round(t: Space, args: Args, kwargs: Kwargs) -> Result:
     digits = args[1] if len(args) > 1 else kwargs.get("ndigits", k.NONE)
     number = args[0] if args else kwargs["number"]
     given = [] if k.is_none(digits) else [digits]
@@ -121,7 +120,7 @@ def handle_round(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 @table.handles(pow)
-def handle_pow(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def handle_pow(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if len(args) == 2 and not kwargs:
         return t.binary("**", args[0], args[1])
     if (folded := _folding.fold_numbers(t, pow, args, kwargs)) is not MISSING:

@@ -8,35 +8,37 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from stator_bytecode import after, operation, settle
+from stator_bytecode import OperationSteps, Result, after, operation, settle
 
 from stator_variables import _trackers as k
 from stator_variables._builtin._strings import convert, text_of
 from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._hashing import is_known
 from stator_variables._objects._identity_number import IdTracker
+from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import guarded_lookup, refuse_asked
 from stator_variables._objects._method_table import MethodTable, settle_all
 from stator_variables._objects._program_error import complain, name_of, throw
-from stator_variables._objects._set import in_order
+from stator_variables._objects._set import SetTracker, in_order
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._objects._view import VIEW_CLASSES
+from stator_variables._objects._view import VIEW_CLASSES, ViewTracker
 from stator_variables._protocols import _attributes
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 methods = MethodTable("representation")
 
 
 @methods.handles(object.__repr__)
-def object_repr(t: Space, vt: Any) -> Any:
+def object_repr(t: Space, vt: VariableTracker) -> Any:
     raise t.unsupported(
         "identity-number", f"repr() of a {vt.cls.__name__}, which shows where it is in memory"
     )
 
 
 @methods.handles(object.__str__)
-def object_str(t: Space, vt: Any) -> Any:
+def object_str(t: Space, vt: VariableTracker) -> Result:
     raw = guarded_lookup(t, vt.cls, "__repr__")
     if isinstance(raw, types.WrapperDescriptorType) or _attributes.may_refuse(t, raw):
         return convert(t, vt, "r")
@@ -44,7 +46,7 @@ def object_str(t: Space, vt: Any) -> Any:
 
 
 @methods.handles(object.__format__)
-def object_format(t: Space, vt: Any, format_spec: Any) -> Any:
+def object_format(t: Space, vt: VariableTracker, format_spec: VariableTracker) -> Result:
     spec = format_spec.constant()
     if spec == "":
         return convert(t, vt, "s")
@@ -55,12 +57,12 @@ def object_format(t: Space, vt: Any, format_spec: Any) -> Any:
 
 # -- containers ------------------------------------------------------------------------------------
 @methods.handles(list.__repr__)
-def list_repr(t: Space, vt: Any) -> Any:
+def list_repr(t: Space, vt: ListTracker) -> Result:
     return _in_turn(t, vt, "[...]", lambda: _joined(t, list(vt.items), "[", "]"))
 
 
 @methods.handles(tuple.__repr__)
-def tuple_repr(t: Space, vt: Any) -> Any:
+def tuple_repr(t: Space, vt: TupleTracker) -> Result:
     return _in_turn(
         t, vt, "(...)", lambda: _joined(t, list(vt.items), "(", ",)" if len(vt.items) == 1 else ")")
     )
@@ -73,7 +75,7 @@ def size_repr(t: Space, vt: Any) -> Any:
 
 
 @methods.handles(collections.deque.__repr__)
-def deque_repr(t: Space, vt: Any) -> Any:
+def deque_repr(t: Space, vt: ListTracker) -> Result:
     refuse_asked(t, vt, "__iter__", "__len__")
     end = "])" if vt.maxlen is None else f"], maxlen={vt.maxlen})"
     return _in_turn(
@@ -82,13 +84,13 @@ def deque_repr(t: Space, vt: Any) -> Any:
 
 
 @methods.handles(dict.__repr__)
-def dict_repr(t: Space, vt: Any) -> Any:
+def dict_repr(t: Space, vt: VariableTracker) -> Result:
     return _in_turn(t, vt, "{...}", lambda: _dict_text(t, vt))
 
 
 @methods.handles(collections.defaultdict.__repr__)
 @operation
-def defaultdict_repr(t: Space, vt: Any) -> Any:
+def defaultdict_repr(t: Space, vt: DictTracker) -> OperationSteps:
     factory = k.NONE if vt.default_factory is MISSING else vt.default_factory
     shown = yield from settle(convert(t, factory, "r"))
     inside = yield from settle(dict_repr(t, vt))
@@ -96,7 +98,7 @@ def defaultdict_repr(t: Space, vt: Any) -> Any:
 
 
 @methods.handles(collections.OrderedDict.__repr__)
-def ordered_repr(t: Space, vt: Any) -> Any:
+def ordered_repr(t: Space, vt: VariableTracker) -> Result:
     refuse_asked(t, vt, *_ASKED)
     pairs = [TupleTracker(pair, tuple) for pair in t.items(vt)]
     start = f"{name_of(t, vt.cls)}("
@@ -111,7 +113,7 @@ _ASKED = ("keys", "__getitem__") if sys.version_info >= (3, 12) else ("items",)
 
 
 @methods.handles(set.__repr__, frozenset.__repr__)
-def set_repr(t: Space, vt: Any) -> Any:
+def set_repr(t: Space, vt: SetTracker) -> Result:
     refuse_asked(t, vt, "__iter__", "__len__")
     items = in_order(t, vt) if len(vt.entries) > 1 else list(vt.entries.values())
     if not vt.entries:
@@ -123,7 +125,7 @@ def set_repr(t: Space, vt: Any) -> Any:
 @methods.handles(
     *dict.fromkeys(cls.__repr__ for classes in VIEW_CLASSES.values() for cls in classes)
 )
-def view_repr(t: Space, vt: Any) -> Any:
+def view_repr(t: Space, vt: ViewTracker) -> Result:
     pairs = t.items(vt.mapping)
     whole = [TupleTracker(pair, tuple) for pair in pairs]
     items = {
@@ -134,7 +136,7 @@ def view_repr(t: Space, vt: Any) -> Any:
     return _in_turn(t, vt, "...", lambda: _joined(t, items, f"{name_of(t, vt.cls)}([", "])"))
 
 
-def _in_turn(t: Space, vt: Any, again: str, make: Callable[[], Any]) -> Any:
+def _in_turn(t: Space, vt: VariableTracker, again: str, make: Callable[[], Any]) -> Result:
     """A container that contains itself is shown as `again` (`Py_ReprEnter`)."""
     if any(shown is vt for shown in t.representing):
         return k.ConstantTracker(again)
@@ -142,7 +144,7 @@ def _in_turn(t: Space, vt: Any, again: str, make: Callable[[], Any]) -> Any:
 
 
 @operation
-def _entered(t: Space, vt: Any, make: Callable[[], Any]) -> Any:
+def _entered(t: Space, vt: VariableTracker, make: Callable[[], Any]) -> OperationSteps:
     depth = len(t.representing)
     t.representing.append(vt)
     t.journal.record(lambda: t.representing.__delitem__(slice(depth, None)))
@@ -153,13 +155,13 @@ def _entered(t: Space, vt: Any, make: Callable[[], Any]) -> Any:
 
 
 @operation
-def _joined(t: Space, items: list[Any], start: str, end: str) -> Any:
+def _joined(t: Space, items: list[Any], start: str, end: str) -> OperationSteps:
     texts = yield from settle_all(convert(t, item, "r") for item in items)
     return text_of(t, [start, *[part for text in texts for part in (", ", text)][1:], end])
 
 
 @operation
-def _dict_text(t: Space, vt: Any, start: str = "{", end: str = "}") -> Any:
+def _dict_text(t: Space, vt: VariableTracker, start: str = "{", end: str = "}") -> OperationSteps:
     texts: list[Any] = []
     for key, value in t.items(vt):
         texts += [", "] if texts else []
@@ -170,7 +172,7 @@ def _dict_text(t: Space, vt: Any, start: str = "{", end: str = "}") -> Any:
 
 # -- hash ------------------------------------------------------------------------------------------
 @methods.handles(hash)
-def handle_hash(t: Space, obj: Any) -> Any:
+def handle_hash(t: Space, obj: VariableTracker) -> Any:
     """Known for constants; a number that depends on where an object lies is for nobody to see."""
     vt = _symbolic_numbers.as_constant(t, obj)
     if isinstance(guarded_lookup(t, vt.cls, "__hash__"), types.FunctionType):
@@ -185,7 +187,7 @@ def handle_hash(t: Space, obj: Any) -> Any:
     raise t.unsupported("identity-number", f"hash() of a {vt.cls.__name__}")
 
 
-def _checked_hash(t: Space, vt: Any, value: Any) -> Any:
+def _checked_hash(t: Space, vt: VariableTracker, value: object) -> k.ConstantTracker:
     """Return the result of a `__hash__` of the program, checked."""
     # one that is too large is hashed itself, and -1 is C's sign of an error
     if isinstance(value, int):

@@ -5,7 +5,7 @@ import sys
 import types
 from typing import Any
 
-from stator_bytecode import NULL, Frame, after, operation, settle
+from stator_bytecode import NULL, Frame, OperationSteps, after, operation, settle
 
 from stator_variables import _trackers as k
 from stator_variables._objects import _dictionary, _new_values
@@ -18,7 +18,7 @@ from stator_variables._objects._program_error import attempt
 from stator_variables._objects._wrap import captured_dict, instance_dict
 from stator_variables._protocols import _attributes
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 methods = MethodTable("scope")
 
@@ -73,7 +73,7 @@ def _kept(t: Space, frame: Frame, bound: dict[str, Any]) -> Any:
 
 
 @methods.handles(vars, takes=(0, 1))
-def handle_vars(t: Space, vt: Any = None) -> Any:
+def handle_vars(t: Space, vt: VariableTracker | None = None) -> Any:
     if vt is None:
         return handle_locals(t)
     if vt.base is not type and vt.namespace is None:
@@ -83,7 +83,7 @@ def handle_vars(t: Space, vt: Any = None) -> Any:
 
 # -- names of objects ------------------------------------------------------------------------------
 @methods.handles(dir, takes=(0, 1))
-def handle_dir(t: Space, vt: Any = None) -> Any:
+def handle_dir(t: Space, vt: VariableTracker | None = None) -> Any:
     """The names in order (`PyObject_Dir`)."""
     if vt is None:
         found: Any = handle_locals(t)
@@ -94,7 +94,7 @@ def handle_dir(t: Space, vt: Any = None) -> Any:
 
 @methods.handles(object.__dir__)
 @operation
-def names_of_object(t: Space, vt: Any) -> Any:
+def names_of_object(t: Space, vt: VariableTracker) -> OperationSteps:
     read = _attributes.get_attribute
     own = yield from attempt(t, AttributeError, MISSING, read, t, vt, "__dict__")
     claims = guarded_lookup(t, vt.cls, "__class__") is not vars(object)["__class__"]
@@ -112,7 +112,7 @@ def names_of_type(t: Space, vt: Any) -> Any:
 
 @methods.handles(types.ModuleType.__dir__, takes=0)
 @operation
-def names_of_module(t: Space, vt: Any) -> Any:
+def names_of_module(t: Space, vt: VariableTracker) -> OperationSteps:
     namespace = instance_dict(vt.value) if is_a(vt, k.BuiltinTracker) else None
     own = guarded_lookup(t, vt.cls, "__dict__") is not vars(types.ModuleType)["__dict__"]
     if namespace is None or own:

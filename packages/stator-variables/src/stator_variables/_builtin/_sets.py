@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Generator
 from typing import Any
 
-from stator_bytecode import NULL, Raised, operation, settle
+from stator_bytecode import NULL, OperationSteps, Raised, Result, operation, settle
 
 from stator_variables import _trackers as k
 from stator_variables._objects import _set_members
@@ -19,6 +19,7 @@ from stator_variables._objects._set_members import replace_set, step_with
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _calls, _iteration
 from stator_variables._space import Space
+from stator_variables._tracker import VariableTracker
 
 methods = MethodTable("set method")
 Entries = dict[Any, Any]
@@ -48,7 +49,7 @@ IN_PLACE = {verb: "update" if verb == "union" else f"{verb}_update" for verb in 
 
 # -- elements --------------------------------------------------------------------------------------
 @methods.handles(set.__init__, takes=(0, 1))
-def init(t: Space, vt: Any, *iterable: Any) -> Any:
+def init(t: Space, vt: SetTracker, *iterable: VariableTracker) -> Result:
     if vt.entries:
         replace_set(t, vt, {})
     return _set_members.set_update(t, vt, *iterable) if iterable else k.NONE
@@ -59,33 +60,33 @@ methods.handles(set.__iter__, frozenset.__iter__)(_iteration.set_iterator)
 
 
 @methods.handles(set.__contains__, frozenset.__contains__, takes=1)
-def contains(t: Space, vt: Any, element: Any) -> Any:
+def contains(t: Space, vt: SetTracker, element: VariableTracker) -> k.ConstantTracker:
     return k.ConstantTracker(_set_members.has_member(t, vt, _element(t, vt, element)))
 
 
-def _element(t: Space, of: Any, vt: Any) -> Any:
+def _element(t: Space, of: SetTracker, vt: Any) -> object:
     """A set that has no hash and is looked for represents the frozenset of its elements."""
     has_hash = getattr(vt.cls, "__hash__", None) is not None
     return element_of(t, vt, of) if has_hash or vt.base is not set else frozenset(vt.entries)
 
 
 @methods.handles(set.__len__, frozenset.__len__)
-def length(t: Space, vt: Any) -> Any:
+def length(t: Space, vt: SetTracker) -> k.ConstantTracker:
     return k.ConstantTracker(len(vt.entries))
 
 
 @methods.handles(set.discard, takes=1)
-def discard(t: Space, vt: Any, element: Any) -> None:
+def discard(t: Space, vt: SetTracker, element: VariableTracker) -> None:
     _take_out(t, vt, _element(t, vt, element))
 
 
 @methods.handles(set.remove, takes=1)
-def remove(t: Space, vt: Any, element: Any) -> None:
+def remove(t: Space, vt: SetTracker, element: VariableTracker) -> None:
     if not _take_out(t, vt, _element(t, vt, element)):
         raise Raised(new_exception(KeyError, [element]))
 
 
-def _take_out(t: Space, vt: Any, hashed: Any) -> bool:
+def _take_out(t: Space, vt: SetTracker, hashed: object) -> bool:
     if hashed not in vt.entries:
         return False
     rest = {key: item for key, item in vt.entries.items() if key != hashed}
@@ -94,7 +95,7 @@ def _take_out(t: Space, vt: Any, hashed: Any) -> bool:
 
 
 @methods.handles(set.pop, takes=0)
-def pop(t: Space, vt: Any) -> Any:
+def pop(t: Space, vt: SetTracker) -> Any:
     if not vt.entries:
         throw(KeyError, "pop from an empty set")
     key = next(iter(vt.entries)) if len(vt.entries) == 1 else made_again(t, vt).pop()
@@ -106,17 +107,17 @@ def pop(t: Space, vt: Any) -> Any:
 
 
 @methods.handles(set.clear, takes=0)
-def clear(t: Space, vt: Any) -> None:
+def clear(t: Space, vt: SetTracker) -> None:
     replace_set(t, vt, {}, ("clear", None))
 
 
 @methods.handles(set.copy, frozenset.copy, takes=0)
-def copy(t: Space, vt: Any) -> Any:
+def copy(t: Space, vt: SetTracker) -> VariableTracker:
     return vt if vt.cls is frozenset else derived(vt.cls, dict(vt.entries), "copy", vt)
 
 
 @methods.handles(frozenset.__hash__)
-def hash_(t: Space, vt: Any) -> Any:
+def hash_(t: Space, vt: SetTracker) -> Any:
     """Return the hash of the builtin class, without that of a subclass."""
     plain = SetTracker(frozenset)
     plain.entries = vt.entries
@@ -125,7 +126,9 @@ def hash_(t: Space, vt: Any) -> Any:
 
 # -- methods that take iterables -------------------------------------------------------------------
 @operation
-def entries_of(t: Space, vt: Any, is_enough: Callable[[Any], bool] = lambda key: False) -> Any:
+def entries_of(
+    t: Space, vt: Any, is_enough: Callable[[Any], bool] = lambda key: False
+) -> OperationSteps:
     """The elements of any iterable, hashed, up to one that is enough.
 
     The order is that in which they came.
@@ -138,7 +141,7 @@ def entries_of(t: Space, vt: Any, is_enough: Callable[[Any], bool] = lambda key:
 
 
 def _entries_through(
-    t: Space, iterator: Any, is_enough: Callable[[Any], bool]
+    t: Space, iterator: VariableTracker, is_enough: Callable[[Any], bool]
 ) -> Generator[Any, Any, Entries]:
     made = SetTracker(set)
     while (item := (yield from settle(t.next_value(iterator)))) is not NULL:
@@ -153,7 +156,7 @@ def _all_of(entries: Entries) -> Callable[[Any], bool]:
     """Return a predicate that is true for the last of them to come, and for none of no elements."""
     missing = set(entries)
 
-    def is_last(key: Any) -> bool:
+    def is_last(key: object) -> bool:
         if key not in missing:
             return False
         missing.remove(key)
@@ -163,7 +166,9 @@ def _all_of(entries: Entries) -> Callable[[Any], bool]:
 
 
 @operation
-def _fold(t: Space, vt: Any, others: tuple[Any, ...], verb: str, in_place: bool) -> Any:
+def _fold(
+    t: Space, vt: SetTracker, others: tuple[Any, ...], verb: str, in_place: bool
+) -> OperationSteps:
     entries, operands = vt.entries, []
     if verb == "union" and issubclass(vt.cls, set):
         others = tuple(other for other in others if other is not vt)
@@ -184,14 +189,14 @@ def _fold(t: Space, vt: Any, others: tuple[Any, ...], verb: str, in_place: bool)
     return k.NONE
 
 
-def _with_itself(vt: Any, verb: str) -> Any:
+def _with_itself(vt: Any, verb: str) -> SetTracker:
     """Return the result of C for a set and itself, without reading its table."""
     if verb in ("union", "intersection"):
         return derived(vt.cls, dict(vt.entries), "copy", vt)
     return SetTracker(set, {}, [])
 
 
-def _step(vt: Any, verb: str, other: Any) -> list[tuple[str, Any]]:
+def _step(vt: VariableTracker, verb: str, other: VariableTracker) -> list[tuple[str, Any]]:
     """The step that changes a set by another one.
 
     By itself C empties it, or leaves it; what it does for an intersection no other step does.
@@ -217,7 +222,7 @@ for _verb in _VERBS:
 
 @methods.handles(set.update, takes=(0, ANY_COUNT))
 @operation
-def update(t: Space, vt: Any, *others: Any) -> Any:
+def update(t: Space, vt: SetTracker, *others: Any) -> OperationSteps:
     for other in others:
         yield from settle(_set_members.set_update(t, vt, other))
     return k.NONE
@@ -225,7 +230,7 @@ def update(t: Space, vt: Any, *others: Any) -> Any:
 
 @methods.handles(set.issubset, frozenset.issubset, takes=1)
 @operation
-def issubset(t: Space, left: Any, right: Any) -> Any:
+def issubset(t: Space, left: SetTracker, right: VariableTracker) -> OperationSteps:
     # before, C made a set of the other first
     until = [_all_of(left.entries)] if sys.version_info >= (3, 12) else []
     theirs = yield from settle(entries_of(t, right, *until))
@@ -234,14 +239,14 @@ def issubset(t: Space, left: Any, right: Any) -> Any:
 
 @methods.handles(set.issuperset, frozenset.issuperset, takes=1)
 @operation
-def issuperset(t: Space, left: Any, right: Any) -> Any:
+def issuperset(t: Space, left: SetTracker, right: VariableTracker) -> OperationSteps:
     theirs = yield from settle(entries_of(t, right, lambda key: key not in left.entries))
     return k.ConstantTracker(left.entries.keys() >= theirs.keys())
 
 
 @methods.handles(set.isdisjoint, frozenset.isdisjoint, takes=1)
 @operation
-def isdisjoint(t: Space, left: Any, right: Any) -> Any:
+def isdisjoint(t: Space, left: SetTracker, right: VariableTracker) -> OperationSteps:
     is_found = left.entries.__contains__
     if overrides(t, right.cls, "__iter__"):  # C calls this one, whatever it is
         theirs = yield from _entries_through(
@@ -271,7 +276,7 @@ def _register_operator(name: str, verb: str) -> None:
         )
 
     @methods.handles(getattr(set, f"__i{name}__"))
-    def in_place(t: Space, vt: Any, other: Any) -> Any:
+    def in_place(t: Space, vt: SetTracker, other: Any) -> VariableTracker:
         if other.base is not set:
             return k.NOT_IMPLEMENTED
         if verb != "union" or other is not vt:
@@ -279,7 +284,7 @@ def _register_operator(name: str, verb: str) -> None:
         return vt
 
 
-def _operate(left: Any, right: Any, verb: str) -> Any:
+def _operate(left: Any, right: Any, verb: str) -> VariableTracker:
     if left.base is not set or right.base is not set:
         return k.NOT_IMPLEMENTED
     if left is right and issubclass(left.cls, set):
@@ -293,7 +298,7 @@ for _name, _verb in OPERATORS.items():
 
 def _register_comparison(compare: Callable[[Any, Any], bool], *targets: Any) -> None:
     @methods.handles(*targets)
-    def run(t: Space, left: Any, right: Any) -> Any:
+    def run(t: Space, left: SetTracker, right: Any) -> k.ConstantTracker:
         if right.base is not set:
             return k.NOT_IMPLEMENTED
         return k.ConstantTracker(compare(left.entries.keys(), right.entries.keys()))

@@ -15,7 +15,7 @@ import re
 from collections.abc import Generator, Iterable
 from typing import Any
 
-from stator_bytecode import after, operation, settle
+from stator_bytecode import OperationSteps, Result, after, operation, settle
 
 from stator_variables import _trackers as k
 from stator_variables._applevel import _methods
@@ -34,7 +34,7 @@ Fields = tuple[Any, ...]
 _CONVERSIONS = {"s": "__str__", "r": "__repr__"}
 
 
-def text_of(t: Space, parts: Iterable[Any]) -> Any:
+def text_of(t: Space, parts: Iterable[Any]) -> k.ConstantTracker:
     """The string that these make: strings, trackers of strings, and numbers with how to format
     them."""
     found: list[Any] = []
@@ -48,7 +48,7 @@ def text_of(t: Space, parts: Iterable[Any]) -> Any:
     return k.TextTracker(found, functools.partial(_symbolic_numbers.specialised, t))
 
 
-def _of_number(t: Space, vt: Any, spec: str = "") -> Any:
+def _of_number(t: Space, vt: Any, spec: str = "") -> VariableTracker:
     """`format(number, spec)`.
 
     Of a float that the graph computes the last digit may differ.
@@ -61,14 +61,14 @@ def _of_number(t: Space, vt: Any, spec: str = "") -> Any:
     return text_of(t, [(vt, spec)])
 
 
-def _formatted(value: Any, spec: str) -> str:
+def _formatted(value: object, spec: str) -> str:
     try:
         return format(value, spec)
     except (ValueError, OverflowError) as error:
         throw(type(error), *error.args)
 
 
-def _known(t: Space, vt: Any) -> str:
+def _known(t: Space, vt: VariableTracker) -> str:
     if not isinstance(value := vt.constant(), str):
         raise t.unsupported(
             "string-of-unknown", "a string made of parts that are not known while tracing"
@@ -77,7 +77,9 @@ def _known(t: Space, vt: Any) -> str:
 
 
 @operation
-def format_value(t: Space, value: Any, conversion: str, spec: Any) -> Any:
+def format_value(
+    t: Space, value: VariableTracker, conversion: str, spec: VariableTracker | None
+) -> OperationSteps:
     """`format(convert(value), spec)`."""
     if conversion:
         value = yield from settle(convert(t, value, conversion))
@@ -98,7 +100,7 @@ def format_value(t: Space, value: Any, conversion: str, spec: Any) -> Any:
     return found
 
 
-def convert(t: Space, value: Any, conversion: str) -> Any:
+def convert(t: Space, value: Any, conversion: str) -> Result:
     """str(), repr() or ascii() of a value: a Result."""
     if value.is_symbolic:
         return _of_number(t, value)
@@ -131,14 +133,14 @@ def _escaped(text: str) -> str:
     return text.encode("ascii", "backslashreplace").decode("ascii")
 
 
-def _checked_string(t: Space, name: str, found: Any) -> Any:
+def _checked_string(t: Space, name: str, found: VariableTracker) -> VariableTracker:
     if not issubclass(found.cls, str):
         complain(t, TypeError, f"{name} returned non-string (type ", found.cls, ")")
     return found
 
 
 @methods.handles(format)
-def handle_format(t: Space, value: Any, spec: Any = None) -> Any:
+def handle_format(t: Space, value: VariableTracker, spec: VariableTracker | None = None) -> Result:
     if spec is not None and not isinstance(spec.constant(), str):
         raise t.unsupported("bad-arguments", "a call of format() that it does not accept")
     return format_value(t, value, "", spec)
@@ -147,7 +149,7 @@ def handle_format(t: Space, value: Any, spec: Any = None) -> Any:
 # -- join ------------------------------------------------------------------------------------------
 @methods.handles(str.join, bytes.join)
 @operation
-def join(t: Space, separator: Any, iterable: Any) -> Any:
+def join(t: Space, separator: VariableTracker, iterable: VariableTracker) -> Any:
     items = yield from settle(t.drain(iterable, saying="can only join an iterable"))
     if separator.cls is bytes:
         folded = t.fold(bytes.join, [separator, TupleTracker(items, tuple)], {})
@@ -171,7 +173,7 @@ def join(t: Space, separator: Any, iterable: Any) -> Any:
 
 # -- + ---------------------------------------------------------------------------------------------
 @methods.handles(str.translate)
-def translate(t: Space, vt: Any, table: Any) -> Any:
+def translate(t: Space, vt: VariableTracker, table: VariableTracker) -> Result:
     if not isinstance(vt.constant(), str):
         raise t.unsupported(
             "string-of-unknown", "str.translate of a text that is not known while tracing"
@@ -182,7 +184,7 @@ def translate(t: Space, vt: Any, table: Any) -> Any:
 
 
 @methods.handles(str.__add__)
-def add(t: Space, left: Any, right: Any) -> Any:
+def add(t: Space, left: VariableTracker, right: VariableTracker) -> VariableTracker:
     if not issubclass(right.cls, str):
         complain(t, TypeError, 'can only concatenate str (not "', right.cls, '") to str')
     return text_of(t, [left, right])
@@ -202,7 +204,7 @@ _OF_SEQUENCES = (MISSING, collections.deque.__getitem__)
 
 @methods.handles(str.__mod__)
 @operation
-def percent(t: Space, template: Any, given: Any) -> Any:
+def percent(t: Space, template: VariableTracker, given: Any) -> OperationSteps:
     """Piece by piece: each value by the real operator, once it is a constant or a text."""
     text = _known(t, template)
     getter = guarded_lookup(t, given.cls, "__getitem__")
@@ -237,7 +239,9 @@ def percent(t: Space, template: Any, given: Any) -> Any:
     return template if text == parts[0].constant() != "" else text_of(t, parts)
 
 
-def _percent_value(t: Space, value: Any, match: re.Match[str]) -> Generator[Any, Any, Any]:
+def _percent_value(
+    t: Space, value: VariableTracker, match: re.Match[str]
+) -> Generator[Any, Any, Any]:
     flags, width, digits, verb = match.group("flags", "width", "digits", "verb")
     if verb not in "diouxXeEfFgGcrsa":
         shown = verb if 31 <= ord(verb) < 126 else "?"
@@ -278,7 +282,9 @@ def _as_specification(cls: type, match: re.Match[str]) -> str | None:
 
 # -- str.format ------------------------------------------------------------------------------------
 @methods.handles(str.format, takes=(0, ANY_COUNT), named=None)
-def format_(t: Space, template: Any, /, *args: Any, **kwargs: Any) -> Any:
+def format_(
+    t: Space, template: VariableTracker, /, *args: VariableTracker, **kwargs: VariableTracker
+) -> Result:
     return (
         template
         if _has_no_field(t, template)
@@ -287,7 +293,7 @@ def format_(t: Space, template: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 @methods.handles(str.format_map, takes=1)
-def format_map(t: Space, template: Any, mapping: Any) -> Any:
+def format_map(t: Space, template: VariableTracker, mapping: VariableTracker) -> Result:
     return (
         template
         if _has_no_field(t, template)
@@ -295,7 +301,7 @@ def format_map(t: Space, template: Any, mapping: Any) -> Any:
     )
 
 
-def _has_no_field(t: Space, template: Any) -> bool:
+def _has_no_field(t: Space, template: VariableTracker) -> bool:
     """Return True for a template without fields, which C returns itself."""
     text = _known(t, template)
     return text != "" and not set(text) & {"{", "}"}
@@ -304,7 +310,7 @@ def _has_no_field(t: Space, template: Any) -> bool:
 @operation
 def _format(
     t: Space, template: str, args: Fields, named: Any, counter: list[int], depth: int
-) -> Any:
+) -> OperationSteps:
     if depth < 0:
         throw(ValueError, "Max string recursion exceeded")
     texts: list[Any] = []
@@ -322,7 +328,7 @@ def _format(
     return text_of(t, texts)
 
 
-def _field(t: Space, name: str, args: Fields, named: Any, counter: list[int]) -> Any:
+def _field(t: Space, name: str, args: Fields, named: Any, counter: list[int]) -> OperationSteps:
     try:
         first, rest = _string.formatter_field_name_split(name)
         rest = list(rest)
@@ -343,7 +349,7 @@ def _field(t: Space, name: str, args: Fields, named: Any, counter: list[int]) ->
     return value
 
 
-def _first(t: Space, first: Any, args: Fields, named: Any) -> Any:
+def _first(t: Space, first: object, args: Fields, named: Any) -> OperationSteps:
     if isinstance(first, int):
         if first >= len(args):
             throw(IndexError, f"Replacement index {first} out of range for positional args tuple")

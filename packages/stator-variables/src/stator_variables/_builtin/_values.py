@@ -7,12 +7,11 @@ import types
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, after
+from stator_bytecode import HandlerTable, Result, after
 
 from stator_variables import _trackers as k
 from stator_variables._builtin import _dicts
 from stator_variables._objects import _set_members, _symbolic_numbers
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines
@@ -24,7 +23,7 @@ from stator_variables._objects._view import ProxyTracker
 from stator_variables._objects._wrap import new_namespace
 from stator_variables._protocols import _attributes, _calls
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("value")
 
@@ -52,7 +51,7 @@ _LIKE_TUPLE = ("__getitem__", "__add__", "__mul__", "__rmul__")
 
 
 @handlers.handles_each({getattr(torch.Size, name): getattr(tuple, name) for name in _LIKE_TUPLE})
-def size_as_tuple(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def size_as_tuple(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
     """`torch.Size` has methods of its own that do what tuple's do, and give sizes where tuple's
     give tuples."""
     return t.call(k.BuiltinTracker(of), args, kwargs)
@@ -105,13 +104,15 @@ def ask_mapping(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> A
     return after(find(t, args[0].mapping, of), lambda method: _call(t, of, method, given, kwargs))
 
 
-def _call(t: Space, name: str, method: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _call(
+    t: Space, name: str, method: VariableTracker, args: list[Any], kwargs: dict[str, Any]
+) -> Any:
     if method is MISSING:
         raise t.unsupported("mapping-proxy", f"{name} of a mapping without it")
     return t.call(method, args, kwargs)
 
 
-def _unwrapped(vt: Any) -> Any:
+def _unwrapped(vt: VariableTracker) -> VariableTracker:
     return vt.mapping if is_a(vt, ProxyTracker) else vt
 
 
@@ -121,7 +122,7 @@ def merge(t: Space, args: list[Any], kwargs: dict[str, Any], of: int) -> Any:
 
 
 @handlers.handles(types.MappingProxyType)
-def make(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def make(t: Space, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
     mapping = args[0]
     if is_a(mapping, SequenceTracker | k.ConstantTracker) or not defines(
         t, mapping.cls, "__getitem__"
@@ -134,45 +135,45 @@ def make(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(tuple)
-def make_tuple(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def make_tuple(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if args and args[0].cls is tuple:
         return args[0]
-    return _collected(t, lambda items: TupleTracker(items, tuple), args)
+    return _collected(t, TupleTracker, args)
 
 
 @handlers.handles(torch.Size)
-def make_size(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def make_size(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return _collected(t, functools.partial(size_of, t), args)
 
 
 @handlers.handles(list)
-def make_list(t: Space, args: Args, kwargs: Kwargs) -> Any:
-    return _collected(t, lambda items: ListTracker(items, list), args)
+def make_list(t: Space, args: Args, kwargs: Kwargs) -> Result:
+    return _collected(t, ListTracker, args)
 
 
 @handlers.handles_each((set, frozenset))
-def make_set(t: Space, args: Args, kwargs: Kwargs, of: type) -> Any:
+def make_set(t: Space, args: Args, kwargs: Kwargs, of: type) -> Result:
     return args[0] if of is frozenset and args and args[0].cls is of else _set_of(t, of, args)
 
 
-def _set_of(t: Space, cls: type, args: Args) -> Any:
+def _set_of(t: Space, cls: type, args: Args) -> Result:
     made = SetTracker(cls)
     return then(_set_members.set_update(t, made, args[0]), made) if args else made
 
 
-def _collected(t: Space, make: Any, args: Args) -> Any:
+def _collected(t: Space, make: Any, args: Args) -> Result:
     return after(t.drain(args[0], asks_length=True), make) if args else make([])
 
 
 @handlers.handles(frozenset.__new__)
-def _frozenset_new(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def _frozenset_new(t: Space, args: Args, kwargs: Kwargs) -> Result:
     _refuse_more(t, args, kwargs)
     made = _set_of(t, args[0].value, args[1:])
     return after(made, lambda vt: _with_namespace(vt, args[0].value))
 
 
 @handlers.handles_each((dict, collections.OrderedDict))
-def make_dict(t: Space, args: Args, kwargs: Kwargs, of: type) -> Any:
+def make_dict(t: Space, args: Args, kwargs: Kwargs, of: type) -> Result:
     made = DictTracker(of, complete=True)
     if of is not dict:
         new_namespace(made)
@@ -183,7 +184,7 @@ _ALLOCATORS = (dict.__new__, list.__new__, set.__new__, collections.defaultdict.
 
 
 @handlers.handles_each({*_ALLOCATORS, collections.OrderedDict.__new__})
-def container_new(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def container_new(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
     """An empty container: what else `__new__` is given, `__init__` uses."""
     if args[0].base is not type:
         raise t.unsupported("bad-arguments", "__new__ of something that is no class")
@@ -191,7 +192,7 @@ def container_new(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
 
 
 @handlers.handles(tuple.__new__)
-def tuple_new(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def tuple_new(t: Space, args: Args, kwargs: Kwargs) -> Result:
     _refuse_more(t, args, kwargs)
     cls = args[0].value
     return _collected(t, lambda items: _with_namespace(TupleTracker(items, cls), cls), args[1:])
@@ -204,7 +205,7 @@ def _refuse_more(t: Space, args: Args, kwargs: Kwargs) -> None:
         raise t.unsupported("bad-arguments", "more than an iterable for a tuple or frozenset")
 
 
-def _with_namespace(made: Any, cls: type) -> Any:
+def _with_namespace(made: VariableTracker, cls: type) -> VariableTracker:
     if cls.__dictoffset__:
         new_namespace(made)
     return made
@@ -215,11 +216,11 @@ STRUCTS = [cls for cls in tuple.__subclasses__() if hasattr(cls, "n_sequence_fie
 
 
 @handlers.handles_each(STRUCTS)
-def make_struct(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def make_struct(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Result:
     """One of its visible items alone: what C refuses, and one with more fields, is made
     natively."""
 
-    def made(items: list[Any]) -> Any:
+    def made(items: list[Any]) -> TupleTracker:
         if len(items) != of.n_sequence_fields:
             raise t.unsupported("construction", f"making a {of.__qualname__} of {len(items)} items")
         return TupleTracker(items, of)

@@ -4,12 +4,13 @@ items."""
 from collections.abc import Callable
 from typing import Any
 
-from stator_bytecode import operation, settle
+from stator_bytecode import OperationSteps, Result, operation, settle
 
 from stator_variables import _trackers as k
 from stator_variables._applevel import _methods as app
 from stator_variables._builtin import _dicts, _sets
 from stator_variables._objects import _set_members
+from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._lookup import refuse_asked
 from stator_variables._objects._method_table import COMPARISONS, MethodTable, app_level, then
 from stator_variables._objects._set import SetTracker, derived, in_order
@@ -18,7 +19,7 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._view import DICT_VIEW, VIEW_CLASSES, ViewTracker
 from stator_variables._protocols import _iteration
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 methods = MethodTable("view method")
 (KEYS, VALUES, ITEMS), _ORDERED = zip(*VIEW_CLASSES.values(), strict=True)
@@ -26,14 +27,14 @@ SET_LIKE = (KEYS, ITEMS)
 
 
 @methods.handles(KEYS.__len__, VALUES.__len__, ITEMS.__len__)
-def length(t: Space, vt: Any) -> Any:
+def length(t: Space, vt: ViewTracker) -> k.ConstantTracker:
     return k.ConstantTracker(len(t.items(vt.mapping)))
 
 
 @methods.handles(
     KEYS.__iter__, VALUES.__iter__, ITEMS.__iter__, *(cls.__iter__ for cls in _ORDERED)
 )
-def iterate(t: Space, vt: Any) -> Any:
+def iterate(t: Space, vt: ViewTracker) -> IteratorTracker:
     return _iteration.dict_iterator(t, vt.mapping, vt.part)
 
 
@@ -41,23 +42,23 @@ _REVERSED = [cls.__reversed__ for cls in (KEYS, VALUES, ITEMS, *_ORDERED)]
 
 
 @methods.handles(*_REVERSED, takes=0)
-def reversed_(t: Space, vt: Any) -> Any:
+def reversed_(t: Space, vt: ViewTracker) -> IteratorTracker:
     return _iteration.dict_iterator(t, vt.mapping, vt.part, backwards=True)
 
 
 @methods.handles(KEYS.mapping, VALUES.mapping, ITEMS.mapping, takes=0)
-def mapping(t: Space, vt: Any) -> Any:
+def mapping(t: Space, vt: VariableTracker) -> Any:
     raise t.unsupported("mapping-proxy", "the mapping of a dict view")
 
 
 @methods.handles(KEYS.__contains__)
-def keys_contain(t: Space, vt: Any, key: Any) -> Any:
+def keys_contain(t: Space, vt: ViewTracker, key: VariableTracker) -> k.ConstantTracker:
     return k.ConstantTracker(t.lookup(vt.mapping, t.key_of(key)) is not MISSING)
 
 
 @methods.handles(ITEMS.__contains__)
 @operation
-def items_contain(t: Space, vt: Any, pair: Any) -> Any:
+def items_contain(t: Space, vt: ViewTracker, pair: TupleTracker) -> OperationSteps:
     if pair.base is not tuple or len(pair.items) != 2:
         return k.ConstantTracker(False)
     if (found := t.lookup(vt.mapping, t.key_of(pair.items[0]))) is MISSING:
@@ -65,7 +66,7 @@ def items_contain(t: Space, vt: Any, pair: Any) -> Any:
     return k.ConstantTracker((yield from settle(t.equal(found, pair.items[1]))))
 
 
-def elements(t: Space, vt: Any) -> list[Any]:
+def elements(t: Space, vt: ViewTracker) -> list[Any]:
     pairs = t.items(vt.mapping)
     return (
         [key for key, _ in pairs]
@@ -76,7 +77,7 @@ def elements(t: Space, vt: Any) -> list[Any]:
 
 # -- set operators ---------------------------------------------------------------------------------
 @operation
-def _operate(t: Space, left: Any, right: Any, verb: str) -> Any:
+def _operate(t: Space, left: VariableTracker, right: VariableTracker, verb: str) -> OperationSteps:
     if (pairs := _of_pairs(t, left, right, verb)) is not MISSING:
         return (yield from settle(pairs))
     made = yield from settle(_as_set(t, left))
@@ -89,7 +90,7 @@ def _operate(t: Space, left: Any, right: Any, verb: str) -> Any:
     return made
 
 
-def _of_pairs(t: Space, left: Any, right: Any, verb: str) -> Any:
+def _of_pairs(t: Space, left: Any, right: Any, verb: str) -> Result:
     """Combine views with the pairs of a dict, of which C hashes only the result; MISSING for
     operations through sets."""
     view, other = (left, right) if left.base is DICT_VIEW else (right, left)
@@ -106,7 +107,9 @@ def _of_pairs(t: Space, left: Any, right: Any, verb: str) -> Any:
     return app_level(t, app.common, [view, other], {})
 
 
-def _intersection(t: Space, made: Any, other: Any, left: Any, right: Any) -> Any:
+def _intersection(
+    t: Space, made: SetTracker, other: SetTracker, left: VariableTracker, right: Any
+) -> SetTracker:
     """Goes through the shorter of two views, through the view if a set is not shorter, else through
     what is not a view (`_PyDictView_Intersect`)."""
     if left.base is not DICT_VIEW:
@@ -126,7 +129,7 @@ def _intersection(t: Space, made: Any, other: Any, left: Any, right: Any) -> Any
     return _set_members.new_set(t, [item for key, item in through.items() if key in among])
 
 
-def _as_set(t: Space, vt: Any) -> Any:
+def _as_set(t: Space, vt: Any) -> Result:
     if vt.base is DICT_VIEW and vt.part != "values":
         return _set_members.new_set(t, elements(t, vt))
     made = SetTracker(set)
@@ -148,7 +151,7 @@ for _name, _verb in _sets.OPERATORS.items():
 
 
 @methods.handles(KEYS.isdisjoint, ITEMS.isdisjoint, takes=1)
-def isdisjoint(t: Space, left: Any, right: Any) -> Any:
+def isdisjoint(t: Space, left: VariableTracker, right: VariableTracker) -> Result:
     has_length = k.ConstantTracker(is_a(right, SetTracker | ViewTracker))
     return app_level(t, app.is_disjoint, [left, right, has_length], {})
 
@@ -159,14 +162,14 @@ def _is_set(vt: Any) -> bool:
 
 def _comparison(name: str, compare: Callable[[Any, Any], bool]) -> None:
     @methods.handles(getattr(ITEMS, name))
-    def of_pairs(t: Space, left: Any, right: Any) -> Any:
+    def of_pairs(t: Space, left: VariableTracker, right: VariableTracker) -> Result:
         if not _is_set(right):
             return k.NOT_IMPLEMENTED
         return app_level(t, app.compared, [left, right, k.ConstantTracker(name)], {})
 
     @methods.handles(getattr(KEYS, name))
     @operation
-    def of_keys(t: Space, left: Any, right: Any) -> Any:
+    def of_keys(t: Space, left: VariableTracker, right: VariableTracker) -> OperationSteps:
         if not _is_set(right):
             return k.NOT_IMPLEMENTED
         if right.cls not in (KEYS, set, frozenset):

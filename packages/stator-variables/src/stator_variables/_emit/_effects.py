@@ -41,7 +41,7 @@ def emit_effects(e: Emitter) -> None:
 
 def _emit_warnings(e: Emitter) -> None:
     for give, text, category, place in e.t.warnings:
-        rest = ", ".join(map(e.expr, place))
+        rest = e.listed(place)
         e.lines.append(f"{e.capture(give)}({text!r}, {e.capture(category)}, {rest})")
 
 

@@ -33,7 +33,7 @@ def before_other_answers(e: Emitter) -> UserHashReplay | None:
     return None
 
 
-def _answer_now(t: Space, question: tuple[Any, ...]) -> Any:
+def _answer_now(t: Space, question: tuple[Any, ...]) -> object:
     """Interpreted, and undone. What raises, or breaks, is no answer."""
     outer, function = t.machine, hashed if len(question) == 1 else equal
     mark, at = outer.domain.mark(), (t.frame, t.instruction)

@@ -13,14 +13,13 @@ import torch
 
 from stator_variables import _trackers as k
 from stator_variables._lifetime._reachability import reachable, reaches
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracker import is_a
+from stator_variables._tracker import Args, Kwargs, VariableTracker, is_a
 
 
-def resize(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def resize(t: Space, args: Args, kwargs: Kwargs) -> k.ConstantTracker:
     vt, *given = args
     sizes = _sizes_of(given)
     is_new = is_a(vt, k.ArrayTracker) and vt.source is None and not vt.flipped
@@ -47,7 +46,7 @@ def _sizes_of(given: Args) -> list[int] | None:
     return sizes if all(type(size) is int and size >= 0 for size in sizes) else None
 
 
-def _is_alone(t: Space, vt: Any, is_checked: bool) -> bool:
+def _is_alone(t: Space, vt: k.ArrayTracker, is_checked: bool) -> bool:
     """Return whether the array owns its memory, no other one shares it, and one variable refers to
     it."""
     storage = vt.tensor.example.untyped_storage()._cdata
@@ -66,7 +65,7 @@ def _example_of(vt: Any) -> Any:
     return (vt.tensor if is_a(vt, k.ArrayTracker) else vt).example
 
 
-def _with_count(t: Space, tensor: Any, count: int, before: int) -> Any:
+def _with_count(t: Space, tensor: VariableTracker, count: int, before: int) -> Any:
     """The first items, or all of them and zeros."""
     flat = _torch_calls.record(t, "reshape", [tensor, k.ConstantTracker(-1)], {})
     if count < before:

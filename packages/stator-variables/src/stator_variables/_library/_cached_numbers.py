@@ -19,7 +19,7 @@ from stator_variables._tracker import is_a
 
 
 def note_varying_numbers(
-    t: Space, cached: Any, args: list[Any], kwargs: dict[str, Any], result: Any, source: Source
+    t: Space, cached: Any, args: list[Any], kwargs: dict[str, Any], result: object, source: Source
 ) -> None:
     """Let the numbers of `result`, at `source`, that depend on symbolic arguments be symbolic.
 

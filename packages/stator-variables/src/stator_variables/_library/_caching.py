@@ -22,7 +22,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import HandlerTable, operation, settle
+from stator_bytecode import HandlerTable, OperationSteps, Result, operation, settle
 from stator_bytecode.errors import Unsupported
 from stator_guards import (
     CallSource,
@@ -38,6 +38,7 @@ from stator_guards import (
 
 from stator_variables import _trackers as k
 from stator_variables._bodies._body import BodyTrace
+from stator_variables._emitter import Emitter
 from stator_variables._library._cached_numbers import note_varying_numbers
 from stator_variables._library._code_references import reaches
 from stator_variables._objects import _symbolic_numbers
@@ -54,7 +55,7 @@ from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import wrap_present
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("cache")
 
@@ -87,7 +88,7 @@ class _Raised(Exception):
 _ahead = _Ahead()
 
 
-def _number_of(cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, int]:
+def _number_of(cached: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, int]:
     return id(cached), hash((args, tuple(kwargs.items())))
 
 
@@ -142,11 +143,11 @@ class CachedCall:
         return None if values is None else _given([*self.kwargs], values)
 
 
-def _make(names: Sequence[str], cached: Any, values: Sequence[Any]) -> Any:
+def _make(names: Sequence[str], cached: object, values: Sequence[Any]) -> object:
     return _ahead.make(cached, *_given(names, values))
 
 
-def _number(names: Sequence[str], cached: Any, values: Sequence[Any]) -> tuple[int, int]:
+def _number(names: Sequence[str], cached: object, values: Sequence[Any]) -> tuple[int, int]:
     return _number_of(cached, *_given(names, values))
 
 
@@ -178,7 +179,7 @@ class CachedResult(Kind):
     def test(self, value: str, render: Renderer) -> str:
         return f"{value} is not {render.capture(MISSING, 'missing')}"
 
-    def holds(self, value: Any, state: State) -> bool:
+    def holds(self, value: object, state: State) -> bool:
         return value is not MISSING
 
     def mend(self, state: State) -> bool:
@@ -228,7 +229,7 @@ def bind(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(CACHED.__call__)
-def call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     cached, *values = args
     parameters = getattr(cached.real, "cache_parameters", None)
     if parameters is None or parameters()["maxsize"] == 0:
@@ -280,7 +281,7 @@ def _refused(t: Space, made: CachedCall, why: str) -> Exception:
     return t.unsupported("cached-function", f"a cached function that {why}", once=True)
 
 
-def _found(t: Space, made: CachedCall, result: Any) -> Any:
+def _found(t: Space, made: CachedCall, result: object) -> Any:
     t.cached.calls.append(made)
     t.journal.record(t.cached.calls.pop)
     if made.is_read:
@@ -291,7 +292,7 @@ def _found(t: Space, made: CachedCall, result: Any) -> Any:
     return t.wrap(result, CapturedSource("cached", result))
 
 
-def _rely_on(t: Space, made: CachedCall, result: Any) -> None:
+def _rely_on(t: Space, made: CachedCall, result: object) -> None:
     """Guard what the cache has for a call; all calls with constant arguments have one guard."""
     cached = made.cached.real
     asked: Any = made.asked.fn.args  # type: ignore[attr-defined]
@@ -350,7 +351,7 @@ def asker(names: tuple[str, ...], typed: bool) -> Any:
     return ask
 
 
-def _argument(t: Space, vt: Any) -> tuple[Source, Any]:
+def _argument(t: Space, vt: VariableTracker) -> tuple[Source, Any]:
     """Return the source of an argument, for guards, and its value."""
     if is_a(vt, k.NumberTracker) and vt.cls is int and vt.traced.example.node.has_hint():
         source = t.graph.source_of(vt.traced, computed=True)
@@ -381,7 +382,7 @@ def _size(*items: Any) -> Any:
 _MADE: dict[type, Any] = {tuple: tuple_of, torch.Size: _size}
 
 
-def _constant(t: Space, vt: Any) -> Any:
+def _constant(t: Space, vt: VariableTracker) -> Any:
     if is_a(vt, k.NumberTracker):
         return _symbolic_numbers.specialised(t, vt)
     if is_a(vt, k.ClassTracker):
@@ -393,7 +394,7 @@ def _constant(t: Space, vt: Any) -> Any:
 
 
 @operation
-def _tried(t: Space, made: CachedCall, values: list[Any]) -> Any:
+def _tried(t: Space, made: CachedCall, values: list[Any]) -> OperationSteps:
     """The call is made ahead if its function does nothing but compute, and does not raise: that
     would happen twice. Behind writes to tensors and random numbers it may not see any tensor."""
     inside = getattr(made.cached.real, "__wrapped__", None)
@@ -432,8 +433,8 @@ def _is_bounded(earlier: CachedCall) -> bool:
 
 @operation
 def _within_trial(
-    t: Space, cached: Any, args: list[Any], kwargs: dict[str, Any], values: list[Any]
-) -> Any:
+    t: Space, cached: VariableTracker, args: list[Any], kwargs: dict[str, Any], values: list[Any]
+) -> OperationSteps:
     """A call by a function that is tried: it is made when that one is, which then has the result
     that matters. So nothing is relied on here, and what the cache does not hold is interpreted,
     once for equal arguments."""
@@ -468,7 +469,7 @@ def _missed(t: Space, made: CachedCall, values: list[Any]) -> Any:
 
 
 # -- the calls of an entry -------------------------------------------------------------------------
-def effects(e: Any) -> None:
+def effects(e: Emitter) -> None:
     """Write the calls: in one line for a cached function whose arguments are all constants.
 
     They are hits, so the order among calls of different functions shows nowhere.
@@ -480,11 +481,9 @@ def effects(e: Any) -> None:
     for alike in calls.values():
         given = [made.given() for made in alike]
         if all(given):
-            counted = e.capture(count_all, "count_all"), e.capture(tuple(given), "calls")
+            counted = e.capture(count_all), e.capture(tuple(given), "calls")
             e.lines.append(f"{counted[0]}({e.expr(alike[0].cached)}, {counted[1]})")
             continue
 
         for made in alike:
-            args = [e.expr(arg) for arg in made.args] + e.keywords(made.kwargs)
-            fn = e.expr(made.cached)
-            e.lines.append(f"{e.capture(count, 'count')}({', '.join([fn, *args])})")
+            e.lines.append(e.call(count, [made.cached, *made.args], made.kwargs))

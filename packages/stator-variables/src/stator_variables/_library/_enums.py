@@ -12,11 +12,10 @@ from stator_bytecode import HandlerTable
 from stator_guards import CapturedSource
 
 from stator_variables import _trackers as k
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._wrap import ATOMS
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("enum")
 
@@ -35,7 +34,7 @@ def member_of(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return found if found is MISSING else t.wrap(found, CapturedSource(str(value), found))
 
 
-def _made(cls: type, value: Any) -> Any:
+def _made(cls: type, value: object) -> Any:
     try:
         return cls(value)
     except (ValueError, TypeError):  # interpreted, it raises in its own words

@@ -9,13 +9,13 @@ import threading
 import types
 from typing import Any
 
-from stator_bytecode import HandlerTable, operation, settle
+from stator_bytecode import HandlerTable, OperationSteps, Result, operation, settle
 from stator_guards import CallSource, CapturedSource, Equals, Is, IsNone, Source
 
 from stator_variables import _trackers as k
 from stator_variables._applevel import _functools as app
 from stator_variables._objects import _exceptions, _new_values
-from stator_variables._objects._arity import GENERIC, Args, Kwargs
+from stator_variables._objects._arity import GENERIC
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import (
@@ -38,14 +38,14 @@ from stator_variables._protocols import (
     _operators,
 )
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_a, is_pending
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a, is_pending
 
 handlers: HandlerTable[Any, Any] = HandlerTable("functools function")
 _GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 
 
 @handlers.handles_each(_GETTERS)
-def make(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def make(t: Space, args: Args, kwargs: Kwargs, of: type) -> RecipeTracker:
     names = args if of is operator.attrgetter else args[:1]
     if of is not operator.itemgetter and not all(isinstance(vt.constant(), str) for vt in names):
         raise t.unsupported(
@@ -55,7 +55,7 @@ def make(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
 
 
 @handlers.handles(*(cls.__call__ for cls in _GETTERS))
-def use_getter(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def use_getter(t: Space, args: Args, kwargs: Kwargs) -> Result:
     getter = args[0]
     if not is_a(getter, RecipeTracker):
         raise t.unsupported("builtin", f"a call of an operator.{getter.cls.__name__} of objects")
@@ -71,7 +71,7 @@ def use_getter(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(functools.cached_property.__get__)
-def in_python(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def in_python(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return app_level(t, app.cached_property_get, args, kwargs)
 
 
@@ -88,12 +88,12 @@ def part_of_partial(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
 
 
 @handlers.handles(functools.cmp_to_key)
-def make_key(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def make_key(t: Space, args: Args, kwargs: Kwargs) -> RecipeTracker:
     return RecipeTracker(KEY_WRAPPER, [*args, *kwargs.values()], {})
 
 
 @handlers.handles(KEY_WRAPPER.__call__)
-def use_key(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def use_key(t: Space, args: Args, kwargs: Kwargs) -> RecipeTracker:
     if not is_a(args[0], RecipeTracker):
         raise t.unsupported("builtin", "a call of what functools.cmp_to_key gave outside")
     return RecipeTracker(KEY_WRAPPER, [args[0].args[0], *args[1:], *kwargs.values()], {})
@@ -105,7 +105,7 @@ def use_key(t: Space, args: Args, kwargs: Kwargs) -> Any:
         for name in "lt le eq ne gt ge".split()
     }
 )
-def compare_keys(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def compare_keys(t: Space, args: Args, kwargs: Kwargs, of: object) -> Result:
     if any(vt.cls is not KEY_WRAPPER for vt in args):
         throw(TypeError, "other argument must be K instance")
     if not all(is_a(vt, RecipeTracker) and len(vt.args) > 1 for vt in args):
@@ -153,14 +153,14 @@ def dispatch(t: Space, function: Any, args: Args) -> Any:
 
 
 @handlers.handles(types.MethodType)
-def make_method(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def make_method(t: Space, args: Args, kwargs: Kwargs) -> MethodTracker:
     if k.is_none(args[1]) or not defines(t, args[0].cls, "__call__"):
         raise t.unsupported("bad-arguments", "a call of MethodType that it does not accept")
     return MethodTracker(args[0], args[1])
 
 
 @handlers.handles(threading.get_ident)
-def get_ident(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def get_ident(t: Space, args: Args, kwargs: Kwargs) -> k.ConstantTracker:
     t.guard(CallSource(threading.get_ident), Equals(threading.get_ident()))
     return k.ConstantTracker(threading.get_ident())
 
@@ -178,7 +178,7 @@ def handled(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(sys.exc_info)
-def exc_info(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def exc_info(t: Space, args: Args, kwargs: Kwargs) -> TupleTracker:
     if k.is_none(found := handled(t, args, kwargs)):
         return TupleTracker([k.NONE, k.NONE, k.NONE], tuple)
     return TupleTracker([t.class_of(found), found, _exceptions.traceback_of(t, found)], tuple)
@@ -186,7 +186,7 @@ def exc_info(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles_each((math.prod, math.fsum))
 @operation
-def over_items(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def over_items(t: Space, args: Args, kwargs: Kwargs, of: Any) -> OperationSteps:
     items = TupleTracker((yield from settle(t.drain(args[0]))), tuple)
     found = (_folding.fold if of is math.prod else _folding.fold_numbers)(t, of, [items], kwargs)
     if found is not MISSING:
@@ -226,7 +226,7 @@ def generic_alias(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return t.wrap(alias, CapturedSource(repr(alias), alias))
 
 
-def _in_alias(vt: Any) -> Any:
+def _in_alias(vt: VariableTracker) -> Any:
     if is_a(vt, k.ClassTracker):
         return vt.value
     return (
@@ -237,7 +237,7 @@ def _in_alias(vt: Any) -> Any:
 
 
 @handlers.handles(types.GenericAlias.__call__)
-def call_alias(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def call_alias(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Calls the class; an instance that can hold attributes gets `__orig_class__`, which builtin
     ones cannot."""
     origin = args[0].real.__origin__ if args[0].real is not MISSING else None
@@ -247,7 +247,7 @@ def call_alias(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(operator.concat)
-def concat(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def concat(t: Space, args: Args, kwargs: Kwargs) -> Result:
     found = t.fold(operator.concat, args, kwargs)
     return app_level(t, app.concat, args, kwargs) if found is MISSING else found
 
@@ -257,7 +257,7 @@ _SEARCHES: dict[Any, Any] = {operator.countOf: app.count_of, operator.indexOf: a
 
 @handlers.handles_each([*_SEARCHES])
 @operation
-def search(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def search(t: Space, args: Args, kwargs: Kwargs, of: object) -> OperationSteps:
     if (found := t.fold(of, args, kwargs)) is not MISSING:
         return found
     iterator = yield from _consumption.iterator_to_search(t, args[0])
@@ -268,7 +268,7 @@ def search(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
 
 
 @handlers.handles(functools.partial)
-def make_partial(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def make_partial(t: Space, args: Args, kwargs: Kwargs) -> PartialTracker:
     function, *rest = args
     if not defines(t, function.cls, "__call__"):
         throw(TypeError, "the first argument must be callable")
@@ -287,7 +287,7 @@ def make_partial(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return made
 
 
-def _has_fields(vt: Any) -> bool:
+def _has_fields(vt: VariableTracker) -> bool:
     """A partial object that was given attributes is not taken apart."""
     if vt.real is not MISSING and functools.partial.__reduce__(vt.real)[2][3] is not None:
         return True

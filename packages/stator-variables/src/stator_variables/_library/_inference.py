@@ -139,7 +139,7 @@ def _exit(t: Space) -> None:
             put(t, setting, before)
 
 
-def effects(e: Any) -> frozenset[Setting]:
+def effects(e: Emitter) -> frozenset[Setting]:
     """Leave the modes that are still entered in the graph, and enter them again in the entry.
 
     Returns the modes that are set then.

@@ -6,11 +6,11 @@ import math
 import sys
 from typing import Any
 
-from stator_bytecode import HandlerTable, after, operation, settle
+from stator_bytecode import HandlerTable, OperationSteps, Result, after, operation, settle
 
 from stator_variables._applevel import _itertools as app
 from stator_variables._objects import _symbolic_numbers
-from stator_variables._objects._arity import Args, Kwargs, signature_arity
+from stator_variables._objects._arity import signature_arity
 from stator_variables._objects._iterator import POOLED, IteratorTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._method_table import app_level, settle_all
@@ -18,7 +18,7 @@ from stator_variables._objects._program_error import throw
 from stator_variables._objects._sequence import sequence_iterator
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
 
 handlers: HandlerTable[Any, Any] = HandlerTable("itertools function")
 _NAMES = (
@@ -29,7 +29,7 @@ _LAZY = [getattr(itertools, name) for name in _NAMES.split() if hasattr(itertool
 
 
 @handlers.handles_each(_LAZY)
-def make_lazy(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def make_lazy(t: Space, args: Args, kwargs: Kwargs, of: type) -> Result:
     if of is itertools.islice:
         args = [*args[:1], *(_symbolic_numbers.as_constant(t, bound) for bound in args[1:])]
     _check(t, of, args, kwargs)
@@ -41,7 +41,7 @@ def _check_size(size: Any) -> None:
         throw(ValueError, "n must be at least one")
 
 
-def _check(t: Space, real: Any, args: Args, kwargs: Kwargs) -> None:
+def _check(t: Space, real: type, args: Args, kwargs: Kwargs) -> None:
     bad: Any = not signature_arity(getattr(app, real.__name__)).accepts(args, kwargs)
     if real is itertools.islice:
         bad = any(_is_no_bound(bound.constant()) for bound in args[1:])
@@ -68,7 +68,7 @@ def _is_no_bound(value: Any) -> bool:
 
 
 @operation
-def _made(t: Space, cls: type, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def _made(t: Space, cls: type, args: Args, kwargs: Kwargs, of: type) -> OperationSteps:
     args, at = [*args], _ASKED.get(of, slice(1))
     args[at] = yield from settle_all(t.get_iterator(vt) for vt in args[at])
     named = [name for name in ("iterable", "data", "selectors") if name in kwargs]
@@ -89,19 +89,19 @@ _ASKED |= dict.fromkeys((itertools.count, itertools.repeat), slice(0))
 
 
 @handlers.handles_each({itertools.chain: False, itertools.chain.from_iterable: True})
-def chain(t: Space, args: Args, kwargs: Kwargs, of: bool) -> Any:
+def chain(t: Space, args: Args, kwargs: Kwargs, of: bool) -> Result:
     return _made(
         t, itertools.chain, args if of else [TupleTracker(args, tuple)], {}, itertools.chain
     )
 
 
 @handlers.handles(itertools.chain.__dict__["from_iterable"])
-def chain_of_class(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def chain_of_class(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return _made(t, args[0].value, args[1:], {}, itertools.chain)
 
 
 @handlers.handles(app.group_of)
-def group(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def group(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return after(
         app_level(t, app._grouper, args, {}),
         lambda inner: _iterator(itertools._grouper, inner),  # type: ignore[attr-defined]
@@ -110,7 +110,7 @@ def group(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(itertools.tee)
 @operation
-def tee(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def tee(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     bad = len(args) == 2 and (args[1].constant() is None or _is_no_bound(args[1].constant()))
     _check_given(t, itertools.tee, bad)
     count = 2 if len(args) == 1 else args[1].constant()
@@ -123,13 +123,13 @@ def tee(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return TupleTracker([_iterator(itertools._tee, inner) for inner in found], tuple)  # type: ignore[attr-defined]
 
 
-def _iterator(cls: type, inner: Any) -> Any:
+def _iterator(cls: type, inner: VariableTracker) -> IteratorTracker:
     return IteratorTracker(cls, "application", [inner])
 
 
 # -- made at once ----------------------------------------------------------------------------------
 @handlers.handles_each(POOLED)
-def make_eager(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def make_eager(t: Space, args: Args, kwargs: Kwargs, of: type) -> Result:
     """Iterables come first, one for all but `product`; then at most one int."""
     is_product = of is itertools.product
     count = len(args) if is_product else 1
@@ -157,7 +157,7 @@ MOST = 10_000
 """The limit of tuples of items that are made ahead."""
 
 
-def _count(real: Any, lengths: list[int], r: int | None = None, repeat: int = 1) -> int:
+def _count(real: object, lengths: list[int], r: int | None = None, repeat: int = 1) -> int:
     """Return the number of tuples, or one above the limit; `r`, `repeat`: the arguments of
     itertools."""
     if real is itertools.product:
@@ -172,13 +172,13 @@ def _count(real: Any, lengths: list[int], r: int | None = None, repeat: int = 1)
 @operation
 def _combined(
     t: Space,
-    real: Any,
+    real: type,
     args: Args,
     kwargs: Kwargs,
     count: int,
     numbers: list[int],
     named: dict[str, int],
-) -> Any:
+) -> OperationSteps:
     pools = yield from settle_all(t.drain(iterable, asks_length=True) for iterable in args[:count])
     if _count(real, [*map(len, pools)], *numbers, **named) > MOST:
         raise t.unsupported(
@@ -187,5 +187,5 @@ def _combined(
     rows = ListTracker([TupleTracker(row, tuple) for row in real(*pools, *numbers, **named)], list)
     drained = [TupleTracker(pool, tuple) for pool in pools]
     return IteratorTracker(
-        real, "pooled", [sequence_iterator(rows), drained + args[count:], kwargs]
+        real, "pooled", [sequence_iterator(rows), [*drained, *args[count:]], kwargs]
     )

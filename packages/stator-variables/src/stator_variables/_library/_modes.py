@@ -32,7 +32,7 @@ from stator_variables._space import Space
 from stator_variables._tensors import _indexing_mode, _torch_calls, _torch_functions
 from stator_variables._tensors import _torch_state as state
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("global mode")
 
@@ -57,25 +57,25 @@ class Setting:
     def now(self) -> Any:
         return self.read(*self.key)
 
-    def set(self, value: Any) -> None:
+    def set(self, value: object) -> None:
         given, named = self.arguments(value)
         self.write(*given, **named)
 
-    def arguments(self, value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def arguments(self, value: object) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments of `write` that set `value`."""
         values = value if type(value) is tuple else (value,)
         count = len(values) - len(self.named)
         named = dict(zip(self.named, values[count:], strict=True))
         return (*self.key, *values[:count]), named
 
-    def statement(self, value: Any, capture: Callable[[Any, str], str]) -> str:
+    def statement(self, value: object, capture: Callable[[Any, str], str]) -> str:
         given, named = self.arguments(value)
         written = [_written(each, capture) for each in given]
         written += [f"{name}={_written(each, capture)}" for name, each in named.items()]
         return f"{capture(self.write, self.text)}({', '.join(written)})"
 
 
-def _written(value: Any, capture: Callable[[Any, str], str]) -> str:
+def _written(value: object, capture: Callable[[Any, str], str]) -> str:
     return repr(value) if type(value) in (bool, int, str) else capture(value, "mode")
 
 
@@ -99,7 +99,7 @@ def effects(t: Space, capture: Callable[[Any, str], str], are_set: frozenset[Set
     ]
 
 
-def put(t: Space, setting: Setting, value: Any, inference: bool | None = None) -> None:
+def put(t: Space, setting: Setting, value: object, inference: bool | None = None) -> None:
     """Set a mode, as a node of the graph and for real. In inference mode (by default: as it is)
     nothing gets gradients, whatever their mode; to the graph it is that mode."""
     before = setting.now
@@ -154,7 +154,7 @@ def write(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> None:
         put(t, setting, value)
 
 
-def _known(t: Space, of: Any, vt: Any) -> Any:
+def _known(t: Space, of: Any, vt: VariableTracker) -> Any:
     """The value of an argument: a constant, or a list of these."""
     value = vt.constant()
     if is_a(vt, ListTracker):
@@ -170,7 +170,7 @@ def _captured(values: Iterable[Any]) -> list[CapturedSource]:
     return [CapturedSource(repr(value), value) for value in values]
 
 
-def _is_accepted(t: Space, setting: Setting, value: Any) -> bool:
+def _is_accepted(t: Space, setting: Setting, value: object) -> bool:
     """Try a setter, and take it back. Gives False where it only warns, as one for a device that is
     not there.
 
@@ -215,7 +215,7 @@ def read(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     return _guarded(t, source, start, of(*values))
 
 
-def _is_set(t: Space, of: Any, key: tuple[Any, ...]) -> bool:
+def _is_set(t: Space, of: object, key: tuple[Any, ...]) -> bool:
     """Return True if the answer is what the region has set."""
     return any(setting.read is of and setting.key == key for setting in t.modes)
 
@@ -269,7 +269,7 @@ def warn(t: Space, text: str, category: type[Warning]) -> None:
 
 
 @handlers.handles_each(state.FIXED)
-def answer(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def answer(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> k.ConstantTracker:
     return k.ConstantTracker(of)
 
 
@@ -315,7 +315,7 @@ NESTING = Setting(_nesting, _set_nesting, "set_autocast_nesting", is_node=False)
 
 
 @handlers.handles_each({torch.autocast_increment_nesting: 1, torch.autocast_decrement_nesting: -1})
-def change_nesting(t: Space, args: list[Any], kwargs: dict[str, Any], of: int) -> Any:
+def change_nesting(t: Space, args: list[Any], kwargs: dict[str, Any], of: int) -> VariableTracker:
     put(t, NESTING, _nesting() + of)
     return k.ConstantTracker(_nesting())
 

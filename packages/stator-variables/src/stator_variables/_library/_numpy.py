@@ -21,7 +21,7 @@ from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._tensors import _array_tensors, _array_witness, _arrays, _torch_calls
 from stator_variables._tensors._arrays import layer
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("NumPy").merged_with(_array_tensors.handlers)
 _REDUCTIONS = (
@@ -60,11 +60,11 @@ swapaxes take trace transpose var view __abs__
 """.split()
 
 
-def _sign(x: Any) -> Any:
+def _sign(x: object) -> object:
     return layer.where(layer.isnan(x), x, layer.sign(x))
 
 
-def _argsort(a: Any, axis: int | None = -1, kind: str | None = None) -> Any:
+def _argsort(a: object, axis: int | None = -1, kind: str | None = None) -> object:
     if kind not in (
         "stable",
         "mergesort",
@@ -89,7 +89,7 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None) -> Any:
     return layer.clip(a, a_min, a_max, out=out)
 
 
-def _take(a: Any, indices: Any, axis: int | None = None) -> Any:
+def _take(a: object, indices: object, axis: int | None = None) -> object:
     # fakes have no other layout of the result
     return layer.take(a, layer.ascontiguousarray(indices), axis)
 
@@ -102,7 +102,7 @@ def _put(a: Any, indices: Any, values: Any) -> None:
 
 
 def _products(name: str) -> Any:
-    def product(a: Any, b: Any) -> Any:
+    def product(a: object, b: object) -> object:
         if not all(isinstance(operand, layer.ndarray) and operand.ndim for operand in (a, b)):
             raise NotImplementedError("a product with a number, which NumPy leaves to BLAS")
         return getattr(layer, name)(a, b)
@@ -110,21 +110,21 @@ def _products(name: str) -> Any:
     return product
 
 
-def _stacked(value: Any) -> Any:
+def _stacked(value: Any) -> object:
     """A sequence that holds arrays as one array."""
     holds_arrays = type(value) in (list, tuple) and any(map(_is_stackable, value))
     return layer.stack([_stacked(item) for item in value]) if holds_arrays else value
 
 
-def _is_stackable(value: Any) -> bool:
+def _is_stackable(value: object) -> bool:
     return isinstance(value, layer.ndarray) or _stacked(value) is not value
 
 
-def _array(obj: Any, dtype: Any = None, **options: Any) -> Any:
+def _array(obj: object, dtype: object = None, **options: Any) -> object:
     return layer.array(_stacked(obj), dtype, **options)
 
 
-def _asarray(obj: Any, dtype: Any = None, **options: Any) -> Any:
+def _asarray(obj: object, dtype: object = None, **options: Any) -> object:
     return layer.asarray(_stacked(obj), dtype, **options)
 
 
@@ -147,18 +147,18 @@ _OWN |= {name: _products(name) for name in ("dot", "inner")}
 """Replacements of functions of the layer that differ from NumPy's."""
 
 
-def _named(module: Any, name: str) -> Any:
+def _named(module: object, name: str) -> object:
     """None where this release of NumPy has no such function."""
     for part in name.split("."):
         module = getattr(module, part, None)
     return module
 
 
-def _stand_in(owner: Any, name: str) -> Any:
+def _stand_in(owner: object, name: str) -> object:
     return _OWN.get(name) or _named(owner, name)
 
 
-def _known(t: Space, vt: Any) -> Any:
+def _known(t: Space, vt: VariableTracker) -> Any:
     """A number, a dtype, or a tuple of them."""
     vt = _symbolic_numbers.as_constant(t, vt)
     return vt.value if is_a(vt, k.ClassTracker) else vt.constant()
@@ -186,14 +186,14 @@ def _function(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any
     return _arrays.compute(t, of, _stand_in(layer, _STAND_INS[of]), operands, kwargs)
 
 
-def _is_symbolic_size(vt: Any) -> bool:
+def _is_symbolic_size(vt: VariableTracker) -> bool:
     parts = vt.items if is_a(vt, SequenceTracker) else [vt]
     return all(part.cls is int for part in parts) and any(
         is_a(part, k.NumberTracker) for part in parts
     )
 
 
-def _of_size(t: Space, make: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _of_size(t: Space, make: object, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """An array of a symbolic size, of which nothing hangs on the number; `ShapeEnv` guards that it
     is a size."""
     if len(args) != 1 or kwargs.keys() - {"dtype"} or not _is_symbolic_size(args[0]):
@@ -227,7 +227,7 @@ def _folded(t: Space, real: Any, args: list[Any], kwargs: dict[str, Any]) -> Any
     return k.ConstantTracker(result) if type(result) in (*NUMBERS, int, float, bool) else MISSING
 
 
-def _as_array(t: Space, real: Any, vt: Any, kwargs: dict[str, Any]) -> Any:
+def _as_array(t: Space, real: object, vt: VariableTracker, kwargs: dict[str, Any]) -> Any:
     """The two functions that see a tensor as an array over its memory, or a copy of it; also one in
     a sequence."""
     if real not in (NUMPY.array, NUMPY.asarray):
@@ -261,7 +261,7 @@ def _method(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     return _arrays.compute(t, of, _stand_in(layer.ndarray, of.__name__), args, kwargs)
 
 
-def _of_dtypes(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def _of_dtypes(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
     """A dtype made of its name or its class, or compared with them."""
     values = [_known(t, vt) for vt in args]
     if kwargs or MISSING in values:
@@ -273,7 +273,7 @@ def _view(name: str) -> Any:
     return lambda t, args, kwargs: _arrays.operate(t, operator.attrgetter(name), args[0])
 
 
-def _shape(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _shape(t: Space, args: list[Any], kwargs: dict[str, Any]) -> TupleTracker:
     tensor = args[0].tensor
     sizes = _torch_calls.metadata_value(t, tensor.example.shape, "size", [tensor], {})
     return TupleTracker(sizes.items, tuple)

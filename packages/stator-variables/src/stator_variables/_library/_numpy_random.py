@@ -22,7 +22,7 @@ from stator_variables._runtime._support import number_tensor, tensor_of
 from stator_variables._space import Space
 from stator_variables._tensors import _streams, _torch_calls
 from stator_variables._trace._drawn import Step
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, VariableTracker
 
 handlers: HandlerTable[Any, Any] = HandlerTable("random number of NumPy")
 
@@ -31,7 +31,7 @@ _BY_DIMENSIONS = ("rand", "randn")
 """Functions that take the size as separate arguments."""
 
 
-def draw(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def draw(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
     """A method that draws, of a `Generator` or `RandomState`."""
     receiver, *given = args
     if receiver.cls not in _CLASSES:
@@ -50,7 +50,7 @@ def draw(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     return _result(t, step, example, size)
 
 
-def _is_among(vt: Any, kept: Sequence[Any]) -> bool:
+def _is_among(vt: VariableTracker, kept: Sequence[Any]) -> bool:
     return any(vt is each for each in kept)
 
 
@@ -87,19 +87,19 @@ def _result(t: Space, step: Step, example: Any, size: Any) -> Any:
     return vt
 
 
-def _copy_of(receiver: Any) -> Any:
+def _copy_of(receiver: VariableTracker) -> Any:
     if receiver.real is not MISSING:
         return copy.deepcopy(receiver.real)
     return _RANDOM.RandomState(0) if receiver.cls is _RANDOM.RandomState else _RANDOM.default_rng(0)
 
 
-def make(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def make(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
     """A stream made in the region."""
     made = _streams.tried(t, of, [*map(_streams.example_of, args)], kwargs)
     return _streams.made(_streams.step(t, _streams.NEW, of, args, kwargs), type(made))
 
 
-def seed(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def seed(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
     """`RandomState.seed`, and that of the stream behind the legacy functions."""
     is_method = of is not _RANDOM.seed
     given = args[1:] if is_method else args

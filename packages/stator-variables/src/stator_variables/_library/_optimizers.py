@@ -23,14 +23,16 @@ from stator_variables import _trackers as k
 from stator_variables._objects import _inlining
 from stator_variables._protocols import _calls
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_pending
+from stator_variables._tracker import MISSING, VariableTracker, is_pending
 
 _FUNCTIONAL_CODE = adam.__code__
 """The wrapper that the functional form of each optimizer has; under `is_compiling()` it requires
 `capturable` of tensors on accelerators."""
 
 
-def functional(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def functional(
+    t: Space, function: k.FunctionTracker, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """Call the functional form of an optimizer with `capturable`, as torch.compile does
     (torch.optim.optimizer, Note [torch.compile x capturable])."""
     if function.code is not _FUNCTIONAL_CODE or "capturable" not in kwargs:
@@ -39,7 +41,9 @@ def functional(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, A
     return Invoke(_calls.frame_for(t, function, args, given))
 
 
-def separation(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def separation(
+    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """Ignore the breaks of torch.optim around a step, which are there for the benefit of
     AOTAutograd; where it turned out to need them, keep those that have a step before them."""
     if not _inlining.is_graph_break(function.real):
@@ -50,7 +54,9 @@ def separation(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, A
     return k.NONE if caller == Optimizer.__module__ else MISSING
 
 
-def state_first(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def state_first(
+    t: Space, function: k.FunctionTracker, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """Make the state that a step would make, before `_init_group` is traced.
 
     The step that is being traced is about to make it. Where it has changed what that depends on,

@@ -13,14 +13,13 @@ from typing import Any
 
 from stator_bytecode import HandlerTable, after
 
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._program_error import complain
 from stator_variables._protocols import _folding
 from stator_variables._pure import PATHS
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("path")
 _SPECIAL = frozenset(
@@ -40,7 +39,7 @@ def _computed() -> Iterator[Any]:
 
 
 @handlers.handles_each((*_computed(), pathlib.Path, pathlib.PurePath, *PATHS))
-def compute(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def compute(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
     """Call it of constants; MISSING where one is not, and it is interpreted."""
     values = [_known(vt) for vt in args]
     named = {name: _known(vt) for name, vt in kwargs.items()}
@@ -49,7 +48,7 @@ def compute(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     return _folding.as_given(_folding.folded(t, of, *values, **named), *args)
 
 
-def _known(vt: Any) -> Any:
+def _known(vt: VariableTracker) -> Any:
     """The value of a path, a text or a flag, or of a list of such."""
     if is_a(vt, ListTracker) and vt.cls is list:
         values = [_known(item) for item in vt.items]

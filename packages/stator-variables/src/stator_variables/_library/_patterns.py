@@ -4,14 +4,15 @@ program."""
 import re
 from typing import Any
 
+from stator_bytecode import Result
+
 from stator_variables import _trackers as k
 from stator_variables._applevel import _patterns as app
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._method_table import MethodTable, app_level
 from stator_variables._protocols import _folding
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
 
 methods = MethodTable("pattern method")
 _COMPILE = vars(re)["_compile"]
@@ -24,12 +25,14 @@ def compiled(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 @methods.handles(re.Pattern.finditer)
-def finditer(t: Space, pattern: Any, *args: Any, **kwargs: Any) -> Any:
+def finditer(
+    t: Space, pattern: VariableTracker, *args: VariableTracker, **kwargs: VariableTracker
+) -> Any:
     """All are found at once, as nothing can change them, and given one by one."""
     return app_level(t, app.one_by_one, [_all_matches(t, pattern, *args, **kwargs)], {})
 
 
-def _all_matches(t: Space, *args: Any, **kwargs: Any) -> Any:
+def _all_matches(t: Space, *args: VariableTracker, **kwargs: Any) -> VariableTracker:
     values, named = (
         [arg.constant() for arg in args],
         {name: arg.constant() for name, arg in kwargs.items()},
@@ -42,18 +45,38 @@ def _all_matches(t: Space, *args: Any, **kwargs: Any) -> Any:
 
 
 @methods.handles(re.Pattern.sub)
-def sub(t: Space, pattern: Any, repl: Any, string: Any, *count: Any, **named: Any) -> Any:
+def sub(
+    t: Space,
+    pattern: VariableTracker,
+    repl: VariableTracker,
+    string: VariableTracker,
+    *count: VariableTracker,
+    **named: VariableTracker,
+) -> Result:
     """Interpret `sub` with a function, which is called for each match. A constant call has been
     folded before."""
     return app_level(t, app.sub, _called(t, pattern, repl, string, *count, **named), {})
 
 
 @methods.handles(re.Pattern.subn)
-def subn(t: Space, pattern: Any, repl: Any, string: Any, *count: Any, **named: Any) -> Any:
+def subn(
+    t: Space,
+    pattern: VariableTracker,
+    repl: VariableTracker,
+    string: VariableTracker,
+    *count: VariableTracker,
+    **named: VariableTracker,
+) -> Any:
     return app_level(t, app.subn, _called(t, pattern, repl, string, *count, **named), {})
 
 
-def _called(t: Space, pattern: Any, repl: Any, string: Any, count: Any = None) -> list[Any]:
+def _called(
+    t: Space,
+    pattern: VariableTracker,
+    repl: VariableTracker,
+    string: VariableTracker,
+    count: Any = None,
+) -> list[Any]:
     number = k.ConstantTracker(0) if count is None else count
     is_known = type(string.constant()) in (str, bytes) and type(number.constant()) is int
     if not (is_known and defines(t, repl.cls, "__call__")):

@@ -18,7 +18,7 @@ from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
-from stator_variables._tracker import is_a
+from stator_variables._tracker import VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("pickling")
 
@@ -46,7 +46,7 @@ class _RealValues:
     made: dict[int, Any] = attrs.field(factory=dict)
     texts: dict[Any, bool] = attrs.field(factory=dict)  # whether each came from outside
 
-    def of(self, vt: Any, is_outside: bool = False) -> Any:
+    def of(self, vt: VariableTracker, is_outside: bool = False) -> Any:
         if is_a(vt, k.NumberTracker):
             return _symbolic_numbers.specialised(self.t, vt)
         if id(vt) not in self.made:
@@ -66,7 +66,7 @@ class _RealValues:
             raise self._refused(vt)
         return value
 
-    def _make(self, vt: Any) -> None:
+    def _make(self, vt: VariableTracker) -> None:
         if is_a(vt, TupleTracker) and vt.cls in (tuple, torch.Size):
             self.made[id(vt)] = vt.cls([self.of(item) for item in vt.items])
         elif is_a(vt, ListTracker) and vt.cls is list:
@@ -81,5 +81,5 @@ class _RealValues:
         else:
             raise self._refused(vt)
 
-    def _refused(self, vt: Any) -> Exception:
+    def _refused(self, vt: VariableTracker) -> Exception:
         return self.t.unsupported("builtin", f"a call of pickle.dumps for a {vt.cls.__qualname__}")

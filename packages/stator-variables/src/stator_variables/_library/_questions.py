@@ -20,7 +20,7 @@ from stator_variables._library._modes import Setting, put
 from stator_variables._objects import _new_values
 from stator_variables._objects._wrap import equal_to
 from stator_variables._space import Space, source_of
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, VariableTracker
 
 handlers: HandlerTable[Any, Any] = HandlerTable("question")
 
@@ -59,7 +59,7 @@ def ask(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     return t.wrap(answer, source)
 
 
-def _source(t: Space, vt: Any, value: Any) -> Source:
+def _source(t: Space, vt: VariableTracker, value: object) -> Source:
     if vt.constant() is not MISSING:
         return CapturedSource(repr(value), value)
     source = source_of(vt) or CapturedSource("argument", value)

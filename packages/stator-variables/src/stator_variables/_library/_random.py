@@ -15,7 +15,7 @@ from stator_variables._objects import _symbolic_numbers
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _streams
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, VariableTracker
 
 handlers: HandlerTable[Any, Any] = HandlerTable("random number")
 
@@ -37,7 +37,7 @@ _IN_PYTHON = [vars(random.Random)[name] for name in _NAMES if name in vars(rando
 
 
 @handlers.handles_each([*_IN_C, *_IN_PYTHON])
-def draw(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def draw(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
     """A method that draws. Returns MISSING where a subclass draws in its own way: that is
     interpreted."""
     receiver, *given = args
@@ -69,7 +69,7 @@ def shuffle(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(random.Random)
-def make(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def make(t: Space, args: list[Any], kwargs: dict[str, Any]) -> k.ObjectTracker:
     _streams.tried(t, random.Random, [*map(_streams.example_of, args)], kwargs)
     step = _streams.step(t, _streams.NEW, random.Random, args, kwargs)
     return _streams.made(step, random.Random)
@@ -82,7 +82,7 @@ def _draws_by_c(cls: type) -> bool:
     return all(found is known for found, known in pairs)
 
 
-def _copy_of(receiver: Any) -> random.Random:
+def _copy_of(receiver: VariableTracker) -> random.Random:
     copy = random.Random(0)
     if receiver.real is not MISSING:
         copy.setstate(random.Random.getstate(receiver.real))

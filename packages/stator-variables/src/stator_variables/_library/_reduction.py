@@ -13,7 +13,7 @@ from copyreg import __newobj__ as new_object  # type: ignore[attr-defined]
 from copyreg import _slotnames as slot_names  # type: ignore[attr-defined]
 from typing import Any
 
-from stator_bytecode import HandlerTable, operation, settle
+from stator_bytecode import HandlerTable, OperationSteps, Result, operation, settle
 from stator_guards import CapturedSource
 
 from stator_variables import _trackers as k
@@ -26,13 +26,13 @@ from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import app_level
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("reduction")
 
 
 @handlers.handles(object.__reduce_ex__)
-def reduce_ex(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def reduce_ex(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     vt, protocol = args[0], args[1].constant()
     if not isinstance(protocol, int) or protocol < 2:
         raise _refused(t, vt)
@@ -43,11 +43,11 @@ def reduce_ex(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return _reduced(t, vt)
 
 
-def _refused(t: Space, vt: Any) -> Exception:
+def _refused(t: Space, vt: VariableTracker) -> Exception:
     return t.unsupported("reduction", f"taking apart a {vt.cls.__qualname__}")
 
 
-def _consists_of_attributes(vt: Any) -> bool:
+def _consists_of_attributes(vt: VariableTracker) -> bool:
     """Return False for what has state in C besides, which C does not hand out."""
     if not is_a(vt, k.ObjectTracker) or is_a(vt, ExceptionTracker):
         return False
@@ -56,14 +56,14 @@ def _consists_of_attributes(vt: Any) -> bool:
     return cls.__basicsize__ <= object.__basicsize__ + 8 * fields and not cls.__itemsize__
 
 
-def _is_builtin_container(vt: Any) -> bool:
+def _is_builtin_container(vt: VariableTracker) -> bool:
     return is_a(vt, DictTracker | TupleTracker) or (
         is_a(vt, ListTracker) and issubclass(vt.cls, list)
     )
 
 
 @operation
-def _reduced(t: Space, vt: Any) -> Any:
+def _reduced(t: Space, vt: VariableTracker) -> OperationSteps:
     """Return what `copyreg.__newobj__` needs to make the object again: class, arguments, state and
     items."""
     given = yield from settle(_arguments(t, vt))
@@ -80,7 +80,7 @@ def _reduced(t: Space, vt: Any) -> Any:
 
 
 @operation
-def _arguments(t: Space, vt: Any) -> Any:
+def _arguments(t: Space, vt: Any) -> OperationSteps:
     """Return the arguments of `__new__` after the class."""
     if guarded_lookup(t, vt.cls, "__getnewargs_ex__") is not MISSING:
         raise _refused(t, vt)
@@ -96,7 +96,7 @@ def _arguments(t: Space, vt: Any) -> Any:
 
 
 @operation
-def _state(t: Space, vt: Any) -> Any:
+def _state(t: Space, vt: VariableTracker) -> OperationSteps:
     hook = t.special(vt, "__getstate__")
     if is_a(hook, MethodTracker) and is_a(hook.function, k.FunctionTracker):
         return (yield from settle(t.call(hook, [], {})))
@@ -111,7 +111,7 @@ def _state(t: Space, vt: Any) -> Any:
 
 @handlers.handles(collections.OrderedDict.__reduce__)
 @operation
-def reduce_ordered(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def reduce_ordered(t: Space, args: list[Any], kwargs: dict[str, Any]) -> OperationSteps:
     (vt,) = args
     state = yield from settle(_state(t, vt))
     items = yield from settle(app_level(t, app.dict_items, [vt], {}))
@@ -121,7 +121,7 @@ def reduce_ordered(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @handlers.handles(collections.defaultdict.__reduce__)
 @operation
-def reduce_default(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def reduce_default(t: Space, args: list[Any], kwargs: dict[str, Any]) -> OperationSteps:
     (vt,) = args
     items = yield from settle(app_level(t, app.dict_items, [vt], {}))
     factory = yield from settle(t.get_attribute(vt, "default_factory"))

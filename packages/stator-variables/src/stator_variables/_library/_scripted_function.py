@@ -10,13 +10,13 @@ import re
 from typing import Any
 
 import torch
-from stator_bytecode import Frame, HandlerTable, Invoke, operation
+from stator_bytecode import Frame, HandlerTable, Invoke, OperationSteps, operation
 from stator_guards import AttrSource, Is
 
 from stator_variables import _trackers as k
 from stator_variables._protocols import _calls
 from stator_variables._space import Space, source_of
-from stator_variables._tracker import is_a
+from stator_variables._tracker import VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("scripted function")
 _ScriptFunction: Any = torch.jit.ScriptFunction
@@ -43,7 +43,7 @@ def call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @operation
-def _run(t: Space, frame: Frame) -> Any:
+def _run(t: Space, frame: Frame) -> OperationSteps:
     t.journal.assign(t, scripted=t.scripted + 1)
     try:
         return (yield Invoke(frame))
@@ -52,7 +52,7 @@ def _run(t: Space, frame: Frame) -> Any:
 
 
 @handlers.handles(_jit.is_scripting, torch._jit_internal.is_scripting)
-def is_scripting(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def is_scripting(t: Space, args: list[Any], kwargs: dict[str, Any]) -> k.ConstantTracker:
     return k.ConstantTracker(t.scripted > 0)
 
 
@@ -68,7 +68,7 @@ def _converts_nothing(schema: Any, given: list[Any], kwargs: dict[str, Any]) -> 
     )
 
 
-def _is_of(vt: Any, wanted: str) -> bool:
+def _is_of(vt: VariableTracker, wanted: str) -> bool:
     if optional := re.fullmatch(r"Optional\[(.*)\]", wanted):
         return k.is_none(vt) or _is_of(vt, optional[1])
     if wanted == "Tensor":

@@ -17,10 +17,9 @@ from stator_bytecode import Frame, HandlerTable
 from stator_guards import CallSource, CapturedSource, Truth
 
 from stator_variables import _trackers as k
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._runtime._support import give_warning_at
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("warning")
 _NAMES = ("message", "category", "stacklevel", "source")
@@ -90,7 +89,7 @@ def _may_be_raised(category: type[Warning]) -> bool:
     return False
 
 
-def _is_recorder(show: Any) -> bool:
+def _is_recorder(show: object) -> bool:
     return type(show) is types.BuiltinMethodType and type(show.__self__) is list
 
 

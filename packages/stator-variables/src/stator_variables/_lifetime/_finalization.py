@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterable
 from typing import Any
 
-from stator_bytecode import NULL, Frame, GeneratorState, frame_values, is_suspended
+from stator_bytecode import NULL, Frame, GeneratorState, Result, frame_values, is_suspended
 
 from stator_variables._lifetime._generator_close import has_clean_up
 from stator_variables._lifetime._reachability import (
@@ -26,9 +26,10 @@ from stator_variables._lifetime._reachability import (
     walk,
 )
 from stator_variables._space import Space
+from stator_variables._tracker import VariableTracker
 
 
-def drop(t: Space, value: Any, holders: list[Frame], kept: Any = None) -> None:
+def drop(t: Space, value: Any, holders: list[Frame], kept: VariableTracker | None = None) -> None:
     """Release a value of a frame.
 
     What acts when it dies does so when nothing refers to it any more: a break.
@@ -40,7 +41,7 @@ def drop(t: Space, value: Any, holders: list[Frame], kept: Any = None) -> None:
     _end_alone(t, value, itertools.chain([kept], others))
 
 
-def emptied(t: Space, held: list[GeneratorState], result: Any) -> Any:
+def emptied(t: Space, held: list[GeneratorState], result: Result) -> Result:
     """Return `result`, of an operation that made containers release `held` and `t.released`."""
     if not (held or t.released) or is_suspended(result):
         return result

@@ -83,7 +83,7 @@ def leads(path: list[Any], roots: Container[int], changed: Container[int]) -> bo
     )
 
 
-def is_near(holders: Iterable[Any], target: Any, apart_from: Any) -> bool:
+def is_near(holders: Iterable[Any], target: object, apart_from: Any) -> bool:
     """Return True if `target` is held by `holders` without `apart_from` and long containers: False
     may be wrong."""
 
@@ -150,7 +150,7 @@ def reachable(roots: Sequence[Any]) -> Iterator[Any]:
     return (value for value in found if issubclass(type(value), VariableTracker))
 
 
-def _values_of_frame(root: Any) -> Any:
+def _values_of_frame(root: object) -> object:
     return (root.slots, root.stack) if type(root) is Frame else root
 
 

@@ -15,13 +15,12 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import HandlerTable
+from stator_bytecode import HandlerTable, Result
 
 from stator_variables._objects._recipe import KEY_WRAPPER
 from stator_variables._space import Space
+from stator_variables._tracker import Args, Kwargs
 
-Args = list[Any]
-Kwargs = dict[str, Any]
 ANY_COUNT = 1 << 30
 
 
@@ -143,7 +142,7 @@ def checked(table: HandlerTable[Any, Any]) -> HandlerTable[Any, Any]:
 
 
 @functools.cache
-def _arity_of(target: Any) -> Arity | None:
+def _arity_of(target: object) -> Arity | None:
     """Return the arity of a function; None if it is unknown."""
     if target in STATED:
         return STATED[target]
@@ -154,7 +153,7 @@ def _arity_of(target: Any) -> Arity | None:
 
 
 def _checking(target: Any, handler: Any) -> Any:
-    def run(t: Space, args: Args, kwargs: Kwargs) -> Any:
+    def run(t: Space, args: Args, kwargs: Kwargs) -> Result:
         if (arity := _arity_of(target)) is not None and not arity.accepts(args, kwargs):
             raise t.unsupported(
                 "bad-arguments", f"a call of {target.__qualname__} that it does not accept"

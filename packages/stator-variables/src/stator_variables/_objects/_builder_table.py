@@ -52,7 +52,7 @@ class BuilderTable:
 def by_identity(kind: Callable[[Any], VariableTracker]) -> Builder:
     """Return the builder of what is known once it is known which object it is."""
 
-    def build(t: Space, real: Any, source: Source) -> VariableTracker:
+    def build(t: Space, real: object, source: Source) -> VariableTracker:
         t.guard(source, Is(real))
         return kind(real)
 
@@ -62,6 +62,6 @@ def by_identity(kind: Callable[[Any], VariableTracker]) -> Builder:
 build_by_identity = by_identity(BuiltinTracker)
 
 
-def field(t: Space, real: Any, name: str, source: Source) -> Any:
+def field(t: Space, real: object, name: str, source: Source) -> Any:
     """The tracker of an attribute that C reads."""
     return t.wrap(getattr(real, name), AttrSource(source, name))

@@ -16,7 +16,7 @@ from stator_variables._tracker import MISSING
 CACHED: Any = functools._lru_cache_wrapper
 
 
-def peek(names: Sequence[str], typed: bool, cached: Any, *values: Any) -> Any:
+def peek(names: Sequence[str], typed: bool, cached: object, *values: object) -> Any:
     """Return what a call would find, MISSING where nothing: `names` are those of the last
     values."""
     if type(cached) is not CACHED:
@@ -30,7 +30,7 @@ def peek(names: Sequence[str], typed: bool, cached: Any, *values: Any) -> Any:
     return found.result(cached, key)
 
 
-def _result_in_records(cached: Any, key: Any) -> Any:
+def _result_in_records(cached: object, key: object) -> object:
     """Return the result that a bounded cache has under a key; it is known to have one."""
     held, at = _listed(cached)
     known, wanted = held[1:at:3], hash(key)
@@ -41,7 +41,7 @@ def _result_in_records(cached: Any, key: Any) -> Any:
     return held[2 + 3 * place]
 
 
-def _listed(cached: Any) -> tuple[list[Any], int]:
+def _listed(cached: object) -> tuple[list[Any], int]:
     """Return what a cached function refers to, and where its dict is.
 
     The collector lists, in this order, each kept call (key, result, the type of the record; where
@@ -56,7 +56,7 @@ def _listed(cached: Any) -> tuple[list[Any], int]:
     )
 
 
-def key_of_call(names: Sequence[str], typed: bool, mark: object, values: tuple[Any, ...]) -> Any:
+def key_of_call(names: Sequence[str], typed: bool, mark: object, values: tuple[Any, ...]) -> object:
     if not typed and not names and len(values) == 1 and type(values[0]) in (int, str):
         return values[0]
     count = len(values) - len(names)
@@ -79,7 +79,7 @@ class _Guard:
 
     __name__ = "kept"
 
-    def __init__(self, cached: Any) -> None:
+    def __init__(self, cached: object) -> None:
         held, at = _listed(cached)
         self.contents: list[Any] = [
             held[at],
@@ -90,13 +90,13 @@ class _Guard:
         self.record: Any = MISSING  # of the call that is looked up
         self.misses = -1  # when the guard was found to hold
 
-    def is_unchanged(self, cached: Any, key: Any) -> bool:
+    def is_unchanged(self, cached: Any, key: object) -> bool:
         """Return whether a bounded cache has what it had when the guard was found to hold."""
         if cached.cache_info().misses != self.misses:
             return False
         return self.contents[0].get(key, self) is self.record
 
-    def note(self, key: Any, misses: int) -> None:
+    def note(self, key: object, misses: int) -> None:
         self.record, self.misses = self.contents[0].get(key), misses
 
 
@@ -112,7 +112,7 @@ class FoundResults(_Guard):
         self.is_bounded = cached.cache_info().maxsize is not None
         self.results: dict[Any, tuple[Any, Any]] = {}
 
-    def result(self, cached: Any, key: Any) -> Any:
+    def result(self, cached: Any, key: object) -> Any:
         misses = cached.cache_info().misses
         if misses != self.misses or len(self.results) > _MANY:
             self.results, self.misses = {}, misses
@@ -140,14 +140,14 @@ _MANY = 8
 _found: weakref.WeakKeyDictionary[Any, FoundResults] = weakref.WeakKeyDictionary()
 
 
-def _forget(contents: list[Any], _: Any) -> None:
+def _forget(contents: list[Any], _: object) -> None:
     contents.clear()
 
 
 class KeptResult(_Guard):
     """A guard: a cached function still has `result` for the arguments that it is called with."""
 
-    def __init__(self, asked: tuple[Sequence[str], bool], cached: Any, result: Any) -> None:
+    def __init__(self, asked: tuple[Sequence[str], bool], cached: object, result: object) -> None:
         super().__init__(cached)
         self.asked = asked
         self.result = result
@@ -155,7 +155,7 @@ class KeptResult(_Guard):
     def __reduce__(self) -> Any:
         return KeptResult, (self.asked, self.cached(), self.result)
 
-    def __call__(self, cached: Any, *values: Any) -> bool:
+    def __call__(self, cached: object, *values: object) -> bool:
         if cached is not self.cached():
             return peek(*self.asked, cached, *values) is self.result
         table, mark = self.contents
@@ -180,7 +180,7 @@ class KeptResults(_Guard):
     records of the others too.
     """
 
-    def __init__(self, cached: Any) -> None:
+    def __init__(self, cached: object) -> None:
         super().__init__(cached)
         # by key: the arguments of `peek`, and the result last
         self.calls: dict[Any, tuple[Any, ...]] = {}
@@ -188,12 +188,12 @@ class KeptResults(_Guard):
     def __reduce__(self) -> Any:
         return _restored, (self.cached(), list(self.calls.values()))
 
-    def add(self, asked: tuple[Sequence[str], bool], values: Sequence[Any], result: Any) -> None:
+    def add(self, asked: tuple[Sequence[str], bool], values: Sequence[Any], result: object) -> None:
         key = key_of_call(*asked, self.contents[1], tuple(values))
         self.calls[key] = (asked, tuple(values), result)
         self.misses = -1
 
-    def __call__(self, cached: Any) -> bool:
+    def __call__(self, cached: object) -> bool:
         if cached is self.cached():
             table, keys = self.contents[0], self.calls
             if not self.is_bounded:
@@ -213,7 +213,7 @@ class KeptResults(_Guard):
         return holds
 
 
-def _restored(cached: Any, calls: list[Any]) -> KeptResults:
+def _restored(cached: object, calls: list[Any]) -> KeptResults:
     kept = KeptResults(cached)
     for call in calls:
         kept.add(*call)

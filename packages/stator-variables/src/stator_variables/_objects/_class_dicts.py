@@ -27,7 +27,8 @@ def namespace_of(t: Space, cls: type) -> Any:
     """
     if id(cls) in t.made:
         source = AttrSource(CapturedSource(cls.__qualname__, cls), "__dict__")
-        return t.wrap(vars(cls), source).mapping
+        view: Any = t.wrap(vars(cls), source)
+        return view.mapping
     if getattr(t.shared.get(("written class", id(cls))), "names", None):
         raise t.unsupported("class-dict", f"the __dict__ of class {cls.__qualname__}, changed here")
     if (known := t.shared.get(key_of(cls))) is None:

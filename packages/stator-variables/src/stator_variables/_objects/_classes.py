@@ -20,7 +20,16 @@ import types
 import typing
 from typing import Any
 
-from stator_bytecode import HandlerTable, Invoke, Raised, decode, new_frame, operation, settle
+from stator_bytecode import (
+    HandlerTable,
+    Invoke,
+    OperationSteps,
+    Raised,
+    decode,
+    new_frame,
+    operation,
+    settle,
+)
 from stator_guards import CapturedSource
 
 from stator_variables import _trackers as k
@@ -31,7 +40,6 @@ from stator_variables._objects import (
     _new_values,
     _symbolic_numbers,
 )
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._lookup import defines, guarded_lookup, overrides, rely_on_presence
@@ -43,7 +51,7 @@ from stator_variables._objects._wrap import ATOMS, behind_proxy, builtins_of
 from stator_variables._runtime._contents import may_answer
 from stator_variables._runtime._support import is_hooked, new_class, new_known_class
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("class")
 KNOWN_METACLASSES = (enum.EnumType, typing.NamedTupleMeta, typing._TypedDictMeta)  # type: ignore[attr-defined]
@@ -52,7 +60,7 @@ KNOWN_METACLASSES = (enum.EnumType, typing.NamedTupleMeta, typing._TypedDictMeta
 
 @handlers.handles(__build_class__)
 @operation
-def build_class(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def build_class(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     function, name, *originals = args
     bases = yield from _resolved(t, originals)
     metaclass = _winner(t, kwargs.pop("metaclass", None), bases)
@@ -75,9 +83,9 @@ def build_class(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return made
 
 
-def _resolved(t: Space, originals: Args) -> Any:
+def _resolved(t: Space, originals: Args) -> OperationSteps:
     """`types.resolve_bases`."""
-    bases: Args = []
+    bases: list[Any] = []
     for base in originals:
         if is_a(base, k.ClassTracker):
             bases.append(base)
@@ -94,7 +102,7 @@ def _resolved(t: Space, originals: Args) -> Any:
     )
 
 
-def _winner(t: Space, given: Any, bases: Args) -> Any:
+def _winner(t: Space, given: VariableTracker | None, bases: Args) -> Any:
     """The metaclass, a tracker (`_PyType_CalculateMetaclass`)."""
     if given is not None and not is_a(given, k.ClassTracker):
         raise t.unsupported("class-definition", "a metaclass that is no class")
@@ -111,7 +119,9 @@ def _winner(t: Space, given: Any, bases: Args) -> Any:
     return class_tracker(t, winner)
 
 
-def _prepared(t: Space, metaclass: Any, name: Any, bases: Args, kwargs: Kwargs) -> Any:
+def _prepared(
+    t: Space, metaclass: Any, name: VariableTracker, bases: Args, kwargs: Kwargs
+) -> OperationSteps:
     if metaclass.value in KNOWN_METACLASSES:
         return DictTracker(dict, complete=True)
     prepare = yield from settle(t.get_attribute(metaclass, "__prepare__"))
@@ -122,12 +132,12 @@ def _prepared(t: Space, metaclass: Any, name: Any, bases: Args, kwargs: Kwargs) 
 
 
 @handlers.handles(vars(type)["__prepare__"])
-def prepare(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def prepare(t: Space, args: Args, kwargs: Kwargs) -> DictTracker:
     return DictTracker(dict, complete=True)
 
 
 @handlers.handles(type.__init__)
-def initialise(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def initialise(t: Space, args: Args, kwargs: Kwargs) -> k.ConstantTracker:
     return k.NONE
 
 
@@ -140,7 +150,7 @@ def _known(t: Space, metaclass: type, args: Args, kwargs: Kwargs, code: types.Co
     return make(t, new_known_class, _recipe(t, metaclass, args, kwargs))
 
 
-def _refuse_members(t: Space, names: Any, read: set[str]) -> None:
+def _refuse_members(t: Space, names: DictTracker, read: set[str]) -> None:
     """Raise Unsupported for members that are not known by their values alone, or that code of the
     program makes."""
     if len(names.log) != len(names.entries):
@@ -158,7 +168,7 @@ def _refuse_members(t: Space, names: Any, read: set[str]) -> None:
             )
 
 
-def _is_known(vt: Any) -> bool:
+def _is_known(vt: VariableTracker) -> bool:
     return (
         vt.constant() is not MISSING
         or vt.cls is dict
@@ -173,7 +183,7 @@ _MEMBER_CODE = frozenset(
 
 @handlers.handles(type.__new__)
 @operation
-def new_type(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def new_type(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     """`type.__new__(metaclass, name, bases, names, **kwargs)`."""
     if len(args) != 4 or not is_a(args[2], TupleTracker) or not is_a(args[3], DictTracker):
         raise t.unsupported(
@@ -195,7 +205,7 @@ def new_type(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return made
 
 
-def _names(t: Space, names: Any) -> dict[str, Any]:
+def _names(t: Space, names: VariableTracker) -> dict[str, Any]:
     pairs = [(key.constant(), value) for key, value in t.items(names)]
     if not all(type(key) is str for key, _ in pairs):
         raise t.unsupported("class-definition", "a class with a name that is no text")
@@ -225,22 +235,22 @@ def here(t: Space) -> Any:
     return t.lookup(t.frame.globals, "__name__")
 
 
-def make(t: Space, function: Any, recipe: Args) -> Any:
+def make(t: Space, function: object, recipe: Args) -> Any:
     return track_class(t, run(t, function, recipe), function, recipe)
 
 
-def track_class(t: Space, value: type, function: Any, recipe: Args) -> Any:
+def track_class(t: Space, value: type, function: Any, recipe: Args) -> k.NewClassTracker:
     made = t.made[id(value)] = k.NewClassTracker(value, function, recipe)
     t.alive.append(value)
     return made
 
 
-def class_tracker(t: Space, cls: type) -> Any:
+def class_tracker(t: Space, cls: type) -> VariableTracker:
     """The tracker of a class: the one of a class that was made here."""
     return t.made.get(id(cls)) or k.ClassTracker(cls)
 
 
-def _call_hooks(t: Space, made: Any, names: dict[str, Any], kwargs: Kwargs) -> Any:
+def _call_hooks(t: Space, made: Any, names: dict[str, Any], kwargs: Kwargs) -> OperationSteps:
     for name, vt in names.items():
         if name != "__classcell__" and overrides(t, vt.cls, "__set_name__"):
             hook = t.special(vt, "__set_name__")
@@ -307,7 +317,7 @@ def _set_of_existing(t: Space, cls: type, name: str, value: Any) -> None:
     t.lookups.clear()
 
 
-def _named(cls: type, name: str) -> Any:
+def _named(cls: type, name: str) -> object:
     return vars(cls).get(name)
 
 
@@ -315,7 +325,7 @@ def _refusal(t: Space, cls: type, name: str) -> Exception:
     return t.unsupported("global-attribute-write", f"setting {name} of class {cls.__qualname__}")
 
 
-def step(t: Space, made: Any, function: Any, args: Args) -> None:
+def step(t: Space, made: Any, function: object, args: Args) -> None:
     made.steps.append((function, args))
     t.journal.record(made.steps.pop)
     t.heap.pop(id(behind_proxy(vars(made.value))), None)

@@ -3,7 +3,6 @@ guarded."""
 
 import enum
 import types
-from typing import Any
 
 import stator_guards as guards
 import torch
@@ -33,7 +32,7 @@ builders = BuilderTable()
 
 
 @builders.by_class.handles(*VALUES)
-def build_value(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+def build_value(t: Space, real: object, source: guards.Source) -> VariableTracker:
     if type(real) is slice and any(_varies(t, real, name, source) for name in _BOUNDS):
         t.guard(source, guards.TypeIs(slice))
         start, stop, step = (field(t, real, name, source) for name in _BOUNDS)
@@ -74,7 +73,7 @@ builders.by_base.handles(types.ModuleType, *_OPERATORS)(build_by_identity)
 
 
 @builders.by_class.handles(*PATHS)
-def build_path(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+def build_path(t: Space, real: VariableTracker, source: guards.Source) -> VariableTracker:
     cls, text = type(real), str(real)
     same = guards.Custom(
         "{fn}({value})", lambda path: type(path) is cls and str(path) == text, repr(real)
@@ -84,5 +83,5 @@ def build_path(t: Space, real: Any, source: guards.Source) -> VariableTracker:
 
 
 @builders.by_base.handles(enum.Enum)
-def build_enum(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+def build_enum(t: Space, real: VariableTracker, source: guards.Source) -> VariableTracker:
     return with_namespace(t, build_singleton(t, real, source), real, source)

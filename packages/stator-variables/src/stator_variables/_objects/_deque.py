@@ -3,6 +3,7 @@
 from collections import deque
 from typing import Any
 
+from stator_bytecode import Result
 from stator_guards import AttrSource, Equals, Source
 
 from stator_variables import _trackers as k
@@ -49,7 +50,7 @@ class DequeTracker(ListTracker):
             e.lines += [f"{put}({name}, {i}, {e.expr(item)})" for i, item in enumerate(self.items)]
             return
         if self.unread is None:
-            items, base = ", ".join(map(e.expr, self.items)), e.capture(deque)
+            items, base = e.listed(self.items), e.capture(deque)
             e.lines += [f"{base}.clear({name})", f"{base}.extend({name}, [{items}])"]
             return
         base, (front, back) = e.capture(deque), self.taken
@@ -74,12 +75,17 @@ def new_deque(cls: type, items: list[Any], maxlen: int | None) -> DequeTracker:
 
 
 @methods.handles(deque.__new__, takes=(1, 3), named=("iterable", "maxlen"))
-def new(t: Space, cls: Any, *args: Any, **kwargs: Any) -> Any:
+def new(t: Space, cls: Any, *args: VariableTracker, **kwargs: VariableTracker) -> Any:
     return new_deque(cls.value, [], None)
 
 
 @methods.handles(deque.__init__, takes=(0, 2), named=("iterable", "maxlen"))
-def init(t: Space, vt: DequeTracker, iterable: Any = None, maxlen: Any = k.NONE) -> Any:
+def init(
+    t: Space,
+    vt: DequeTracker,
+    iterable: VariableTracker | None = None,
+    maxlen: VariableTracker = k.NONE,
+) -> Result:
     limit = None if k.is_none(maxlen) else _limit(t, maxlen)
     if vt.source is not None:
         raise t.unsupported("bad-arguments", "__init__ of a deque that exists already")
@@ -88,7 +94,7 @@ def init(t: Space, vt: DequeTracker, iterable: Any = None, maxlen: Any = k.NONE)
     return k.NONE if iterable is None else extend(t, vt, iterable)
 
 
-def _limit(t: Space, maxlen: Any) -> int:
+def _limit(t: Space, maxlen: VariableTracker) -> int:
     if (found := t.index_of(maxlen)) is None:
         throw(TypeError, "an integer is required")
     if found < 0:
@@ -97,7 +103,7 @@ def _limit(t: Space, maxlen: Any) -> int:
 
 
 @methods.handles(deque.appendleft, takes=1)
-def appendleft(t: Space, vt: DequeTracker, item: Any) -> None:
+def appendleft(t: Space, vt: DequeTracker, item: VariableTracker) -> None:
     replace_items(t, vt, [item, *vt.items][: vt.maxlen])
 
 
@@ -108,18 +114,18 @@ methods.handles(deque.reverse, takes=0)(_list.reverse)
 
 
 @methods.handles(deque.remove, takes=1)
-def remove(t: Space, vt: DequeTracker, item: Any) -> Any:
+def remove(t: Space, vt: DequeTracker, item: VariableTracker) -> Result:
     return _list.remove(t, vt, item, "{} is not in deque")
 
 
 @methods.handles(deque.extend, takes=1)
-def extend(t: Space, vt: DequeTracker, iterable: Any) -> Any:
+def extend(t: Space, vt: DequeTracker, iterable: VariableTracker) -> Result:
     iterable = ListTracker(vt.items, list) if iterable is vt else iterable
     return t.for_each(iterable, lambda item: _list.append(t, vt, item))
 
 
 @methods.handles(deque.extendleft, takes=1)
-def extendleft(t: Space, vt: DequeTracker, iterable: Any) -> Any:
+def extendleft(t: Space, vt: DequeTracker, iterable: VariableTracker) -> Result:
     iterable = ListTracker(vt.items, list) if iterable is vt else iterable
     return t.for_each(iterable, lambda item: appendleft(t, vt, item))
 
@@ -139,39 +145,39 @@ def popleft(t: Space, vt: DequeTracker) -> Any:
 
 
 @methods.handles(deque.insert, takes=2)
-def insert(t: Space, vt: DequeTracker, where: Any, item: Any) -> Any:
+def insert(t: Space, vt: DequeTracker, where: VariableTracker, item: VariableTracker) -> object:
     if vt.maxlen is not None and len(vt.items) >= vt.maxlen:
         throw(IndexError, "deque already at its maximum size")
     return _list.insert(t, vt, where, item)
 
 
 @methods.handles(deque.rotate, takes=(0, 1))
-def rotate(t: Space, vt: DequeTracker, steps: Any = _ONE) -> None:
+def rotate(t: Space, vt: DequeTracker, steps: VariableTracker = _ONE) -> None:
     rotated = deque(vt.items)
     rotated.rotate(needed_index(t, steps))
     replace_items(t, vt, list(rotated))
 
 
 @methods.handles(deque.copy, deque.__copy__, takes=0)
-def copy(t: Space, vt: DequeTracker) -> Any:
+def copy(t: Space, vt: DequeTracker) -> DequeTracker:
     if vt.cls is not deque:
         raise t.unsupported("container-subclass", "a copy of a subclass of deque")
     return new_deque(deque, list(vt.items), vt.maxlen)
 
 
 @methods.handles(deque.maxlen, takes=0)
-def maxlen(t: Space, vt: DequeTracker) -> Any:
+def maxlen(t: Space, vt: DequeTracker) -> k.ConstantTracker:
     return k.ConstantTracker(vt.maxlen)
 
 
 @methods.handles(deque.__getitem__)
-def getitem(t: Space, vt: DequeTracker, key: Any) -> Any:
+def getitem(t: Space, vt: DequeTracker, key: VariableTracker) -> Any:
     if (item := _list.at_end(t, vt, key)) is not MISSING:
         return item
     return vt.items[_at(t, vt, key)]
 
 
-def _at(t: Space, vt: DequeTracker, key: Any) -> int:
+def _at(t: Space, vt: DequeTracker, key: VariableTracker) -> int:
     refuse_asked(t, vt, "__len__")  # where the index is negative
     if (found := t.index_of(key)) is None:
         complain(t, TypeError, "sequence index must be integer, not '", key.cls, "'")
@@ -179,13 +185,13 @@ def _at(t: Space, vt: DequeTracker, key: Any) -> int:
 
 
 @methods.handles(deque.__setitem__)
-def setitem(t: Space, vt: DequeTracker, key: Any, value: Any) -> None:
+def setitem(t: Space, vt: DequeTracker, key: VariableTracker, value: VariableTracker) -> None:
     at = _at(t, vt, key)
     change_items(t, vt, lambda items: items.__setitem__(at, value), structural=False)
 
 
 @methods.handles(deque.__delitem__)
-def delitem(t: Space, vt: DequeTracker, key: Any) -> None:
+def delitem(t: Space, vt: DequeTracker, key: VariableTracker) -> None:
     at = _at(t, vt, key)
     change_items(t, vt, lambda items: items.pop(at))
 
@@ -198,7 +204,7 @@ def reversed_(t: Space, vt: DequeTracker) -> Any:
 
 
 @methods.handles(deque.__add__)
-def add(t: Space, left: Any, right: Any) -> Any:
+def add(t: Space, left: VariableTracker, right: VariableTracker) -> Any:
     if not is_a(right, DequeTracker):
         complain(t, TypeError, 'can only concatenate deque (not "', right.cls, '") to deque')
     refuse_asked(t, right, "__iter__")
@@ -209,23 +215,23 @@ def add(t: Space, left: Any, right: Any) -> Any:
 
 
 @methods.handles(deque.__iadd__)
-def iadd(t: Space, vt: DequeTracker, iterable: Any) -> Any:
+def iadd(t: Space, vt: DequeTracker, iterable: VariableTracker) -> Result:
     return then(extend(t, vt, iterable), vt)
 
 
 @methods.handles(deque.__mul__, deque.__rmul__)
-def mul(t: Space, vt: DequeTracker, factor: Any) -> Any:
+def mul(t: Space, vt: DequeTracker, factor: VariableTracker) -> Any:
     made = copy(t, vt)
     made.items = _repeated(t, made, factor)
     return made
 
 
 @methods.handles(deque.__imul__)
-def imul(t: Space, vt: DequeTracker, factor: Any) -> Any:
+def imul(t: Space, vt: DequeTracker, factor: VariableTracker) -> Any:
     replace_items(t, vt, _repeated(t, vt, factor))
     return vt
 
 
-def _repeated(t: Space, vt: DequeTracker, factor: Any) -> list[Any]:
+def _repeated(t: Space, vt: DequeTracker, factor: VariableTracker) -> list[Any]:
     items = list(vt.items) * _sequence.times(t, vt, factor)
     return items if vt.maxlen is None else items[max(len(items) - vt.maxlen, 0) :]

@@ -13,7 +13,7 @@ import attrs
 from stator_variables._emitter import Emitter, filled, made_empty, namespace_of
 from stator_variables._objects._keys import HashedTracker, asks
 from stator_variables._space import Space
-from stator_variables._tracker import DELETED, MISSING
+from stator_variables._tracker import DELETED, MISSING, VariableTracker
 from stator_variables._trackers import NONE, is_self_contained
 
 
@@ -40,8 +40,8 @@ class DictTracker(HashedTracker, references=("owner", "default_factory"), weak_r
     # whether a key of `real` compares in Python; None: nobody has looked
     may_ask: bool | None = None
 
-    def contents(self, t: Any) -> Sized:
-        return t.items(self)  # type: ignore[no-any-return]
+    def contents(self, t: Space) -> Sized:
+        return t.items(self)
 
     def is_asking(self, t: Space) -> bool:
         """Return True if filling it hashes keys in the program, which may read what the region has
@@ -80,7 +80,7 @@ class DictTracker(HashedTracker, references=("owner", "default_factory"), weak_r
             lines.append(text)
 
 
-def _empty_dict(e: Emitter, vt: Any) -> str:
+def _empty_dict(e: Emitter, vt: DictTracker) -> str:
     if vt.cls is dict:
         return "{}"
     if vt.cls is collections.defaultdict:
@@ -89,7 +89,9 @@ def _empty_dict(e: Emitter, vt: Any) -> str:
     return made_empty(e, vt.cls)
 
 
-def written_item(e: Emitter, cls: type, name: str, key: Any, value: Any) -> str:
+def written_item(
+    e: Emitter, cls: type, name: str, key: VariableTracker, value: VariableTracker | None
+) -> str:
     """Item assignment, or without a value deletion, that no override of the class can see: the
     writes were interpreted already."""
     given = [e.expr(vt) for vt in (key, value) if vt is not None]

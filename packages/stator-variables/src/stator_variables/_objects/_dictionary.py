@@ -57,7 +57,7 @@ from stator_variables._trackers import ConstantTracker
 builders = BuilderTable()
 
 
-def lookup(t: Space, d: DictTracker, hashed: Any) -> Any:
+def lookup(t: Space, d: DictTracker, hashed: object) -> Any:
     """The value under a hashed key, or MISSING. That of a text is the text."""
     by_origin = d.real is not MISSING and (
         has_identity(hashed) or (not d.complete and _may_vary(t, d, hashed))
@@ -80,13 +80,13 @@ def value_under(d: Any, key: Any) -> Any:
     return dict.get(d, key, MISSING)
 
 
-def _may_vary(t: Space, d: DictTracker, hashed: Any) -> bool:
+def _may_vary(t: Space, d: DictTracker, hashed: object) -> bool:
     """Return whether a key has an object in it that was handed in, and so may be another one on
     each call."""
     return type(hashed) in (Identity, tuple) and is_handed_in(t, hashed) and not _may_ask(d)
 
 
-def _read_by_origin(t: Space, d: DictTracker, hashed: Any) -> Any:
+def _read_by_origin(t: Space, d: DictTracker, hashed: object) -> Any:
     """Look a key up that another call has another object for, or another identity: what is relied
     on is what the dict has for the object at hand. No such key can be that of a new object."""
     if (key := key_with_identities(t, hashed)) is MISSING:
@@ -106,7 +106,7 @@ def _read_by_origin(t: Space, d: DictTracker, hashed: Any) -> Any:
     return tracker
 
 
-def _read_existing(t: Space, d: DictTracker, hashed: Any) -> Any:
+def _read_existing(t: Space, d: DictTracker, hashed: object) -> Any:
     if (key := real_key(hashed)) is MISSING or (type(hashed) is not Identity and _may_ask(d)):
         complete(t, d)
         return lookup(t, d, hashed)
@@ -147,7 +147,7 @@ def _owner(d: DictTracker) -> type[dict[Any, Any]] | None:
     return dict if may_answer(d.cls) else None
 
 
-def store(t: Space, d: DictTracker, key: Any, value: Any) -> None:
+def store(t: Space, d: DictTracker, key: VariableTracker, value: VariableTracker) -> None:
     if d.real is MISSING or d.complete or d.owner is not None or not is_undecided(t, key):
         _store_known(t, d, key, value)
     else:
@@ -155,16 +155,18 @@ def store(t: Space, d: DictTracker, key: Any, value: Any) -> None:
         put_undecided(t, d, (key, value), _store_known)
 
 
-def _store_known(t: Space, d: DictTracker, key: Any, value: Any) -> None:
+def _store_known(t: Space, d: DictTracker, key: VariableTracker, value: VariableTracker) -> None:
     store_hashed(t, d, t.key_of(key), key, value)
 
 
-def put(t: Space, d: DictTracker, key: Any, value: Any) -> Any:
+def put(t: Space, d: DictTracker, key: VariableTracker, value: VariableTracker) -> Any:
     """The same for an operation that waits: a Result."""
     return hashing(t, lambda: store(t, d, key, value))
 
 
-def store_hashed(t: Space, d: DictTracker, hashed: Any, key: Any, value: Any) -> None:
+def store_hashed(
+    t: Space, d: DictTracker, hashed: object, key: VariableTracker, value: VariableTracker
+) -> None:
     """Set an item; an equal key that is there already keeps its place and its key object."""
     if has_identity(hashed):
         lookup(t, d, hashed)  # whether the key is there already makes a difference to the order
@@ -201,7 +203,7 @@ def _holds(value: Any, iterators: list[Any]) -> bool:
     )
 
 
-def remove(t: Space, d: DictTracker, hashed: Any) -> Any:
+def remove(t: Space, d: DictTracker, hashed: object) -> Any:
     """Delete an item and give its value, or MISSING when there was none."""
     if (value := lookup(t, d, hashed)) is MISSING:
         return MISSING
@@ -218,7 +220,12 @@ def remove(t: Space, d: DictTracker, hashed: Any) -> Any:
 
 
 def _log(
-    t: Space, d: DictTracker, write: Any, hashed: Any, before: Any, order: list[Any] | None = None
+    t: Space,
+    d: DictTracker,
+    write: Any,
+    hashed: object,
+    before: Any,
+    order: list[Any] | None = None,
 ) -> None:
     if before is not MISSING:
         t.note_release(before[1], d)
@@ -273,7 +280,7 @@ def forget_undone(t: Space, d: DictTracker) -> None:
     )
 
 
-def _is_original(d: DictTracker, hashed: Any, value: Any) -> bool:
+def _is_original(d: DictTracker, hashed: Any, value: object) -> bool:
     key, real = real_key(hashed), real_of(value)
     return key is not MISSING and real is not MISSING and dict.get(d.real, key, MISSING) is real
 
@@ -381,7 +388,7 @@ def count_of_handles(d: Any) -> int:
     return len(d) if all(type(key) is int for key in dict.keys(d)) else -1
 
 
-def _refuse_number_among_handles(t: Space, d: DictTracker, hashed: Any) -> None:
+def _refuse_number_among_handles(t: Space, d: DictTracker, hashed: object) -> None:
     if d.complete and type(hashed) is int and any(type(key) is HandleKey for key in d.entries):
         raise t.unsupported("identity-number", "a number and the keys of hooks, in one dict")
 
@@ -401,7 +408,7 @@ def _keys_of(t: Space, d: DictTracker) -> tuple[Any, ...]:
         raise _lost_keys(t, error) from None
 
 
-def _value_of(t: Space, d: DictTracker, key: Any) -> Any:
+def _value_of(t: Space, d: DictTracker, key: object) -> Any:
     assert d.source is not None
     try:
         value = dict.__getitem__(d.real, key)
@@ -421,7 +428,7 @@ def _value_at(t: Space, d: DictTracker, index: int) -> Any:
     return t.wrap(values_of(d.real)[index], ItemSource(CallSource(values_of, d.source), index))
 
 
-def refuse_asking_order(t: Space, d: Any) -> None:
+def refuse_asking_order(t: Space, d: object) -> None:
     """Reject the order of an OrderedDict with keys of the program, which hashes its keys to
     iterate."""
     if isinstance(d, collections.OrderedDict) and (
@@ -432,7 +439,7 @@ def refuse_asking_order(t: Space, d: Any) -> None:
         )
 
 
-def _asks_itself(key: Any) -> bool:
+def _asks_itself(key: object) -> bool:
     if isinstance(type(key).__hash__, types.FunctionType):
         return True
     return isinstance(key, tuple | frozenset) and any(map(_asks_itself, key))
@@ -446,12 +453,12 @@ def _lost_keys(t: Space, error: Exception) -> Exception:
     return t.unsupported("user-hash", f"a dict that does not find its own keys: {error!r}")
 
 
-def _was_added(t: Space, d: DictTracker, hashed: Any) -> bool:
+def _was_added(t: Space, d: DictTracker, hashed: object) -> bool:
     key = key_with_identities(t, hashed)
     return key is MISSING or value_under(d.real, key_made(t, key)[0]) is MISSING
 
 
-def _was_written(d: DictTracker, hashed: Any) -> bool:
+def _was_written(d: DictTracker, hashed: object) -> bool:
     return any(entry[1] == hashed for entry in d.log)
 
 
@@ -467,7 +474,7 @@ def clear(t: Space, d: DictTracker) -> None:
         remove(t, d, hashed)
 
 
-def set_name(t: Space, d: DictTracker, name: str, value: Any) -> None:
+def set_name(t: Space, d: DictTracker, name: str, value: VariableTracker) -> None:
     store_hashed(t, d, name, ConstantTracker(name), value)
 
 
@@ -481,7 +488,7 @@ def new_map(t: Space, keys: list[Any], values: list[Any]) -> DictTracker:
 
 
 @builders.by_base.handles(dict)
-def build_dict(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+def build_dict(t: Space, real: object, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
     tracker = DictTracker(type(real), complete=False)
     if issubclass(type(real), collections.defaultdict):

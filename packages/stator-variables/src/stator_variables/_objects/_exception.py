@@ -13,7 +13,7 @@ from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._wrap import with_namespace, wrap_items
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
-from stator_variables._tracker import DELETED, MISSING, VariableTracker
+from stator_variables._tracker import DELETED, MISSING, Args, VariableTracker
 from stator_variables._trackers import ObjectTracker
 
 builders = BuilderTable()
@@ -30,11 +30,11 @@ class ExceptionTracker(
 ):
     """An exception: args and the chaining attributes; the rest is an object like any other."""
 
-    def __init__(self, cls: type, args: list[Any], real: Any = MISSING) -> None:
+    def __init__(self, cls: type, args: Args, real: Any = MISSING) -> None:
         super().__init__(cls, real)
         self.args = args
         # what C's `__init__`, or `__new__`, was given; None: it has yet to be
-        self.made_of: list[Any] | None = args
+        self.made_of: Args | None = args
         self.args_tuple: Any = None  # the tuple for `args`, once it was read
         self.cause: Any = None
         self.context: Any = None
@@ -71,7 +71,7 @@ class ExceptionTracker(
         return filled(e, self, name)
 
 
-def allocated(t: Space, cls: type, args: list[Any]) -> ExceptionTracker:
+def allocated(t: Space, cls: type, args: Args) -> ExceptionTracker:
     """Return the result of `__new__`."""
     if cls is BlockingIOError and len(args) > 2:
         raise t.unsupported("construction", "a BlockingIOError with a number of written characters")
@@ -84,7 +84,7 @@ def allocated(t: Space, cls: type, args: list[Any]) -> ExceptionTracker:
     return made
 
 
-def keep(t: Space, vt: ExceptionTracker, args: list[Any]) -> None:
+def keep(t: Space, vt: ExceptionTracker, args: Args) -> None:
     """Implement `__init__` of C. An OSError that took its arguments in `__new__` does nothing."""
     if not issubclass(vt.cls, OSError):
         t.journal.assign(vt, args=list(args), made_of=list(args))
@@ -108,14 +108,14 @@ def keeps_in_init(cls: type) -> type | None:
     return next((base for base in _IN_INIT if issubclass(cls, base)), None)
 
 
-def given_to_new(vt: ExceptionTracker) -> list[Any]:
+def given_to_new(vt: ExceptionTracker) -> Args:
     """Return the arguments for C's `__new__` to make such an exception again."""
     if not issubclass(vt.cls, OSError):
         return vt.args
     return [] if vt.made_of is None or keeps_in_init(vt.cls) is not None else vt.made_of
 
 
-def class_of_error(args: list[Any]) -> type[OSError] | None:
+def class_of_error(args: Args) -> type[OSError] | None:
     """The class of what `OSError(*args)` makes, by its number; None where that is not known."""
     number = args[0].constant() if 2 <= len(args) <= len(_NAMES) else None
     if number is MISSING:
@@ -123,7 +123,7 @@ def class_of_error(args: list[Any]) -> type[OSError] | None:
     return type(OSError(number, "")) if isinstance(number, int) else OSError
 
 
-def _taken_apart(args: list[Any]) -> tuple[list[Any], dict[Any, Any]]:
+def _taken_apart(args: Args) -> tuple[Args, dict[Any, Any]]:
     """`args` and the fields: `oserror_parse_args` and `oserror_init`."""
     if not 2 <= len(args) <= len(_NAMES):
         return list(args), {}
@@ -147,7 +147,9 @@ def _field(e: Emitter, name: str, field: str, value: str) -> str:
     return f"{e.capture(set_exception_field)}({name}, '__{field}__', {value})"
 
 
-def made_traceback(t: Space, exception: Any, entries: tuple[TracebackEntry, ...]) -> Any:
+def made_traceback(
+    t: Space, exception: VariableTracker, entries: tuple[TracebackEntry, ...]
+) -> Any:
     if not entries:
         return k.NONE
     key = ("traceback", entries)
@@ -160,7 +162,7 @@ class TracebackTracker(VariableTracker, references=("exception",)):
 
     cls = types.TracebackType
 
-    def __init__(self, exception: Any, entries: tuple[TracebackEntry, ...]) -> None:
+    def __init__(self, exception: VariableTracker, entries: tuple[TracebackEntry, ...]) -> None:
         self.exception = exception
         self.entries = entries
 

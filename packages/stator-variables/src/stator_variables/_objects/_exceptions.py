@@ -5,7 +5,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from stator_bytecode import Frame, TracebackEntry, after, decode, exception_field
+from stator_bytecode import Frame, Result, TracebackEntry, after, decode, exception_field
 from stator_guards import SlotSource
 
 from stator_variables import _trackers as k
@@ -14,17 +14,17 @@ from stator_variables._objects._lookup import is_subtype, overrides
 from stator_variables._objects._program_error import complain, throw, type_name
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 
-def exception_from(t: Space, value: Any, cause: Any) -> Any:
+def exception_from(t: Space, value: VariableTracker, cause: VariableTracker | None) -> Any:
     """The exception that `raise value from cause` raises: at once, when both are exceptions
     already."""
     raised = _instance(t, value, "exceptions must derive from BaseException")
     return raised if cause is None else after(raised, lambda found: _caused(t, found, cause))
 
 
-def _caused(t: Space, raised: Any, cause: Any) -> Any:
+def _caused(t: Space, raised: VariableTracker, cause: VariableTracker) -> Any:
     if raised.source is not None:
         raise t.unsupported(
             "exception-attribute-write", "raise ... from on an exception from outside"
@@ -37,7 +37,7 @@ def _caused(t: Space, raised: Any, cause: Any) -> Any:
     )
 
 
-def thrown_from(t: Space, kind: Any, value: Any) -> Any:
+def thrown_from(t: Space, kind: Any, value: VariableTracker) -> Result:
     """Return the exception of `generator.throw(kind, value)` (`_gen_throw`,
     `PyErr_NormalizeException`)."""
     if is_a(kind, ExceptionTracker):
@@ -58,11 +58,11 @@ def thrown_from(t: Space, kind: Any, value: Any) -> Any:
     )
 
 
-def _is_class(value: Any) -> bool:
+def _is_class(value: VariableTracker) -> bool:
     return is_a(value, k.ClassTracker) and is_subtype(value.value, BaseException)
 
 
-def _instance(t: Space, value: Any, complaint: str, *, is_cause: bool = False) -> Any:
+def _instance(t: Space, value: VariableTracker, complaint: str, *, is_cause: bool = False) -> Any:
     if _is_class(value):
         return after(
             t.call(value, [], {}),
@@ -72,7 +72,12 @@ def _instance(t: Space, value: Any, complaint: str, *, is_cause: bool = False) -
 
 
 def _checked(
-    t: Space, cls: Any, made: Any, name: Callable[[type], str], *, is_cause: bool = False
+    t: Space,
+    cls: Any,
+    made: VariableTracker,
+    name: Callable[[type], str],
+    *,
+    is_cause: bool = False,
 ) -> Any:
     if is_a(made, ExceptionTracker):
         return made
@@ -84,7 +89,7 @@ def _checked(
     throw(TypeError, f"{expected}, not {name(made.cls)}")
 
 
-def _chained(t: Space, raised: Any, cause: Any) -> Any:
+def _chained(t: Space, raised: VariableTracker, cause: VariableTracker | None) -> VariableTracker:
     t.journal.assign(raised, cause=cause, suppress_context=True)
     return raised
 
@@ -103,7 +108,7 @@ def with_context(t: Space, raised: Any, handled: Any) -> None:
         link = getattr(link, "context", None)
 
 
-def matches(t: Space, exception: Any, pattern: Any) -> bool:
+def matches(t: Space, exception: VariableTracker, pattern: Any) -> bool:
     """Return True if `except pattern` catches `exception`."""
     patterns = pattern.items if is_a(pattern, TupleTracker) else [pattern]
     if not all(
@@ -113,7 +118,7 @@ def matches(t: Space, exception: Any, pattern: Any) -> bool:
     return any(is_subtype(exception.cls, item.value) for item in patterns)
 
 
-def traceback_of(t: Space, exception: Any) -> Any:
+def traceback_of(t: Space, exception: ExceptionTracker) -> Any:
     """Return the third argument of `__exit__`: one object, until the exception gets another
     entry."""
     if exception.source is None:
@@ -121,7 +126,7 @@ def traceback_of(t: Space, exception: Any) -> Any:
     return t.wrap(exception_field(exception.real, "__traceback__"), _traceback_source(exception))
 
 
-def set_traceback(t: Space, exception: Any, value: Any) -> None:
+def set_traceback(t: Space, exception: VariableTracker, value: VariableTracker) -> None:
     """Give an exception that was made here another traceback that was, or none."""
     is_made = is_a(value, TracebackTracker) or (value is not MISSING and k.is_none(value))
     if exception.source is not None or not is_made:
@@ -135,7 +140,7 @@ def next_traceback(t: Space, traceback: Any) -> Any:
     return made_traceback(t, traceback.exception, traceback.entries[1:])
 
 
-def line_of(t: Space, traceback: Any) -> Any:
+def line_of(t: Space, traceback: Any) -> VariableTracker:
     """`tb_lineno`."""
     entry = traceback.entries[0]
     return k.ConstantTracker(decode(entry.code).instructions[entry.index].positions[0])
@@ -145,14 +150,14 @@ def _traceback_source(exception: Any) -> SlotSource:
     return SlotSource(exception.source, BaseException, "__traceback__")
 
 
-def extend_traceback(t: Space, exception: Any, frame: Frame) -> None:
+def extend_traceback(t: Space, exception: ExceptionTracker, frame: Frame) -> None:
     """Add an entry for where `frame` is. One that represents C has none."""
     if not frame.hidden:
         entry = TracebackEntry(frame.code.raw, frame.pc, frame.globals.real)
         t.journal.assign(exception, entries=(entry, *exception.entries))
 
 
-def is_traceback_of(exception: Any, traceback: Any) -> bool:
+def is_traceback_of(exception: ExceptionTracker, traceback: VariableTracker) -> bool:
     if is_a(traceback, TracebackTracker):
         return traceback.exception is exception
     return exception.source is not None and traceback.source == _traceback_source(exception)

@@ -28,7 +28,7 @@ _FUNCTION = types.FunctionType.__dict__
 _METHOD = types.MethodType.__dict__
 
 
-def _annotations(vt: Any) -> Any:
+def _annotations(vt: k.FunctionTracker) -> DictTracker:
     """The dict is made on the first look, as in CPython, and is the same one from then on."""
     items = vt.annotations.items if is_a(vt.annotations, TupleTracker) else []
     entries = {
@@ -112,7 +112,7 @@ _OF_C_METHODS = ("__name__", "__qualname__", "__doc__", "__text_signature__")
 """The attributes that a bound method of C takes from its descriptor."""
 
 
-def of_method(t: Space, vt: Any, name: str) -> Any:
+def of_method(t: Space, vt: MethodTracker, name: str) -> Any:
     """An attribute of a bound method; MISSING for what its class has (`method_getattro`), but for
     `__doc__`."""
     if name in (

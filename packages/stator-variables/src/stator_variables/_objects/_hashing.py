@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import Snapshot, operation, settle
+from stator_bytecode import OperationSteps, Result, Snapshot, operation, settle
 from stator_bytecode.errors import SourceSpan, Unsupported
 from stator_guards import (
     CallSource,
@@ -45,7 +45,7 @@ from stator_variables._space import Space, source_of
 from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 
-def key_of(t: Space, vt: Any) -> Any:
+def key_of(t: Space, vt: VariableTracker) -> object:
     """A hashable stand-in for a tracker.
 
     Raises Unsupported for objects whose class defines its own hash in Python.
@@ -56,7 +56,7 @@ def key_of(t: Space, vt: Any) -> Any:
     return hashed
 
 
-def key_of_value(t: Space, value: Any) -> Any:
+def key_of_value(t: Space, value: object) -> object:
     """The stand-in for an existing value that C compares, without a tracker."""
     hashed = _hashed_value(value)
     if type(hashed) in (int, tuple, frozenset):
@@ -64,7 +64,7 @@ def key_of_value(t: Space, value: Any) -> Any:
     return hashed
 
 
-def _hashed_value(value: Any) -> Any:
+def _hashed_value(value: object) -> object:
     if isinstance(value, tuple):
         return tuple(map(_hashed_value, value))
     if isinstance(value, frozenset):
@@ -77,7 +77,7 @@ _ADDRESSES, _MANY = 1 << 20, 16
 is irrelevant."""
 
 
-def _note_numbers(t: Space, hashed: Any, place: tuple[Any, ...]) -> None:
+def _note_numbers(t: Space, hashed: object, place: tuple[Any, ...]) -> None:
     """Record the numbers in positions of keys, so that an identity is compared with them for this
     call, and guarded."""
     if type(hashed) is tuple:
@@ -90,7 +90,7 @@ def _note_numbers(t: Space, hashed: Any, place: tuple[Any, ...]) -> None:
         _rely_on_differences(t, hashed, t.questions.numbers.setdefault(place, {}))
 
 
-def _rely_on_differences(t: Space, hashed: Any, known: dict[Any, None]) -> None:
+def _rely_on_differences(t: Space, hashed: object, known: dict[Any, None]) -> None:
     if hashed in known:
         return
     others = [other for other in known if type(other) is not type(hashed)]
@@ -108,7 +108,7 @@ def _rely_on_differences(t: Space, hashed: Any, known: dict[Any, None]) -> None:
         t.guard(CallSource(operator.ne, origin, CapturedSource("number", number)), Truth(True))
 
 
-def _hashed(t: Space, vt: Any) -> Any:
+def _hashed(t: Space, vt: Any) -> object:
     if getattr(vt.cls, "__hash__", None) is None:
         guarded_lookup(t, vt.cls, "__hash__")
         complain(t, TypeError, "unhashable type: '", vt.cls, "'")
@@ -148,7 +148,7 @@ def _rely_on_hash(t: Space, cls: type) -> None:
         guarded_lookup(t, cls, name)
 
 
-def element_of(t: Space, vt: Any, of: Any) -> Any:
+def element_of(t: Space, vt: VariableTracker, of: SetTracker) -> object:
     """Return the stand-in for an element of a set. An existing set may hold identities, as numbers
     whose objects are unknown."""
     hashed = key_of(t, vt)
@@ -163,7 +163,7 @@ def element_of(t: Space, vt: Any, of: Any) -> Any:
     return hashed
 
 
-def _rely_on_absence(t: Space, of: Any, key: Any, origin: Source) -> None:
+def _rely_on_absence(t: Space, of: Any, key: object, origin: Source) -> None:
     has = set_base(of.real).__contains__
     if has(of.real, key):
         raise t.unsupported("identity-number", "an identity that is in a set from before")
@@ -177,7 +177,7 @@ class MissingUserHash(Unsupported):
     question: tuple[Any, ...]
 
 
-def answer(t: Space, *question: Any) -> Any:
+def answer(t: Space, *question: VariableTracker) -> Any:
     """`hash(a)` or `a == b`, as it was answered in this step."""
     asked = tuple(map(id, question))
     if t.questions.answers is not None and asked in t.questions.answers:
@@ -210,7 +210,7 @@ class UserKey(ProgramKey):
 
     __slots__ = ("number", "t", "thing")
 
-    def __init__(self, t: Space, thing: Any, number: int) -> None:
+    def __init__(self, t: Space, thing: VariableTracker, number: int) -> None:
         self.t, self.thing, self.number = t, thing, number
 
     def __hash__(self) -> int:
@@ -227,14 +227,14 @@ class UserKey(ProgramKey):
         return bool(answer(self.t, self.thing, other.thing))
 
 
-def hashing(t: Space, step: Callable[[], Any]) -> Any:
+def hashing(t: Space, step: Callable[[], Any]) -> Result:
     """Return `step()`, a Result, with its calls of the program's `__hash__` and `__eq__`
     interpreted."""
     found = _tried(t, step, {})
     return _answering(t, step, found) if type(found) is MissingUserHash else found
 
 
-def _tried(t: Space, step: Callable[[], Any], answers: dict[tuple[int, ...], Any]) -> Any:
+def _tried(t: Space, step: Callable[[], Any], answers: dict[tuple[int, ...], Any]) -> Result:
     """Return `step()`, or the result it is missing, after a rollback."""
     before, outer, t.questions.answers = t.journal.mark(), t.questions.answers, answers
     try:
@@ -247,7 +247,7 @@ def _tried(t: Space, step: Callable[[], Any], answers: dict[tuple[int, ...], Any
 
 
 @operation
-def _answering(t: Space, step: Callable[[], Any], found: Any) -> Any:
+def _answering(t: Space, step: Callable[[], Any], found: object) -> OperationSteps:
     answers: dict[tuple[int, ...], Any] = {}
     while type(found) is MissingUserHash:
         begun, where, asked = t.machine.save(), t.where(), tuple(map(id, found.question))
@@ -269,7 +269,7 @@ def _remember(t: Space, given: UserHashReplay) -> None:
     )
 
 
-def _without_effects(t: Space, question: tuple[Any, ...]) -> Any:
+def _without_effects(t: Space, question: tuple[Any, ...]) -> OperationSteps:
     """Return the result of a call that must not change anything, as filling the real container
     repeats it.
 
@@ -286,7 +286,7 @@ def _without_effects(t: Space, question: tuple[Any, ...]) -> Any:
     return found
 
 
-def observed(t: Space, asking: Any, about: tuple[Any, ...]) -> Any:
+def observed(t: Space, asking: Any, about: tuple[Any, ...]) -> OperationSteps:
     """The answer, and what was changed by it that is still there."""
     touched: dict[int, Any] = {}
     t.touched.append(touched)
@@ -301,7 +301,7 @@ def observed(t: Space, asking: Any, about: tuple[Any, ...]) -> Any:
     return found, [vt for vt, _ in touched.values() if vt.source is not None or id(vt) in known]
 
 
-def _asked(t: Space, first: Any, *second: Any) -> Any:
+def _asked(t: Space, first: VariableTracker, *second: Any) -> OperationSteps:
 
     if not second:
         return (yield from settle(t.call(k.BuiltinTracker(hash), [first], {}))).constant()
@@ -337,7 +337,7 @@ WITH_IDENTITY = (*OF_IDENTITY, HandleKey)
 hand."""
 
 
-def _key_of_reference(t: Space, vt: Any) -> RefTo:
+def _key_of_reference(t: Space, vt: WeakrefTracker) -> RefTo:
     """Two references are equal if what they refer to is; for tensors that is no truth value."""
     target = vt.target
     is_dead = k.is_none(target)
@@ -347,7 +347,7 @@ def _key_of_reference(t: Space, vt: Any) -> RefTo:
     return RefTo(_identity_of(target))
 
 
-def _identity_of(vt: Any) -> Identity:
+def _identity_of(vt: VariableTracker) -> Identity:
     if is_a(vt, k.ConstantTracker):
         return Identity(vt.value)
     return Identity(vt.real if vt.real is not MISSING else vt)
@@ -360,7 +360,7 @@ def is_known(hashed: Any) -> bool:
     return type(hashed) not in (Identity, *WITH_IDENTITY)
 
 
-def rely_on_kept_hashes(t: Space, source: Source, real: Any, of: dict[Any, Any]) -> None:
+def rely_on_kept_hashes(t: Space, source: Source, real: object, of: dict[Any, Any]) -> None:
     """Rely on the hashes that a dict or set keeps of its keys (`of`, by hashed key): those that the
     program computes may be others by now."""
     plain = type(real) in (dict, set, frozenset)
@@ -381,7 +381,7 @@ def kept_hashes(container: Any) -> int:
     return hash(frozenset(container))
 
 
-def tell_apart(t: Space, vt: Any, hashed: Any) -> None:
+def tell_apart(t: Space, vt: VariableTracker, hashed: object) -> None:
     """Two objects from outside that are keys of one container must not turn out to be one object on
     a later call."""
     if type(hashed) in (tuple, frozenset, *OF_IDENTITY):
@@ -437,7 +437,7 @@ def has_identity(hashed: Any) -> bool:
     )
 
 
-def is_handed_in(t: Space, hashed: Any) -> bool:
+def is_handed_in(t: Space, hashed: object) -> bool:
     """Return whether a key is, or holds, an object that is an argument, or an item of one."""
     if type(hashed) is tuple:
         return any(is_handed_in(t, part) for part in hashed)
@@ -470,7 +470,7 @@ def key_with_identities(t: Space, hashed: Any) -> Any:
     return IdTracker(found) if has_thing else found
 
 
-def key_made(t: Space, key: Any) -> tuple[Any, Source]:
+def key_made(t: Space, key: VariableTracker) -> tuple[Any, Source]:
     """Such a key as it is now, and where it comes from on each call."""
     if is_a(key, TupleTracker):
         made = [key_made(t, item) for item in key.items]
@@ -490,5 +490,5 @@ def key_made(t: Space, key: Any) -> tuple[Any, Source]:
     return value, CapturedSource("constant", value) if key.source is None else source_of(key)
 
 
-def tuple_of(*parts: Any) -> tuple[Any, ...]:
+def tuple_of(*parts: object) -> tuple[Any, ...]:
     return parts

@@ -11,13 +11,13 @@ from stator_variables._objects._identity_number import IdTracker
 from stator_variables._objects._keys import HashedTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._space import Space
-from stator_variables._tracker import is_a
+from stator_variables._tracker import VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("identity")
 
 
 @handlers.handles(id)
-def identity(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def identity(t: Space, args: list[Any], kwargs: dict[str, Any]) -> IdTracker:
     (vt,) = args
     if is_a(vt, k.ConstantTracker | k.NumberTracker) and vt.source is not None:
         _tell_apart(t, vt)
@@ -28,7 +28,7 @@ def identity(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return IdTracker(vt)
 
 
-def _tell_apart(t: Space, vt: Any) -> None:
+def _tell_apart(t: Space, vt: VariableTracker) -> None:
     """Numbers, or texts, that were there before: equal ones may be one object, or several."""
     if (known := t.assumed_distinct.setdefault(id(vt.real), vt)) is not vt:
         t.guard(vt.source, SameObject(known.source))

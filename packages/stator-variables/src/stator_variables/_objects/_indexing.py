@@ -6,7 +6,7 @@ from typing import Any
 from stator_variables import _trackers as k
 from stator_variables._objects._program_error import complain, throw
 from stator_variables._space import Space
-from stator_variables._tracker import is_a
+from stator_variables._tracker import VariableTracker, is_a
 
 
 def is_size(index: int) -> bool:
@@ -14,7 +14,7 @@ def is_size(index: int) -> bool:
     return -sys.maxsize - 1 <= index <= sys.maxsize
 
 
-def needed_index(t: Space, key: Any) -> int:
+def needed_index(t: Space, key: VariableTracker) -> int:
     if (index := t.index_of(key)) is None:
         complain(t, TypeError, "'", key.cls, "' object cannot be interpreted as an integer")
     if not is_size(index):
@@ -32,7 +32,7 @@ def slice_of(t: Space, key: Any) -> slice | None:
     return slice(*(_slice_part(t, part) for part in parts))
 
 
-def _slice_part(t: Space, part: Any) -> int | None:
+def _slice_part(t: Space, part: VariableTracker) -> int | None:
     if k.is_none(part):
         return None
     if (index := t.index_of(part)) is None:

@@ -1,6 +1,8 @@
 """Python functions that are not traced into: marked ones, and the machinery of torch."""
 
 import sys
+from collections.abc import Set
+from types import CodeType
 from typing import Any
 from warnings import catch_warnings, filterwarnings, resetwarnings, simplefilter
 
@@ -9,6 +11,7 @@ from torch.nested._internal.nested_tensor import jagged_from_tensor_and_lengths
 from torch.nn.modules.lazy import LazyModuleMixin
 
 from stator_variables._space import Space
+from stator_variables._trackers import FunctionTracker
 
 
 def _of_torch(names: str) -> tuple[str, ...]:
@@ -27,12 +30,17 @@ INLINED_MODULES = _of_torch(
     "autograd.function autograd.grad_mode _functorch.apis _functorch.eager_transforms "
     "_functorch.functional_call _functorch.utils fx.graph_module _functorch.vmap "
     "distributed._functional_collectives distributed.tensor.experimental._func_map fx.traceback "
-    "fx._pytree"
+    "fx._pytree _dynamo.comptime"
 )
 """Exceptions from these."""
 
-COUNTED_STEP = "patch_track_step_called.<locals>.wrap_step.<locals>.wrapper"
-"""The step of an optimizer that has a scheduler of learning rates, which counts it."""
+INLINED_FUNCTIONS = (
+    # the step of an optimizer that has a scheduler of learning rates, which counts it
+    "patch_track_step_called.<locals>.wrap_step.<locals>.wrapper",
+    # a function decorated with a context manager
+    "wrap_dunder_call_ctx_manager.<locals>.inner",
+)
+"""The ends of names of functions that are exceptions, too."""
 
 NATIVE_TRANSFORMS = (
     "functionalize",
@@ -65,7 +73,7 @@ warnings: one break each, not one for each such step."""
 _MARKS = ("_torchdynamo_disable", "_stator_disable", "_dynamo_forbidden")
 
 
-def refuse_native(t: Space, function: Any) -> None:
+def refuse_native(t: Space, function: FunctionTracker) -> None:
     """Raise Unsupported for an existing function that is to run natively."""
     real = function.real
     if real is LazyModuleMixin._infer_parameters:
@@ -82,7 +90,7 @@ def refuse_native(t: Space, function: Any) -> None:
         NATIVE_TRANSFORMS
     )
     inlined = inlined or real is torch.jit.annotate or _is_forward(real, module)
-    inlined = inlined or function.code.co_qualname.endswith(COUNTED_STEP)
+    inlined = inlined or function.code.co_qualname.endswith(INLINED_FUNCTIONS)
     if real in NATIVE_FUNCTIONS or (_is_in(module, NATIVE_MODULES) and not inlined):
         raise t.unsupported(
             "not-inlined", f"{module}.{function.qualname} is of a module that is not traced into"
@@ -108,20 +116,33 @@ def _is_in(module: str, packages: tuple[str, ...]) -> bool:
     return module in packages or module.startswith(tuple(f"{package}." for package in packages))
 
 
-_BREAKS = ("graph_break", "skip_frame", "step_unsupported")
+_BREAKS = ("graph_break", "step_unsupported")
 
 
-def is_graph_break(function: Any) -> bool:
+def is_graph_break(function: object) -> bool:
     """Return True if calling `function` requests a break: that of stator, or one of torch."""
     if getattr(function, "_stator_graph_break", False):
         return True
 
     module = sys.modules.get("torch._dynamo")
     # A loop, as this is tested for each call that is traced.
-    for name in _BREAKS:  # noqa: SIM110
+    for name in _BREAKS:
         if function is getattr(module, name, _BREAKS):
             return True
-    return False
+    return skips_frame(function)
+
+
+def skips_frame(function: Any) -> bool:
+    """Return True if a calling frame is to run natively: for `skip_frame` of stator and of
+    torch."""
+    torchs = getattr(sys.modules.get("torch._dynamo"), "skip_frame", _BREAKS)
+    return function is torchs or getattr(function, "_stator_skip_frame", False)
+
+
+def is_native_frame(function: Any, skipped: Set[CodeType]) -> bool:
+    """Return True for a function that runs natively, while what it calls is compiled."""
+    is_marked = getattr(function, "_torchdynamo_disable_recursive", True) is False
+    return is_marked or function.__code__ in skipped
 
 
 ALLOWED, DISALLOWED = "_allowed_callable_ids", "_disallowed_callable_ids"
@@ -133,7 +154,7 @@ SUBSTITUTES: dict[int, tuple[Any, Any]] = {}
 """The function that is traced in the place of another, with that, by the identity of the latter."""
 
 
-def substitute_of(target: Any) -> Any:
+def substitute_of(target: object) -> Any:
     """Return the function that the program has put in place of another, here or through torch.
 
     None without one. Those that torch has itself are for functions that have handlers here.
@@ -150,7 +171,7 @@ def substitute_of(target: Any) -> Any:
     return None if is_own else traceable
 
 
-def has_mark(function: Any, *marks: str) -> bool:
+def has_mark(function: object, *marks: str) -> bool:
     """Return True if the program has put one of the marks on `function`, here or through torch."""
     rules = sys.modules.get("torch._dynamo.trace_rules")
     key = id(function)
@@ -160,19 +181,19 @@ def has_mark(function: Any, *marks: str) -> bool:
     return False
 
 
-def is_allowed_in_graph(function: Any) -> bool:
+def is_allowed_in_graph(function: object) -> bool:
     """Return True if a call of `function` is one node, which is never looked into."""
     return getattr(function, "_stator_in_graph", False) or has_mark(function, ALLOWED)
 
 
-def refuse_disallowed(t: Space, target: Any) -> None:
+def refuse_disallowed(t: Space, target: object) -> None:
     """Raise Unsupported for a function that `disallow_in_graph` was applied to."""
     if has_mark(target, DISALLOWED):
         name = getattr(target, "__name__", repr(target))
         raise t.unsupported("disabled", f"{name} is marked to stay out of graphs")
 
 
-def is_assumed_constant(function: Any) -> bool:
+def is_assumed_constant(function: object) -> bool:
     """Return True if torch's `assume_constant_result` was applied: the result of one call holds for
     all."""
     return bool(getattr(function, "_dynamo_marked_constant", False))
@@ -195,7 +216,8 @@ def behind_bookkeeping(function: Any) -> Any:
         original = getattr(function, "_torchdynamo_orig_callable", None)
         is_of_optimizer = _is_in(str(getattr(original, "__module__", "")), _of_torch("optim"))
         return original if is_of_optimizer else None
-    if (name := _WRAPPED.get(str(getattr(function, "__module__", None)))) is None:
+    name = _WRAPPED.get(str(getattr(function, "__module__", None)))
+    if name is None or function.__code__.co_qualname.endswith(INLINED_FUNCTIONS):
         return None
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
     return cells[name].cell_contents if name in cells else None

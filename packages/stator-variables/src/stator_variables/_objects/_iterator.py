@@ -72,10 +72,10 @@ class IteratorTracker(VariableTracker, references=("parts",)):
     def steps_to_null(self) -> bool:  # type: ignore[override]
         return self.kind not in ("map", "filter")
 
-    def iter(self, t: Any) -> Any:
+    def iter(self, t: Space) -> "IteratorTracker":
         return self
 
-    def next(self, t: Any) -> Any:
+    def next(self, t: Space) -> Any:
         return t.step(self)
 
     def traverse(self) -> list[Any]:
@@ -107,7 +107,7 @@ def _iterator_classes() -> list[type]:
 
 # -- reading existing ones -------------------------------------------------------------------------
 @builders.by_class.handles(*_iterator_classes())
-def build(t: Space, real: Any, source: Source) -> Any:
+def build(t: Space, real: object, source: Source) -> VariableTracker:
     t.guard(source, TypeIs(type(real)))
     if type(real) in VIEWS:
         return ViewTracker(
@@ -117,7 +117,7 @@ def build(t: Space, real: Any, source: Source) -> Any:
 
 
 @shown_as("what {0} goes through")
-def referent(of: Any) -> Any:
+def referent(of: object) -> object:
     """The dict or set behind a view or an iterator; None behind an iterator that is exhausted."""
     found = [obj for obj in gc.get_referents(of) if isinstance(obj, dict | set | frozenset)]
     return found[0] if found else None
@@ -163,7 +163,7 @@ def _base(cls: type) -> Any:
 _BASES: tuple[Any, ...] = (list, tuple, str, bytes, range)
 
 
-def _positioned(t: Space, real: Any, source: Source) -> Any:
+def _positioned(t: Space, real: object, source: Source) -> IteratorTracker:
     """Build the tracker of an existing iterator. Its position is not guarded, but those of its next
     items that are read."""
     over = referent(real) if type(real) in _OF_TABLES else operands(real)[0]
@@ -183,7 +183,7 @@ def _positioned(t: Space, real: Any, source: Source) -> Any:
     return IteratorTracker(type(real), "existing", [id(over), CallSource(ahead, source), left])
 
 
-def _nested(t: Space, real: Any, source: Source) -> Any:
+def _nested(t: Space, real: object, source: Source) -> IteratorTracker:
     parts, whole = operands(real), CallSource(operands, source)
     t.guard(whole, Length(len(parts)))
     vts = [t.wrap(part, ItemSource(whole, i)) for i, part in enumerate(parts)]
@@ -196,19 +196,19 @@ def _nested(t: Space, real: Any, source: Source) -> Any:
 
 
 @shown_as("the strictness of {0}")
-def _is_strict(iterator: Any) -> bool:
+def _is_strict(iterator: object) -> bool:
     return len(iterator.__reduce__()) > 2
 
 
 # -- making new ones again -------------------------------------------------------------------------
-def rebuild(e: Any, vt: Any) -> str:
+def rebuild(e: Emitter, vt: IteratorTracker) -> str:
     """An expression for an iterator made while tracing, where it stands."""
     if vt.exhausted and vt.kind == "getitem":
-        return f"{e.capture(exhausted_by_items, 'exhausted_by_items')}()"
+        return f"{e.capture(exhausted_by_items)}()"
     if vt.exhausted:
         if (text := _EMPTY.get(vt.cls)) is None:
             raise e.refuse(vt)
-        return f"{e.capture(finished, 'finished')}({text})"
+        return f"{e.capture(finished)}({text})"
     if (make := _MAKE.get(vt.kind)) is None:
         raise e.refuse(vt)
     if any(vt.parts[0] is unfilled for unfilled in e.unfilled):
@@ -223,21 +223,21 @@ def rebuild(e: Any, vt: Any) -> str:
     if vt.kind == "reversed getitem" or (vt.position and vt.kind == "getitem"):
         return _standing(e, vt, text)
     if vt.position and vt.kind not in NOT_ADVANCED:
-        text = f"{e.capture(advanced, 'advanced')}({text}, {vt.position})"
+        text = f"{e.capture(advanced)}({text}, {vt.position})"
     is_keyed = vt.kind == "set" or vt.kind in VIEW_CLASSES
     return str(e.bind_later(e.last, vt, text)) if is_keyed and vt.parts[0].is_asking(e.t) else text
 
 
-def _standing(e: Any, vt: Any, text: str) -> str:
+def _standing(e: Emitter, vt: Any, text: str) -> str:
     """A class of the program's is not asked for its items, or how many there are, once more."""
     if (
         vt.kind == "getitem"
         or type(plain_lookup(vt.parts[0].cls, "__len__")) is types.WrapperDescriptorType
     ):
-        return f"{e.capture(standing, 'standing')}({text}, {vt.index})"
+        return f"{e.capture(standing)}({text}, {vt.index})"
     if not can_be_long(vt.parts[0].cls):
         raise e.refuse(vt)
-    return f"{e.capture(reversed_from, 'reversed_from')}({e.expr(vt.parts[0])}, {vt.index})"
+    return f"{e.capture(reversed_from)}({e.expr(vt.parts[0])}, {vt.index})"
 
 
 WATCHFUL = ("deque", "deque reversed", "set")
@@ -245,7 +245,7 @@ WATCHFUL = ("deque", "deque reversed", "set")
 iterators."""
 
 
-def _is_intact(e: Any, vt: Any) -> bool:
+def _is_intact(e: Emitter, vt: Any) -> bool:
     """Return True if the next step will succeed. Raises Unsupported if C would continue with other
     items."""
     of, size, before = vt.parts
@@ -257,14 +257,14 @@ def _is_intact(e: Any, vt: Any) -> bool:
     return bool(len(now) == size)
 
 
-def _spoiled(e: Any, vt: Any) -> str:
+def _spoiled(e: Emitter, vt: Any) -> str:
     name, of = e.expr(vt.parts[0]), vt.parts[0]
     verb = "reversed" if vt.kind == "deque reversed" else "iter"
     most = len(of.entries if vt.kind == "set" else of.items)
-    return f"{e.capture(spoiled, 'spoiled')}({name}, {verb}, {most})"
+    return f"{e.capture(spoiled)}({name}, {verb}, {most})"
 
 
-def _is_over_changed(e: Any, vt: Any) -> bool:
+def _is_over_changed(e: Emitter, vt: IteratorTracker) -> bool:
     """Return True if effects, which come later, change the existing container below, so that the
     iterator detects it."""
     if vt.kind == "existing":
@@ -274,10 +274,10 @@ def _is_over_changed(e: Any, vt: Any) -> bool:
     return any(id(part) in e.t.changed for part in vt.parts if is_a(part, VariableTracker))
 
 
-def _over_changed(e: Any, vt: Any) -> str:
+def _over_changed(e: Emitter, vt: Any) -> str:
     """An iterator over an existing container that is changed by effects, which come later."""
     if vt.kind == "set" or vt.kind in VIEW_CLASSES:
-        text = f"{e.capture(advanced, 'advanced')}({_MAKE[vt.kind](e, vt)}, {vt.position})"
+        text = f"{e.capture(advanced)}({_MAKE[vt.kind](e, vt)}, {vt.position})"
         return str(e.bind_later(e.last, vt, text))
     if vt.kind not in _IN_LISTS:
         raise e.refuse(vt)
@@ -289,7 +289,7 @@ def _over_changed(e: Any, vt: Any) -> str:
 _IN_LISTS = ("sequence", "reversed")
 
 
-def _has_place(vt: Any) -> bool:
+def _has_place(vt: IteratorTracker) -> bool:
     """Return True if steps from the start may not lead to its position.
 
     A new list may have been longer, and a list that holds the iterator is still empty. A list from
@@ -298,8 +298,8 @@ def _has_place(vt: Any) -> bool:
     return vt.parts[0].source is None and bool(vt.position or vt.kind == "reversed")
 
 
-def _placed(e: Any, vt: Any, iterator: str) -> str:
-    return f"{e.capture(placed, 'placed')}({iterator}, {e.expr(vt.parts[0])}, {vt.index})"
+def _placed(e: Emitter, vt: IteratorTracker, iterator: str) -> str:
+    return f"{e.capture(placed)}({iterator}, {e.expr(vt.parts[0])}, {vt.index})"
 
 
 NOT_ADVANCED = ("enumerate", "zip", "map", "filter", "callable", "pooled")
@@ -326,48 +326,42 @@ _EMPTY |= {type(iter({})): "iter({})", type(iter({}.values())): "iter({}.values(
 _EMPTY |= {type(iter({}.items())): "iter({}.items())", type(reversed([])): "reversed([])"}
 
 
-def _listed(e: Any, vts: list[Any]) -> str:
-    return ", ".join(e.expr(vt) for vt in vts)
-
-
 def _through(method: str, otherwise: str) -> Callable[[Any, Any], str]:
     return lambda e, vt: of_base(e, vt.parts[0], method, otherwise)
 
 
-def _view(e: Any, vt: Any) -> str:
+def _view(e: Emitter, vt: IteratorTracker) -> str:
     verb = "reversed" if vt.parts[2] else "iter"
     return f"{verb}({of_base(e, vt.parts[0], vt.kind, '{}.' + vt.kind + '()')})"
 
 
-def again(e: Any, vts: list[Any]) -> list[str]:
+def again(e: Emitter, vts: list[Any]) -> list[str]:
     """Return the texts of iterators whose `__iter__` C calls once more."""
     asks = [type(plain_lookup(vt.cls, "__iter__")) is not types.WrapperDescriptorType for vt in vts]
     return [
-        f"{e.capture(unasked, 'unasked')}({e.expr(vt)})" if by else e.expr(vt)
+        f"{e.capture(unasked)}({e.expr(vt)})" if by else e.expr(vt)
         for vt, by in zip(vts, asks, strict=True)
     ]
 
 
-def _zip(e: Any, vt: Any) -> str:
+def _zip(e: Emitter, vt: IteratorTracker) -> str:
     return (
         f"zip({', '.join(again(e, vt.parts[0]))}{', ' if vt.parts[0] else ''}strict={vt.parts[1]})"
     )
 
 
-def _constant(e: Any, vt: Any) -> str:
+def _constant(e: Emitter, vt: IteratorTracker) -> str:
     verb = "reversed" if vt.cls is reversed else "iter"
     return f"{verb}({e.expr(vt.parts[1])})"
 
 
-def _pooled(e: Any, vt: Any) -> str:
+def _pooled(e: Emitter, vt: IteratorTracker) -> str:
     rows, args, named = vt.parts
     texts = e.expr(rows), f"({''.join(f'{e.expr(arg)}, ' for arg in args)})", _named(e, named)
-    return (
-        f"{e.capture(pooled, 'pooled')}({e.capture(vt.cls, vt.cls.__name__)}, {', '.join(texts)})"
-    )
+    return f"{e.capture(pooled)}({e.capture(vt.cls, vt.cls.__name__)}, {', '.join(texts)})"
 
 
-def _named(e: Any, vts: dict[str, Any]) -> str:
+def _named(e: Emitter, vts: dict[str, Any]) -> str:
     return f"{{{', '.join(f'{name!r}: {e.expr(vt)}' for name, vt in vts.items())}}}"
 
 
@@ -384,13 +378,13 @@ _MAKE: dict[str, Callable[[Any, Any], str]] = {
     "enumerate": lambda e, vt: (
         f"enumerate({again(e, vt.parts[:1])[0]}, {e.expr(vt.parts[1])} + {vt.position})"
     ),
-    "callable": lambda e, vt: f"iter({_listed(e, vt.parts)})",
+    "callable": lambda e, vt: f"iter({e.listed(vt.parts)})",
     "pooled": _pooled,
 }
 
 
 # -- moving existing ones on -----------------------------------------------------------------------
-def effects(e: Any, changed: list[Any]) -> None:
+def effects(e: Emitter, changed: list[Any]) -> None:
     """Move the real iterators as far as the traced ones went, before what they go through is
     changed: they took no step after that. An enumerate moves what is below it too."""
     below: set[int] = set()
@@ -402,24 +396,24 @@ def effects(e: Any, changed: list[Any]) -> None:
             continue
         name = e.expr(vt)
         if _has_ended(vt):
-            e.lines.append(f"{e.capture(finished, 'finished')}({name})")
+            e.lines.append(f"{e.capture(finished)}({name})")
         elif steps := _steps(vt):
-            several = f"{e.capture(advanced, 'advanced')}({name}, {steps})"
+            several = f"{e.capture(advanced)}({name}, {steps})"
             e.lines.append(f"next({name})" if steps == 1 else several)
 
 
-def _steps(vt: Any) -> int:
+def _steps(vt: IteratorTracker) -> int:
     return int(vt.position - vt.start)
 
 
-def _has_ended(vt: Any) -> bool:
+def _has_ended(vt: VariableTracker) -> bool:
     """An enumerate and a zip have no end of their own."""
     if is_a(vt, IteratorTracker) and vt.kind in ("enumerate", "zip"):
         return any(map(_has_ended, vt.parts[0] if vt.kind == "zip" else vt.parts[:1]))
     return bool(getattr(vt, "exhausted", False))
 
 
-def _in_step(vt: Any, steps: int, ended: bool, below: set[int]) -> bool:
+def _in_step(vt: VariableTracker, steps: int, ended: bool, below: set[int]) -> bool:
     """Return True if an iterator is at the position to which so many steps of its consumer lead;
     `below` collects those that advance."""
     if not is_a(vt, IteratorTracker):
@@ -454,7 +448,7 @@ AHEAD = 256
 """The limit of items that are read of an existing iterator."""
 
 
-def is_over_changed(t: Space, it: Any) -> bool:
+def is_over_changed(t: Space, it: IteratorTracker) -> bool:
     """Return True if the container of an existing iterator was changed while tracing."""
     over = t.heap.get(it.parts[0])
     return over is not None and id(over) in t.changed

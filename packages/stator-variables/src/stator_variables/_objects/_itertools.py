@@ -27,7 +27,7 @@ from stator_variables._runtime._support import (
     unasked,
 )
 from stator_variables._space import real_of
-from stator_variables._tracker import is_pending
+from stator_variables._tracker import VariableTracker, is_pending
 
 
 def write(e: Emitter, vt: Any) -> str:
@@ -56,14 +56,10 @@ def _called(e: Emitter, make: Callable[..., Any], fields: dict[str, tuple[Any, A
 def _said(e: Emitter, name: str, vt: Any) -> str:
     """Lists of its own are written out, as they are taken apart at once: one that has a name may be
     filled later."""
-    return (
-        f"[{', '.join(map(e.expr, vt.items))}]"
-        if name in ("saved", "iterators", "items")
-        else e.expr(vt)
-    )
+    return f"[{e.listed(vt.items)}]" if name in ("saved", "iterators", "items") else e.expr(vt)
 
 
-def _shared(e: Emitter, worker: Any, make: Callable[..., Any]) -> str:
+def _shared(e: Emitter, worker: VariableTracker, make: Callable[..., Any]) -> str:
     """Return the part that several iterators share, made once."""
     if is_pending(worker) or worker.source is not None:
         raise e.refuse(worker)
@@ -95,7 +91,7 @@ def count(value: Any, step: Any) -> Iterator[Any]:
     return itertools.count(value, step)
 
 
-def cycle(it: Any, saved: list[Any], index: int) -> Iterator[Any]:
+def cycle(it: object, saved: list[Any], index: int) -> Iterator[Any]:
     if it is None:
         return advanced(itertools.cycle(saved), index) if saved else finished(itertools.cycle(()))
     return (
@@ -109,7 +105,7 @@ def repeat(object: Any, times: Any) -> Iterator[Any]:
     return itertools.repeat(object) if times is None else itertools.repeat(object, times)
 
 
-def chain(source: Any, active: Any) -> Iterator[Any]:
+def chain(source: object, active: Any) -> Iterator[Any]:
     if source is None:
         return finished(itertools.chain())
     return itertools.chain.from_iterable(
@@ -123,7 +119,7 @@ def islice(it: Any, at: int, stop: Any, wanted: int, step: int) -> Iterator[Any]
     return itertools.islice(unasked(it), wanted - at, None if stop is None else stop - at, step)
 
 
-def takewhile(predicate: Any, it: Any, stops: bool) -> Iterator[Any]:
+def takewhile(predicate: Any, it: object, stops: bool) -> Iterator[Any]:
     return (
         finished(itertools.takewhile(predicate, ()))
         if stops
@@ -131,25 +127,25 @@ def takewhile(predicate: Any, it: Any, stops: bool) -> Iterator[Any]:
     )
 
 
-def dropwhile(predicate: Any, it: Any, starts: bool) -> Iterator[Any]:
+def dropwhile(predicate: Any, it: object, starts: bool) -> Iterator[Any]:
     if not starts:
         return itertools.dropwhile(predicate, unasked(it))
     return advanced(itertools.dropwhile(operator.not_, preceded(it, True)), 1)
 
 
-def filterfalse(predicate: Any, it: Any) -> Iterator[Any]:
+def filterfalse(predicate: Any, it: object) -> Iterator[Any]:
     return itertools.filterfalse(predicate, unasked(it))
 
 
-def starmap(function: Any, it: Any) -> Iterator[Any]:
+def starmap(function: Any, it: object) -> Iterator[Any]:
     return itertools.starmap(function, unasked(it))
 
 
-def compress(data: Any, selectors: Any) -> Iterator[Any]:
+def compress(data: object, selectors: object) -> Iterator[Any]:
     return itertools.compress(unasked(data), unasked(selectors))
 
 
-def pairwise(it: Any, old: Any = _NOTHING) -> Iterator[Any]:
+def pairwise(it: object, old: Any = _NOTHING) -> Iterator[Any]:
     if it is None:
         return finished(itertools.pairwise(()))
     return itertools.pairwise(unasked(it) if old is _NOTHING else preceded(it, old))
@@ -161,7 +157,7 @@ def accumulate(it: Any, func: Any, initial: Any, total: Any = _NOTHING) -> Itera
     return advanced(itertools.accumulate(preceded(it, total), func), 1)
 
 
-def zip_longest(iterators: list[Any], fillvalue: Any, active: int) -> Iterator[Any]:
+def zip_longest(iterators: list[Any], fillvalue: object, active: int) -> Iterator[Any]:
     if not active:
         return finished(itertools.zip_longest(()))
     return itertools.zip_longest(
@@ -177,7 +173,7 @@ def batched(it: Any, n: int, strict: Any) -> Iterator[Any]:
 
 
 def groupby(
-    it: Any, keyfunc: Any, target: Any = _NOTHING, key: Any = _NOTHING, value: Any = _NOTHING
+    it: Any, keyfunc: Any, target: object = _NOTHING, key: Any = _NOTHING, value: object = _NOTHING
 ) -> Iterator[Any]:
     made: Iterator[Any] = itertools.groupby(unasked(it), keyfunc)
     if target is not _NOTHING:
@@ -185,7 +181,7 @@ def groupby(
     return made
 
 
-def first_of_tee(it: Any, items: list[Any]) -> Iterator[Any]:
+def first_of_tee(it: object, items: list[Any]) -> Iterator[Any]:
     return itertools.tee(preceded(it, *items), 1)[0]
 
 

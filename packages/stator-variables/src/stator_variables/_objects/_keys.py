@@ -5,6 +5,7 @@ from typing import Any
 
 import attrs
 
+from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
 
 
@@ -52,7 +53,7 @@ class HashedTracker(VariableTracker, references=("known", "undecided")):
     undecided: list[tuple[Any, ...]] = attrs.field(factory=list, kw_only=True)
     decide: Callable[[], None] = attrs.field(default=lambda: None, kw_only=True)
 
-    def contents(self, t: Any) -> Sized:
+    def contents(self, t: Space) -> Sized:
         """Return what is counted as the length."""
         return self.entries
 

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stator_bytecode import Raised, after, operation, settle
+from stator_bytecode import OperationSteps, Raised, Result, after, operation, settle
 from stator_guards import CallSource, ItemSource, Length, Source, TypeIs
 
 from stator_variables import _trackers as k
@@ -40,12 +40,12 @@ class ListTracker(SequenceTracker, references=("added",)):
 
     base: type = list
     maxlen: int | None = None  # of a deque
-    unread: Callable[[], list[Any]] | None = None
-    added: list[Any]
+    unread: Callable[[], list[VariableTracker]] | None = None
+    added: list[VariableTracker]
     taken = (0, 0)
 
     @property
-    def items(self) -> list[Any]:
+    def items(self) -> list[VariableTracker]:
         if self.unread is not None:
             read, self.unread = self.unread, None
             try:
@@ -57,16 +57,16 @@ class ListTracker(SequenceTracker, references=("added",)):
         return self.added
 
     @items.setter
-    def items(self, items: list[Any]) -> None:
+    def items(self, items: list[VariableTracker]) -> None:
         self.added = items
 
     def rebuild(self, e: Emitter) -> str:
         is_exact = self.cls is list
         if is_exact and all(map(k.is_self_contained, self.items)):
-            return e.bind(self, f"[{', '.join(map(e.expr, self.items))}]")
+            return e.bind(self, f"[{e.listed(self.items)}]")
         name = e.bind(self, "[]" if is_exact else made_empty(e, self.cls))
         if self.items:
-            items = ", ".join(map(e.expr, self.items))
+            items = e.listed(self.items)
             begun = f"{name}.extend(" if is_exact else f"list.extend({name}, "
             e.lines.append(f"{begun}[{items}])")
         return filled(e, self, name)
@@ -74,7 +74,7 @@ class ListTracker(SequenceTracker, references=("added",)):
     def replay(self, e: Emitter) -> None:
         name = e.expr(self)
         if self.unread is None:
-            items = ", ".join(map(e.expr, self.items))
+            items = e.listed(self.items)
             is_exact = self.cls is list
             begun = f"{name}[:] = " if is_exact else f"list.__setitem__({name}, slice(None), "
             e.lines.append(f"{begun}[{items}]{'' if is_exact else ')'}")
@@ -85,7 +85,7 @@ class ListTracker(SequenceTracker, references=("added",)):
 
     def replay_ends(self, e: Emitter, base: str, name: str, taken: list[str]) -> None:
         """Write what was taken off, and put at, the ends of one that nobody has read."""
-        added = ", ".join(map(e.expr, self.added))
+        added = e.listed(self.added)
         e.lines += taken
         if added:
             e.lines.append(f"{base}.extend({name}, [{added}])")
@@ -93,13 +93,13 @@ class ListTracker(SequenceTracker, references=("added",)):
 
 # -- existing lists --------------------------------------------------------------------------------
 @builders.by_base.handles(list)
-def build_list(t: Space, real: Any, source: Source) -> VariableTracker:
+def build_list(t: Space, real: object, source: Source) -> VariableTracker:
     return with_namespace(
         t, unread_list(t, ListTracker([], type(real)), real, source), real, source
     )
 
 
-def unread_list(t: Space, tracker: ListTracker, real: Any, source: Source) -> ListTracker:
+def unread_list(t: Space, tracker: ListTracker, real: object, source: Source) -> ListTracker:
     t.guard(source, TypeIs(type(real)))
     base = tracker.base  # without the tracker: a cycle would keep `real` alive after the trace
     tracker.unread = lambda: read_items(t, base, real, source)
@@ -128,7 +128,7 @@ def _relies(t: Space, vt: ListTracker, length: int) -> bool:
     return True
 
 
-def at_end(t: Space, vt: ListTracker, key: Any) -> Any:
+def at_end(t: Space, vt: ListTracker, key: VariableTracker) -> Any:
     """Return the item at a negative constant index, or at the front of a deque.
 
     MISSING where more has to be read.
@@ -173,7 +173,7 @@ def take(t: Space, vt: ListTracker, index: int) -> Any:
     return item
 
 
-def _note(t: Space, vt: ListTracker, item: Any, taken: tuple[int, int]) -> None:
+def _note(t: Space, vt: ListTracker, item: VariableTracker, taken: tuple[int, int]) -> None:
     t.note_release(item, vt)
     before, vt.taken = vt.taken, taken
     vt.structure += 1
@@ -206,7 +206,7 @@ def change_items(
     return found
 
 
-def append(t: Space, vt: ListTracker, item: Any) -> None:
+def append(t: Space, vt: ListTracker, item: VariableTracker) -> None:
     if vt.maxlen is None and (vt.source is None or vt.unread is not None):
         _append_unread(t, vt, item)
         return
@@ -216,7 +216,7 @@ def append(t: Space, vt: ListTracker, item: Any) -> None:
     replace_items(t, vt, items)
 
 
-def _append_unread(t: Space, vt: ListTracker, item: Any) -> None:
+def _append_unread(t: Space, vt: ListTracker, item: VariableTracker) -> None:
     """Append without reading what is there already, and undo that by taking the item off again.
 
     A list that grows from call to call is no reason to compile again.
@@ -232,7 +232,7 @@ def _append_unread(t: Space, vt: ListTracker, item: Any) -> None:
     t.mark_mutated(vt)
 
 
-def extend(t: Space, vt: ListTracker, iterable: Any) -> Any:
+def extend(t: Space, vt: ListTracker, iterable: Any) -> Result:
     """Append item by item, as C does for all but lists and tuples.
 
     The iterable may look at the list, or raise half way.
@@ -245,13 +245,13 @@ def extend(t: Space, vt: ListTracker, iterable: Any) -> Any:
     return t.for_each(iterable, lambda item: append(t, vt, item), asks_length=True)
 
 
-def _extend_at_once(t: Space, vt: ListTracker, items: Sequence[Any]) -> Any:
+def _extend_at_once(t: Space, vt: ListTracker, items: Sequence[Any]) -> k.ConstantTracker:
     for item in list(items):
         append(t, vt, item)
     return k.NONE
 
 
-def extend_display(t: Space, vt: ListTracker, iterable: Any) -> Any:
+def extend_display(t: Space, vt: ListTracker, iterable: VariableTracker) -> Result:
     """`[*iterable]`, which has an error text of its own."""
     if not defines(t, iterable.cls, "__iter__", "__getitem__"):
         complain(t, TypeError, "Value after * must be an iterable, not ", iterable.cls)
@@ -277,7 +277,7 @@ def length(t: Space, vt: ListTracker) -> Any:
 
 
 @methods.handles(list.__getitem__, takes=1)
-def getitem(t: Space, vt: ListTracker, key: Any) -> Any:
+def getitem(t: Space, vt: ListTracker, key: k.ConstantTracker | k.SliceTracker) -> Any:
     if (part := slice_of(t, key)) is not None:
         return ListTracker(_sequence.sliced(vt, part), list)
     if (item := at_end(t, vt, key)) is not MISSING:
@@ -286,7 +286,7 @@ def getitem(t: Space, vt: ListTracker, key: Any) -> Any:
 
 
 @methods.handles(list.__setitem__)
-def setitem(t: Space, vt: ListTracker, key: Any, value: Any) -> Any:
+def setitem(t: Space, vt: ListTracker, key: VariableTracker, value: VariableTracker) -> Result:
     if (part := slice_of(t, key)) is not None:
         return _set_slice(t, vt, part, value)
     index = _sequence.index_in(t, vt, key)
@@ -295,7 +295,7 @@ def setitem(t: Space, vt: ListTracker, key: Any, value: Any) -> Any:
 
 
 @operation
-def _set_slice(t: Space, vt: ListTracker, part: slice, value: Any) -> Any:
+def _set_slice(t: Space, vt: ListTracker, part: slice, value: VariableTracker) -> OperationSteps:
     plain = part.step in (None, 1)
     text = "can only assign an iterable" if plain else "must assign iterable to extended slice"
     found = yield from settle(t.drain(value, saying=text))
@@ -307,7 +307,7 @@ def _set_slice(t: Space, vt: ListTracker, part: slice, value: Any) -> Any:
 
 
 @methods.handles(list.__delitem__)
-def delitem(t: Space, vt: ListTracker, key: Any) -> None:
+def delitem(t: Space, vt: ListTracker, key: VariableTracker) -> None:
     where: Any = slice_of(t, key)
     if where is None:
         where = _sequence.index_in(t, vt, key)
@@ -317,36 +317,36 @@ def delitem(t: Space, vt: ListTracker, key: Any) -> None:
 
 
 @methods.handles(list.__reversed__)
-def reversed_(t: Space, vt: ListTracker) -> Any:
+def reversed_(t: Space, vt: ListTracker) -> IteratorTracker:
     return IteratorTracker(type(reversed([])), "reversed", [vt, len(vt.items)])
 
 
 @methods.handles(list.__init__, takes=(0, 1))
-def init(t: Space, vt: ListTracker, *iterable: Any) -> Any:
+def init(t: Space, vt: ListTracker, *iterable: VariableTracker) -> Any:
     if vt.items:
         replace_items(t, vt, [])
     return extend(t, vt, *iterable) if iterable else k.NONE
 
 
 @methods.handles(list.__iadd__)
-def iadd(t: Space, vt: ListTracker, iterable: Any) -> Any:
+def iadd(t: Space, vt: ListTracker, iterable: VariableTracker) -> Any:
     return then(extend(t, vt, iterable), vt)
 
 
 @methods.handles(list.__imul__)
-def imul(t: Space, vt: ListTracker, factor: Any) -> Any:
+def imul(t: Space, vt: ListTracker, factor: VariableTracker) -> ListTracker:
     replace_items(t, vt, vt.items * _sequence.times(t, vt, factor))
     return vt
 
 
 @methods.handles(list.insert)
-def insert(t: Space, vt: ListTracker, where: Any, item: Any) -> None:
+def insert(t: Space, vt: ListTracker, where: VariableTracker, item: VariableTracker) -> None:
     at = needed_index(t, where)
     change_items(t, vt, lambda items: items.insert(at, item))
 
 
 @methods.handles(list.pop)
-def pop(t: Space, vt: ListTracker, where: Any = None) -> Any:
+def pop(t: Space, vt: ListTracker, where: VariableTracker | None = None) -> Any:
     index = -1 if where is None else needed_index(t, where)
     if (item := take(t, vt, index)) is not MISSING:
         return item
@@ -359,8 +359,11 @@ def pop(t: Space, vt: ListTracker, where: Any = None) -> Any:
 @methods.handles(list.remove)
 @operation
 def remove(
-    t: Space, vt: ListTracker, item: Any, complaint: str = "list.remove(x): x not in list"
-) -> Any:
+    t: Space,
+    vt: ListTracker,
+    item: VariableTracker,
+    complaint: str = "list.remove(x): x not in list",
+) -> OperationSteps:
     at = yield from _sequence.place_of(t, vt, item, 0, None, complaint)
     # The comparison may have emptied the list.
     change_items(t, vt, lambda items: items.__delitem__(slice(at, at + 1)))
@@ -373,7 +376,7 @@ def clear(t: Space, vt: ListTracker) -> None:
 
 
 @methods.handles(list.copy)
-def copy(t: Space, vt: ListTracker) -> Any:
+def copy(t: Space, vt: ListTracker) -> ListTracker:
     return ListTracker(vt.items, list)
 
 
@@ -384,7 +387,12 @@ def reverse(t: Space, vt: ListTracker) -> None:
 
 @methods.handles(list.sort)
 @operation
-def sort(t: Space, vt: ListTracker, key: Any = None, reverse: Any = None) -> Any:
+def sort(
+    t: Space,
+    vt: ListTracker,
+    key: VariableTracker | None = None,
+    reverse: VariableTracker | None = None,
+) -> OperationSteps:
     """The list is empty while it is sorted; code that changes it then is left to CPython."""
     before, order = vt.items, [*range(len(vt.items))]
     failure = None

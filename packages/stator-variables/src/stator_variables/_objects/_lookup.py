@@ -18,7 +18,7 @@ from stator_guards import (
 
 from stator_variables._runtime._contents import may_answer
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, VariableTracker
 
 _get_dict = type.__dict__["__dict__"].__get__
 
@@ -103,7 +103,7 @@ def rely_on_presence(t: Space, cls: type, name: str) -> bool:
     return found
 
 
-def _rely_on_binding(t: Space, raw: Any, source: Source) -> None:
+def _rely_on_binding(t: Space, raw: object, source: Source) -> None:
     """Guard the kind of a descriptor. The function that it binds is read out of it and guarded
     there."""
     if type(raw) in (staticmethod, classmethod, property):
@@ -143,7 +143,7 @@ def overrides(t: Space, cls: type, name: str) -> bool:
     return defines(t, cls, name) and type(guarded_lookup(t, cls, name)) not in _OF_C
 
 
-def refuse_asked(t: Space, vt: Any, *names: str) -> None:
+def refuse_asked(t: Space, vt: VariableTracker, *names: str) -> None:
     """Reject containers that override these methods, where C itself calls them."""
     for name in names:
         if overrides(t, vt.cls, name):

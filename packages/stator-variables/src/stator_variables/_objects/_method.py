@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import stator_guards as guards
+from stator_bytecode import Result
 from stator_guards import TypeIs
 
 from stator_variables import _trackers as k
@@ -21,15 +22,17 @@ class MethodTracker(VariableTracker, references=("function", "receiver")):
     """A bound method: of a Python function, or of a C function (then `cls` is that of the C method
     object)."""
 
-    def __init__(self, function: Any, receiver: Any, cls: type = types.MethodType) -> None:
+    def __init__(
+        self, function: Any, receiver: VariableTracker, cls: type = types.MethodType
+    ) -> None:
         self.function = function
         self.receiver = receiver
         self.cls = cls
 
-    def call(self, t: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def call(self, t: Space, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
         return t.call(self.function, [self.receiver, *args], kwargs)
 
-    def get_attribute(self, t: Any, name: str) -> Any:
+    def get_attribute(self, t: Space, name: str) -> Any:
         return t.read_method(self, name)
 
     def rebuild(self, e: Emitter) -> str:
@@ -53,7 +56,7 @@ class MethodTracker(VariableTracker, references=("function", "receiver")):
 
 
 @builders.by_class.handles(types.MethodType)
-def build_method(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+def build_method(t: Space, real: object, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(types.MethodType))
     return MethodTracker(field(t, real, "__func__", source), field(t, real, "__self__", source))
 
@@ -93,7 +96,7 @@ def build_method_wrapper(t: Space, real: Any, source: guards.Source) -> Variable
     return MethodTracker(k.BuiltinTracker(descriptor), receiver, types.MethodWrapperType)
 
 
-def _descriptor_of(cls: type, real: Any) -> Any:
+def _descriptor_of(cls: type, real: Any) -> object:
     """The method descriptor a bound C method was made from; a subclass may override its name."""
     for base in cls.__mro__:
         found = base.__dict__.get(real.__name__)

@@ -12,15 +12,15 @@ from collections.abc import Callable, Collection, Generator, Iterable
 from typing import Any
 
 import attrs
-from stator_bytecode import HandlerTable, after, settle
+from stator_bytecode import HandlerTable, Result, after, settle
 from stator_guards import CapturedSource
 
 from stator_variables import _trackers as k
 from stator_variables._objects import _symbolic_numbers
-from stator_variables._objects._arity import Args, Arity, Kwargs, signature_arity
+from stator_variables._objects._arity import Arity, signature_arity
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 
 Method = Callable[..., Any]
 """Gets the tracing, the receiver and the arguments in their places: `pop(t, vt, index=None)`."""
@@ -54,7 +54,7 @@ class MethodTable:
         return register
 
 
-def _stated(target: Any, takes: int | tuple[int, int], named: Collection[str] | None) -> Arity:
+def _stated(target: object, takes: int | tuple[int, int], named: Collection[str] | None) -> Arity:
     least, most = (takes, takes) if isinstance(takes, int) else takes
     receiver = int(hasattr(target, "__objclass__"))
     return Arity(least + receiver, most + receiver, None if named is None else frozenset(named))
@@ -68,7 +68,7 @@ def _checked(
         owner = object
     unordered = getattr(target, "__name__", "") in vars(collections.OrderedDict)
 
-    def run(t: Space, args: Args, kwargs: Kwargs) -> Any:
+    def run(t: Space, args: Args, kwargs: Kwargs) -> Result:
         arity = stated or signature_arity(target)
         if not arity.accepts(args, kwargs) or not (
             owner is object or issubclass(args[0].cls, owner)
@@ -100,7 +100,7 @@ def _checked(
     return run
 
 
-def opened(vt: Any) -> Any:
+def opened(vt: VariableTracker) -> Any:
     """A constant tuple (a torch.Size) as a tracker with items."""
     if is_a(vt, k.ConstantTracker) and issubclass(vt.cls, tuple):
         return TupleTracker([k.ConstantTracker(item) for item in vt.value], vt.cls)
@@ -111,16 +111,16 @@ def opened(vt: Any) -> Any:
 # constant.
 
 
-def app_level(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Any:
+def app_level(t: Space, function: Any, args: Args, kwargs: Kwargs | None = None) -> Result:
     """Call a Python function of ours in place of a C one."""
     return t.call(t.wrap(function, CapturedSource(function.__qualname__, function)), args, kwargs)
 
 
-def as_constant(result: Any) -> Any:
+def as_constant(result: Result) -> Result:
     return after(result, k.ConstantTracker)
 
 
-def then(result: Any, value: Any = k.NONE) -> Any:
+def then(result: Result, value: VariableTracker = k.NONE) -> Result:
     """`value`, once `result` is there."""
     return after(result, lambda _: value)
 

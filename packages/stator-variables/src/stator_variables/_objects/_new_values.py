@@ -9,9 +9,10 @@ from stator_variables._objects._list import ListTracker
 from stator_variables._objects._set import SetTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
+from stator_variables._tracker import VariableTracker
 
 
-def fresh(t: Space, value: Any) -> Any:
+def fresh(t: Space, value: Any) -> VariableTracker:
     """A tracker for a value made while tracing out of constants."""
     if type(value) is tuple:
         return TupleTracker([fresh(t, item) for item in value], tuple)

@@ -15,7 +15,7 @@ from stator_variables._tracker import VariableTracker
 
 
 def build_number(
-    t: Space, real: Any, source: guards.Source, *, at_once: bool = False
+    t: Space, real: object, source: guards.Source, *, at_once: bool = False
 ) -> VariableTracker:
     """The tracker of an atom that the entry reads or computes.
 
@@ -27,7 +27,7 @@ def build_number(
 
 
 def build_atom(
-    t: Space, real: Any, source: guards.Source, *, at_once: bool = False
+    t: Space, real: object, source: guards.Source, *, at_once: bool = False
 ) -> VariableTracker:
     at_once = at_once or source in t.cached.varying
     if type(real) in (int, float) and t.policy.number_is_symbolic(source, real, at_once):

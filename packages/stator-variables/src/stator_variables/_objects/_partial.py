@@ -18,26 +18,27 @@ builders = BuilderTable()
 class PartialTracker(VariableTracker, references=("function", "args", "args_tuple", "kwargs")):
     """functools.partial."""
 
-    def __init__(self, cls: type, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+    def __init__(
+        self, cls: type, function: VariableTracker, args: list[Any], kwargs: dict[str, Any]
+    ) -> None:
         self.cls = cls
         self.function = function
         self.args = args
         self.args_tuple: Any = None  # the tuple for them, once it was read
         self.kwargs = kwargs
 
-    def call(self, t: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def call(self, t: Space, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         return t.call(self.function, [*self.args, *args], {**self.kwargs, **kwargs})
 
     def rebuild(self, e: Emitter) -> str:
         if self.args_tuple is not None:  # the program may have kept it, and the new one has another
             raise e.refuse(self)
-        parts = [e.expr(self.function), *(e.expr(arg) for arg in self.args)]
-        parts += e.keywords(self.kwargs)
-        return filled(e, self, e.bind(self, f"{e.capture(functools.partial)}({', '.join(parts)})"))
+        text = e.call(functools.partial, [self.function, *self.args], self.kwargs)
+        return filled(e, self, e.bind(self, text))
 
 
 @builders.by_base.handles(functools.partial)
-def build_partial(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+def build_partial(t: Space, real: VariableTracker, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
     (function, at), (given, args_source), (keywords, kwargs_source) = (
         _c_field(real, name, source) for name in ("func", "args", "keywords")
@@ -52,7 +53,7 @@ def build_partial(t: Space, real: Any, source: guards.Source) -> VariableTracker
     return with_namespace(t, made, real, source)
 
 
-def _c_field(real: Any, name: str, source: guards.Source) -> tuple[Any, guards.Source]:
+def _c_field(real: object, name: str, source: guards.Source) -> tuple[Any, guards.Source]:
     """Return what a call uses, and its source: a subclass may have an attribute of that name."""
     if getattr(type(real), name, None) is vars(functools.partial)[name]:
         return getattr(real, name), guards.AttrSource(source, name)

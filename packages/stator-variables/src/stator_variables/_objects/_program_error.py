@@ -71,7 +71,7 @@ def attempt(
         return otherwise
 
 
-def absent(t: Space, vt: Any, name: str) -> NoReturn:
+def absent(t: Space, vt: VariableTracker, name: str) -> NoReturn:
     """The AttributeError of C for an attribute that a class, a module or another object does not
     have."""
     if is_a(vt, k.ClassTracker):
@@ -85,7 +85,7 @@ def absent(t: Space, vt: Any, name: str) -> NoReturn:
     complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")
 
 
-def function_text(vt: Any) -> str:
+def function_text(vt: VariableTracker) -> str:
     """Return the name of a function in errors of calls (`_PyObject_FunctionStr`)."""
     while is_a(vt, MethodTracker):
         vt = vt.function

@@ -2,6 +2,7 @@
 
 import functools
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import stator_guards as guards
@@ -24,15 +25,15 @@ class RecipeTracker(VariableTracker, references=("args", "kwargs")):
     """An immutable object of a C class that is determined by the arguments it was made with:
     `operator.itemgetter("x")`."""
 
-    def __init__(self, cls: type, args: list[Any], kwargs: dict[str, Any]) -> None:
+    def __init__(self, cls: type, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         self.cls = cls
         self.args = args
         self.kwargs = kwargs
 
-    def get_attribute(self, t: Any, name: str) -> Any:
+    def get_attribute(self, t: Space, name: str) -> Any:
         return t.read_recipe(self, name)
 
-    def make(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def make(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         if self.cls is KEY_WRAPPER:
             made: Any = functools.cmp_to_key
             for arg in args:
@@ -41,11 +42,10 @@ class RecipeTracker(VariableTracker, references=("args", "kwargs")):
         return self.cls(*args, **kwargs)
 
     def rebuild(self, e: Emitter) -> str:
-        parts = [e.expr(arg) for arg in self.args]
         if self.cls is KEY_WRAPPER:
-            return e.bind(self, f"{e.capture(functools.cmp_to_key)}({')('.join(parts)})")
-        parts += e.keywords(self.kwargs)
-        return e.bind(self, f"{e.capture(self.cls)}({', '.join(parts)})")
+            parts = ")(".join(map(e.expr, self.args))
+            return e.bind(self, f"{e.capture(functools.cmp_to_key)}({parts})")
+        return e.bind(self, e.call(self.cls, self.args, self.kwargs))
 
 
 @guards.shown_as("the arguments of {0}")
@@ -58,7 +58,7 @@ def recipe_of(real: Any) -> tuple[tuple[Any, ...], tuple[tuple[str, Any], ...]]:
 
 
 @builders.by_class.handles(operator.itemgetter, operator.attrgetter, operator.methodcaller)
-def build_recipe(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+def build_recipe(t: Space, real: VariableTracker, source: guards.Source) -> VariableTracker:
     """An `operator.itemgetter` and its kin, by the constants it was made with."""
     t.guard(source, guards.TypeIs(type(real)))
     args, kwargs = recipe_of(real)

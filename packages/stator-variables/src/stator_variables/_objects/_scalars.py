@@ -26,13 +26,13 @@ from stator_variables._objects._number_builders import (
 )
 from stator_variables._pure import NUMBERS, NUMPY, TRUTHS, is_number_of_numpy
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 LONGEST = 30
 """The most operations that the entry computes one after the other: after them it is a constant."""
 
 
-def number_of(t: Space, vt: Any) -> Any:
+def number_of(t: Space, vt: VariableTracker) -> VariableTracker:
     """Return the number of Python that torch takes a number of NumPy for; anything else as it
     is."""
     if not is_a(vt, k.ScalarTracker):
@@ -78,7 +78,7 @@ def computed_early(t: Space, exact: Callable[..., Any], args: Sequence[Any], ste
     return _read(t, result, source, steps)
 
 
-def _read(t: Space, result: Any, source: Source, steps: int) -> Any:
+def _read(t: Space, result: object, source: Source, steps: int) -> Any:
     """The tracker of a computed number; MISSING for anything else.
 
     Truths are constants, guarded.
@@ -105,7 +105,7 @@ def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function, made to raise where NumPy warns: no guard holds, and the program
     warns."""
 
-    def compute(*values: Any) -> Any:
+    def compute(*values: object) -> object:
         with NUMPY.errstate(all="raise"):
             return function(*values)
 
@@ -113,7 +113,7 @@ def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     return compute
 
 
-def field_of(t: Space, vt: Any, name: str) -> Any:
+def field_of(t: Space, vt: VariableTracker, name: str) -> Any:
     """Return an attribute of such a number; MISSING where it depends on the whole number."""
     if not is_a(vt, k.ScalarTracker):
         return MISSING
@@ -127,7 +127,7 @@ OF_CLASS = frozenset({"dtype", "itemsize", "nbytes", "ndim", "size"})
 """Attributes that all numbers of one class share."""
 
 
-def _operand(t: Space, vt: Any) -> tuple[Source | Any, Any]:
+def _operand(t: Space, vt: VariableTracker) -> tuple[Source | Any, Any]:
     """Return the source of an operand, and its value now."""
     if is_a(vt, k.ScalarTracker):
         return vt.source, vt.real

@@ -8,7 +8,7 @@ from collections import deque
 from typing import Any
 
 import torch
-from stator_bytecode import operation, settle
+from stator_bytecode import OperationSteps, Result, operation, settle
 
 from stator_variables import _trackers as k
 from stator_variables._objects._indexing import is_size, slice_of
@@ -19,13 +19,16 @@ from stator_variables._objects._program_error import complain, throw
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._pure import NUMPY
 from stator_variables._space import Space
-from stator_variables._tracker import is_a
+from stator_variables._tracker import VariableTracker, is_a
 
 methods = MethodTable("sequence method")
 
 
 def index_in(
-    t: Space, vt: SequenceTracker, key: Any, complaint: str = "list assignment index out of range"
+    t: Space,
+    vt: SequenceTracker,
+    key: VariableTracker,
+    complaint: str = "list assignment index out of range",
 ) -> int:
     """Return an index that an item has, as a Python int."""
     if (index := t.index_of(key)) is None:
@@ -44,11 +47,11 @@ def checked(vt: SequenceTracker, index: int, complaint: str) -> int:
 
 # -- iteration -------------------------------------------------------------------------------------
 @methods.handles(list.__iter__, tuple.__iter__, deque.__iter__)
-def iterate(t: Space, vt: SequenceTracker) -> Any:
+def iterate(t: Space, vt: SequenceTracker) -> IteratorTracker:
     return sequence_iterator(vt)
 
 
-def sequence_iterator(vt: Any) -> IteratorTracker:
+def sequence_iterator(vt: SequenceTracker) -> IteratorTracker:
     if vt.base is deque:
         return IteratorTracker(type(iter(deque())), "deque", [vt, len(vt.items), vt.structure])
     return IteratorTracker(type(iter(vt.base())), "sequence", [vt])
@@ -65,11 +68,13 @@ def is_plain_sequence(t: Space, vt: SequenceTracker) -> bool:
 # -- searching -------------------------------------------------------------------------------------
 @methods.handles(list.__contains__, tuple.__contains__, deque.__contains__)
 @operation
-def contains(t: Space, vt: SequenceTracker, item: Any) -> Any:
+def contains(t: Space, vt: SequenceTracker, item: VariableTracker) -> OperationSteps:
     return k.ConstantTracker((yield from find(t, vt, item, 0, None)) is not None)
 
 
-def find(t: Space, vt: SequenceTracker, item: Any, start: int, stop: int | None) -> Any:
+def find(
+    t: Space, vt: SequenceTracker, item: VariableTracker, start: int, stop: int | None
+) -> OperationSteps:
     """The first position of an equal item, or None.
 
     The list may change under the comparisons, as in C.
@@ -90,7 +95,9 @@ def find(t: Space, vt: SequenceTracker, item: Any, start: int, stop: int | None)
 @methods.handles(list.index, tuple.index)
 @methods.handles(deque.index, takes=(1, 3))
 @operation
-def index(t: Space, vt: SequenceTracker, item: Any, *bounds: Any) -> Any:
+def index(
+    t: Space, vt: SequenceTracker, item: VariableTracker, *bounds: VariableTracker
+) -> OperationSteps:
     start, stop = (_bound(t, vt, bound) for bound in (*bounds, None, None)[:2])
     is_tuple = vt.base is tuple
     complaint = (
@@ -100,8 +107,13 @@ def index(t: Space, vt: SequenceTracker, item: Any, *bounds: Any) -> Any:
 
 
 def place_of(
-    t: Space, vt: SequenceTracker, item: Any, start: int, stop: int | None, complaint: str
-) -> Any:
+    t: Space,
+    vt: SequenceTracker,
+    item: VariableTracker,
+    start: int,
+    stop: int | None,
+    complaint: str,
+) -> OperationSteps:
     """`find`, which raises ValueError where there is no equal item."""
     if (at := (yield from find(t, vt, item, start, stop))) is None:
         text = (yield from settle(t.convert(item, "r"))).constant() if "{}" in complaint else ""
@@ -109,7 +121,7 @@ def place_of(
     return at
 
 
-def _bound(t: Space, vt: SequenceTracker, bound: Any) -> int | None:
+def _bound(t: Space, vt: SequenceTracker, bound: VariableTracker | None) -> int | None:
     if bound is None:
         return None
     if (found := t.index_of(bound)) is None:
@@ -119,7 +131,7 @@ def _bound(t: Space, vt: SequenceTracker, bound: Any) -> int | None:
 
 @methods.handles(list.count, tuple.count, deque.count, takes=1)
 @operation
-def count(t: Space, vt: SequenceTracker, item: Any) -> Any:
+def count(t: Space, vt: SequenceTracker, item: VariableTracker) -> OperationSteps:
     found, start = 0, 0
     while (at := (yield from find(t, vt, item, start, None))) is not None:
         found, start = found + 1, at + 1
@@ -128,7 +140,7 @@ def count(t: Space, vt: SequenceTracker, item: Any) -> Any:
 
 # -- operators -------------------------------------------------------------------------------------
 @methods.handles(list.__add__, tuple.__add__)
-def add(t: Space, left: Any, right: Any) -> Any:
+def add(t: Space, left: SequenceTracker, right: SequenceTracker) -> VariableTracker:
     right = opened(right)
     if not is_a(right, SequenceTracker) or right.base is not left.base:
         if left.cls is torch.Size:  # which raises an error of its own
@@ -150,7 +162,7 @@ def size_of(t: Space, items: list[Any]) -> Any:
     return TupleTracker([_dimension(t, index, vt) for index, vt in enumerate(items)], torch.Size)
 
 
-def _dimension(t: Space, index: int, vt: Any) -> Any:
+def _dimension(t: Space, index: int, vt: VariableTracker) -> Any:
     if issubclass(vt.cls, _INTEGERS):
         return t.call(k.BuiltinTracker(int), [vt], {}) if vt.cls is bool else vt
     if not defines(t, vt.cls, "__index__"):
@@ -160,13 +172,13 @@ def _dimension(t: Space, index: int, vt: Any) -> Any:
 
 
 @methods.handles(list.__mul__, tuple.__mul__, list.__rmul__, tuple.__rmul__)
-def mul(t: Space, vt: SequenceTracker, factor: Any) -> Any:
+def mul(t: Space, vt: SequenceTracker, factor: VariableTracker) -> VariableTracker:
     count = times(t, vt, factor)
     cls = torch.Size if vt.cls is torch.Size else vt.base
     return vt if count == 1 and vt.cls is tuple else type(vt)(vt.items * count, cls)
 
 
-def times(t: Space, vt: SequenceTracker, factor: Any) -> int:
+def times(t: Space, vt: SequenceTracker, factor: VariableTracker) -> int:
     if (found := t.index_of(factor)) is None:
         complain(t, TypeError, "can't multiply sequence by non-int of type '", factor.cls, "'")
     if found * len(vt.items) > _LARGEST:
@@ -186,7 +198,7 @@ for _symbol, (_name, *_) in COMPARISONS.items():
     _comparison(_symbol, *(getattr(cls, _name) for cls in (list, tuple, deque)))
 
 
-def compare(t: Space, left: Any, right: Any, symbol: str) -> Any:
+def compare(t: Space, left: SequenceTracker, right: VariableTracker, symbol: str) -> Result:
     if not is_a(right, SequenceTracker) or right.base is not left.base:
         return k.NOT_IMPLEMENTED
     if left.base is deque:
@@ -208,7 +220,9 @@ def _are_silent(items: list[Any]) -> bool:
 
 
 @operation
-def _compare(t: Space, left: Any, right: Any, symbol: str) -> Any:
+def _compare(
+    t: Space, left: SequenceTracker, right: SequenceTracker, symbol: str
+) -> OperationSteps:
     """The first pair that differs decides (`list_richcompare`); of deques, compared again
     (`deque_richcompare`)."""
     at, is_deque = 0, left.base is deque
@@ -227,7 +241,7 @@ def _compare(t: Space, left: Any, right: Any, symbol: str) -> Any:
 
 # -- tuples ----------------------------------------------------------------------------------------
 @methods.handles(tuple.__getitem__, takes=1)
-def getitem(t: Space, vt: SequenceTracker, key: Any) -> Any:
+def getitem(t: Space, vt: SequenceTracker, key: k.ConstantTracker | k.SliceTracker) -> Any:
     if (part := slice_of(t, key)) is None:
         return vt.items[index_in(t, vt, key, "tuple index out of range")]
     items = sliced(vt, part)
@@ -244,7 +258,7 @@ def sliced(vt: SequenceTracker, part: slice) -> list[Any]:
 
 
 @methods.handles(tuple.__len__)
-def length(t: Space, vt: SequenceTracker) -> Any:
+def length(t: Space, vt: SequenceTracker) -> k.ConstantTracker:
     return k.ConstantTracker(len(vt.items))
 
 

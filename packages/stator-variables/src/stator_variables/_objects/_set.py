@@ -22,7 +22,7 @@ from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._keys import HashedTracker, Identity, asks
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_a, is_pending
+from stator_variables._tracker import MISSING, VariableTracker, is_a, is_pending
 
 CREATING = frozenset({"copy", "union", "intersection", "difference", "symmetric_difference"})
 """Steps that make the set, from all of their operands; the others change it."""
@@ -90,7 +90,7 @@ class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
                 if whole.cls is frozenset
                 else bind(self, f"{e.capture(frozenset)}({e.expr(whole)})")
             )
-        items = ", ".join(e.expr(item) for item in self.entries.values())
+        items = e.listed(self.entries.values())
         if self.cls in (set, frozenset):
             return bind(self, f"{e.capture(self.cls)}([{items}])")
         if issubclass(self.cls, frozenset):
@@ -114,14 +114,16 @@ class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
         write_steps(e, self.is_asking(e.t), e.expr(self), steps + undecided)
 
 
-def derived(cls: type, entries: dict[Any, Any], method: str, *operands: Any) -> SetTracker:
+def derived(
+    cls: type, entries: dict[Any, Any], method: str, *operands: VariableTracker
+) -> SetTracker:
     """The set that `method` makes of the operands, as they are now."""
     fixed = tuple(map(as_operand, operands))
     steps = None if None in fixed else [(method, fixed)]
     return SetTracker(frozenset if issubclass(cls, frozenset) else set, entries, steps)
 
 
-def as_operand(vt: Any) -> Any:
+def as_operand(vt: VariableTracker) -> Any:
     """Return a copy of a set or a sequence as an operand in the steps of another set; None if its
     order is unknown."""
     if is_a(vt, TupleTracker | DictTracker):
@@ -134,7 +136,7 @@ def as_operand(vt: Any) -> Any:
     return SetTracker(set, dict(vt.entries), steps)
 
 
-def dict_of(entries: dict[Any, Any]) -> Any:
+def dict_of(entries: dict[Any, Any]) -> DictTracker:
     """Return the operand for a dict: C reads its length, and allocates at once."""
     return DictTracker(
         dict, {hashed: (key, k.NONE) for hashed, key in entries.items()}, complete=True
@@ -166,7 +168,7 @@ class Recipe:
     cls: type
     steps: tuple[tuple[str, tuple[Any, ...]], ...]
 
-    def make(self, *existing: Any) -> Any:
+    def make(self, *existing: object) -> Any:
         is_frozen = issubclass(self.cls, frozenset)
         if is_frozen and not any(method in CREATING for method, _ in self.steps):
             return frozenset(self._content(existing))
@@ -185,17 +187,17 @@ class Recipe:
             return _real(self.steps[0][1][0], existing)
         return [operands[0] for _, operands in self.steps]
 
-    def order(self, *existing: Any) -> list[Any]:
+    def order(self, *existing: object) -> list[Any]:
         return [*self.make(*existing)]
 
 
-def _real(operand: Any, existing: Sequence[Any]) -> Any:
+def _real(operand: object, existing: Sequence[Any]) -> object:
     if type(operand) is Existing:
         return existing[operand.index]
     return operand.make(*existing) if type(operand) is Recipe else operand
 
 
-def recipe_of(t: Space, vt: Any, existing: list[Any]) -> Any:
+def recipe_of(t: Space, vt: VariableTracker, existing: list[Any]) -> object:
     """An operand for real; None where not all steps and elements are known.
 
     Sets from outside are appended.
@@ -234,7 +236,7 @@ def _operands(method: str, item: Any) -> tuple[Any, ...]:
     return () if item is None else (item,)
 
 
-def in_order(t: Space, vt: Any) -> list[Any]:
+def in_order(t: Space, vt: SetTracker) -> list[Any]:
     """The items in the order of C's set, where that is known: of an existing one that is as it was,
     and of a new one of numbers and strings."""
     if (
@@ -251,7 +253,7 @@ def in_order(t: Space, vt: Any) -> list[Any]:
     return [vt.entries[key] for key in made_again(t, vt)]
 
 
-def made_again(t: Space, vt: Any) -> Any:
+def made_again(t: Space, vt: SetTracker) -> Any:
     """A real set like that which the program made.
 
     Numbers hash alike everywhere; strings, and sets from outside, are guarded.
@@ -272,7 +274,9 @@ def _rely_on_order(t: Space, source: Source, order: list[Any]) -> None:
     )
 
 
-def _created(e: Emitter, vt: Any, asking: bool, method: str, operands: tuple[Any, ...]) -> str:
+def _created(
+    e: Emitter, vt: VariableTracker, asking: bool, method: str, operands: tuple[Any, ...]
+) -> str:
     """Before the effects where all operands are there by then: a set from outside is as it was."""
     if asking and any(id(original_of(operand)) in e.t.changed for operand in operands):
         raise e.refuse(vt)
@@ -284,7 +288,7 @@ def _created(e: Emitter, vt: Any, asking: bool, method: str, operands: tuple[Any
     return e.bind(vt, text) if None in early else e.bind_early(vt, text)
 
 
-def _early(e: Emitter, operand: Any) -> str | None:
+def _early(e: Emitter, operand: VariableTracker) -> str | None:
     operand = original_of(operand)
     if operand.source is not None:
         return e.load(operand.source)
@@ -302,7 +306,7 @@ def write_steps(e: Emitter, asking: bool, name: str, steps: list[tuple[str, Any]
     ]
 
 
-def _as_it_is(e: Emitter, item: Any) -> Any:
+def _as_it_is(e: Emitter, item: VariableTracker) -> VariableTracker:
     """An existing set that nothing has changed, not a copy of it, which has another order where one
     was discarded."""
     original = original_of(item)

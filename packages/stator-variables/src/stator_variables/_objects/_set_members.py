@@ -12,6 +12,7 @@ from typing import Any
 
 import stator_guards as guards
 import torch
+from stator_bytecode import Result
 from stator_guards import CallSource, CapturedSource, Custom, ItemSource, Source, Truth
 
 from stator_variables import _trackers as k
@@ -49,7 +50,7 @@ _PLAIN = frozenset(map(id, (*ATOMS, *PATHS, *SINGLETONS, *VALUES)))
 _COMPOSED = (tuple, torch.Size, frozenset)
 
 
-def read(t: Space, vt: SetTracker, real: Any, source: Source) -> None:
+def read(t: Space, vt: SetTracker, real: object, source: Source) -> None:
     """Read all members, and rely on them."""
     members = members_of(real)  # in one step: other threads may change it
     if all(map(_is_named, members)):
@@ -68,12 +69,12 @@ def read(t: Space, vt: SetTracker, real: Any, source: Source) -> None:
     t.journal.assign(vt, known={**before, **vt.known}, before=before, unread=None)
 
 
-def _is_named(member: Any) -> bool:
+def _is_named(member: object) -> bool:
     """Return True for what the entry can refer to without reading the set."""
     return type(member) in ATOMS or isinstance(member, type | enum.Enum)
 
 
-def _constant(t: Space, member: Any) -> Any:
+def _constant(t: Space, member: object) -> Any:
     return t.wrap(member, CapturedSource(str(member), member))
 
 
@@ -102,21 +103,21 @@ def _one_by_one(t: Space, members: list[Any], source: Source) -> dict[Any, Any]:
     return dict(zip(keys, found, strict=True))
 
 
-def _same_members(base: Any, members: list[Any]) -> Custom:
+def _same_members(base: type, members: list[Any]) -> Custom:
     expected = {(type(member), member) for member in members}
 
-    def holds(value: Any) -> bool:
+    def holds(value: object) -> bool:
         found = stored(base, value)
         return len(found) == len(expected) and all((type(v), v) in expected for v in found)
 
     return Custom("{fn}({value})", holds, f"the same members, {members!r}")
 
 
-def _same_in_order(base: Any, members: list[Any]) -> Custom:
+def _same_in_order(base: type, members: list[Any]) -> Custom:
     """Equality of all members in the order of the set, by which the entry reads them."""
     classes = list(map(type, members))
 
-    def holds(value: Any) -> bool:
+    def holds(value: object) -> bool:
         found = stored(base, value)
         return found == members and list(map(type, found)) == classes
 
@@ -124,7 +125,7 @@ def _same_in_order(base: Any, members: list[Any]) -> Custom:
 
 
 @builders.by_base.handles(set, frozenset)
-def build_set(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+def build_set(t: Space, real: object, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
     tracker = SetTracker(type(real))
     tracker.unread = lambda vt: read(t, vt, real, source)
@@ -142,32 +143,32 @@ def new_set(t: Space, items: list[Any]) -> SetTracker:
     return made
 
 
-def replace_set(t: Space, vt: Any, entries: dict[Any, Any], *steps: tuple[str, Any]) -> None:
+def replace_set(t: Space, vt: SetTracker, entries: dict[Any, Any], *steps: tuple[str, Any]) -> None:
     """`steps` are what the program did; without any the order of the real set gets unknown."""
     if vt.unread is not None:
         vt.unread(vt)
     _change_set(t, vt, entries, *steps)
 
 
-def _change_set(t: Space, vt: Any, entries: dict[Any, Any], *steps: tuple[str, Any]) -> None:
+def _change_set(t: Space, vt: SetTracker, entries: dict[Any, Any], *steps: tuple[str, Any]) -> None:
     t.write(
         vt, known=entries, steps=[*vt.steps, *steps] if steps and vt.steps is not None else None
     )
 
 
-def step_with(method: str, other: Any) -> list[tuple[str, Any]]:
+def step_with(method: str, other: VariableTracker) -> list[tuple[str, Any]]:
     """The step that takes `other`, as it is now; none where its order is unknown."""
     return [] if (operand := as_operand(other)) is None else [(method, operand)]
 
 
-def set_add(t: Space, vt: Any, item: Any) -> None:
+def set_add(t: Space, vt: SetTracker, item: VariableTracker) -> None:
     if vt.unread is not None and is_undecided(t, item):
         put_undecided(t, vt, (item,), _add_known)
     else:
         _add_known(t, vt, item)
 
 
-def _add_known(t: Space, vt: Any, item: Any) -> None:
+def _add_known(t: Space, vt: Any, item: VariableTracker) -> None:
     hashed = element_of(t, item, vt)
     if has_member(t, vt, hashed):
         return
@@ -180,7 +181,7 @@ def _add_known(t: Space, vt: Any, item: Any) -> None:
         _change_set(t, vt, {**vt.known, hashed: item}, ("add", item))
 
 
-def has_member(t: Space, vt: Any, hashed: Any) -> bool:
+def has_member(t: Space, vt: SetTracker, hashed: object) -> bool:
     """Return True for a member of a set. Of an unread set from outside only the result is guarded:
     no new object is a member."""
     if vt.undecided:
@@ -198,7 +199,7 @@ def has_member(t: Space, vt: Any, hashed: Any) -> bool:
     return _is_in_existing(t, vt, hashed, thing)
 
 
-def _is_in_existing(t: Space, vt: Any, hashed: Any, thing: Any) -> bool:
+def _is_in_existing(t: Space, vt: Any, hashed: object, thing: object) -> bool:
     known = t.heap.get(id(thing)) if type(hashed) is Identity else None
     origin = CapturedSource("constant", thing) if known is None else source_of(known)
     has = set_base(vt.real).__contains__
@@ -207,7 +208,7 @@ def _is_in_existing(t: Space, vt: Any, hashed: Any, thing: Any) -> bool:
     return bool(found)
 
 
-def set_update(t: Space, vt: Any, iterable: Any) -> Any:
+def set_update(t: Space, vt: SetTracker, iterable: Any) -> Result:
     if iterable is vt:
         return k.NONE
     if iterable.base is set:
@@ -220,7 +221,7 @@ def set_update(t: Space, vt: Any, iterable: Any) -> Any:
     return t.for_each(iterable, lambda item: hashing(t, functools.partial(set_add, t, vt, item)))
 
 
-def _merge(t: Space, vt: Any, entries: dict[Any, Any], operand: Any) -> None:
+def _merge(t: Space, vt: SetTracker, entries: dict[Any, Any], operand: VariableTracker) -> None:
     more = {hashed: item for hashed, item in entries.items() if hashed not in vt.entries}
     for hashed, item in more.items():
         tell_apart(t, item, hashed)

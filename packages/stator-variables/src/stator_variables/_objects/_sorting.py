@@ -16,13 +16,19 @@ from stator_variables import _trackers as k
 from stator_variables._objects._program_error import as_program_error
 from stator_variables._pure import answers_in_python
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 LONGEST = 63
 SortSteps = Generator[Any, Any, Any]
 
 
-def sort(t: Space, items: list[Any], key: Any, reverse: Any, order: list[int]) -> SortSteps:
+def sort(
+    t: Space,
+    items: list[Any],
+    key: VariableTracker | None,
+    reverse: VariableTracker | None,
+    order: list[int],
+) -> SortSteps:
     """Put `order`, the places of the items, in order.
 
     Where a comparison raises it is left half done, as CPython's.

@@ -19,7 +19,7 @@ from stator_variables._objects._wrap import ATOMS, attributes_of
 from stator_variables._runtime._contents import has_member, plain_lookup
 from stator_variables._runtime._support import base_of_c
 from stator_variables._space import Space, real_of, source_of
-from stator_variables._tracker import DELETED, MISSING, is_a
+from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_a
 
 
 class StandIn:
@@ -30,7 +30,7 @@ UNKNOWN = StandIn()
 """The stand-in for a value that is unknown while tracing."""
 
 
-def stand_in(t: Space, vt: Any) -> Any:
+def stand_in(t: Space, vt: VariableTracker) -> object:
     """A real object in the place of a value; `wrap` gives the tracker for it."""
     if (real := real_of(vt)) is not MISSING and type(real) not in ATOMS:
         # what has many trackers is known from this look on
@@ -43,7 +43,7 @@ def stand_in(t: Space, vt: Any) -> Any:
     return known[1]
 
 
-def _made_stand_in(t: Space, vt: Any) -> Any:
+def _made_stand_in(t: Space, vt: VariableTracker) -> object:
     if is_a(vt, k.ConstantTracker):
         return vt.value
     if is_a(vt, SequenceTracker) and vt.cls in (list, tuple):
@@ -78,7 +78,7 @@ def _made_stand_in(t: Space, vt: Any) -> Any:
     return StandIn()
 
 
-def _function(t: Space, vt: Any) -> Any:
+def _function(t: Space, vt: k.FunctionTracker) -> object:
     closure = tuple(types.CellType() for _ in vt.closure)
     made = types.FunctionType(vt.code, vt.globals.real, vt.name, None, closure)
     made.__qualname__ = vt.qualname
@@ -92,7 +92,7 @@ def _function(t: Space, vt: Any) -> Any:
     return made
 
 
-def _object(t: Space, vt: Any) -> Any:
+def _object(t: Space, vt: Any) -> object:
     made = object.__new__(vt.cls)
     for member, value in vt.members.items():
         if value is not DELETED:
@@ -103,7 +103,7 @@ def _object(t: Space, vt: Any) -> Any:
     return made
 
 
-def field_of(t: Space, vt: Any, name: str) -> Any:
+def field_of(t: Space, vt: RecipeTracker, name: str) -> Any:
     """Return an argument of a property, `classmethod` or `staticmethod`, by name; the object of a
     key; else MISSING."""
     if vt.cls is KEY_WRAPPER and name == "obj":
@@ -120,7 +120,7 @@ def field_of(t: Space, vt: Any, name: str) -> Any:
 # configuration.
 
 
-def known_value(t: Space, vt: Any) -> Any:
+def known_value(t: Space, vt: VariableTracker) -> Any:
     """An existing object itself, whose identity is guarded; a new one is made of such: constants,
     functions, partials, lists. Raises Unsupported for what exists only while the graph runs, and
     what was changed and is not written yet."""
@@ -133,7 +133,7 @@ def known_value(t: Space, vt: Any) -> Any:
     return real
 
 
-def _made(t: Space, vt: Any) -> Any:
+def _made(t: Space, vt: VariableTracker) -> Any:
     if vt.constant() is not MISSING:
         return vt.constant()
     if is_a(vt, PartialTracker):

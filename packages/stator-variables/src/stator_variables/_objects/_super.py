@@ -17,11 +17,11 @@ class SuperTracker(VariableTracker, references=("start", "receiver")):
 
     cls = super
 
-    def __init__(self, start: Any, receiver: Any) -> None:
+    def __init__(self, start: VariableTracker, receiver: VariableTracker) -> None:
         self.start = start
         self.receiver = receiver
 
-    def get_attribute(self, t: Any, name: str) -> Any:
+    def get_attribute(self, t: Space, name: str) -> Any:
         return t.super_attribute(self, name)
 
     def rebuild(self, e: Emitter) -> str:
@@ -29,5 +29,5 @@ class SuperTracker(VariableTracker, references=("start", "receiver")):
 
 
 @builders.by_class.handles(super)
-def build_super(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+def build_super(t: Space, real: VariableTracker, source: guards.Source) -> VariableTracker:
     return SuperTracker(field(t, real, "__thisclass__", source), field(t, real, "__self__", source))

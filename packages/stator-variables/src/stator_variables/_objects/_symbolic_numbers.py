@@ -7,7 +7,7 @@ from typing import Any
 from stator_variables import _trackers as k
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
-from stator_variables._tracker import is_a
+from stator_variables._tracker import VariableTracker, is_a
 
 
 def specialised(t: Space, vt: Any) -> Any:
@@ -20,7 +20,7 @@ def specialised(t: Space, vt: Any) -> Any:
         return vt.cls(t.graph.constant_of(vt.traced))
 
 
-def decide(t: Space, vt: Any) -> bool:
+def decide(t: Space, vt: k.NumberTracker) -> bool:
     """The truth of a symbolic number: ShapeEnv keeps the guard, but for what floats decide."""
     if (found := t.graph.condition_of(vt.traced)) is not None:
         condition, holds = found
@@ -45,7 +45,7 @@ def _meaning(t: Space, reason: str, detail: str) -> Iterator[None]:
         raise
 
 
-def has_numbers(vts: Sequence[Any], kind: Any = k.NumberTracker) -> bool:
+def has_numbers(vts: Sequence[Any], kind: object = k.NumberTracker) -> bool:
     """Return True if a symbolic number, or a tracker of another kind, is among these or in a tuple
     among them."""
     return any(
@@ -65,7 +65,7 @@ def _parts(vt: Any) -> Sequence[Any]:
     return found
 
 
-def as_constant(t: Space, vt: Any) -> Any:
+def as_constant(t: Space, vt: VariableTracker) -> VariableTracker:
     """Return the value with constants for symbolic numbers; `ShapeEnv` guards each, for its
     line."""
     if is_a(vt, k.NumberTracker):

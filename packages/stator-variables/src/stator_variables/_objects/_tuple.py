@@ -24,14 +24,14 @@ class SequenceTracker(VariableTracker, references=("items",)):
     """The items of a list, tuple or deque, or of an instance of a subclass; `base` is the builtin
     class."""
 
-    items: list[Any]
+    items: list[VariableTracker]
     structure = 0  # counts what an iterator over a deque objects to
 
-    def __init__(self, items: Iterable[Any], cls: type) -> None:
+    def __init__(self, items: Iterable[Any], cls: type | None = None) -> None:
         self.items = list(items)
-        self.cls = cls
+        self.cls = cls or self.base
 
-    def contents(self, t: Any) -> Sized:
+    def contents(self, t: Space) -> Sized:
         """Return what is counted as the length."""
         return self.items
 
@@ -48,7 +48,7 @@ class TupleTracker(SequenceTracker):
         return MISSING if any(v is MISSING for v in values) else self.cls(values)
 
     def rebuild(self, e: Emitter) -> str:
-        items = ", ".join(e.expr(item) for item in self.items)
+        items = e.listed(self.items)
         text = f"({items},)" if self.items else "()"
         if self.items and all(
             not is_pending(item) and is_a(item, ConstantTracker) for item in self.items
@@ -63,7 +63,7 @@ class TupleTracker(SequenceTracker):
 
 
 @builders.by_base.handles(tuple)
-def build_tuple(t: Space, real: Any, source: Source) -> VariableTracker:
+def build_tuple(t: Space, real: object, source: Source) -> VariableTracker:
     t.guard(source, TypeIs(type(real)))
     items = read_items(t, tuple, real, source)
     return with_namespace(t, TupleTracker(items, type(real)), real, source)

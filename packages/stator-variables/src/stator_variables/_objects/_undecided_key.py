@@ -14,10 +14,10 @@ from stator_variables import _trackers as k
 from stator_variables._objects._keys import HashedTracker
 from stator_variables._objects._wrap import ATOMS
 from stator_variables._space import Space, real_of, source_of
-from stator_variables._tracker import is_a, is_pending
+from stator_variables._tracker import VariableTracker, is_a, is_pending
 
 
-def is_undecided(t: Space, key: Any) -> bool:
+def is_undecided(t: Space, key: VariableTracker) -> bool:
     """Return True if the value of the key is not known yet, and need not be. Guards its class if
     so."""
     if not is_pending(key):

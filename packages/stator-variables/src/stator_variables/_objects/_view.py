@@ -28,7 +28,7 @@ class ViewTracker(VariableTracker, references=("mapping",)):
 
     base = DICT_VIEW
 
-    def __init__(self, cls: type, part: str, mapping: Any) -> None:
+    def __init__(self, cls: type, part: str, mapping: VariableTracker) -> None:
         self.cls = cls
         self.part = part
         self.mapping = mapping
@@ -50,7 +50,7 @@ class ProxyTracker(VariableTracker, references=("mapping",)):
     cls = types.MappingProxyType
     owner: type | None = None
 
-    def __init__(self, mapping: Any) -> None:
+    def __init__(self, mapping: VariableTracker) -> None:
         self.mapping = mapping
 
     def rebuild(self, e: Emitter) -> str:
@@ -64,7 +64,7 @@ class ProxyTracker(VariableTracker, references=("mapping",)):
 BASES = (list, tuple, set, frozenset, collections.deque, collections.OrderedDict, dict)
 
 
-def of_base(e: Any, of: Any, method: str, otherwise: str) -> str:
+def of_base(e: Emitter, of: VariableTracker, method: str, otherwise: str) -> str:
     """The iterator, or view, that the builtin base of a class gives: the class may have a method of
     its own."""
     base = next((base for base in BASES if issubclass(of.cls, base)), of.cls)
@@ -76,6 +76,6 @@ def of_base(e: Any, of: Any, method: str, otherwise: str) -> str:
 
 
 @builders.by_class.handles(types.MappingProxyType)
-def build_mappingproxy(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+def build_mappingproxy(t: Space, real: object, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(types.MappingProxyType))
     return ProxyTracker(t.wrap(behind_proxy(real), guards.CallSource(behind_proxy, source)))

@@ -68,7 +68,7 @@ def call(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return args[0].target
 
 
-def may_be_gone(t: Space, target: Any) -> bool:
+def may_be_gone(t: Space, target: VariableTracker) -> bool:
     """Return True if an object was released while it was traced: no frame has it, and it came as a
     local value, or something that held it has changed since. References to tensors are mostly
     torch's own, to those of modules."""
@@ -85,18 +85,18 @@ def may_be_gone(t: Space, target: Any) -> bool:
     )
 
 
-def _keeps(vt: Any, source: Source) -> bool:
+def _keeps(vt: VariableTracker, source: Source) -> bool:
     """Return True for a dict of which other keys changed than the one a value was found under."""
     if not isinstance(source, DictItemSource) or not is_a(vt, DictTracker):
         return False
     return vt.source == source.whole and all(hashed != source.key for _, hashed, *_ in vt.log)
 
 
-def _is_held(frame: Any, target: Any) -> bool:
+def _is_held(frame: Any, target: VariableTracker) -> bool:
     return any(holds(value, target) for value in (*frame.slots, *frame.stack))
 
 
-def holds(value: Any, target: Any) -> bool:
+def holds(value: VariableTracker, target: VariableTracker) -> bool:
     return value is target or (type(value) is CellTracker and value.content is target)
 
 
@@ -106,7 +106,7 @@ class WeakrefTracker(VariableTracker, references=("callback",), weak_references=
 
     cls = weakref.ref
 
-    def __init__(self, target: Any, callback: Any = None) -> None:
+    def __init__(self, target: VariableTracker, callback: object = None) -> None:
         self.target = target
         self.callback = callback
 

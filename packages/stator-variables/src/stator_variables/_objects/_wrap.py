@@ -21,7 +21,7 @@ from stator_variables._objects._dict import DictTracker
 from stator_variables._pure import CYTHON_FUNCTION, DTYPES, NUMBERS, PATHS, TRUTHS
 from stator_variables._runtime._contents import item_owner, stored
 from stator_variables._space import Space, source_of
-from stator_variables._tracker import DELETED, MISSING, LazyTracker, VariableTracker
+from stator_variables._tracker import DELETED, MISSING, VariableTracker, pending
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
 SINGLETONS = (torch.dtype, torch.layout, torch.memory_format, re.Pattern, *map(type, DTYPES))
@@ -48,7 +48,7 @@ BY_IDENTITY = (
 )
 
 
-def wrap(t: Space, real: Any, source: guards.Source) -> Any:
+def wrap(t: Space, real: object, source: guards.Source) -> VariableTracker:
     """The tracker of an existing value.
 
     Atoms have no identity worth tracking; objects have one tracker each.
@@ -65,11 +65,11 @@ def wrap(t: Space, real: Any, source: guards.Source) -> Any:
         return k.ConstantTracker(real)  # of a class, whose attribute may be written later
     # `isinstance` would read `__class__` of the object
     if plain or issubclass(kind, type | enum.Enum):
-        return LazyTracker(source, real, lambda: t.build(real, source))
+        return pending(source, real, lambda: t.build(real, source))
     return t.track(real, source, lambda: t.build(real, source))
 
 
-def equal_to(expected: Any) -> guards.Custom:
+def equal_to(expected: object) -> guards.Custom:
     """Equality for values of a C class that compares by value; the exact class is part of it."""
     cls = type(expected)
     return guards.Custom(
@@ -79,13 +79,13 @@ def equal_to(expected: Any) -> guards.Custom:
     )
 
 
-def wrap_items(t: Space, items: Sequence[Any], source: guards.Source) -> list[Any]:
+def wrap_items(t: Space, items: Sequence[Any], source: guards.Source) -> list[VariableTracker]:
     """All items of a list or tuple, and that there are no others."""
     t.guard(source, guards.Length(len(items)))
     return [wrap(t, item, guards.ItemSource(source, i)) for i, item in enumerate(items)]
 
 
-def read_items(t: Space, base: Any, real: Any, source: guards.Source) -> list[Any]:
+def read_items(t: Space, base: Any, real: object, source: guards.Source) -> list[VariableTracker]:
     """All items of an instance of a builtin class of sequences, without overrides of a subclass."""
     t.allow_length(base.__len__(real), type(real))
     items = stored(base, real)  # in one step: other threads may change it
@@ -96,7 +96,7 @@ def read_items(t: Space, base: Any, real: Any, source: guards.Source) -> list[An
 
 
 @guards.shown_as("what {0} is a view of")
-def behind_proxy(proxy: Any) -> Any:
+def behind_proxy(proxy: object) -> object:
     """The mapping that a mappingproxy shows: the one thing it refers to."""
     return gc.get_referents(proxy)[0]
 
@@ -105,19 +105,21 @@ _IS_THERE = guards.Custom("{fn}({value})", lambda value: value is not MISSING, "
 """A guard that a source can be read: without, every guard fails."""
 
 
-def wrap_present(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+def wrap_present(t: Space, real: object, source: guards.Source) -> VariableTracker:
     """Return the tracker of a value that another call may lack, and that the entry may only pass
     on."""
-    tracker: VariableTracker = wrap(t, real, source)
+    tracker = wrap(t, real, source)
     t.present.append((source, _IS_THERE, tracker))
     return tracker
 
 
-def with_namespace(t: Space, tracker: Any, real: Any, source: guards.Source) -> VariableTracker:
+def with_namespace(
+    t: Space, tracker: VariableTracker, real: object, source: guards.Source
+) -> VariableTracker:
     """Give the tracker the instance `__dict__` of its object, if it has one; it may have been met
     before."""
     if (namespace := instance_dict(real)) is None:
-        return tracker  # type: ignore[no-any-return]
+        return tracker
     if (known := t.heap.get(id(namespace))) is None:
         known = DictTracker(dict, complete=False)
         of_thread = issubclass(type(real), threading.local)
@@ -129,12 +131,12 @@ def with_namespace(t: Space, tracker: Any, real: Any, source: guards.Source) -> 
         )
         t.heap[id(namespace)] = known
         t.alive.append(namespace)
-    known.owner = tracker
     tracker.namespace = known
-    return tracker  # type: ignore[no-any-return]
+    tracker.namespace.owner = tracker
+    return tracker
 
 
-def instance_dict(real: Any) -> dict[str, Any] | None:
+def instance_dict(real: object) -> dict[str, Any] | None:
     """Return the instance dictionary itself, whatever the class defines as `__dict__`."""
     if (
         issubclass(type(real), functools.partial)
@@ -156,7 +158,7 @@ def globals_tracker(t: Space, globals_: dict[str, Any]) -> Any:
     return captured_dict(t, globals_, name, is_scope=True)
 
 
-def builtins_of(t: Space, globals_vt: Any) -> Any:
+def builtins_of(t: Space, globals_vt: VariableTracker) -> Any:
     found = globals_vt.real.get("__builtins__", __builtins__)
     return globals_tracker(t, found if isinstance(found, dict) else found.__dict__)
 
@@ -170,12 +172,12 @@ def captured_dict(t: Space, namespace: dict[str, Any], name: str, *, is_scope: b
     return wrap(t, namespace, guards.CapturedSource(name, namespace, is_scope=is_scope))
 
 
-def new_namespace(tracker: Any) -> None:
+def new_namespace(tracker: VariableTracker) -> None:
     """An empty `__dict__` for a new object."""
     tracker.namespace = DictTracker(dict, complete=True, owner=tracker)
 
 
-def new_object(cls: type, attributes: Mapping[str, Any]) -> Any:
+def new_object(cls: type, attributes: Mapping[str, Any]) -> k.ObjectTracker:
     """A new instance of a Python class; `__init__` is not run."""
     vt = k.ObjectTracker(cls)
     new_namespace(vt)
@@ -185,7 +187,7 @@ def new_object(cls: type, attributes: Mapping[str, Any]) -> Any:
     return vt
 
 
-def attributes_of(vt: Any) -> dict[str, Any]:
+def attributes_of(vt: VariableTracker) -> dict[str, Any]:
     """Return what a new object has in its `__dict__` by now."""
     return {
         name: value for name, (_, value) in vt.namespace.entries.items() if value is not DELETED
@@ -195,6 +197,6 @@ def attributes_of(vt: Any) -> dict[str, Any]:
 _PLAIN = frozenset(map(id, (*ATOMS, *VALUES, *SINGLETONS, *PATHS, *BY_IDENTITY)))
 
 
-def build_object(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+def build_object(t: Space, real: object, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
     return with_namespace(t, k.ObjectTracker(type(real), real), real, source)

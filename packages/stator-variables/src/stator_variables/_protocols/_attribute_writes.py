@@ -14,15 +14,16 @@ from stator_guards import AttrSource, Source
 
 from stator_variables import _trackers as k
 from stator_variables._objects import _classes, _dictionary, _exceptions, _lookup
+from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._program_error import complain, throw
 from stator_variables._protocols import _attributes, _c_fields
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes
-from stator_variables._tracker import DELETED, MISSING, is_a
+from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_a
 
 
-def set_attribute(t: Space, vt: Any, name: str, value: Any) -> Any:
+def set_attribute(t: Space, vt: VariableTracker, name: str, value: Any) -> object:
     """`value` MISSING deletes."""
     method = "__delattr__" if value is MISSING else "__setattr__"
     hook = _lookup.guarded_lookup(t, vt.cls, method)
@@ -68,7 +69,7 @@ def generic_set(t: Space, vt: Any, name: str, value: Any) -> Any:
     return None
 
 
-def _refuse_write(t: Space, vt: Any, name: str) -> None:
+def _refuse_write(t: Space, vt: VariableTracker, name: str) -> None:
     """Refuse to set attributes of builtins and of classes' metatype, which tracing itself uses."""
     if vt.real is builtins and name not in REPLACEABLE:
         raise t.unsupported(
@@ -83,7 +84,7 @@ def _refuse_write(t: Space, vt: Any, name: str) -> None:
         )
 
 
-def _complain_of_no_dict(t: Space, vt: Any, name: str, *, in_class: bool) -> NoReturn:
+def _complain_of_no_dict(t: Space, vt: VariableTracker, name: str, *, in_class: bool) -> NoReturn:
     """Raise what `object.__setattr__` raises for an instance without a dict."""
     if in_class:
         complain(t, AttributeError, "'", vt.cls, f"' object attribute '{name}' is read-only")
@@ -133,7 +134,7 @@ def _set_through(t: Space, raw: Any, source: Source, vt: Any, name: str, value: 
     raise t.unsupported("c-attribute-write", f"setting {name} of {vt.cls.__qualname__}")
 
 
-def _may_be_namespace(vt: Any, value: Any) -> bool:
+def _may_be_namespace(vt: VariableTracker, value: DictTracker) -> bool:
     """Return True for a new object that gets a new dict of names, which nothing else is the
     `__dict__` of."""
     if not hasattr(vt, "members") or vt.source is not None or vt.namespace is None:
@@ -143,13 +144,13 @@ def _may_be_namespace(vt: Any, value: Any) -> bool:
     return value.owner is None and all(type(hashed) is str for hashed in value.entries)
 
 
-def _set_namespace(t: Space, vt: Any, value: Any) -> None:
+def _set_namespace(t: Space, vt: VariableTracker, value: VariableTracker) -> None:
     t.journal.assign(vt.namespace, owner=None)  # a dict like any other from here on
     t.journal.assign(value, owner=vt)
     t.journal.assign(vt, namespace=value)
 
 
-def _set_member(t: Space, raw: Any, vt: Any, name: str, value: Any) -> None:
+def _set_member(t: Space, raw: object, vt: Any, name: str, value: Any) -> None:
     before = vt.members.get(raw, MISSING)
     if value is MISSING and (
         before is DELETED or (before is MISSING and not _has_member(t, raw, vt, name))
@@ -160,13 +161,13 @@ def _set_member(t: Space, raw: Any, vt: Any, name: str, value: Any) -> None:
     t.write(vt, members={**vt.members, raw: DELETED if value is MISSING else value})
 
 
-def _in_slot(real: Any, slot: Any) -> Any:
+def _in_slot(real: object, slot: Any) -> Any:
     """None also where it is empty."""
     with contextlib.suppress(AttributeError):
         return slot.__get__(real)
 
 
-def _has_member(t: Space, raw: Any, vt: Any, name: str) -> bool:
+def _has_member(t: Space, raw: object, vt: VariableTracker, name: str) -> bool:
     """Return True if a slot of an existing object, not accessed yet, is filled."""
     if vt.real is MISSING:
         return False
@@ -177,7 +178,7 @@ def _has_member(t: Space, raw: Any, vt: Any, name: str) -> bool:
     return True
 
 
-def _set_exception_field(t: Space, vt: Any, name: str, value: Any) -> None:
+def _set_exception_field(t: Space, vt: VariableTracker, name: str, value: VariableTracker) -> None:
     if name == "__traceback__":
         _exceptions.set_traceback(t, vt, value)
         return

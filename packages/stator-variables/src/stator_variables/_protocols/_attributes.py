@@ -12,7 +12,7 @@ import weakref
 from typing import Any
 
 import torch
-from stator_bytecode import Invoke, Raised, Then, is_suspended
+from stator_bytecode import Invoke, Raised, Result, Then, is_suspended
 from stator_guards import (
     AttrAbsent,
     AttrSource,
@@ -45,7 +45,7 @@ from stator_variables._pure import CYTHON_FUNCTION
 from stator_variables._runtime._contents import has_member, may_answer, plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _subclasses, _symbolic, _tensor_attributes
-from stator_variables._tracker import DELETED, MISSING, is_a
+from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_a
 
 FUNCTION_FIELDS = {"__name__": "name", "__qualname__": "qualname"}
 
@@ -53,17 +53,17 @@ FUNCTION_FIELDS = {"__name__": "name", "__qualname__": "qualname"}
 PROXIES = (weakref.ProxyType, weakref.CallableProxyType)
 
 
-def is_proxy(vt: Any) -> bool:
+def is_proxy(vt: VariableTracker) -> bool:
     return any(vt.cls is cls for cls in PROXIES)
 
 
-def refuse_proxy(t: Space, vt: Any, name: str) -> None:
+def refuse_proxy(t: Space, vt: VariableTracker, name: str) -> None:
     """Reject a weak proxy, as each access to it may find its object dead."""
     if is_proxy(vt):
         raise t.unsupported("c-attribute", f"attribute {name} of a weak proxy")
 
 
-def get_attribute(t: Space, vt: Any, name: str) -> Any:
+def get_attribute(t: Space, vt: VariableTracker, name: str) -> Result:
     """`vt.name`: a Result. Raises AttributeError of the program."""
     found = _found(t, vt, name)
     # An AttributeError that leaves the frame notes what was looked for:
@@ -72,7 +72,7 @@ def get_attribute(t: Space, vt: Any, name: str) -> Any:
     return Invoke(found.frame, Then("attribute", (vt,), name)) if noting else found
 
 
-def get_method(t: Space, vt: Any, name: str) -> Any:
+def get_method(t: Space, vt: VariableTracker, name: str) -> Any:
     """The same for a call (`_PyObject_GetMethod`), which notes nothing where C has the look-up done
     by `object`."""
     found = get_attribute(t, vt, name)
@@ -85,24 +85,24 @@ def get_method(t: Space, vt: Any, name: str) -> Any:
     )
 
 
-def _found(t: Space, vt: Any, name: str) -> Any:
+def _found(t: Space, vt: VariableTracker, name: str) -> Any:
     refuse_proxy(t, vt, name)
     if (found := vt.get_attribute(t, name)) is not MISSING:
         return found
     return _read_by_hooks(t, vt, name) if has_hook(t, vt) else _or_fall_back(t, vt, name)
 
 
-def has_hook(t: Space, vt: Any) -> bool:
+def has_hook(t: Space, vt: VariableTracker) -> bool:
     return is_hook(_lookup.guarded_lookup(t, vt.cls, "__getattribute__"), "__getattribute__")
 
 
-def is_hook(raw: Any, name: str) -> bool:
+def is_hook(raw: object, name: str) -> bool:
     """Return True if a class overrides reading, setting or deleting of attributes, or has another
     slot of C."""
     return not isinstance(raw, types.WrapperDescriptorType) or raw.__name__ != name
 
 
-def _or_fall_back(t: Space, vt: Any, name: str) -> Any:
+def _or_fall_back(t: Space, vt: VariableTracker, name: str) -> Any:
     """Implement `slot_tp_getattr_hook`: `__getattr__` is called for an AttributeError, also of a
     getter."""
     try:
@@ -120,7 +120,7 @@ def _or_fall_back(t: Space, vt: Any, name: str) -> Any:
     return found
 
 
-def _read_by_hooks(t: Space, vt: Any, name: str) -> Any:
+def _read_by_hooks(t: Space, vt: VariableTracker, name: str) -> Result:
     """`__getattribute__` and, if there is one, `__getattr__`: by calls that can be broken in."""
     hooks = [_lookup.type_lookup(t, vt.cls, hook) for hook in ("__getattribute__", "__getattr__")]
     first, *others = [bind(t, raw, source, vt, name) for raw, source in hooks if source is not None]
@@ -134,7 +134,7 @@ def _read_by_hooks(t: Space, vt: Any, name: str) -> Any:
     return t.call(read, [first, *others, k.ConstantTracker(name)], {})
 
 
-def own_attribute(t: Space, vt: Any, name: str) -> Any:
+def own_attribute(t: Space, vt: VariableTracker, name: str) -> Result:
     """Return the result of `__getattribute__` of C: a Result, or MISSING."""
     if vt.base is type:
         return _class_attribute(t, vt, name)
@@ -153,7 +153,7 @@ _OF_ALIASES = frozenset(
 are its class's."""
 
 
-def _fall_back(t: Space, vt: Any, name: str) -> Any:
+def _fall_back(t: Space, vt: VariableTracker, name: str) -> Result:
     raw, source = _lookup.type_lookup(t, vt.cls, "__getattr__")
     if (
         source is None
@@ -169,7 +169,7 @@ def _fall_back(t: Space, vt: Any, name: str) -> Any:
     return t.call(bind(t, raw, source, vt, "__getattr__"), [k.ConstantTracker(name)], {})
 
 
-def generic_get(t: Space, vt: Any, name: str) -> Any:
+def generic_get(t: Space, vt: VariableTracker, name: str) -> Result:
     """A Result, or MISSING. No `__getattr__`."""
     if name == "__dict__" and issubclass(vt.cls, threading.local) and vt.namespace is not None:
         return vt.namespace  # `local_getattro`, which reads no class for it
@@ -186,13 +186,13 @@ def generic_get(t: Space, vt: Any, name: str) -> Any:
     return MISSING if source is None else bind(t, raw, source, vt, name)
 
 
-def _comes_first(t: Space, raw: Any) -> bool:
+def _comes_first(t: Space, raw: object) -> bool:
     """Return True if a class attribute precedes those of the instance: a data descriptor with
     `__get__`."""
     return _lookup.is_data_descriptor(t, raw) and _lookup.defines(t, type(raw), "__get__")
 
 
-def class_of(t: Space, vt: Any) -> Any:
+def class_of(t: Space, vt: VariableTracker) -> Any:
     """`type(vt)` as a tracker."""
     source = (
         TypeSource(vt.source)
@@ -208,7 +208,7 @@ def class_of(t: Space, vt: Any) -> Any:
     return tracker
 
 
-def descriptor_kind(t: Space, raw: Any) -> type:
+def descriptor_kind(t: Space, raw: object) -> type:
     """The class whose C code binds `raw`: a subclass of these is bound as they are, unless it has
     its own `__get__`."""
     for base in (property, classmethod, staticmethod):
@@ -220,7 +220,7 @@ def descriptor_kind(t: Space, raw: Any) -> type:
     return type(raw)
 
 
-def bind(t: Space, raw: Any, source: Source, vt: Any, name: str) -> Any:
+def bind(t: Space, raw: Any, source: Source, vt: VariableTracker, name: str) -> Any:
     """`raw.__get__(vt, type(vt))` for a raw class attribute."""
     kind = descriptor_kind(t, raw)
     if kind in (types.FunctionType, CYTHON_FUNCTION):
@@ -257,7 +257,7 @@ _INSTANCE_METHOD = type(vars(torch._C.ScriptFunction)["__call__"])
 """Class that pybind11 gives methods in C++; Python has no name for it."""
 
 
-def may_refuse(t: Space, raw: Any) -> bool:
+def may_refuse(t: Space, raw: object) -> bool:
     """Return True if `bind` may raise. Comparisons, `iter` and `repr` ignore that (`PyErr_Clear` in
     typeobject.c)."""
     kind = descriptor_kind(t, raw)
@@ -266,12 +266,12 @@ def may_refuse(t: Space, raw: Any) -> bool:
     return isinstance(plain_lookup(kind, "__get__"), types.FunctionType)
 
 
-def bound_or_none(t: Space, raw: Any, source: Source, vt: Any, name: str) -> Any:
+def bound_or_none(t: Space, raw: object, source: Source, vt: VariableTracker, name: str) -> Any:
     """Return the bound attribute, where `may_refuse`; None if binding raised."""
     return attempt(t, BaseException, None, bind, t, raw, source, vt, name)
 
 
-def fits(raw: Any, vt: Any) -> bool:
+def fits(raw: object, vt: VariableTracker) -> bool:
     """Return True if a descriptor belongs to a base class of that of `vt`; a Python function fits
     everything."""
     return not isinstance(raw, _OF_C) or _lookup.is_subtype(vt.cls, raw.__objclass__)
@@ -280,7 +280,7 @@ def fits(raw: Any, vt: Any) -> bool:
 _OF_C = (types.MethodDescriptorType, types.WrapperDescriptorType)
 
 
-def _of_class(t: Space, raw: Any, source: Source, cls_vt: Any, name: str) -> Any:
+def _of_class(t: Space, raw: Any, source: Source, cls_vt: VariableTracker, name: str) -> Any:
     """Implement `classmethod.__get__`: before 3.13 it calls that of a descriptor that it wraps."""
     inner, src = raw.__func__, AttrSource(source, "__func__")
     getter = plain_lookup(type(inner), "__get__")
@@ -293,13 +293,17 @@ def _of_class(t: Space, raw: Any, source: Source, cls_vt: Any, name: str) -> Any
     return bind(t, inner, src, cls_vt, name)
 
 
-def _get_property(t: Space, raw: property, source: Source, vt: Any, name: str) -> Any:
+def _get_property(
+    t: Space, raw: property, source: Source, vt: VariableTracker, name: str
+) -> Result:
     if raw.fget is None:
         refuse_access(t, raw, source, property.__get__, vt)
     return t.call(t.wrap(raw.fget, AttrSource(source, "fget")), [vt], {})
 
 
-def refuse_access(t: Space, raw: property, source: Source, ask: Any, vt: Any, *value: Any) -> None:
+def refuse_access(
+    t: Space, raw: property, source: Source, ask: Any, vt: VariableTracker, *value: Any
+) -> None:
     """Raise the error of the property, which contains its name only if a class statement set it."""
     t.guard(source, Is(raw))
     try:
@@ -353,14 +357,14 @@ def _place_in(cls: Any, raw: Any) -> int:
         return int(cls.n_fields)
 
 
-def _bind_other(t: Space, raw: Any, source: Source, vt: Any) -> Any:
+def _bind_other(t: Space, raw: object, source: Source, vt: VariableTracker) -> Any:
     t.guard(source, TypeIs(type(raw)))  # one of another class may be bound
     is_asked = _lookup.defines(t, type(raw), "__get__")
     descriptor = _item(t, raw, source)
     return call_raw(t, descriptor, "__get__", [vt, class_of(t, vt)]) if is_asked else descriptor
 
 
-def call_raw(t: Space, vt: Any, method: str, args: list[Any]) -> Any:
+def call_raw(t: Space, vt: VariableTracker, method: str, args: list[Any]) -> Any:
     """Call what the class of `vt` has as `method`, without binding it."""
     raw, source = _lookup.type_lookup(t, vt.cls, method)
     assert source is not None
@@ -395,7 +399,7 @@ def _class_attribute(t: Space, vt: Any, name: str) -> Any:
     return MISSING if meta_source is None else bind(t, meta, meta_source, vt, name)
 
 
-def _get_meta(t: Space, raw: Any, source: Source, vt: Any, name: str) -> Any:
+def _get_meta(t: Space, raw: object, source: Source, vt: Any, name: str) -> Any:
     """A field of the class object itself, such as `__name__`, `__mro__`, `__dict__`."""
     if isinstance(raw, types.GetSetDescriptorType | types.MemberDescriptorType):
         if name == "__class__":
@@ -416,7 +420,7 @@ def _get_meta(t: Space, raw: Any, source: Source, vt: Any, name: str) -> Any:
     return bind(t, raw, source, vt, name)
 
 
-def _new_annotations(t: Space, vt: Any) -> Any:
+def _new_annotations(t: Space, vt: Any) -> DictTracker:
     """Make the dict of annotations of a class without any, on first use
     (`type_get_annotations`)."""
     if id(vt.value) not in t.made:
@@ -428,7 +432,7 @@ def _new_annotations(t: Space, vt: Any) -> Any:
     return made
 
 
-def bind_to_class(t: Space, raw: Any, source: Source, vt: Any) -> Any:
+def bind_to_class(t: Space, raw: Any, source: Source, vt: VariableTracker) -> Any:
     """`raw.__get__(None, cls)`."""
     kind = descriptor_kind(t, raw)
     if kind is staticmethod:
@@ -445,7 +449,7 @@ def bind_to_class(t: Space, raw: Any, source: Source, vt: Any) -> Any:
     return found
 
 
-def _item(t: Space, raw: Any, source: Source) -> Any:
+def _item(t: Space, raw: object, source: Source) -> Any:
     if raw is _stand_ins.UNKNOWN:
         raise t.unsupported(
             "class-definition", "the text of a class about values that are not known yet"
@@ -480,7 +484,7 @@ def super_attribute(t: Space, vt: Any, name: str) -> Any:
     )
 
 
-def special(t: Space, vt: Any, name: str) -> Any:
+def special(t: Space, vt: VariableTracker, name: str) -> Any:
     """A special method looked up on the class, bound (`_PyObject_LookupSpecial`); MISSING when
     there is none."""
     raw, source = _lookup.type_lookup(t, vt.cls, name)

@@ -11,15 +11,16 @@ from stator_guards import (
 from stator_variables._objects._program_error import complain, name_in_slots, throw
 from stator_variables._objects._wrap import wrap_present
 from stator_variables._space import Space
+from stator_variables._tracker import VariableTracker
 
 
-def complain_of_empty_slot(t: Space, vt: Any, name: str) -> NoReturn:
+def complain_of_empty_slot(t: Space, vt: VariableTracker, name: str) -> NoReturn:
     """Raise what a member descriptor raises whose slot has no value."""
     message = f"' object has no attribute '{name}'"
     complain(t, AttributeError, "'", vt.cls, message, naming=name_in_slots)
 
 
-def read_existing_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
+def read_existing_field(t: Space, raw: Any, vt: VariableTracker, name: str) -> VariableTracker:
     """A field of an existing C object, or a slot: read it, and rely on it through its source."""
     whole = vt.source if vt.source is not None else CapturedSource(vt.describe(), vt.real)
     source = SlotSource(whole, raw.__objclass__, name)

@@ -10,6 +10,7 @@ from typing import Any
 import stator_bytecode as bytecode
 import stator_guards as guards
 import torch
+from stator_bytecode import OperationSteps, Result
 
 from stator_variables import _trackers as k
 from stator_variables._objects import _exception, _inlining, _new_values
@@ -25,13 +26,16 @@ from stator_variables._protocols import _folding
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _subclasses, _torch_calls, _torch_functions
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, Kwargs, VariableTracker, is_a
 
 REFUSED_FLAGS = {0x80: "a coroutine function", 0x200: "an asynchronous generator function"}
 
 
-def call(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def call(
+    t: Space, function: VariableTracker, args: Sequence[Any], kwargs: Kwargs | None = None
+) -> Result:
     """`function(*args, **kwargs)`: a Result."""
+    kwargs = kwargs or {}
     if bytecode.is_suspended(function):  # by a descriptor of the program
         return bytecode.after(function, lambda given: given.call(t, args, kwargs))
     return function.call(t, args, kwargs)
@@ -39,12 +43,12 @@ def call(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
 
 def call_slot(
     t: Space,
-    vt: Any,
+    vt: VariableTracker,
     name: str,
     args: Sequence[Any],
     complaint: str,
     kwargs: dict[str, Any] | None = None,
-) -> Any:
+) -> Result:
     """Call what the class of `vt` defines as `name`; without it a TypeError, its text for the name
     of the class."""
     if (bound := t.special(vt, name)) is MISSING:
@@ -54,7 +58,7 @@ def call_slot(
 
 
 # -- Python functions ------------------------------------------------------------------------------
-def call_function(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def call_function(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
     if function.real is not MISSING:
         # A function that stator compiled already is inlined. The mark is in its globals, which no
         # decorator copies.
@@ -85,7 +89,7 @@ _TRANSFORMS = "torch._functorch.eager_transforms"
 
 
 @bytecode.operation
-def as_a_whole(frame: bytecode.Frame) -> Any:
+def as_a_whole(frame: bytecode.Frame) -> OperationSteps:
     return (yield bytecode.Invoke(frame))
 
 
@@ -94,7 +98,7 @@ def frame_for(
 ) -> bytecode.Frame:
     """A frame with the arguments bound. Raises TypeError of the program, in CPython's words."""
     defaults = function_defaults(t, function)
-    makers = lambda items: TupleTracker(items, tuple), _new_values.new_dict
+    makers = TupleTracker, _new_values.new_dict
     try:
         slots = bytecode.bind_arguments(
             function.code, function.qualname, *defaults, list(args), kwargs, *makers
@@ -117,13 +121,13 @@ def function_frame(t: Space, function: Any, slots: list[Any]) -> bytecode.Frame:
     )
 
 
-def is_app_level(globals_vt: Any) -> bool:
+def is_app_level(globals_vt: VariableTracker) -> bool:
     """Return True if a function is of a module or package named `_applevel`: it represents one in
     C."""
     return "._applevel" in str(globals_vt.real.get("__name__", ""))
 
 
-def function_defaults(t: Space, function: Any) -> tuple[list[Any], dict[str, Any]]:
+def function_defaults(t: Space, function: k.FunctionTracker) -> tuple[list[Any], dict[str, Any]]:
     """Positional and keyword-only defaults; those of an existing function are read, and guarded, on
     its first call."""
     if function.real is not MISSING and function.defaults is None:
@@ -156,7 +160,9 @@ def _existing_kwdefaults(t: Space, real: Any, source: Any) -> dict[str, Any]:
 
 
 # -- C functions -----------------------------------------------------------------------------------
-def call_builtin(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def call_builtin(
+    t: Space, function: k.BuiltinTracker, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Result:
     """A function written in C: its handler, a graph operation, or a pure function of constants, in
     this order."""
     target = function.value
@@ -186,7 +192,7 @@ def _as_known(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]
     return _folding.fold_numbers(t, target, args, kwargs)
 
 
-def call_substitute(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def call_substitute(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Call what `substitute_in_graph` has put in place of a function; MISSING without one."""
     if (traceable := _inlining.substitute_of(target)) is None:
         return MISSING
@@ -194,12 +200,12 @@ def call_substitute(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str
     return call(t, function, args, kwargs)
 
 
-def given(result: Any) -> Any:
+def given(result: Result) -> Any:
     """A handler that only does something gives nothing: None, to the program."""
     return k.NONE if result is None else result
 
 
-def _handler(t: Space, target: Any) -> Any:
+def _handler(t: Space, target: object) -> Any:
     try:
         return t.handlers.get(target)
     except TypeError:  # an unhashable callable
@@ -207,7 +213,7 @@ def _handler(t: Space, target: Any) -> Any:
 
 
 # -- construction ----------------------------------------------------------------------------------
-def construct(t: Space, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def construct(t: Space, cls_vt: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
     """`cls(*args, **kwargs)`: the metaclass's `__call__`, else `type.__call__`."""
     cls = cls_vt.value
     # those of C do: others may observe a look-up
@@ -220,7 +226,7 @@ def construct(t: Space, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) ->
     return instantiate(t, cls_vt, args, kwargs)
 
 
-def instantiate(t: Space, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def instantiate(t: Space, cls_vt: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
     """`type.__call__` (type_call in Objects/typeobject.c)."""
     cls = cls_vt.value
     new = guarded_lookup(t, cls, "__new__")
@@ -235,7 +241,9 @@ def instantiate(t: Space, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) 
 
 
 @bytecode.operation
-def _instantiate_through_new(t: Space, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _instantiate_through_new(
+    t: Space, cls_vt: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> OperationSteps:
     raw, source = type_lookup(t, cls_vt.value, "__new__")
     assert source is not None
     if isinstance(raw, staticmethod):
@@ -246,7 +254,9 @@ def _instantiate_through_new(t: Space, cls_vt: Any, args: list[Any], kwargs: dic
     return (yield from bytecode.settle(initialise(t, obj, args, kwargs)))
 
 
-def initialise(t: Space, obj: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def initialise(
+    t: Space, obj: VariableTracker, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Result:
     """Call `__init__` on a new object; the Result is the object."""
     raw, source = type_lookup(t, obj.cls, "__init__")
     assert source is not None
@@ -260,7 +270,7 @@ def initialise(t: Space, obj: Any, args: list[Any], kwargs: dict[str, Any]) -> A
     return t.completed(result, bytecode.Then("instance", (obj,)))
 
 
-def initialised(t: Space, obj: Any, given: Any) -> Any:
+def initialised(t: Space, obj: VariableTracker, given: VariableTracker) -> VariableTracker:
     if not k.is_none(given):
         complain(t, TypeError, "__init__() should return None, not '", given.cls, "'")
     return obj
@@ -269,7 +279,7 @@ def initialised(t: Space, obj: Any, given: Any) -> Any:
 _KEEP_MORE_THAN_ARGS = (UnicodeError, SyntaxError, BaseExceptionGroup)
 
 
-def _initialise_exception(t: Space, obj: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _initialise_exception(t: Space, obj: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if kwargs or issubclass(obj.cls, _KEEP_MORE_THAN_ARGS):
         raise t.unsupported(
             "construction", f"making a {obj.cls.__name__}, which keeps more than its arguments"
@@ -278,7 +288,9 @@ def _initialise_exception(t: Space, obj: Any, args: list[Any], kwargs: dict[str,
     return obj
 
 
-def allocate(t: Space, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def allocate(
+    t: Space, cls_vt: Any, new: object, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """Return the result of the C `__new__` that `cls` inherits: storage by its builtin base."""
     cls = cls_vt.value
     if cls.__flags__ & _IS_ABSTRACT:
@@ -318,7 +330,7 @@ def allocate(t: Space, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[str,
 _HEAP_TYPE, _NO_INSTANCES, _IS_ABSTRACT = 1 << 9, 1 << 7, 1 << 20
 
 
-def _storage(t: Space, cls: type, new: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _storage(t: Space, cls: type, new: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if new in (
         object.__new__,
         property.__new__,

@@ -6,6 +6,7 @@ from typing import Any
 
 from stator_bytecode import (
     NULL,
+    OperationSteps,
     Raised,
     operation,
     settle,
@@ -22,13 +23,13 @@ from stator_variables._objects._program_error import attempt, complain, throw
 from stator_variables._objects._sequence import is_plain_sequence
 from stator_variables._protocols._iteration import ROOM, get_iterator, next_value
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 
 @operation
 def drain(
     t: Space, vt: Any, asks_length: bool = False, most: int = sys.maxsize, saying: str = ""
-) -> Any:
+) -> OperationSteps:
     """Return all items of an iterable, as a Python list of trackers, but no more than `most`."""
     if is_plain_sequence(t, vt):
         return list(vt.items)
@@ -44,7 +45,9 @@ def drain(
 
 
 @operation
-def for_each(t: Space, iterable: Any, do: Callable[[Any], Any], asks_length: bool = False) -> Any:
+def for_each(
+    t: Space, iterable: VariableTracker, do: Callable[[Any], Any], asks_length: bool = False
+) -> OperationSteps:
     """`do(item)`, a Result or None, for each item in turn; gives None."""
     iterator = yield from settle(get_iterator(t, iterable))
     if asks_length:
@@ -54,7 +57,7 @@ def for_each(t: Space, iterable: Any, do: Callable[[Any], Any], asks_length: boo
     return k.NONE
 
 
-def _ask_length(t: Space, vt: Any) -> Any:
+def _ask_length(t: Space, vt: VariableTracker) -> OperationSteps:
     """Call `PyObject_LengthHint`: a class of the program's may define the length, and observes the
     call."""
     if is_a(vt, IteratorTracker) and vt.kind == "reversed getitem":
@@ -77,7 +80,7 @@ def _ask_length(t: Space, vt: Any) -> Any:
         return
 
 
-def iterator_saying(t: Space, vt: Any, *text: str | type) -> Generator[Any, Any, Any]:
+def iterator_saying(t: Space, vt: VariableTracker, *text: str | type) -> Generator[Any, Any, Any]:
     """Return `iter(vt)`, with a TypeError of C's own text (`PySequence_Fast`,
     `_PySequence_IterSearch`)."""
     if (found := (yield from attempt(t, TypeError, None, get_iterator, t, vt))) is None:
@@ -85,12 +88,12 @@ def iterator_saying(t: Space, vt: Any, *text: str | type) -> Generator[Any, Any,
     return found
 
 
-def iterator_to_search(t: Space, vt: Any) -> Generator[Any, Any, Any]:
+def iterator_to_search(t: Space, vt: VariableTracker) -> Generator[Any, Any, Any]:
     return iterator_saying(t, vt, "argument of type '", vt.cls, "' is not iterable")
 
 
 @operation
-def any_equal(t: Space, iterable: Any, item: Any) -> Any:
+def any_equal(t: Space, iterable: VariableTracker, item: VariableTracker) -> OperationSteps:
     iterator = yield from iterator_to_search(t, iterable)
     while (value := (yield from settle(next_value(t, iterator)))) is not NULL:
         if (yield from settle(t.equal(value, item))):
@@ -98,13 +101,13 @@ def any_equal(t: Space, iterable: Any, item: Any) -> Any:
     return k.ConstantTracker(False)
 
 
-def _rely_on_items(t: Space, vt: Any) -> None:
+def _rely_on_items(t: Space, vt: VariableTracker) -> None:
     if not defines(t, vt.cls, "__iter__", "__getitem__"):
         complain(t, TypeError, "cannot unpack non-iterable ", vt.cls, " object")
 
 
 @operation
-def unpack(t: Space, vt: Any, count: int) -> Any:
+def unpack(t: Space, vt: VariableTracker, count: int) -> OperationSteps:
     """Exactly `count` items."""
     _rely_on_items(t, vt)
     found = yield from settle(drain(t, vt, most=count + 1))
@@ -116,7 +119,7 @@ def unpack(t: Space, vt: Any, count: int) -> Any:
 
 
 @operation
-def unpack_ex(t: Space, vt: Any, before: int, after: int) -> Any:
+def unpack_ex(t: Space, vt: VariableTracker, before: int, after: int) -> OperationSteps:
     _rely_on_items(t, vt)
     found = yield from settle(drain(t, vt))
     if len(found) < before + after:

@@ -13,7 +13,7 @@ import types
 from typing import Any
 
 import torch
-from stator_bytecode import NULL, Raised, after, operation, settle
+from stator_bytecode import NULL, OperationSteps, Raised, Result, after, operation, settle
 
 from stator_variables import _trackers as k
 from stator_variables._objects import _dictionary, _symbolic_numbers
@@ -24,13 +24,13 @@ from stator_variables._protocols import _consumption, _folding
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, VariableTracker
 
 # -- dicts -----------------------------------------------------------------------------------------
 
 
 @operation
-def dict_update(t: Space, vt: Any, mapping: Any) -> Any:
+def dict_update(t: Space, vt: VariableTracker, mapping: VariableTracker) -> OperationSteps:
     """`dict.update` with one positional argument (`dict_update_arg` in Objects/dictobject.c)."""
     if _is_plain_dict(t, vt, mapping):
         yield from _add_entries(t, vt, mapping)
@@ -45,8 +45,11 @@ def dict_update(t: Space, vt: Any, mapping: Any) -> Any:
 
 @operation
 def add_mapping(
-    t: Space, vt: Any, mapping: Any, refusal: str = "'{}' object is not a mapping"
-) -> Any:
+    t: Space,
+    vt: VariableTracker,
+    mapping: VariableTracker,
+    refusal: str = "'{}' object is not a mapping",
+) -> OperationSteps:
     """`{**mapping}`: what lacks an attribute on the way is no mapping."""
     if _is_plain_dict(t, vt, mapping):
         yield from _add_entries(t, vt, mapping)
@@ -61,7 +64,7 @@ def add_mapping(
     return k.NONE
 
 
-def _is_plain_dict(t: Space, vt: Any, mapping: Any) -> bool:
+def _is_plain_dict(t: Space, vt: VariableTracker, mapping: VariableTracker) -> bool:
     """Return True if C reads it, instead of calling its `keys` and `__getitem__`.
 
     With an ordered dict on either side C always calls them; for the builtin classes that makes no
@@ -75,12 +78,12 @@ def _is_plain_dict(t: Space, vt: Any, mapping: Any) -> bool:
     )
 
 
-def _add_entries(t: Space, vt: Any, mapping: Any) -> Any:
+def _add_entries(t: Space, vt: VariableTracker, mapping: VariableTracker) -> OperationSteps:
     for key, value in t.items(mapping):
         yield from settle(putter(t, vt)(t, vt, key, value))
 
 
-def _update_from_pairs(t: Space, vt: Any, pairs: Any) -> Any:
+def _update_from_pairs(t: Space, vt: VariableTracker, pairs: VariableTracker) -> OperationSteps:
     iterator = yield from settle(t.get_iterator(pairs))
     index = 0
     while (pair := (yield from settle(t.next_value(iterator)))) is not NULL:
@@ -89,14 +92,14 @@ def _update_from_pairs(t: Space, vt: Any, pairs: Any) -> Any:
         index += 1
 
 
-def putter(t: Space, vt: Any) -> Any:
+def putter(t: Space, vt: VariableTracker) -> Any:
     """Return the function by which C puts an item into a dict: without overrides, but for classes
     of ordered ones."""
     is_asked = issubclass(vt.cls, collections.OrderedDict) and overrides(t, vt.cls, "__setitem__")
     return set_item if is_asked else _dictionary.put
 
 
-def _update_from_keys(t: Space, vt: Any, mapping: Any) -> Any:
+def _update_from_keys(t: Space, vt: VariableTracker, mapping: VariableTracker) -> OperationSteps:
     """Update from keys. An ordered dict reads each value with its key; others list the keys first
     (`PyMapping_Keys`)."""
     ask = yield from settle(t.get_attribute(mapping, "keys"))
@@ -112,12 +115,14 @@ def _update_from_keys(t: Space, vt: Any, mapping: Any) -> Any:
         yield from _put_value(t, vt, mapping, key)
 
 
-def _put_value(t: Space, vt: Any, mapping: Any, key: Any) -> Any:
+def _put_value(
+    t: Space, vt: VariableTracker, mapping: VariableTracker, key: VariableTracker
+) -> OperationSteps:
     value = yield from settle(t.get_item(mapping, key))
     yield from settle(putter(t, vt)(t, vt, key, value))
 
 
-def _pair(t: Space, vt: Any, pair: Any, index: int) -> Any:
+def _pair(t: Space, vt: VariableTracker, pair: VariableTracker, index: int) -> OperationSteps:
     if issubclass(vt.cls, collections.OrderedDict):
         return (yield from _ordered_pair(t, pair))
     if (parts := (yield from attempt(t, TypeError, None, t.drain, pair))) is None:
@@ -132,7 +137,7 @@ def _pair(t: Space, vt: Any, pair: Any, index: int) -> Any:
     return parts
 
 
-def _ordered_pair(t: Space, pair: Any) -> Any:
+def _ordered_pair(t: Space, pair: VariableTracker) -> OperationSteps:
     """Unpack a pair like `mutablemapping_add_pairs` in Objects/odictobject.c."""
     parts = yield from settle(t.drain(pair))
     if len(parts) > 2:
@@ -146,7 +151,9 @@ def _ordered_pair(t: Space, pair: Any) -> Any:
 
 
 @operation
-def dict_merge(t: Space, vt: Any, mapping: Any, function: Any) -> Any:
+def dict_merge(
+    t: Space, vt: DictTracker, mapping: VariableTracker, function: VariableTracker
+) -> OperationSteps:
     """`**mapping` in a call: a repeated keyword is an error."""
     name = function_text(function)
     other = DictTracker(dict, complete=True)
@@ -163,7 +170,7 @@ def dict_merge(t: Space, vt: Any, mapping: Any, function: Any) -> Any:
 
 
 # -- any container ---------------------------------------------------------------------------------
-def length(t: Space, vt: Any) -> Any:
+def length(t: Space, vt: VariableTracker) -> Result:
     """`len(vt)`: a Result."""
     if (found := vt.length(t)) is not MISSING:
         return found
@@ -174,7 +181,7 @@ def length(t: Space, vt: Any) -> Any:
     return after(result, functools.partial(checked_length, t)) if _is_user_class(vt.cls) else result
 
 
-def length_of_tensor(t: Space, vt: Any) -> Any:
+def length_of_tensor(t: Space, vt: k.TensorTracker) -> Any:
     if vt.example.dim() == 0:
         throw(TypeError, "len() of a 0-d tensor")
     size = vt.example.shape[0]
@@ -185,12 +192,12 @@ def _is_user_class(cls: type) -> bool:
     return not isinstance(plain_lookup(cls, "__len__"), types.WrapperDescriptorType)
 
 
-def checked_length(t: Space, found: Any) -> Any:
+def checked_length(t: Space, found: VariableTracker) -> Result:
     """Return the result of a `__len__` in Python, checked as by C: a Result."""
     return after(as_index(t, found), _checked_size)
 
 
-def _checked_size(found: Any) -> Any:
+def _checked_size(found: VariableTracker) -> VariableTracker:
     if (value := found.constant()) is MISSING:
         return found
     if value < 0:
@@ -200,28 +207,30 @@ def _checked_size(found: Any) -> Any:
     return k.ConstantTracker(int(value))
 
 
-def set_item(t: Space, container: Any, key: Any, new: Any) -> Any:
+def set_item(
+    t: Space, container: VariableTracker, key: VariableTracker, new: VariableTracker
+) -> Result:
     if (found := container.set_item(t, key, new)) is not MISSING:
         return found
     complaint = "'{}' object does not support item assignment"
     return _written(t, container, ("__setitem__", "__delitem__"), [key, new], complaint)
 
 
-def delete_item(t: Space, container: Any, key: Any) -> Any:
+def delete_item(t: Space, container: VariableTracker, key: VariableTracker) -> Any:
     complaint = "'{}' object doesn't support item deletion"
     return _written(t, container, ("__delitem__", "__setitem__"), [key], complaint)
 
 
 def _written(
-    t: Space, container: Any, names: tuple[str, str], args: list[Any], complaint: str
-) -> Any:
+    t: Space, container: VariableTracker, names: tuple[str, str], args: list[Any], complaint: str
+) -> Result:
     """C has one slot for both: a class with one of the methods misses the other as an attribute."""
     if not defines(t, container.cls, names[0]) and defines(t, container.cls, names[1]):
         throw(AttributeError, names[0])
     return t.call_slot(container, names[0], args, complaint)
 
 
-def as_index(t: Space, vt: Any) -> Any:
+def as_index(t: Space, vt: VariableTracker) -> Any:
     """`operator.index`: an int of any kind as it is, else what `__index__` gives."""
     if vt.is_symbolic and vt.cls is int:
         return vt
@@ -233,7 +242,7 @@ def as_index(t: Space, vt: Any) -> Any:
     return after(found, functools.partial(_checked_index, t))
 
 
-def _checked_index(t: Space, found: Any) -> Any:
+def _checked_index(t: Space, found: VariableTracker) -> VariableTracker:
     if not issubclass(found.cls, int):
         complain(t, TypeError, "__index__ returned non-int (type ", found.cls, ")")
     if found.cls is not int:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import stator_bytecode as bytecode
+from stator_bytecode import Result
 
 from stator_variables import _pure
 from stator_variables._objects import _new_values, _scalars, _symbolic_numbers
@@ -13,7 +14,7 @@ from stator_variables._objects._program_error import as_program_error
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._tensors import _symbolic
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, VariableTracker
 
 
 def fold(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -43,7 +44,7 @@ def as_given(result: Any, *operands: Any) -> Any:
     return result
 
 
-def operate(t: Space, function: Any, *operands: Any) -> Any:
+def operate(t: Space, function: object, *operands: Any) -> Any:
     """Compute an operator of constants; MISSING where one is none, or of a class whose operators
     may be Python code."""
     if not are_plain(*operands):
@@ -51,7 +52,7 @@ def operate(t: Space, function: Any, *operands: Any) -> Any:
     return as_given(folded(t, function, *(vt.value for vt in operands)), *operands)
 
 
-def are_plain(*vts: Any) -> bool:
+def are_plain(*vts: VariableTracker) -> bool:
     """Return True for constants, except those of user classes (enum members)."""
     return all(vt.is_known and not issubclass(vt.cls, enum.Enum) for vt in vts)
 
@@ -64,7 +65,7 @@ def folding(table: bytecode.HandlerTable[Any, Any]) -> bytecode.HandlerTable[Any
     @made.handles_each({target: (target, handler) for target, handler in table.items()})
     def fold_or_handle(
         t: Space, args: list[Any], kwargs: dict[str, Any], of: tuple[Any, Any]
-    ) -> Any:
+    ) -> Result:
         target, handler = of
         found = fold(t, target, args, kwargs)
         return handler(t, args, kwargs) if found is MISSING else found
@@ -72,7 +73,7 @@ def folding(table: bytecode.HandlerTable[Any, Any]) -> bytecode.HandlerTable[Any
     return made
 
 
-def folded(t: Space, function: Any, /, *values: Any, **named: Any) -> Any:
+def folded(t: Space, function: Any, /, *values: Any, **named: Any) -> VariableTracker:
     """The tracker of what a pure function gives for constants; what it raises is the program's."""
     try:
         # `~True`, a division by zero of NumPy: to be issued on each call
@@ -85,7 +86,7 @@ def folded(t: Space, function: Any, /, *values: Any, **named: Any) -> Any:
     return _new_values.fresh(t, found)
 
 
-def fold_numbers(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def fold_numbers(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """`fold`, with symbolic numbers among the arguments: computed in the graph where possible, else
     made constants."""
     if not _symbolic_numbers.has_numbers([*args, *kwargs.values()]):

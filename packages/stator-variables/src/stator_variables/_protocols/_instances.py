@@ -8,11 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from stator_bytecode import NULL, HandlerTable, after, operation, settle
+from stator_bytecode import NULL, HandlerTable, OperationSteps, Result, after, operation, settle
 from stator_guards import CallSource, CapturedSource, Custom, Truth
 
 from stator_variables import _trackers as k
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines, guarded_lookup, is_subtype, mro_of, overrides
 from stator_variables._objects._method_table import as_constant
@@ -21,7 +20,7 @@ from stator_variables._objects._super import SuperTracker
 from stator_variables._protocols import _attributes, _calls
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
 
 handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
 
@@ -36,11 +35,11 @@ def type_of(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(isinstance)
-def handle_isinstance(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def handle_isinstance(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return as_constant(is_instance(t, *args))
 
 
-def is_instance(t: Space, vt: Any, classes: Any) -> Any:
+def is_instance(t: Space, vt: VariableTracker, classes: VariableTracker) -> Result:
     """A Python bool, or a suspended Result that ends in one."""
     if _is_asked(t, classes, "__instancecheck__"):
         return _ask(t, classes, "__instancecheck__", vt)
@@ -52,7 +51,7 @@ def is_instance(t: Space, vt: Any, classes: Any) -> Any:
     return _is_instance_hooked(t, vt, found)
 
 
-def _claims_a_class(t: Space, vt: Any) -> bool:
+def _claims_a_class(t: Space, vt: VariableTracker) -> bool:
     """Return True if `vt.__class__` may be another than `type(vt)`."""
     if vt.base in (torch.Tensor, type):
         return False
@@ -60,20 +59,20 @@ def _claims_a_class(t: Space, vt: Any) -> bool:
     return own or guarded_lookup(t, vt.cls, "__class__") is not vars(object)["__class__"]
 
 
-def _claimed(t: Space, vt: Any) -> Any:
+def _claimed(t: Space, vt: VariableTracker) -> OperationSteps:
     if not _claims_a_class(t, vt):
         return vt.cls
     found = yield from attempt(t, AttributeError, MISSING, t.get_attribute, vt, "__class__")
     return found.value if found is not MISSING and found.base is type else vt.cls
 
 
-def _is_asked(t: Space, vt: Any, name: str) -> bool:
+def _is_asked(t: Space, vt: VariableTracker, name: str) -> bool:
     """Return True for an object that is no class, and overrides checks of instances (an alias of
     `typing`)."""
     return vt.base is not type and overrides(t, vt.cls, name)
 
 
-def _ask(t: Space, asked: Any, name: str, about: Any) -> Any:
+def _ask(t: Space, asked: VariableTracker, name: str, about: VariableTracker) -> Result:
     answer = t.call(t.special(asked, name), [about], {})
     return after(answer, t.truth)
 
@@ -83,7 +82,7 @@ def _has_hook(t: Space, cls: type, name: str) -> bool:
 
 
 @operation
-def _is_instance_hooked(t: Space, vt: Any, classes: list[type]) -> Any:
+def _is_instance_hooked(t: Space, vt: VariableTracker, classes: list[type]) -> OperationSteps:
     for cls in classes:
         if vt.cls is cls:
             return True
@@ -95,7 +94,7 @@ def _is_instance_hooked(t: Space, vt: Any, classes: list[type]) -> Any:
     return False
 
 
-def _ask_hook(t: Space, vt: Any, cls: type, name: str) -> Any:
+def _ask_hook(t: Space, vt: Any, cls: type, name: str) -> OperationSteps:
     if (known := _KNOWN_CHECKS.get(id(cls))) is not None:
         return known(t, vt)
     if guarded_lookup(t, type(cls), name) is getattr(abc.ABCMeta, name):
@@ -132,7 +131,7 @@ def _abc_answer(t: Space, cls: type, base: type) -> bool:
 
 @handlers.handles(abc._abc_instancecheck)  # type: ignore[attr-defined]
 @operation
-def abc_instance_check(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def abc_instance_check(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     """Implement `super().__instancecheck__` of a metaclass of abstract classes."""
     cls, vt = args
     claimed = yield from _claimed(t, vt)
@@ -157,7 +156,7 @@ def _is_marked(cls: type, mark: str) -> Callable[[Space, Any], bool]:
     """Return a check that accepts a tensor of another class with a mark, an attribute that is
     set."""
 
-    def check(t: Space, vt: Any) -> bool:
+    def check(t: Space, vt: VariableTracker) -> bool:
         if issubclass(vt.cls, cls) or not issubclass(vt.cls, torch.Tensor):
             return issubclass(vt.cls, cls)
         marked = _tensor_attributes.own(t, vt, mark)
@@ -195,7 +194,7 @@ def class_list(t: Space, classes: Any) -> list[type]:
 
 
 @handlers.handles(issubclass)
-def handle_issubclass(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def handle_issubclass(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if args[0].base is not type:
         raise t.unsupported("bad-arguments", f"issubclass() of a {args[0].cls.__name__}")
     if _is_asked(t, args[1], "__subclasscheck__"):
@@ -204,7 +203,7 @@ def handle_issubclass(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 @operation
-def _is_subclass(t: Space, vt: Any, classes: list[type]) -> Any:
+def _is_subclass(t: Space, vt: Any, classes: list[type]) -> OperationSteps:
     mro_of(t, vt.value)
     for cls in classes:
         if not _has_hook(t, cls, "__subclasscheck__"):
@@ -236,12 +235,12 @@ def _are_these(known: list[Any], classes: list[type]) -> bool:
 
 
 @handlers.handles(callable)
-def handle_callable(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def handle_callable(t: Space, args: Args, kwargs: Kwargs) -> k.ConstantTracker:
     return k.ConstantTracker(defines(t, args[0].cls, "__call__"))
 
 
 @handlers.handles(super)
-def make_super(t: Space, args: Args, kwargs: Kwargs) -> Any:
+def make_super(t: Space, args: Args, kwargs: Kwargs) -> SuperTracker:
     if args:
         return _super(t, *args, *[k.NONE] * (2 - len(args)))
     frame = t.frame
@@ -259,7 +258,7 @@ def make_super(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return _super(t, cell.content, receiver)
 
 
-def _super(t: Space, start: Any, receiver: Any) -> Any:
+def _super(t: Space, start: Any, receiver: Any) -> SuperTracker:
     """Make a `super`, where `supercheck` allows it; its errors are C's own."""
     below = (receiver.cls, *([receiver.value] if receiver.base is type else []))
     if start.base is not type or not any(is_subtype(cls, start.value) for cls in below):

@@ -11,6 +11,8 @@ from stator_bytecode import (
     NULL,
     VALUE,
     Invoke,
+    OperationSteps,
+    Result,
     Then,
     after,
     operation,
@@ -28,7 +30,7 @@ from stator_variables._objects._lookup import (
     type_lookup,
 )
 from stator_variables._objects._program_error import attempt, complain, throw
-from stator_variables._objects._set import in_order
+from stator_variables._objects._set import SetTracker, in_order
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _attributes
 from stator_variables._runtime._contents import plain_lookup
@@ -36,7 +38,7 @@ from stator_variables._runtime._finalizers import exhausts_unobserved
 from stator_variables._runtime._support import exhausted_by_items
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 _TUPLE_ITERATOR = type(iter(()))
 _SET_ITERATOR: type = type(iter(set()))
@@ -44,7 +46,7 @@ _ITEM_ITERATOR = type(exhausted_by_items())
 _SEQUENCES = (list, tuple, collections.deque)
 
 
-def get_iterator(t: Space, vt: Any) -> Any:
+def get_iterator(t: Space, vt: VariableTracker) -> Result:
     """`iter(vt)`: a Result."""
     if (native := vt.iter(t)) is not MISSING:
         return native
@@ -60,19 +62,19 @@ def get_iterator(t: Space, vt: Any) -> Any:
 
 
 @operation
-def _iterator_if_bound(t: Space, raw: Any, source: Source, vt: Any) -> Any:
+def _iterator_if_bound(t: Space, raw: Any, source: Source, vt: Any) -> OperationSteps:
     if (bound := (yield from _attributes.bound_or_none(t, raw, source, vt, "__iter__"))) is None:
         return _iterator_by_items(t, vt, raw)
     return (yield from settle(t.completed(t.call(bound, [], {}), Then("iter"))))
 
 
-def _iterator_by_items(t: Space, vt: Any, raw: Any) -> Any:
+def _iterator_by_items(t: Space, vt: VariableTracker, raw: Any) -> IteratorTracker:
     if raw is not None and is_sequence(t, vt):
         return IteratorTracker(_ITEM_ITERATOR, "getitem", [vt])
     complain(t, TypeError, "'", vt.cls, "' object is not iterable")
 
 
-def is_sequence(t: Space, vt: Any) -> bool:
+def is_sequence(t: Space, vt: VariableTracker) -> bool:
     """Implement `PySequence_Check`: `__getitem__` of a class of C may be that of a mapping, which
     is unknown."""
     if vt.base in _SEQUENCES:
@@ -84,7 +86,7 @@ def is_sequence(t: Space, vt: Any) -> bool:
     return defines(t, vt.cls, "__getitem__")
 
 
-def iterator_of_call(t: Space, found: Any) -> Any:
+def iterator_of_call(t: Space, found: VariableTracker) -> VariableTracker:
     """The result of `__iter__`, which has to be an iterator."""
     if not defines(t, found.cls, "__next__"):
         complain(t, TypeError, "iter() returned non-iterator of type '", found.cls, "'")
@@ -105,7 +107,7 @@ def iterate_array(t: Space, vt: Any) -> Any:
     return IteratorTracker(_ITEM_ITERATOR, "getitem", [vt]) if is_row else MISSING
 
 
-def dict_iterator(t: Space, d: Any, part: str, backwards: bool = False) -> Any:
+def dict_iterator(t: Space, d: Any, part: str, backwards: bool = False) -> IteratorTracker:
     ordered = issubclass(d.cls, collections.OrderedDict)
     parts = [d, len(t.items(d)), backwards]
     made = IteratorTracker(_dict_iterator_class(part, ordered, backwards), part, parts)
@@ -119,32 +121,32 @@ def _dict_iterator_class(part: str, ordered: bool, backwards: bool) -> type:
     return type(reversed(view) if backwards else iter(view))
 
 
-def set_iterator(t: Space, vt: Any) -> Any:
+def set_iterator(t: Space, vt: SetTracker) -> IteratorTracker:
     items = list(vt.entries.values())
     return IteratorTracker(
         _SET_ITERATOR, "set", [vt, len(items), items if len(items) < 2 else in_order(t, vt)]
     )
 
 
-def next_value(t: Space, it: Any) -> Any:
+def next_value(t: Space, it: VariableTracker) -> Any:
     """The next item; NULL when exhausted; a Resume for a generator; a Pending where items need
     calls."""
     return it.next(t) if it.steps_to_null else _user_next(t, it)
 
 
-def next_or_raise(t: Space, it: Any) -> Any:
+def next_or_raise(t: Space, it: VariableTracker) -> Result:
     """The same, with the StopIteration that an iterator of the program's raises: it may have a
     value."""
     return it.next(t)
 
 
-def step(t: Space, it: Any) -> Any:
+def step(t: Space, it: IteratorTracker) -> Any:
     """Give the next item of a builtin iterator; NULL at the end, but for a function that raises
     StopIteration."""
     return _STEPS[it.kind](t, it)
 
 
-def _user_next(t: Space, it: Any) -> Any:
+def _user_next(t: Space, it: VariableTracker) -> Result:
     """A `__next__` of Python's is a frame that waits with its caller where it breaks."""
     if isinstance(plain_lookup(it.cls, "__next__"), types.FunctionType) and not stands_for_c(
         it.cls
@@ -157,16 +159,16 @@ def _user_next(t: Space, it: Any) -> Any:
 
 
 @operation
-def _next_of(t: Space, ask: Callable[[Space, Any], Any], it: Any) -> Any:
+def _next_of(t: Space, ask: Callable[[Space, Any], Any], it: VariableTracker) -> OperationSteps:
     return (yield from attempt(t, StopIteration, NULL, ask, t, it))
 
 
-def advance(t: Space, it: Any) -> None:
+def advance(t: Space, it: IteratorTracker) -> None:
     """Move a tracked iterator one on."""
     t.write(it, position=it.position + 1)
 
 
-def _finish(t: Space, it: Any) -> Any:
+def _finish(t: Space, it: IteratorTracker) -> Any:
     if not it.exhausted:
         t.write(it, exhausted=True)
     return NULL
@@ -176,7 +178,7 @@ def _placed(item_at: Callable[[Space, Any], Any]) -> Callable[[Space, Any], Any]
     """The step of an iterator that stands somewhere: it gives the item there and moves on, or ends
     where NULL is."""
 
-    def step(t: Space, it: Any) -> Any:
+    def step(t: Space, it: IteratorTracker) -> Any:
         def given(item: Any) -> Any:
             if item is NULL:
                 return _finish(t, it)
@@ -194,13 +196,13 @@ def _at(items: list[Any], index: int) -> Any:
     return items[index] if 0 <= index < len(items) else NULL
 
 
-def indexed(values: Any) -> Any:
+def indexed(values: Any) -> object:
     """The items of a constant by their position; a long range has them all without making them."""
     return values if isinstance(values, Sequence) else list(values)
 
 
 @_placed
-def _next_constant(t: Space, it: Any) -> Any:
+def _next_constant(t: Space, it: IteratorTracker) -> Any:
     try:
         return _new_values.fresh(t, it.parts[0][it.position])
     except IndexError:
@@ -247,7 +249,7 @@ def _too_far(t: Space, it: Any) -> Exception:
 
 
 @_placed
-def _next_in_dict(t: Space, it: Any) -> Any:
+def _next_in_dict(t: Space, it: IteratorTracker) -> Any:
     d, size, backwards = it.parts
     pairs = t.items(d)
     if len(pairs) != size:
@@ -267,7 +269,7 @@ def _next_in_dict(t: Space, it: Any) -> Any:
 
 
 @_placed
-def _next_in_set(t: Space, it: Any) -> Any:
+def _next_in_set(t: Space, it: IteratorTracker) -> Any:
     vt, size, items = it.parts
     if len(vt.entries) != size:
         throw(RuntimeError, "Set changed size during iteration")
@@ -277,7 +279,7 @@ def _next_in_set(t: Space, it: Any) -> Any:
 
 
 @_placed
-def _next_in_deque(t: Space, it: Any) -> Any:
+def _next_in_deque(t: Space, it: IteratorTracker) -> Any:
     vt, size, structure = it.parts
     if it.index < 0:
         return NULL
@@ -286,7 +288,7 @@ def _next_in_deque(t: Space, it: Any) -> Any:
     return _at(vt.items, it.index)
 
 
-def _one_of_each(t: Space, sources: list[Any]) -> Any:
+def _one_of_each(t: Space, sources: list[Any]) -> OperationSteps:
     """The next items of several iterators, up to the first that has none."""
     found: list[Any] = []
     for part in sources:
@@ -297,7 +299,7 @@ def _one_of_each(t: Space, sources: list[Any]) -> Any:
 
 
 @operation
-def _next_zip(t: Space, it: Any) -> Any:
+def _next_zip(t: Space, it: IteratorTracker) -> OperationSteps:
     sources, strict = it.parts
     found = yield from _one_of_each(t, sources)
     if strict and len(found) < len(sources):
@@ -305,7 +307,7 @@ def _next_zip(t: Space, it: Any) -> Any:
     return TupleTracker(found, tuple) if sources and len(found) == len(sources) else NULL
 
 
-def _check_strict(t: Space, sources: list[Any], index: int) -> Any:
+def _check_strict(t: Space, sources: list[Any], index: int) -> OperationSteps:
     if index:
         s = " " if index == 1 else "s 1-"
         throw(ValueError, f"zip() argument {index + 1} is shorter than argument{s}{index}")
@@ -316,14 +318,14 @@ def _check_strict(t: Space, sources: list[Any], index: int) -> Any:
 
 
 @operation
-def _next_map(t: Space, it: Any) -> Any:
+def _next_map(t: Space, it: IteratorTracker) -> OperationSteps:
     function, sources = it.parts
     args = yield from _one_of_each(t, sources)
     return (yield from settle(t.call(function, args, {}))) if len(args) == len(sources) else NULL
 
 
 @operation
-def _next_filter(t: Space, it: Any) -> Any:
+def _next_filter(t: Space, it: IteratorTracker) -> OperationSteps:
     function, source = it.parts
     while True:
         if (value := (yield from settle(next_value(t, source)))) is NULL:
@@ -333,7 +335,7 @@ def _next_filter(t: Space, it: Any) -> Any:
             return value
 
 
-def _is_replayed(it: Any) -> bool:
+def _is_replayed(it: VariableTracker) -> bool:
     """Return True if the steps of an existing iterator can be repeated without running code of the
     program twice."""
     if not is_a(it, IteratorTracker) or it.kind in ("map", "filter"):
@@ -342,7 +344,7 @@ def _is_replayed(it: Any) -> bool:
 
 
 @operation
-def _next_enumerate(t: Space, it: Any) -> Any:
+def _next_enumerate(t: Space, it: IteratorTracker) -> OperationSteps:
     source, start = it.parts
     if it.source is not None and not _is_replayed(source):
         raise t.unsupported(
@@ -360,7 +362,7 @@ def _next_enumerate(t: Space, it: Any) -> Any:
 
 @_placed
 @operation
-def _next_getitem(t: Space, it: Any) -> Any:
+def _next_getitem(t: Space, it: IteratorTracker) -> OperationSteps:
     if it.index < 0:
         return NULL
     ends = IndexError | StopIteration
@@ -368,7 +370,7 @@ def _next_getitem(t: Space, it: Any) -> Any:
 
 
 @operation
-def _next_callable(t: Space, it: Any) -> Any:
+def _next_callable(t: Space, it: IteratorTracker) -> OperationSteps:
     function, sentinel = it.parts
     if it.exhausted:
         return NULL

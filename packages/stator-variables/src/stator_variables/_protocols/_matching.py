@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from stator_bytecode import operation, settle
+from stator_bytecode import OperationSteps, operation, settle
 
 from stator_variables import _trackers as k
 from stator_variables._objects._lookup import overrides
@@ -10,7 +10,7 @@ from stator_variables._objects._program_error import attempt, throw
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _instances
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, VariableTracker
 
 _SELF_MATCHING = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
 
@@ -21,15 +21,15 @@ _SEQUENCE, _MAPPING = (
 )  # Py_TPFLAGS_SEQUENCE, Py_TPFLAGS_MAPPING: the flags that the interpreter tests
 
 
-def match_sequence(subject: Any) -> Any:
+def match_sequence(subject: VariableTracker) -> k.ConstantTracker:
     return k.ConstantTracker(bool(subject.cls.__flags__ & _SEQUENCE))
 
 
-def match_mapping(subject: Any) -> Any:
+def match_mapping(subject: VariableTracker) -> k.ConstantTracker:
     return k.ConstantTracker(bool(subject.cls.__flags__ & _MAPPING))
 
 
-def match_keys(t: Space, subject: Any, keys: Any) -> Any:
+def match_keys(t: Space, subject: VariableTracker, keys: Any) -> VariableTracker:
     if subject.base is not dict or overrides(t, subject.cls, "get"):
         raise t.unsupported("match-mapping", f"a mapping pattern over a {subject.cls.__name__}")
     hashed = [t.key_of(key) for key in keys.items]
@@ -40,7 +40,9 @@ def match_keys(t: Space, subject: Any, keys: Any) -> Any:
 
 
 @operation
-def match_class(t: Space, subject: Any, cls: Any, count: int, names: Any) -> Any:
+def match_class(
+    t: Space, subject: VariableTracker, cls: k.ClassTracker, count: int, names: TupleTracker
+) -> OperationSteps:
     if cls.base is not type:
         throw(TypeError, "called match pattern must be a class")
     if not (yield from settle(_instances.is_instance(t, subject, cls))):
@@ -50,7 +52,7 @@ def match_class(t: Space, subject: Any, cls: Any, count: int, names: Any) -> Any
     if positional is None:
         found.append(subject)
         positional = []
-    wanted = [*positional, *(n.value for n in names.items)]
+    wanted = [*positional, *(name.constant() for name in names.items)]
     if len(set(wanted)) < len(wanted):
         raise t.unsupported(
             "bad-arguments", f"a pattern of {cls.value.__name__} with a repeated attribute"
@@ -63,7 +65,7 @@ def match_class(t: Space, subject: Any, cls: Any, count: int, names: Any) -> Any
     return TupleTracker(found, tuple)
 
 
-def _positional_names(t: Space, cls: Any, count: int) -> Any:
+def _positional_names(t: Space, cls: k.ClassTracker, count: int) -> OperationSteps:
     """Names from `__match_args__`; None when the subject itself is the one positional match."""
     if not count:
         return []

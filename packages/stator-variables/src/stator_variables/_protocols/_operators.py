@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from stator_bytecode import (
     OPERATOR_NAMES,
+    OperationSteps,
+    Result,
     Then,
     Unsupported,
     after,
@@ -43,7 +45,7 @@ from stator_variables._pure import is_number_of_numpy
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _assertion, _symbolic
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, VariableTracker
 
 ARITHMETIC = {
     symbol: (name, getattr(operator, f"__{name}__"), getattr(operator, f"__i{name}__"))
@@ -56,7 +58,7 @@ UNARY: dict[str, tuple[str, Any]] = {
 }
 
 
-def unary(t: Space, symbol: str, vt: Any) -> Any:
+def unary(t: Space, symbol: str, vt: VariableTracker) -> Any:
     name, function = UNARY[symbol]
     if (found := _scalars.computed(t, function, [vt])) is not MISSING:
         return found
@@ -69,7 +71,7 @@ def unary(t: Space, symbol: str, vt: Any) -> Any:
     return t.call_slot(vt, name, [], f"bad operand type for unary {symbol}: '{{}}'")
 
 
-def binary(t: Space, symbol: str, left: Any, right: Any) -> Any:
+def binary(t: Space, symbol: str, left: VariableTracker, right: Any) -> Result:
     """`left symbol right`; a symbol that ends in "=" is the in-place form."""
     in_place = symbol.endswith("=")
     name, plain, augmented = ARITHMETIC[symbol.removesuffix("=")]
@@ -93,13 +95,13 @@ def binary(t: Space, symbol: str, left: Any, right: Any) -> Any:
     return slots(t, name, symbol, left, right, in_place=in_place)
 
 
-def _operated(t: Space, function: Any, left: Any, right: Any) -> Any:
+def _operated(t: Space, function: Any, left: VariableTracker, right: VariableTracker) -> Any:
     """Return what the slots for operators of the one side give, or of the other."""
     found = left.operate(t, function, left, right)
     return right.operate(t, function, left, right) if found is MISSING else found
 
 
-def _of_bits(t: Space, symbol: str, left: Any, right: Any) -> Any:
+def _of_bits(t: Space, symbol: str, left: Any, right: k.ConstantTracker) -> Any:
     number, size, is_high = _symbolic.low_bits(left, right)
     if size is None:
         return binary(
@@ -135,7 +137,9 @@ _OF_BOOLS = frozenset({"&", "|", "&=", "|="})
 _REMAINDERS = frozenset({"%", "%="})
 
 
-def _computable(t: Space, symbol: str, left: Any, right: Any) -> tuple[Any, Any]:
+def _computable(
+    t: Space, symbol: str, left: VariableTracker, right: VariableTracker
+) -> tuple[Any, Any]:
     """Return operands that symbolic operators support, with constants for others.
 
     Symbolic numbers do not combine with complex ones or those of NumPy, and of remainders by 1 only
@@ -182,7 +186,7 @@ def _try_slots(t: Space, attempts: list[Any], fail: Any) -> Any:
     return _next_slots(t, results, attempts[1:], fail) if _may_decline(results) else results
 
 
-def _slot_call(t: Space, receiver: Any, name: str, argument: Any) -> Any:
+def _slot_call(t: Space, receiver: VariableTracker, name: str, argument: VariableTracker) -> Result:
     raw, source = type_lookup(t, receiver.cls, name)
     assert source is not None
     if raw is object.__ne__:
@@ -201,14 +205,14 @@ _COMPARISONS = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__g
 
 @operation
 def _compared_if_bound(
-    t: Space, raw: Any, source: Source, receiver: Any, name: str, argument: Any
-) -> Any:
+    t: Space, raw: Any, source: Source, receiver: Any, name: str, argument: VariableTracker
+) -> OperationSteps:
     if (bound := (yield from _attributes.bound_or_none(t, raw, source, receiver, name))) is None:
         return k.ConstantTracker(NotImplemented)
     return (yield from settle(t.call(bound, [argument], {})))
 
 
-def _is_foreign_to_tensors(t: Space, receiver: Any, argument: Any) -> bool:
+def _is_foreign_to_tensors(t: Space, receiver: VariableTracker, argument: VariableTracker) -> bool:
     """Return True for an object that is no number and has no `__torch_function__`: its own operator
     is called."""
     if (
@@ -226,18 +230,18 @@ def _is_foreign_to_tensors(t: Space, receiver: Any, argument: Any) -> bool:
 _TORCH_FUNCTION = "__torch_function__"
 
 
-def _inverted_eq(t: Space, receiver: Any, argument: Any) -> Any:
+def _inverted_eq(t: Space, receiver: VariableTracker, argument: VariableTracker) -> Result:
     """Implement `object.__ne__`: the opposite of the result of the own `__eq__`."""
     answer = _slot_call(t, receiver, "__eq__", argument)
     return after(answer, lambda equal: equal if _may_decline(equal) else negated(t, equal))
 
 
-def _may_decline(result: Any) -> bool:
+def _may_decline(result: Result) -> bool:
     return is_suspended(result) or result.cls is types.NotImplementedType
 
 
 @operation
-def _next_slots(t: Space, result: Any, attempts: list[Any], fail: Any) -> Any:
+def _next_slots(t: Space, result: Result, attempts: list[Any], fail: Any) -> Any:
     value = yield from settle(result)
     for other in attempts:
         if not _may_decline(value):
@@ -247,8 +251,14 @@ def _next_slots(t: Space, result: Any, attempts: list[Any], fail: Any) -> Any:
 
 
 def slots(
-    t: Space, name: str, symbol: str, left: Any, right: Any, *, in_place: bool = False
-) -> Any:
+    t: Space,
+    name: str,
+    symbol: str,
+    left: VariableTracker,
+    right: VariableTracker,
+    *,
+    in_place: bool = False,
+) -> Result:
     """The dispatch of a binary operator; `divmod` has no sign of its own."""
     attempts = [(left, f"__i{name}__", right)] if in_place else []
     attempts += _ordered(t, (left, f"__{name}__", right), (right, f"__r{name}__", left))
@@ -269,7 +279,7 @@ def slots(
     return _try_slots(t, sorted(known, key=waits), fail)
 
 
-def _repeated(t: Space, left: Any, attempts: list[Any], fail: Callable[[], Any]) -> Any:
+def _repeated(t: Space, left: VariableTracker, attempts: list[Any], fail: Callable[[], Any]) -> Any:
     """Implement `sequence_repeat` in Objects/abstract.c: of two sequences, the left one raises that
     the other is no number."""
     count = min(attempts, key=lambda attempt: attempt[0] is not left)[2]
@@ -299,7 +309,7 @@ def _waits(cls: type, name: str, reflected: str) -> bool:
 _SEQUENCES = frozenset({list, tuple, str, bytes, bytearray, collections.deque})
 
 
-def _no_operator(t: Space, symbol: str, left: Any, right: Any) -> Any:
+def _no_operator(t: Space, symbol: str, left: VariableTracker, right: VariableTracker) -> Any:
     what = "** or pow()" if symbol == "**" else symbol
     complain(
         t,
@@ -313,7 +323,7 @@ def _no_operator(t: Space, symbol: str, left: Any, right: Any) -> Any:
 
 
 # -- comparison ------------------------------------------------------------------------------------
-def compare(t: Space, symbol: str, left: Any, right: Any) -> Any:
+def compare(t: Space, symbol: str, left: VariableTracker, right: VariableTracker) -> Result:
     name, reflected, function = COMPARISONS[symbol]
     if (found := _scalars.computed(t, function, [left, right])) is not MISSING:
         return found
@@ -325,7 +335,7 @@ def compare(t: Space, symbol: str, left: Any, right: Any) -> Any:
     return _try_slots(t, known, lambda: _no_comparison(t, symbol, left, right))
 
 
-def _compares(t: Space, vt: Any, name: str) -> bool:
+def _compares(t: Space, vt: VariableTracker, name: str) -> bool:
     raw = guarded_lookup(t, vt.cls, name)
     if raw is object.__ne__:
         return _compares(t, vt, "__eq__")
@@ -343,7 +353,9 @@ def _ordered_comparison(t: Space, first: Any, second: Any) -> list[Any]:
     return [first, second]
 
 
-def _no_comparison(t: Space, symbol: str, left: Any, right: Any) -> Any:
+def _no_comparison(
+    t: Space, symbol: str, left: VariableTracker, right: VariableTracker
+) -> k.ConstantTracker:
     if symbol in ("==", "!="):
         return identical(t, left, right, symbol == "!=")
     complain(
@@ -357,16 +369,18 @@ def _no_comparison(t: Space, symbol: str, left: Any, right: Any) -> Any:
     )
 
 
-def negated(t: Space, vt: Any) -> Any:
+def negated(t: Space, vt: VariableTracker) -> Result:
     return after(truth(t, vt), lambda held: k.ConstantTracker(not held))
 
 
-def identical(t: Space, left: Any, right: Any, invert: bool) -> Any:
+def identical(
+    t: Space, left: VariableTracker, right: VariableTracker, invert: bool
+) -> k.ConstantTracker:
     return k.ConstantTracker(same_object(t, left, right) is not invert)
 
 
 # -- truth and containment -------------------------------------------------------------------------
-def truth(t: Space, vt: Any) -> Any:
+def truth(t: Space, vt: Any) -> Result:
     """A Python bool, or a suspended Result that ends in one."""
     if (found := _scalars.computed(t, bool, [vt])) is not MISSING:
         vt = found
@@ -400,7 +414,7 @@ def _says_itself(t: Space, cls: type) -> bool:
     return defines(t, cls, "__bool__") or overrides(t, cls, "__len__")
 
 
-def _truth_of_number(t: Space, vt: Any) -> bool:
+def _truth_of_number(t: Space, vt: k.NumberTracker) -> bool:
     """Return the truth, which `ShapeEnv` guards, or which is expected and checked at run time."""
     try:
         return _symbolic_numbers.decide(t, vt)
@@ -411,7 +425,7 @@ def _truth_of_number(t: Space, vt: Any) -> bool:
         return expected
 
 
-def truth_of_result(t: Space, value: Any, kind: str) -> Any:
+def truth_of_result(t: Space, value: VariableTracker, kind: str) -> Any:
     """The truth that `__bool__` ("truth") or `__len__` ("length") gave, checked as C does."""
     if kind == "truth" and value.cls is not bool:
         complain(t, TypeError, "__bool__ should return bool, returned ", value.cls)
@@ -422,7 +436,7 @@ def truth_of_result(t: Space, value: Any, kind: str) -> Any:
     )
 
 
-def contains(t: Space, container: Any, item: Any, invert: bool) -> Any:
+def contains(t: Space, container: Any, item: Any, invert: bool) -> Result:
     """`item in container`."""
     if _folding.are_plain(container, item):
         return _folding.folded(t, lambda c, i: (i in c) is not invert, container.value, item.value)
@@ -436,13 +450,13 @@ def contains(t: Space, container: Any, item: Any, invert: bool) -> Any:
     return after(found, lambda value: _contained(t, value, invert))
 
 
-def _contained(t: Space, value: Any, invert: bool) -> Any:
+def _contained(t: Space, value: VariableTracker, invert: bool) -> Any:
     if value.base is torch.Tensor and not invert:
         return value
     return after(truth(t, value), lambda held: k.ConstantTracker(held is not invert))
 
 
-def get_item(t: Space, container: Any, key: Any) -> Any:
+def get_item(t: Space, container: VariableTracker, key: VariableTracker) -> Result:
     """`container[key]`: a Result."""
     if (found := container.get_item(t, key)) is not MISSING:
         return found
@@ -450,7 +464,7 @@ def get_item(t: Space, container: Any, key: Any) -> Any:
 
 
 @operation
-def get_class_item(t: Space, cls_vt: Any, key: Any) -> Any:
+def get_class_item(t: Space, cls_vt: Any, key: VariableTracker) -> OperationSteps:
     if (getter := t.special(cls_vt, "__getitem__")) is MISSING:
         getter = yield from attempt(
             t, AttributeError, None, t.get_attribute, cls_vt, "__class_getitem__"
@@ -463,7 +477,7 @@ def get_class_item(t: Space, cls_vt: Any, key: Any) -> Any:
     return (yield from settle(t.call(getter, [key], {})))
 
 
-def equal(t: Space, left: Any, right: Any) -> Any:
+def equal(t: Space, left: VariableTracker, right: VariableTracker) -> Result:
     """Identity, then `==`, as a Python bool: what containers use (PyObject_RichCompareBool)."""
     numbers = left.is_symbolic or right.is_symbolic  # whose values do as well
     if left is right or (not numbers and same_object(t, left, right)):

@@ -17,7 +17,7 @@ from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._weakrefs import WeakrefTracker
 from stator_variables._pure import NUMBERS, PATHS
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 
 def same_object(t: Space, left: Any, right: Any) -> bool:
@@ -51,7 +51,7 @@ def same_object(t: Space, left: Any, right: Any) -> bool:
     return False
 
 
-def _are_given_numbers(left: Any, right: Any) -> bool:
+def _are_given_numbers(left: VariableTracker, right: VariableTracker) -> bool:
     """Two numbers, or texts, of one class that were there before: equal ones may be one object, or
     two."""
     given = all(
@@ -64,7 +64,7 @@ def _are_given_numbers(left: Any, right: Any) -> bool:
 _NUMBERS = (int, float, complex, str, bytes, *NUMBERS, *PATHS)
 
 
-def _is_only_reference(t: Space, vt: Any) -> bool:
+def _is_only_reference(t: Space, vt: VariableTracker) -> bool:
     """Return True for the weak reference without a callback, of which a live object has one."""
     if not is_a(vt, WeakrefTracker) or vt.source is None:
         return is_a(vt, WeakrefTracker)
@@ -73,7 +73,7 @@ def _is_only_reference(t: Space, vt: Any) -> bool:
     return alone and not k.is_none(vt.target)
 
 
-def _same_atom(left: Any, right: Any) -> bool:
+def _same_atom(left: k.ConstantTracker, right: k.ConstantTracker) -> bool:
     """Identity of equal immutable values is up to the interpreter; small ints and interned strings
     are shared."""
     return type(left.value) in (int, str) and left.value == right.value

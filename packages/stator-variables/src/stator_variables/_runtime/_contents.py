@@ -26,7 +26,7 @@ def may_answer(cls: type) -> bool:
     return not cls.__flags__ & 1 << 8
 
 
-def item_owner(cls: type, base: type) -> Any:
+def item_owner(cls: type, base: type) -> type | None:
     """The builtin class to read stored items through, where `cls` may read them itself, or makes
     what is missing."""
     return base if may_answer(cls) or has_member(cls, "__missing__") else None
@@ -39,7 +39,7 @@ def has_member(cls: type, *names: str) -> bool:
     return any(name in space for space in spaces for name in names)
 
 
-def plain_lookup(cls: type, name: str) -> Any:
+def plain_lookup(cls: type, name: str) -> object:
     """The raw class attribute without guards: for classes that cannot change, or decisions that do
     not rely on it."""
     for base in cls.__mro__:
@@ -49,12 +49,12 @@ def plain_lookup(cls: type, name: str) -> Any:
     return MISSING
 
 
-def set_base(real: Any) -> Any:
+def set_base(real: object) -> Any:
     """Return the class whose methods read a set, without those of its own class."""
     return set if issubclass(type(real), set) else frozenset
 
 
 @shown_as("the members of {0}")
-def members_of(real: Any) -> list[Any]:
+def members_of(real: object) -> list[Any]:
     """Return the members of a set, in its order."""
     return stored(set_base(real), real)

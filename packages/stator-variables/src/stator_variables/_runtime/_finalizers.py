@@ -435,7 +435,7 @@ def _content(cell: Any) -> tuple[object, ...]:
         return ()
 
 
-def _parts(holder: Any) -> list[object]:
+def _parts(holder: object) -> list[object]:
     """Return what it holds but for the globals, which outlive a call; a frame that is done holds
     half of the process, of which only that matters which nothing else holds: but for this list, the
     name here and the frame."""

@@ -1,10 +1,9 @@
 """Values without a literal in source code."""
 
 import math
-from typing import Any
 
 
-def has_no_literal(value: Any) -> bool:
+def has_no_literal(value: object) -> bool:
     """Infinities, and ints that the interpreter may refuse to write down."""
     if type(value) is float:
         return not math.isfinite(value)

@@ -28,7 +28,7 @@ def _of_numpy_legacy(stream: Any) -> Restore:
     return partial(stream.set_state, stream.get_state(legacy=False))
 
 
-def saved_stream(stream: Any) -> Restore:
+def saved_stream(stream: object) -> Restore:
     """Return a function that puts the state of a stream back as it is now."""
     if isinstance(stream, random.Random):
         return _of_python(stream)

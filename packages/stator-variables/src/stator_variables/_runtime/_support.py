@@ -65,7 +65,7 @@ def filled(
 
 
 @shown_as("what {0} refers to")
-def living(reference: Any) -> Any:
+def living(reference: Any) -> object:
     """Return the referent of a weak reference. Raises ReferenceError if it has died since the
     guards were checked."""
     if (found := reference()) is None:
@@ -100,7 +100,7 @@ def advanced(iterator: Iterator[Any], steps: int) -> Iterator[Any]:
     return iterator
 
 
-def unasked(iterator: Any) -> Any:
+def unasked(iterator: object) -> Any:
     """Return an iterator whose `__iter__` C may call: a class of the program's would observe the
     call."""
     asks = next(
@@ -122,7 +122,7 @@ def teed(shared: Any, at: int) -> Any:
     return advanced(first, at)
 
 
-def regrouped(iterator: Any, target: Any, *last: Any) -> Any:
+def regrouped(iterator: Any, target: object, *last: object) -> Any:
     """A `groupby` that has given the group of `target`; `last` are the key and the value that
     nobody has taken yet."""
     with filtered("ignore", "Pickle, copy, and deepcopy support"):  # since 3.12
@@ -140,7 +140,7 @@ def past_group() -> Iterator[Any]:
 
 
 def pooled(
-    cls: Any, rows: Iterator[Any], args: Sequence[Any], named: dict[str, Any]
+    cls: type, rows: Iterator[Any], args: Sequence[Any], named: dict[str, Any]
 ) -> Iterator[Any]:
     """One of the combinations of itertools, where an iterator over a list of its items stands."""
     state: Any = rows.__reduce__()
@@ -148,7 +148,7 @@ def pooled(
     return advanced(made, state[2]) if len(state) > 2 else finished(made)
 
 
-def standing(iterator: Any, index: int) -> Any:
+def standing(iterator: Any, index: int) -> object:
     """Return an iterator that reads items by index, made to continue at this one."""
     iterator.__setstate__(index)
     return iterator
@@ -169,7 +169,7 @@ def can_be_long(cls: type) -> bool:
 _HEAP_TYPE = 1 << 9
 
 
-def reversed_from(sequence: Any, index: int) -> Any:
+def reversed_from(sequence: Any, index: int) -> object:
     """Return `reversed(sequence)` at `index`, which may be past the end.
 
     C reads the length, and goes no further. For that moment another class defines it.
@@ -192,7 +192,7 @@ def exhausted_by_items() -> Iterator[Any]:
     return finished(iter(_Empty()))
 
 
-def placed(iterator: Any, through: list[Any], index: int) -> Any:
+def placed(iterator: Any, through: list[Any], index: int) -> object:
     """An iterator over a list, made to stand at `index`. Past the end is a place, too: there the
     list is longer for a moment."""
     size = len(through)
@@ -255,7 +255,7 @@ def is_hooked(classes: Iterable[type]) -> bool:
 
 
 def new_class(
-    metaclass: Any,
+    metaclass: type,
     name: str,
     bases: tuple[type, ...],
     names: dict[str, Any],
@@ -274,11 +274,11 @@ def new_class(
     return made
 
 
-def _has_set_name(value: Any) -> bool:
+def _has_set_name(value: object) -> bool:
     return isinstance(getattr(type(value), "__set_name__", None), types.FunctionType)
 
 
-def _quietly(metaclass: Any, name: str, bases: tuple[type, ...], names: dict[str, Any]) -> type:
+def _quietly(metaclass: type, name: str, bases: tuple[type, ...], names: dict[str, Any]) -> type:
     for quiet in (_Quiet, _QuietToo):
         made: type = type.__new__(metaclass, name, (quiet, *bases), names)
         with contextlib.suppress(TypeError):
@@ -288,7 +288,7 @@ def _quietly(metaclass: Any, name: str, bases: tuple[type, ...], names: dict[str
 
 
 def new_known_class(
-    metaclass: Any,
+    metaclass: type,
     name: str,
     bases: tuple[type, ...],
     names: dict[str, Any],

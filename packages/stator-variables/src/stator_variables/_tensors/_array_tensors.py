@@ -1,5 +1,6 @@
 """Conversions between tensors and NumPy arrays."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,12 +12,12 @@ from stator_variables._pure import NUMPY, is_number_of_numpy
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes, _torch_calls
 from stator_variables._tensors._array_witness import NAMES
-from stator_variables._tracker import is_a
+from stator_variables._tracker import VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("array of NumPy")
 
 
-def array_of(t: Space, vt: Any) -> Any:
+def array_of(t: Space, vt: k.TensorTracker) -> k.ArrayTracker:
     """`tensor.numpy()`: memory that autograd does not watch, so it counts no writes of the
     array's."""
     example = vt.example
@@ -34,7 +35,7 @@ def array_of(t: Space, vt: Any) -> Any:
 
 
 @handlers.handles(torch.Tensor.numpy)
-def _to_array(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _to_array(t: Space, args: list[Any], kwargs: dict[str, Any]) -> k.ArrayTracker:
     if len(args) != 1 or kwargs or not is_a(args[0], k.TensorTracker):
         raise t.unsupported("numpy", "numpy() with arguments")
     return array_of(t, args[0])
@@ -43,7 +44,7 @@ def _to_array(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 @handlers.handles_each(
     (torch.from_numpy, torch.as_tensor, torch.tensor, torch.asarray) if NUMPY is not None else ()
 )
-def from_array(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def from_array(t: Space, args: Sequence[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """A tensor made of an array: what is no array is for torch alone."""
     if not (args and is_a(args[0], k.ArrayTracker)):
         return _torch_calls.call_recorded(t, of, args, _with_dtype(t, of, args, kwargs))
@@ -78,7 +79,7 @@ def _like_a_tensor(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return from_array(t, args[1:], {**like, **given}, torch.tensor)
 
 
-def _with_dtype(t: Space, of: Any, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _with_dtype(t: Space, of: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Numbers of NumPy among what a tensor is made of decide its dtype: a graph holds them as
     Python's."""
     data = args[0] if args else kwargs.get("data", k.NONE)
@@ -93,13 +94,13 @@ def _with_dtype(t: Space, of: Any, args: list[Any], kwargs: dict[str, Any]) -> d
     return {**kwargs, "dtype": k.ConstantTracker(dtype)}
 
 
-def _holds_number_of_numpy(vt: Any) -> bool:
+def _holds_number_of_numpy(vt: VariableTracker) -> bool:
     if is_a(vt, SequenceTracker):
         return any(map(_holds_number_of_numpy, vt.items))
     return is_a(vt, k.ConstantTracker) and is_number_of_numpy(vt.cls)
 
 
-def _stand_in(vt: Any) -> Any:
+def _stand_in(vt: VariableTracker) -> object:
     """Return a value of the same dtypes and sizes, with arbitrary numbers for unknown ones."""
     if is_a(vt, SequenceTracker):
         return list(map(_stand_in, vt.items))

@@ -28,14 +28,14 @@ from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._array_witness import NAMES, hint_of, sizes_of, witness_of
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 
 class _Layer:
     """`torch._numpy`, imported when something of it is first used: importing stator is to be
     quick."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(importlib.import_module("torch._numpy"), name)
 
 
@@ -70,7 +70,11 @@ _ASKED = frozenset(("broadcast_shapes", "__get__"))
 
 
 def compute(
-    t: Space, function: Callable[..., Any], stand_in: Any, args: list[Any], kwargs: dict[str, Any]
+    t: Space,
+    function: Callable[..., Any],
+    stand_in: object,
+    args: list[Any],
+    kwargs: dict[str, Any],
 ) -> Any:
     """Return the result of a NumPy `function`, computed by torch's `stand_in` for it."""
     _refuse_error_state(t)
@@ -102,14 +106,14 @@ def compute(
     return step.result(expected, found, _name(function))
 
 
-def _is_elementwise(function: Any) -> bool:
+def _is_elementwise(function: object) -> bool:
     """Return whether nothing but the items of the result depends on what numbers it is given."""
     if function in (operator.pow, operator.ipow, NUMPY.power):
         return False
     return isinstance(function, NUMPY.ufunc) or function in _OPERATORS
 
 
-def _as_array(t: Space, vt: Any) -> Any:
+def _as_array(t: Space, vt: VariableTracker) -> VariableTracker:
     """A number of NumPy as one that the graph computes, where the graph can take it."""
     number = _scalars.number_of(t, vt)
     if not is_a(number, k.NumberTracker) or vt.real.dtype not in DTYPES:
@@ -129,7 +133,7 @@ def _calls_out() -> bool:
     return not {"ignore", "warn"}.issuperset(NUMPY.geterr().values())
 
 
-def _name(function: Any) -> str:
+def _name(function: object) -> str:
     return f"numpy.{getattr(function, '__name__', function)}"
 
 
@@ -159,7 +163,7 @@ class _Step(TorchFunctionMode):
         ):  # a warning of NumPy has to be issued on each call
             return function(*plain, **named)
 
-    def _witness(self, vt: Any) -> Any:
+    def _witness(self, vt: k.ArrayTracker) -> object:
         if id(vt) not in self.witnesses:
             made = witness_of(vt.tensor.example)
             if vt.flipped:
@@ -168,7 +172,9 @@ class _Step(TorchFunctionMode):
             self.witnesses[id(vt)] = vt, made if vt.cls is NUMPY.ndarray else made[()]
         return self.witnesses[id(vt)][1]
 
-    def _plain(self, vt: Any, array: Callable[[Any], Any], value: Callable[[Any], Any]) -> Any:
+    def _plain(
+        self, vt: VariableTracker, array: Callable[[Any], Any], value: Callable[[Any], Any]
+    ) -> object:
         """The argument that a tracker represents, with arrays by `array` and constants by
         `value`."""
         vt = _symbolic_numbers.as_constant(self.t, vt)
@@ -194,7 +200,7 @@ class _Step(TorchFunctionMode):
             }
             return stand_in(*plain, **named)
 
-    def prepare(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+    def prepare(self, function: object, args: list[Any], kwargs: dict[str, Any]) -> None:
         """Determine the dtypes to which NumPy converts the operands of a `ufunc`, by NumPy
         itself."""
         ufunc = function if isinstance(function, NUMPY.ufunc) else _OPERATORS.get(function)
@@ -216,7 +222,7 @@ class _Step(TorchFunctionMode):
                 dtype.type(vt.value)
             self.loops[id(vt)] = DTYPES[dtype]
 
-    def _operand(self, vt: Any) -> Any:
+    def _operand(self, vt: k.ArrayTracker) -> object:
         example = vt.tensor.example
         self.traced[id(example)] = vt.tensor.traced
         if vt.flipped:
@@ -224,7 +230,7 @@ class _Step(TorchFunctionMode):
         wanted = self.loops.get(id(vt), example.dtype)
         return layer.ndarray(example if wanted == example.dtype else example.to(wanted))
 
-    def _constant(self, vt: Any) -> Any:
+    def _constant(self, vt: Any) -> object:
         """Return a constant for the layer: a NumPy number has a dtype of its own, Python's have
         not."""
         value = vt.value
@@ -238,7 +244,9 @@ class _Step(TorchFunctionMode):
             return NUMPY.dtype(value).name
         return value
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, func: Any, types: object, args: Any = (), kwargs: Any = None
+    ) -> object:
         name, kwargs = func.__name__, kwargs or {}
         if name == "__get__" and func.__self__.__name__ in ("T", "mT", "H", "mH", "real", "imag"):
             return self._kept(self.t.graph.attribute(self._traced(args[0]), func.__self__.__name__))
@@ -252,7 +260,7 @@ class _Step(TorchFunctionMode):
         target = _SUBSCRIPTS.get(name) or _torch_calls.node_target(func)
         return self._kept(self.t.graph.call(target, self._traced([*args]), self._traced(kwargs)))
 
-    def _kept(self, traced: GraphValue) -> Any:
+    def _kept(self, traced: GraphValue) -> object:
         """The fake that a node gives; many of them for a node that gives many."""
         if isinstance(example := traced.example, tuple | list):
             parts = [self._kept(self.t.graph.project(traced, i)) for i in range(len(example))]
@@ -336,7 +344,7 @@ class _Step(TorchFunctionMode):
                 raise self.t.unsupported("numpy", f"{name}, which gives its operand")
         return self._array(expected, tensor, name)
 
-    def _array(self, expected: Any, example: Any, name: str) -> Any:
+    def _array(self, expected: Any, example: torch.Tensor, name: str) -> k.ArrayTracker:
         """A new array or number, if the two agree on it."""
         is_array = type(expected) is NUMPY.ndarray
         told = getattr(expected, "dtype", None), getattr(expected, "shape", None)
@@ -373,23 +381,23 @@ class _Step(TorchFunctionMode):
         return _new_array(traced, expected)
 
 
-def _new_array(traced: GraphValue, expected: Any) -> Any:
+def _new_array(traced: GraphValue, expected: Any) -> k.ArrayTracker:
     made = k.ArrayTracker(k.TensorTracker(traced, torch.Tensor), type(expected))
     made.owns_memory = type(expected) is NUMPY.ndarray and expected.flags.owndata
     return made
 
 
-def _same_place(one: Any, other: Any) -> bool:
+def _same_place(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Return True if these are the same view of the same memory."""
     places = ((_storage(x), x.dtype, x.shape, x.stride(), x.storage_offset()) for x in (one, other))
     return one is other or operator.eq(*places)
 
 
-def _storage(example: Any) -> int:
+def _storage(example: torch.Tensor) -> int:
     return example.untyped_storage()._cdata  # type: ignore[no-any-return]
 
 
-def _alike(expected: Any, example: Any) -> bool:
+def _alike(expected: Any, example: torch.Tensor) -> bool:
     """Return True if a NumPy array is writable and has the memory layout of the fake."""
     steps = [hint_of(step) * expected.itemsize for step in example.stride()]
     same = all(
@@ -400,11 +408,11 @@ def _alike(expected: Any, example: Any) -> bool:
     return bool(expected.flags.writeable and (same or not expected.size))
 
 
-def _bare(value: Any) -> Any:
+def _bare(value: Any) -> object:
     return value.item() if is_number_of_numpy(type(value)) else value
 
 
-def _given(vt: Any) -> Any:
+def _given(vt: Any) -> object:
     """A dtype, or the class of a number of Python, which has none of its own."""
     if is_a(vt, k.ArrayTracker):
         return NAMES[vt.tensor.example.dtype]
@@ -412,14 +420,14 @@ def _given(vt: Any) -> Any:
     return cls if cls in (int, float, complex) else NUMPY.dtype(cls)
 
 
-def _is_integral(vt: Any) -> bool:
+def _is_integral(vt: VariableTracker) -> bool:
     return is_a(vt, k.ArrayTracker) and NAMES[vt.tensor.example.dtype].kind in "iu"
 
 
 # -- between tensors and arrays --------------------------------------------------------------------
 
 
-def operate(t: Space, function: Callable[..., Any], *operands: Any) -> Any:
+def operate(t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Any:
     """An operator or subscript with an array on one side: both worlds find out by themselves whose
     method it is."""
     if function in _AUGMENTED and operands[0].cls is not NUMPY.ndarray:
@@ -433,7 +441,7 @@ def operate(t: Space, function: Callable[..., Any], *operands: Any) -> Any:
     return compute(t, function, _OWN_OPERATORS.get(function, function), list(operands), {})
 
 
-def remainder(a: Any, b: Any) -> Any:
+def remainder(a: object, b: object) -> object:
     """A remainder of zero has the sign of the divisor in NumPy, in torch that of the dividend."""
     found = layer.remainder(a, b)
     return (
@@ -454,7 +462,7 @@ _OWN_OPERATORS: dict[Any, Callable[..., Any]] = {operator.mod: remainder, operat
 _SLICES = (k.ConstantTracker, k.SliceTracker)
 
 
-def _forward(key: Any) -> Any:
+def _forward(key: VariableTracker) -> VariableTracker | None:
     """A key with `:` for each `::-1`, None where it has none."""
     parts = key.items if is_a(key, TupleTracker) else [key]
     turned = [is_a(part, _SLICES) and part.constant() == slice(None, None, -1) for part in parts]
@@ -467,7 +475,7 @@ def _forward(key: Any) -> Any:
     return TupleTracker(forward, tuple)
 
 
-def _backwards(t: Space, vt: Any, key: Any, forward: Any) -> Any:
+def _backwards(t: Space, vt: Any, key: VariableTracker, forward: VariableTracker) -> k.ArrayTracker:
     """A view that goes backwards, which no tensor can be: the way forward, to be turned wherever it
     is read."""
     view = operate(t, operator.getitem, vt, forward)

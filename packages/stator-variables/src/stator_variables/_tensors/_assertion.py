@@ -16,10 +16,9 @@ import torch
 from stator_bytecode import Frame, HandlerTable
 
 from stator_variables import _trackers as k
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("assertion")
 FAILED = "Expected Tensor with single nonzero value, but got zero"
@@ -65,7 +64,7 @@ def _only_raises(frame: Frame, start: int) -> bool:
 _ELSEWHERE = frozenset({"RETURN_VALUE", "YIELD_VALUE", "RERAISE", "JUMP", "SEND"})
 
 
-def check(t: Space, vt: Any, expected: bool) -> bool:
+def check(t: Space, vt: VariableTracker, expected: bool) -> bool:
     """Record that the truth of a tensor or a symbolic number is `expected`.
 
     False when the graph cannot check it.

@@ -12,7 +12,7 @@ the storages that were copied before.
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable
+from stator_bytecode import HandlerTable, Result
 from stator_guards import Custom
 
 from stator_variables import _trackers as k
@@ -23,21 +23,21 @@ from stator_variables._objects._method_table import app_level
 from stator_variables._objects._wrap import new_namespace, with_namespace
 from stator_variables._space import Space
 from stator_variables._tensors import _storages, _torch_calls
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("deep copy")
 _NATIVE: Any = torch.Tensor.__deepcopy__
 
 
 @handlers.handles(_NATIVE)
-def deep_copy(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def deep_copy(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Result:
     """Return MISSING where the function itself is to run."""
     if len(args) != 2 or kwargs or not _can_be_cloned(t, *args):
         return MISSING
     return app_level(t, app.deep_copied, args, {})
 
 
-def _can_be_cloned(t: Space, tensor: Any, memo: Any) -> bool:
+def _can_be_cloned(t: Space, tensor: VariableTracker, memo: VariableTracker) -> bool:
     if not is_a(tensor, k.TensorTracker) or not is_a(memo, DictTracker):
         return False
     if tensor.cls is not torch.Tensor or memo.cls is not dict or t.overrides.modes:
@@ -55,11 +55,11 @@ def _can_be_cloned(t: Space, tensor: Any, memo: Any) -> bool:
     return copied is MISSING or not _may_be_in(copied, tensor)
 
 
-def _has_attributes(tensor: Any) -> bool:
+def _has_attributes(tensor: VariableTracker) -> bool:
     return tensor.namespace is not None and bool(tensor.namespace.entries)
 
 
-def _covers_storage(t: Space, tensor: Any) -> bool:
+def _covers_storage(t: Space, tensor: k.TensorTracker) -> bool:
     if tensor.source is not None:
         if not is_whole(tensor.real):
             return False
@@ -90,7 +90,7 @@ def _is_dense(tensor: torch.Tensor) -> bool:
 _WHOLE = Custom("{fn}({value})", is_whole, "all of its storage, without attributes or gradient")
 
 
-def _storage(tensor: Any) -> int:
+def _storage(tensor: k.TensorTracker) -> int:
     return int(tensor.example.untyped_storage()._cdata)
 
 
@@ -118,7 +118,7 @@ def storage_of(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(app.address_of)
-def address_of(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def address_of(t: Space, args: list[Any], kwargs: dict[str, Any]) -> AddressTracker:
     return AddressTracker(args[0])
 
 

@@ -17,7 +17,7 @@ from stator_variables import _trackers as k
 from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("differentiation")
 
@@ -46,7 +46,7 @@ def ask_inside(t: Space, asked: Any) -> None:
         t.graph.keep_history()
 
 
-def _is_inside(t: Space, asked: Any) -> bool:
+def _is_inside(t: Space, asked: VariableTracker) -> bool:
     """Return True if this is, or holds, a tensor that this graph made and used further."""
     if is_a(asked, SequenceTracker):
         return any(_is_inside(t, item) for item in asked.items)

@@ -23,7 +23,7 @@ from stator_variables import _trackers as k
 from stator_variables._runtime._support import filled
 from stator_variables._space import Space
 from stator_variables._tensors import _streams, _torch_calls
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, VariableTracker
 
 handlers: HandlerTable[Any, Any] = HandlerTable("generator")
 
@@ -66,7 +66,7 @@ def _seeded(seed: Any) -> None:
     torch.Generator().manual_seed(int(seed))
 
 
-def is_own(t: Space, vt: Any) -> bool:
+def is_own(t: Space, vt: VariableTracker) -> bool:
     """Return True for one of torch's own generators, which is guarded; another is guarded to be
     none of them."""
     if vt.real is MISSING:
@@ -112,7 +112,7 @@ def method(t: Space, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
     return _streams.result(t, step, _state_like(receiver) if of == "get_state" else 0)
 
 
-def _state_like(receiver: Any) -> Any:
+def _state_like(receiver: VariableTracker) -> Any:
     generator = torch.Generator() if receiver.real is MISSING else receiver.real
     return generator.get_state()
 
@@ -128,7 +128,7 @@ def device(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 # -- operators that are given a generator ----------------------------------------------------------
-def draw_ahead(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def draw_ahead(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Draw what an operator gives ahead of the graph, or take one of torch's own generators out."""
     vt = kwargs["generator"]
     if vt.cls is torch.Generator and not is_own(t, vt):
@@ -137,7 +137,7 @@ def draw_ahead(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any
     return MISSING
 
 
-def _drawn(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _drawn(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if t.levels:
         raise t.unsupported("random-stream", "a generator inside of a transform")
     if t.inference.ever or t.overrides.modes or "out" in kwargs:

@@ -33,7 +33,7 @@ UNTOLD = object()
 another view of that, has been written to with them: autograd raises for it."""
 
 
-def history_of(tensor: torch.Tensor) -> Any:
+def history_of(tensor: torch.Tensor) -> object:
     """Return the `grad_fn` of a tensor, or UNTOLD."""
     try:
         return UNTOLD if is_behind(tensor) else tensor.grad_fn

@@ -27,7 +27,6 @@ from torch.utils.hooks import BackwardHook, RemovableHandle
 
 from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter, StaysInGraph, filled
-from stator_variables._objects._arity import Args, Kwargs
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._identity_number import IdTracker
 from stator_variables._objects._list import ListTracker
@@ -39,7 +38,7 @@ from stator_variables._tensors import _torch_calls
 from stator_variables._tensors._differentiation import ask_inside
 from stator_variables._tensors._history import history_of
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("hook")
 _REGISTER = torch.Tensor.register_hook
@@ -58,8 +57,8 @@ class HookCall:
     """
 
     function: Any
-    args: list[Any]
-    kwargs: dict[str, Any]
+    args: Args
+    kwargs: Kwargs
     result: Any
     tensor: Any
     history: Any
@@ -148,13 +147,12 @@ class PassingTracker(VariableTracker, references=("operands",)):
 
     cls = tuple
 
-    def __init__(self, operands: list[Any], begun: Any) -> None:
+    def __init__(self, operands: Args, begun: Any) -> None:
         self.operands = operands
         self.begun = begun
 
     def rebuild(self, e: Emitter) -> str:
-        operands = ", ".join([e.expr(operand) for operand in self.operands])
-        return e.bind(self, f"{e.capture(pass_backward_hooks)}({operands})")
+        return e.bind(self, e.call(pass_backward_hooks, self.operands, {}))
 
 
 # -- tensors ---------------------------------------------------------------------------------------
@@ -195,7 +193,7 @@ def retain_grad(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return k.NONE
 
 
-def _may_wait(t: Space, vt: Any) -> bool:
+def _may_wait(t: Space, vt: VariableTracker) -> bool:
     """Return True if it makes no difference for the tensor that the call is made after the
     graph."""
     if not is_a(vt, k.TensorTracker) or vt.cls not in _PLAIN or not _is_recordable(t):
@@ -215,7 +213,9 @@ def _is_recordable(t: Space) -> bool:
     return not (t.touched or t.levels or t.overrides.modes)
 
 
-def _recorded(t: Space, function: Any, args: Args, result: Any, tensor: Any, **kwargs: Any) -> Any:
+def _recorded(
+    t: Space, function: object, args: Args, result: object, tensor: Any, **kwargs: Any
+) -> Any:
     begun, history = t.machine.save(), None
     if tensor is not None:
         history = history_of(tensor.before.example)
@@ -280,7 +280,7 @@ def note_begin(t: Space, args: Args, kwargs: Kwargs) -> Any:
     return MISSING
 
 
-def passes_hooks(cls: Any) -> bool:
+def passes_hooks(cls: object) -> bool:
     """Return True for the function that modules with backward hooks apply to what they take and
     give."""
     return cls is BackwardHookFunction
@@ -324,7 +324,7 @@ def name_of_node(t: Space, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles_each(_NODE[name] for name in ("register_hook", "register_prehook"))
-def register_on_node(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def register_on_node(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
     if len(args) != 2 or kwargs or not is_a(args[0], NodeTracker) or not _is_recordable(t):
         return MISSING
     return _recorded(t, of, args, _new_handle(), args[0].tensor)
@@ -353,8 +353,7 @@ def _write(e: Emitter, call: Any) -> None:
     start = len(e.lines)
     if call.result is not None:
         e.reserve(call.result)
-    args = ", ".join([*(e.expr(arg) for arg in call.args), *e.keywords(call.kwargs)])
-    text = f"{e.capture(call.function)}({args})"
+    text = e.call(call.function, call.args, call.kwargs)
     if call.result is None:
         e.lines.append(text)
     else:

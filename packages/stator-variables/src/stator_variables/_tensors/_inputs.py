@@ -21,7 +21,7 @@ builders = BuilderTable()
 
 
 @builders.by_base.handles(torch.Tensor)
-def build_tensor(t: Space, real: Any, source: guards.Source) -> Any:
+def build_tensor(t: Space, real: torch.Tensor, source: guards.Source) -> VariableTracker:
     if type(real) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
         return build_subclass(t, real, source)
     if real.is_nested or real.is_mkldnn:  # the one has no sizes, the fake of the other is strided
@@ -74,7 +74,7 @@ def build_subclass(t: Space, real: Any, source: guards.Source) -> VariableTracke
 
 
 @builders.by_base.handles(*(() if NUMPY is None else (NUMPY.ndarray,)))
-def build_array(t: Space, real: Any, source: guards.Source) -> VariableTracker:
+def build_array(t: Space, real: object, source: guards.Source) -> VariableTracker:
     """An array as a tensor over its memory; what no tensor can be over is an object of which
     nothing is known."""
     if (tensor := tensor_of(real)) is None:
@@ -87,5 +87,5 @@ def build_array(t: Space, real: Any, source: guards.Source) -> VariableTracker:
     return k.ArrayTracker(vt, type(real))
 
 
-def _is_symbolic(size: Any) -> bool:
+def _is_symbolic(size: object) -> bool:
     return isinstance(size, torch.SymInt)

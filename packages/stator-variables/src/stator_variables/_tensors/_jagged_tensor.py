@@ -119,7 +119,7 @@ def _values(t: Space, real: Any, source: Source) -> Any:
     return k.TensorTracker(traced, torch.Tensor)
 
 
-def _bound(t: Space, read: Any, real: Any, source: Source) -> Any:
+def _bound(t: Space, read: Any, real: object, source: Source) -> Any:
     """The length of the shortest or longest row, if it was computed before: a number like others
     that change."""
     if (value := read(real)) is None:
@@ -129,7 +129,7 @@ def _bound(t: Space, read: Any, real: Any, source: Source) -> Any:
 
 
 @handlers.handles_each({maker: maker for maker in MAKERS})
-def make(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def make(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
     """A jagged tensor that the program puts together: its offsets are the ones that were given."""
     for part in (*args, *kwargs.values()):
         if is_a(part, k.TensorTracker):
@@ -153,7 +153,7 @@ def own(t: Space, vt: Any, name: str) -> Any:
     return MISSING
 
 
-def _part(t: Space, vt: Any, name: str, value: Any) -> Any:
+def _part(t: Space, vt: Any, name: str, value: object) -> Any:
     """One tracker for each part, whichever of the tensors that share it is read."""
     if id(value) not in t.parts:
         made = _torch_calls.from_traced(t, t.graph.attribute(vt.traced, name), [vt])

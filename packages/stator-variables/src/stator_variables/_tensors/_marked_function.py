@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, operation, settle
+from stator_bytecode import HandlerTable, OperationSteps, operation, settle
 from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource
 from torch._subclasses.fake_tensor import FakeTensor, fake_tensor_tls
@@ -30,7 +30,9 @@ handlers: HandlerTable[Any, Any] = HandlerTable("marked function")
 
 
 @operation
-def call_marked(t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def call_marked(
+    t: Space, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> OperationSteps:
     given = [function, TupleTracker(list(args), tuple), _new_values.new_dict(kwargs)]
     return (yield from settle(app_level(t, _marked_function.call_marked, given, {})))
 

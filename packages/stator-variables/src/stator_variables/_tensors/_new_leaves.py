@@ -23,11 +23,11 @@ from stator_variables._trace._graph import Dim, GraphValue
 
 class _History(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, data: torch.Tensor, leaf: torch.Tensor) -> torch.Tensor:
+    def forward(ctx: object, data: torch.Tensor, leaf: torch.Tensor) -> torch.Tensor:
         return data.view_as(data)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
+    def backward(ctx: object, *gradients: object) -> object:
         return None, gradients[0]
 
 
@@ -36,7 +36,9 @@ def with_history(data: torch.Tensor, leaf: torch.Tensor) -> Any:
     return _History.apply(data, leaf)  # type: ignore[no-untyped-call]
 
 
-def make(t: Space, cls: type, data: GraphValue, shape: tuple[int, ...], requires_grad: bool) -> Any:
+def make(
+    t: Space, cls: type, data: GraphValue, shape: tuple[int, ...], requires_grad: bool
+) -> k.TensorTracker:
     """The tracker of a new tensor of class `cls` over the memory of `data`, which has no
     history."""
     example = data.example
@@ -60,7 +62,7 @@ def make(t: Space, cls: type, data: GraphValue, shape: tuple[int, ...], requires
     return vt
 
 
-def _is_of_input(t: Space, example: Any) -> bool:
+def _is_of_input(t: Space, example: torch.Tensor) -> bool:
     storage = example.untyped_storage()._cdata
     return any(
         type(vt) is k.TensorTracker

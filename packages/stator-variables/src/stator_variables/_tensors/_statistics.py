@@ -40,7 +40,7 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 @handlers.handles_each({of: of for of in (torch.cov, torch._C.TensorBase.cov)})
-def covariance(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def covariance(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
     given = _bound(_COV, args, kwargs)
     if given is None or not _has_rows(given["input"].example):
         return _torch_calls.call_recorded(t, of, args, kwargs)
@@ -49,7 +49,7 @@ def covariance(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> An
 
 
 @handlers.handles_each({of: of for of in (torch.corrcoef, torch._C.TensorBase.corrcoef)})
-def correlation(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def correlation(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
     given = _bound(_CORRCOEF, args, kwargs)
     if given is None or not _has_rows(given["input"].example):
         return _torch_calls.call_recorded(t, of, args, kwargs)
@@ -72,7 +72,7 @@ def combinations(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles_each({of: of for of in (torch.allclose, torch._C.TensorBase.allclose)})
-def closeness(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def closeness(t: Space, args: list[Any], kwargs: dict[str, Any], of: object) -> Any:
     """Compute the answer in the graph; only reading it is a break."""
     pair = [*args, *(kwargs[name] for name in ("input", "other") if name in kwargs)][:2]
     if len(pair) == 2 and all(map(_is_plain, pair)) and _agree(*pair):

@@ -17,7 +17,7 @@ from stator_guards import CallSource, DistinctStorages, Truth
 from stator_variables import _trackers as k
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("storage")
 _TENSOR: Any = torch._C.TensorBase
@@ -64,7 +64,7 @@ def _tell_apart(t: Space, known: Any) -> None:
         t.guard(known.source, DistinctStorages(tuple(sources), known.source))
 
 
-def _plain_tensor(t: Space, vt: Any) -> Any:
+def _plain_tensor(t: Space, vt: VariableTracker) -> Any:
     if not is_a(vt, k.TensorTracker) or vt.data is not MISSING:
         raise t.unsupported("tensor-attribute", "the storage of a tensor whose data was replaced")
     if vt.example.layout is not torch.strided:

@@ -25,6 +25,7 @@ from stator_bytecode import Unsupported
 from stator_guards import InstanceDictSource, ItemSource, Source
 
 from stator_variables import _trackers as k
+from stator_variables._emitter import Emitter
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import new_namespace
@@ -33,13 +34,13 @@ from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._trace._drawn import DrawnSource, Early, Literal, Step, is_drawn
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 TORCH: Any = "torch's own generators"
 NEW: Any = "a stream that the step makes"
 
 
-def owner(t: Space, vt: Any) -> Source:
+def owner(t: Space, vt: VariableTracker) -> Source:
     """Return the source of the object that owns a stream, for `step`."""
     if vt.source is None:
         raise t.unsupported("random-stream", f"a {vt.cls.__name__} that was made in the region")
@@ -49,8 +50,8 @@ def owner(t: Space, vt: Any) -> Source:
 
 def step(
     t: Space,
-    stream: Any,
-    function: Any,
+    stream: object,
+    function: object,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     *,
@@ -83,7 +84,7 @@ def step(
     return made
 
 
-def _refuse(t: Space, stream: Any) -> None:
+def _refuse(t: Space, stream: object) -> None:
     if t.streams.repeated:
         raise t.unsupported(
             "random-stream", "a stream of random numbers in a body that may run again, or later"
@@ -102,7 +103,7 @@ def _reads(part: Early, drawn: set[Any]) -> bool:
     )
 
 
-def early(t: Space, vt: Any) -> Early:
+def early(t: Space, vt: VariableTracker) -> Early:
     """An argument of a step.
 
     Raises Unsupported for what the graph computes, and for what is made in the region.
@@ -118,7 +119,7 @@ def early(t: Space, vt: Any) -> Early:
     return items if vt.cls is list else tuple(items)
 
 
-def _early_value(t: Space, vt: Any) -> Early:
+def _early_value(t: Space, vt: VariableTracker) -> Early:
     if (value := vt.constant()) is not MISSING:
         return Literal(value)
     if is_a(vt, k.ClassTracker | k.BuiltinTracker):
@@ -137,7 +138,7 @@ def _is_as_it_was(t: Space, vt: Any) -> bool:
     return t.graph.is_pure and vt.data is MISSING and not vt.example.requires_grad
 
 
-def example_of(vt: Any) -> Any:
+def example_of(vt: VariableTracker) -> Any:
     """Return a value like that of an argument, to try a step with."""
     if is_a(vt, k.NumberTracker):
         hint = vt.example.node.hint
@@ -162,14 +163,14 @@ def tried(t: Space, function: Any, values: Sequence[Any], kwargs: Mapping[str, A
         raise t.unsupported("random-stream", f"{type(error).__name__}: {error}") from None
 
 
-def _refused(t: Space, vt: Any) -> Early:
+def _refused(t: Space, vt: VariableTracker) -> Early:
     raise t.unsupported(
         "random-stream", f"a {vt.cls.__name__} that is not there before the graph runs"
     )
 
 
 # -- what a step gives -----------------------------------------------------------------------------
-def result(t: Space, made: Step, example: Any) -> Any:
+def result(t: Space, made: Step, example: object) -> Any:
     """The tracker of what a step gives, which is like `example`. Raises Unsupported for a kind that
     is not followed."""
     return _given(t, made.drawn, example, made.is_late)
@@ -191,7 +192,7 @@ def _given(t: Space, source: Source, example: Any, is_late: bool) -> Any:
     raise t.unsupported("random-value", f"a {kind.__name__} that is drawn at random")
 
 
-def _number(t: Space, source: Source, kind: type, is_late: bool) -> Any:
+def _number(t: Space, source: Source, kind: type, is_late: bool) -> k.NumberTracker:
     if not t.policy.draws_numbers:
         raise t.unsupported("random-value", "a number that the compiler takes for no symbol")
     vt = LateNumber(kind) if is_late else k.NumberTracker(t.graph.drawn_number(source, kind), kind)
@@ -202,7 +203,7 @@ def _number(t: Space, source: Source, kind: type, is_late: bool) -> Any:
 def tensor(
     t: Space,
     source: Source,
-    target: Any,
+    target: object,
     args: Sequence[Any],
     kwargs: dict[str, Any],
     *,
@@ -216,7 +217,7 @@ def tensor(
     return vt
 
 
-def made(step: Step, cls: type) -> Any:
+def made(step: Step, cls: type) -> k.ObjectTracker:
     """The tracker of an object of this class that a step makes."""
     vt = k.ObjectTracker(cls)
     vt.source = step.drawn
@@ -258,7 +259,7 @@ class LateTensor(k.TensorTracker):
 
 
 # -- the lines of the entry ------------------------------------------------------------------------
-def lines_of(e: Any, steps: Sequence[Step]) -> Iterator[str]:
+def lines_of(e: Emitter, steps: Sequence[Step]) -> Iterator[str]:
     """Yield one line per step, for the emitter `e` of an entry."""
     for each in steps:
         given = [_text(e, part) for part in each.args]
@@ -266,7 +267,7 @@ def lines_of(e: Any, steps: Sequence[Step]) -> Iterator[str]:
         yield f"{each.drawn.name} = {e.capture(each.function)}({', '.join(given)})"
 
 
-def _text(e: Any, part: Early) -> str:
+def _text(e: Emitter, part: Early) -> str:
     if isinstance(part, tuple | list):
         items = "".join(f"{_text(e, item)}, " for item in part)
         return f"({items})" if isinstance(part, tuple) else f"[{items}]"

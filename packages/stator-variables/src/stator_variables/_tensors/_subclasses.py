@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, operation, settle
+from stator_bytecode import HandlerTable, OperationSteps, operation, settle
 from stator_guards import CapturedSource, Is, TypeIs
 from torch.overrides import TorchFunctionMode
 
@@ -33,7 +33,7 @@ from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._objects._wrap import new_namespace
 from stator_variables._space import Space
 from stator_variables._tensors import _new_leaves, _tensor_attributes, _torch_calls
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("tensor subclass")
 _C: Any = torch._C
@@ -56,7 +56,7 @@ _OF_ONE = frozenset(
 """Attributes of the tensor itself, which the plain one over its memory does not share."""
 
 
-def call(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def call(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Call a function of torch for which a mode or a subclass among its arguments has an override.
 
     MISSING for any other call, and for a function in Python, which is to be interpreted.
@@ -82,7 +82,7 @@ def call(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> 
     return plainly(t, target, found, args, kwargs)
 
 
-def _is_of_torch(target: Any) -> bool:
+def _is_of_torch(target: object) -> bool:
     if getattr(target, "__name__", "") in _OF_OBJECT:
         return False
     is_method = getattr(target, "__objclass__", None) is _BASE
@@ -152,7 +152,7 @@ def _look(vt: Any) -> Any:
     )
 
 
-def _plain(vt: Any) -> Any:
+def _plain(vt: VariableTracker) -> Any:
     if is_a(vt, k.SubclassTracker):
         return vt.tensor
     if is_a(vt, SequenceTracker) and among(vt.items):
@@ -160,7 +160,7 @@ def _plain(vt: Any) -> Any:
     return vt
 
 
-def get_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
+def get_field(t: Space, raw: Any, vt: VariableTracker, name: str) -> Any:
     """An attribute that C keeps."""
     if is_asked(t, among([vt])):
         return dispatch(t, _as_tracker(t, raw.__get__), [vt], [vt], None)
@@ -194,7 +194,9 @@ class _Probe(torch.Tensor):
 
 
 class _ProbeMode(TorchFunctionMode):
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, func: object, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         raise _Consulted(func, types, kwargs)
 
 
@@ -225,7 +227,7 @@ def _as_tracker(t: Space, function: Any) -> Any:
     return t.wrap(function, CapturedSource(function.__name__, function))
 
 
-def _dummy(t: Space, vt: Any) -> Any:
+def _dummy(t: Space, vt: VariableTracker) -> Any:
     """Return a value that the argument parser of torch treats like the argument."""
     if is_a(vt, k.SubclassTracker | k.TensorTracker):
         made = torch.empty(0)
@@ -244,7 +246,7 @@ def _dummy(t: Space, vt: Any) -> Any:
     return vt.value if is_a(vt, k.ClassTracker) else vt.constant()
 
 
-def _with(t: Space, call: Callable[[], Any], **state: Any) -> Any:
+def _with(t: Space, call: Callable[[], Any], **state: Any) -> OperationSteps:
     """Run a call with other overrides, and return its result."""
     before = {name: getattr(t.overrides, name) for name in state}
     t.journal.assign(t.overrides, **state)
@@ -266,7 +268,7 @@ def dispatch(
     asked: Sequence[Any],
     args: Sequence[Any],
     kwargs: dict[str, Any] | None,
-) -> Any:
+) -> OperationSteps:
     """`__torch_function__` of the innermost mode, then of each in turn; C has no keywords where
     there are none. A break in one is a break at the call, so it costs one."""
     classes = TupleTracker([t.class_of(vt) for vt in asked], tuple)
@@ -304,7 +306,9 @@ def hand_on(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 @handlers.handles_each(
     {_C._has_torch_function: 0, _C._has_torch_function_unary: 1, _C._has_torch_function_variadic: 1}
 )
-def has_torch_function(t: Space, args: list[Any], kwargs: dict[str, Any], of: int) -> Any:
+def has_torch_function(
+    t: Space, args: list[Any], kwargs: dict[str, Any], of: int
+) -> k.ConstantTracker:
     return k.ConstantTracker(is_asked(t, among(args if of else args[0].items)))
 
 
@@ -316,7 +320,7 @@ def is_enabled(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 @handlers.handles_each(
     {_C._is_torch_function_mode_enabled: bool, _C._len_torch_function_stack: int}
 )
-def count_modes(t: Space, args: list[Any], kwargs: dict[str, Any], of: type) -> Any:
+def count_modes(t: Space, args: list[Any], kwargs: dict[str, Any], of: type) -> VariableTracker:
     return k.ConstantTracker(of(len(t.overrides.modes) + _C._len_torch_function_stack()))
 
 
@@ -348,7 +352,9 @@ def default(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @operation
-def _converted(t: Space, public: Any, cls: type, args: Any = None, kwargs: Any = None) -> Any:
+def _converted(
+    t: Space, public: Any, cls: type, args: Any = None, kwargs: Any = None
+) -> OperationSteps:
     result = yield from settle(
         disabled(t, [public, None, *([] if args is None else [args]), kwargs], {})
     )
@@ -363,7 +369,7 @@ def _converted(t: Space, public: Any, cls: type, args: Any = None, kwargs: Any =
 
 @handlers.handles(_C._disabled_torch_function_impl)
 @operation
-def disabled(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def disabled(t: Space, args: list[Any], kwargs: dict[str, Any]) -> OperationSteps:
     """`func(*args, **kwargs)` with torch functions disabled."""
     public, _, given, named = [*args, TupleTracker([], tuple), None][:4] if len(args) < 4 else args
     return (
@@ -423,7 +429,7 @@ def _of_class(t: Space, result: Any, cls: type, known: Sequence[Any] | None) -> 
     return result
 
 
-def as_class(t: Space, vt: Any, cls: Any) -> Any:
+def as_class(t: Space, vt: VariableTracker, cls: Any) -> Any:
     """`tensor.as_subclass(cls)`: another tensor over the memory."""
     if _dispatches(cls) or _dispatches(vt.cls) or issubclass(cls, torch.nn.Parameter):
         raise t.unsupported("tensor-subclass", f"a tensor made to be of class {cls.__qualname__}")
@@ -485,7 +491,7 @@ def make_subclass(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return as_class(t, data, cls)
 
 
-def _fixed_size(t: Space, data: Any, dim: int) -> Any:
+def _fixed_size(t: Space, data: VariableTracker, dim: int) -> Any:
     """A size as a constant: those of parameters seldom vary."""
     size = _torch_calls.read_metadata(t, torch.Tensor.size, [data, k.ConstantTracker(dim)], {})
     return size.value if is_a(size, k.ConstantTracker) else _symbolic_numbers.specialised(t, size)

@@ -12,7 +12,7 @@ from stator_variables import _trackers as k
 from stator_variables._objects import _scalars, _symbolic_numbers
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 _NAMES = ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2")
 IN_GRAPH: dict[Any, Any] = {getattr(math, name): getattr(torch, f"_sym_{name}") for name in _NAMES}
@@ -85,14 +85,14 @@ def _power(t: Space, base: Any, by: Any) -> Any:
     return _torch_calls.record(t, operator.pow, [number, k.ConstantTracker(exponent)], {})
 
 
-def is_by_constant(left: Any, right: Any) -> bool:
+def is_by_constant(left: VariableTracker, right: VariableTracker) -> bool:
     """Return True if a shift is by a constant: a product with 1 << constant, or a quotient, which
     torch computes exactly."""
     by = None if is_a(right, k.NumberTracker) else _known(right)
     return is_a(left, k.NumberTracker) and left.cls is int and by in range(_LONGEST)
 
 
-def as_words(t: Space, name: str, left: Any, right: Any) -> tuple[Any, Any]:
+def as_words(t: Space, name: str, left: VariableTracker, right: VariableTracker) -> tuple[Any, Any]:
     """The operands of a power or a shift: constants where the result fits no machine word, which
     torch takes for infinity. A power of a symbol, by a constant, has no end."""
     known, by = _known(left), _known(right)
@@ -107,7 +107,7 @@ def as_words(t: Space, name: str, left: Any, right: Any) -> tuple[Any, Any]:
     return left, right
 
 
-def is_masked(left: Any, right: Any) -> bool:
+def is_masked(left: VariableTracker, right: VariableTracker) -> bool:
     """Return True if `&`, `|` or `^` works on the bits of a symbolic int.
 
     torch has no bounds of the result, and evaluates `&` of two negative numbers as non-negative.
@@ -132,7 +132,7 @@ def low_bits(left: Any, right: Any) -> tuple[Any, int | None, bool]:
 _WORD, _LONGEST = 63, 128
 
 
-def is_taken_for_zero(left: Any, right: Any) -> bool:
+def is_taken_for_zero(left: VariableTracker, right: VariableTracker) -> bool:
     """Return True if torch simplifies `left % right` of floats to 0, as it does for ints if `right`
     is 1."""
     classes = left.cls, right.cls
@@ -144,7 +144,7 @@ def is_taken_for_zero(left: Any, right: Any) -> bool:
     return bool((right.value if type(right) is k.ConstantTracker else _known(right)) == 1)
 
 
-def _known(vt: Any) -> Any:
+def _known(vt: VariableTracker) -> Any:
     if is_a(vt, k.NumberTracker):
         return vt.example.node.hint
     return vt.value if type(vt) is k.ConstantTracker and vt.cls in (int, bool) else None

@@ -5,6 +5,7 @@ import operator
 from typing import Any
 
 import torch
+from stator_bytecode import Result
 from stator_guards import AttrSource, Custom, Equals
 from torch.nested._internal.nested_tensor import NestedTensor
 
@@ -15,7 +16,7 @@ from stator_variables._objects._wrap import new_namespace, with_namespace
 from stator_variables._space import Space
 from stator_variables._tensors import _jagged_tensor, _torch_calls, _wrappers
 from stator_variables._tensors._history import LEAF, NO_LEAF, is_behind, keeps_flag
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 _NAMES = (
     "shape dtype device layout ndim requires_grad is_leaf is_cuda is_cpu is_mps is_xpu is_meta "
@@ -29,7 +30,7 @@ _HISTORY = frozenset({"requires_grad", "is_leaf", "output_nr", "grad_fn"})
 _VIEWS = frozenset("T mT H mH real imag data".split())
 
 
-def read(t: Space, vt: Any, name: str) -> Any:
+def read(t: Space, vt: Any, name: str) -> Result:
     """A Result, or MISSING when `name` is an ordinary attribute (a method, or one the user has
     set)."""
     if name in ("is_leaf", "grad_fn") and is_behind(vt.example):
@@ -85,7 +86,7 @@ def _known_flag(t: Space, vt: Any, name: str) -> Any:
     return flag
 
 
-def _metadata(t: Space, vt: Any, name: str) -> Any:
+def _metadata(t: Space, vt: k.TensorTracker, name: str) -> Any:
     if name in ("is_leaf", "output_nr") and vt.source is not None:
         known = _known_flag(t, vt, name)
         if vt.cls is NestedTensor:  # the graph puts another one together
@@ -100,7 +101,7 @@ def _metadata(t: Space, vt: Any, name: str) -> Any:
     return k.ConstantTracker(value)
 
 
-def _of_example(t: Space, vt: Any, name: str) -> Any:
+def _of_example(t: Space, vt: k.TensorTracker, name: str) -> Any:
     """Return an attribute of the example. Autograd raises for the history of some views; the
     program gets that natively."""
     try:
@@ -118,7 +119,7 @@ def _nbytes(t: Space, vt: Any) -> Any:
     return _torch_calls.record(t, operator.mul, [count, k.ConstantTracker(vt.example.itemsize)], {})
 
 
-def own(t: Space, vt: Any, name: str) -> Any:
+def own(t: Space, vt: VariableTracker, name: str) -> Any:
     """An attribute that the user has set on the tensor object."""
     if vt.cls is NestedTensor:
         return _jagged_tensor.own(t, vt, name)
@@ -159,7 +160,7 @@ HIDES_NOTHING = Custom(
 )
 
 
-def write(t: Space, vt: Any, name: str, value: Any) -> Any:
+def write(t: Space, vt: k.TensorTracker, name: str, value: Any) -> Any:
     if _wrappers.is_wrapper(vt.cls):
         raise t.unsupported("tensor-attribute-write", f"setting {name} of a {vt.cls.__qualname__}")
     if name == "grad" and _may_be_gradient(vt, value):
@@ -183,7 +184,7 @@ def write(t: Space, vt: Any, name: str, value: Any) -> Any:
     return None
 
 
-def has_flag(t: Space, vt: Any, value: Any) -> bool:
+def has_flag(t: Space, vt: Any, value: VariableTracker) -> bool:
     """Return True if setting `requires_grad` of a tensor changes nothing. Not for one that is used
     already, nor in the body of an operator: transforms of torch.func refuse it."""
     if vt.cls not in _WITH_FLAG or vt.example.is_inference():

@@ -9,7 +9,7 @@ from stator_bytecode import OPERATOR_NAMES
 from stator_variables import _trackers as k
 from stator_variables._space import Space
 from stator_variables._tensors._torch_calls import is_in_graph, is_operator_operand, record
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 _OUT_OF_PLACE = {
     getattr(operator, f"__i{name}__"): getattr(operator, f"__{name}__")
@@ -17,7 +17,7 @@ _OUT_OF_PLACE = {
 }
 
 
-def operate(t: Space, function: Any, *operands: Any) -> Any:
+def operate(t: Space, function: object, *operands: VariableTracker) -> Any:
     """Record an operator with tensors or symbolic numbers; MISSING when another operand has its own
     say, or a mode."""
     if not is_in_graph(t, *operands):
@@ -28,7 +28,9 @@ def operate(t: Space, function: Any, *operands: Any) -> Any:
     return record_operator(t, _OUT_OF_PLACE[function] if in_place else function, *operands)
 
 
-def record_operator(t: Space, function: Any, left: Any, right: Any) -> Any:
+def record_operator(
+    t: Space, function: object, left: VariableTracker, right: VariableTracker
+) -> Any:
     """Record an operator with a tensor or a symbolic number on one side; MISSING if the other side
     may override it."""
     if not (is_operator_operand(left) and is_operator_operand(right)):

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from stator_bytecode import Unsupported
+from stator_bytecode import Result, Unsupported
 from stator_guards import Equals, SizeSource
 
 from stator_variables import _trackers as k
@@ -24,7 +24,7 @@ from stator_variables._space import Space
 from stator_variables._tensors import _new_leaves, _wrappers
 from stator_variables._tensors._indexing_mode import depth_of_indexing
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, Kwargs, VariableTracker, is_a
 
 METADATA = frozenset(
     "size dim ndimension numel nelement stride is_contiguous is_floating_point is_complex "
@@ -108,13 +108,13 @@ def is_recorded(target: Any) -> bool:
         return False
 
 
-def call_recorded(t: Space, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def call_recorded(t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if getattr(target, "__name__", "") in METADATA and args and is_a(args[0], k.TensorTracker):
         return read_metadata(t, target, args, kwargs)
     return record(t, node_target(target), args, kwargs)
 
 
-def node_target(target: Any) -> Any:
+def node_target(target: Any) -> object:
     """Return the target of a node: for a method of tensors its name."""
     is_method = (
         getattr(target, "__objclass__", None) is torch._C.TensorBase
@@ -123,12 +123,11 @@ def node_target(target: Any) -> Any:
     return target.__name__ if is_method else target
 
 
-def record(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def record(t: Space, target: object, args: Sequence[Any], kwargs: Kwargs | None = None) -> Result:
     """Record one operation; the Result is a tracker of what it gives."""
-    if "generator" in kwargs:
-        kwargs = dict(kwargs)
-        if (drawn := t.draw_ahead(target, args, kwargs)) is not MISSING:
-            return drawn
+    kwargs = dict(kwargs or {})
+    if "generator" in kwargs and (drawn := t.draw_ahead(target, args, kwargs)) is not MISSING:
+        return drawn
     if target in (torch.tensor, torch.as_tensor) and _symbolic_content(
         args[0] if args else kwargs.get("data")
     ):
@@ -170,13 +169,15 @@ def _without_arrays(key: Any) -> Any:
     return key.tensor if is_index and key.tensor.example.dtype in (torch.int64, torch.bool) else key
 
 
-def is_in_graph(t: Space, *vts: Any) -> bool:
+def is_in_graph(t: Space, *vts: VariableTracker) -> bool:
     """Return True if an operation on them is a node, and not intercepted by a mode."""
     heard = t.overrides.modes and any(is_a(vt, k.TensorTracker) for vt in vts)
     return not heard and any(is_a(vt, k.TensorTracker | k.NumberTracker) for vt in vts)
 
 
-def record_without_modes(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def record_without_modes(
+    t: Space, target: object, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """Record a call that torch does not dispatch to modes."""
     if t.is_sealed:
         raise t.unsupported(
@@ -213,7 +214,7 @@ def _is_in_optimizer(t: Space) -> bool:
     return name.startswith("torch.optim.")
 
 
-def _is_undecided(vt: Any) -> bool:
+def _is_undecided(vt: VariableTracker) -> bool:
     """Return True for a symbolic bool; most operators need a real one (`is_causal=n > 1`)."""
     return is_a(vt, k.NumberTracker) and vt.cls is bool
 
@@ -243,7 +244,7 @@ _OPERANDS = (
 )
 
 
-def is_operand(vt: Any) -> bool:
+def is_operand(vt: VariableTracker) -> bool:
     """Return True if the node of a function in Python may take it.
 
     The function is interpreted for anything else: a module, or a number of NumPy, which it may
@@ -263,7 +264,7 @@ def operator_error(t: Space, error: Exception) -> Unsupported:
     )
 
 
-def argument(t: Space, vt: Any) -> Any:
+def argument(t: Space, vt: VariableTracker) -> Any:
     """Return the form of a tracker in the graph: nested GraphValues and constants."""
     if is_a(vt, k.ScalarTracker) and is_a(number := _scalars.number_of(t, vt), k.NumberTracker):
         return number.traced
@@ -299,19 +300,19 @@ def _refuse_own_items(t: Space, vt: SequenceTracker) -> None:
         )
 
 
-def _number_of_numpy(t: Space, value: Any) -> Any:
+def _number_of_numpy(t: Space, value: Any) -> object:
     number = value.item()
     if type(number) is int and number > sys.maxsize:
         raise t.unsupported("graph-argument", f"{value!r}, which torch takes for no number")
     return number
 
 
-def _as_number(t: Space, part: Any) -> Any:
+def _as_number(t: Space, part: VariableTracker) -> VariableTracker:
     """Return the number of a tensor that bounds a slice, so that its symbol is one of the graph."""
     return record(t, "item", [part], {}) if is_a(part, k.TensorTracker) else part
 
 
-def _rebuilt(cls: type, items: tuple[Any, ...]) -> Any:
+def _rebuilt(cls: type, items: tuple[Any, ...]) -> object:
     return cls(*items) if has_member(cls, "_fields") else items
 
 
@@ -344,7 +345,7 @@ def from_traced(t: Space, traced: GraphValue, operands: Sequence[Any] = ()) -> A
     return k.ConstantTracker(example)
 
 
-def _is_example(vt: Any, example: Any) -> bool:
+def _is_example(vt: k.TensorTracker, example: object) -> bool:
     return vt.example is example or (
         vt.connected is not None and vt.connected[1].example is example
     )
@@ -361,7 +362,7 @@ MEASURED, DEEP, LARGE = 8, 40, 200
 takes too long."""
 
 
-def _of_moderate_size(t: Space, vt: Any, operands: Sequence[Any]) -> Any:
+def _of_moderate_size(t: Space, vt: VariableTracker, operands: Sequence[Any]) -> VariableTracker:
     """A number whose expression grew too large is a constant from here on."""
     if is_a(vt, k.NumberTracker):
         vt.steps = 1 + max(
@@ -387,7 +388,7 @@ def _measured(expression: Any, known: dict[Any, tuple[int, int]]) -> tuple[int, 
     return known[expression]
 
 
-def number(t: Space, traced: GraphValue) -> Any:
+def number(t: Space, traced: GraphValue) -> VariableTracker:
     """A symbolic number, or a constant where the symbol turned out to be one."""
     kinds = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
     example = traced.example
@@ -396,7 +397,7 @@ def number(t: Space, traced: GraphValue) -> Any:
     return k.NumberTracker(traced, kinds[type(example)])
 
 
-def read_metadata(t: Space, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def read_metadata(t: Space, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Metadata as constants where it is static; a node where it is symbolic."""
     plain = [_example(t, arg) for arg in args]
     named = {name: _example(t, arg) for name, arg in kwargs.items()}
@@ -424,7 +425,9 @@ def _guard_offset(t: Space, vt: Any) -> None:
             t.guard(SizeSource(source, "storage_offset", 0), Equals(offset))
 
 
-def metadata_value(t: Space, value: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def metadata_value(
+    t: Space, value: object, name: str, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     if isinstance(value, tuple):
         items = [
             record(t, name, [args[0], k.ConstantTracker(index)], {})
@@ -438,12 +441,12 @@ def metadata_value(t: Space, value: Any, name: str, args: list[Any], kwargs: dic
     return k.ConstantTracker(value)
 
 
-def _example(t: Space, vt: Any) -> Any:
+def _example(t: Space, vt: VariableTracker) -> object:
     value = vt.shown if is_a(vt, k.TensorTracker) else argument(t, vt)
     return value.example if isinstance(value, GraphValue) else value
 
 
-def record_item(t: Space, vt: Any, key: Any) -> Any:
+def record_item(t: Space, vt: k.TensorTracker, key: VariableTracker) -> Any:
     """Record `tensor[key]`. Under the mode for functions of positions, a number may be an index."""
     key = _scalars.number_of(t, key)
     keys = key.items if is_a(key, TupleTracker) else [key]
@@ -461,11 +464,11 @@ def record_item(t: Space, vt: Any, key: Any) -> Any:
     return record(t, operator.getitem, [vt, key], {})
 
 
-def _is_int(vt: Any) -> bool:
+def _is_int(vt: VariableTracker) -> bool:
     return is_a(vt, k.ConstantTracker | k.NumberTracker) and issubclass(vt.cls, int)
 
 
-def is_operator_operand(vt: Any) -> bool:
+def is_operator_operand(vt: VariableTracker) -> bool:
     """Return True for a tensor or a number, of NumPy too, that is no member of an enumeration."""
     if is_a(vt, k.ConstantTracker):
         return issubclass(vt.cls, (int, float, complex, *NUMBERS)) and not issubclass(

@@ -18,7 +18,7 @@ from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _array_tensors, _torch_calls
-from stator_variables._tracker import MISSING, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 
 handlers: HandlerTable[Any, Any] = HandlerTable("older constructor")
 _KINDS = "BFloat16 Bool Byte Char Double Float Half Int Long Short".split()
@@ -26,7 +26,7 @@ _DTYPES = {cls: cls.dtype for cls in (getattr(torch, f"{kind}Tensor") for kind i
 
 
 @handlers.handles_each({torch.Tensor: None, **_DTYPES})
-def construct(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def construct(t: Space, args: Sequence[Any], kwargs: dict[str, Any], of: object) -> Any:
     """Make a tensor: uninitialized from sizes, with the numbers of a list or tuple, over the memory
     of an array.
 
@@ -88,10 +88,8 @@ def ask_dispatch_keys(t: Space, args: list[Any], kwargs: dict[str, Any], of: Any
 def group_by_device_and_dtype(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Return `{(device, dtype): (lists, indices)}` for one group; the order of several is that of a
     C++ map."""
-    lists, wanted = (
-        args[0],
-        kwargs.get("with_indices", args[1] if len(args) > 1 else k.ConstantTracker(False)),
-    )
+    lists, *rest = args
+    wanted = rest[0] if rest else kwargs.get("with_indices", k.ConstantTracker(False))
     if not is_a(lists, ListTracker) or not all(is_a(item, ListTracker) for item in lists.items):
         raise t.unsupported("foreach-groups", "lists of tensors that are no lists")
     tensors = lists.items[0].items
@@ -137,7 +135,7 @@ def module_getattr(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return _found_in(t, own, name) if own is module.namespace else MISSING
 
 
-def _found_in(t: Space, own: Any, name: str) -> Any:
+def _found_in(t: Space, own: VariableTracker, name: str) -> Any:
     """The first of the tables that has `name` gives it."""
     if not is_a(own, DictTracker):
         return MISSING
@@ -215,7 +213,7 @@ for _function in (_LEVELS.maybe_get_level, _LEVELS.maybe_get_bdim):
     _of_levels(_function, lambda depth: MISSING if depth else -1)
 
 
-def answer_by_name(t: Space, function: Any, args: Sequence[Any]) -> Any:
+def answer_by_name(t: Space, function: Any, args: Sequence[Any]) -> object:
     """Answer functions known by name, so that their module need not be imported; None for all
     others.
 

@@ -99,7 +99,7 @@ class BodyRecorder(Protocol):
     def __enter__(self) -> Any: ...
     def __exit__(self, kind: Any, error: Any, trace: Any) -> Any: ...
 
-    def argument(self, value: Any, hint: str = "arg") -> GraphValue:
+    def argument(self, value: object, hint: str = "arg") -> GraphValue:
         """The next explicit input: a value of the graph around, or an example that the operator
         makes up."""
 
@@ -166,7 +166,7 @@ class GraphRecorder(Protocol):
         hint."""
 
     def drawn_tensor(
-        self, source: Source, target: Any, args: Sequence[Any], kwargs: dict[str, Any]
+        self, source: Source, target: object, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> GraphValue:
         """A tensor that the entry computes before the graph runs, like that of `target(*args,
         **kwargs)`."""
@@ -180,7 +180,7 @@ class GraphRecorder(Protocol):
 
     def call(
         self,
-        target: Any,
+        target: object,
         args: Sequence[Any],
         kwargs: dict[str, Any],
         *,

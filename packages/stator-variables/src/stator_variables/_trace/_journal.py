@@ -18,7 +18,7 @@ class Journal:
     def record(self, undo: Callable[[], object]) -> None:
         self.undo.append(undo)
 
-    def put(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+    def put(self, table: dict[Any, Any], key: object, value: Any) -> None:
         """Add an item to `table`, which a rollback takes out."""
         table[key] = value
         self.undo.append(lambda: table.pop(key))

@@ -20,7 +20,7 @@ class InputMemory:
     """The storages that a write to a jagged tensor, or to its values, writes to: the count of its
     versions is in the object."""
 
-    def add(self, source: Source, tensor: Any) -> tuple[str, ...] | None:
+    def add(self, source: Source, tensor: torch.Tensor) -> tuple[str, ...] | None:
         """Note an input: None, or why it cannot be one beside the others, and is none."""
         if self.has_arrays and not are_apart(tensor, *self.tensors.values()):
             return (
@@ -49,7 +49,7 @@ class InputMemory:
 
 
 @shown_as("whether {all} have memory of their own")
-def are_apart(*tensors: Any) -> bool:
+def are_apart(*tensors: torch.Tensor) -> bool:
     """Return True if tensors that have no storage in common are over different memory."""
     # of each storage, for one view of it may lie within another
     spans: dict[int, tuple[int, int]] = {}
@@ -64,7 +64,7 @@ def are_apart(*tensors: Any) -> bool:
 
 
 @shown_as("whether {all} have memory of their own")
-def share_nothing(*tensors: Any) -> bool:
+def share_nothing(*tensors: torch.Tensor) -> bool:
     """Return True if each has memory of its own."""
     storages = [
         tensor.untyped_storage()._cdata for tensor in tensors if tensor.layout is torch.strided
@@ -72,7 +72,7 @@ def share_nothing(*tensors: Any) -> bool:
     return len(set(storages)) == len(storages)
 
 
-def _span(tensor: Any) -> tuple[int, int]:
+def _span(tensor: torch.Tensor) -> tuple[int, int]:
     last = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
     start: int = tensor.data_ptr()
     return start, start + (last + 1) * tensor.element_size()

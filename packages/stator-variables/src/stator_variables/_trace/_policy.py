@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable, Set
-from typing import Any
+from types import CodeType, FunctionType
+from typing import Any, Protocol
 
 import attrs
 from stator_bytecode import CallSite, Code, Frame
@@ -28,6 +29,16 @@ class RetraceLimit:
         return begun == self.begun and self.place in (None, (frame.code, frame.pc))
 
 
+class CalleeCompiler(Protocol):
+    """Functions that run natively where compiled code calls them, while what they call is
+    compiled."""
+
+    skipped: set[CodeType]
+
+    def with_compiled(self, function: Any) -> FunctionType:
+        """Return a function that does what `function` does."""
+
+
 @attrs.define(eq=False)
 class Policy:
     """The decisions of the facade per compilation: the symbolic inputs, and the operations to
@@ -43,6 +54,7 @@ class Policy:
     is_whole: bool = False
     # so many instructions without an operation of the graph are a long loop
     patience: float = math.inf
+    callees: CalleeCompiler | None = None
     native_calls: Set[CallSite] = frozenset()  # calls that run natively as a whole
     stop: RetraceLimit | None = None  # where an earlier trace of the same broke
     imported: Set[LateImport] = frozenset()  # by earlier traces of the same

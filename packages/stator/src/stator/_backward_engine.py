@@ -1,0 +1,126 @@
+"""Stand-in for torch's autograd engine in Python, while `compiled_autograd` is entered.
+
+It runs plainly the backward passes that C++ cannot describe faithfully, and collects the callbacks
+that hooks queue for the end of a captured one: C++ would drop them.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import attrs
+import torch
+from stator_backends import Backend
+from torch.autograd.variable import Variable
+
+from stator.errors import Unsupported
+
+_native: Any = torch._C._dynamo.compiled_autograd
+
+_ALONE = 2
+"""References to an object that only an attribute has, as counted while that is read."""
+
+
+@attrs.frozen
+class BackwardSettings:
+    """Settings that backward passes are compiled with. Equal settings share what was compiled."""
+
+    backend: Backend = attrs.field(eq=id)
+    fullgraph: bool
+    dynamic: bool | None
+
+
+class _Entered(threading.local):
+    """The settings that this thread has entered, the present ones last, and the captured backward
+    passes that it runs: the task of each, and callbacks for its end."""
+
+    def __init__(self) -> None:
+        self.settings: list[BackwardSettings] = []
+        self.runs: list[tuple[int, list[Callable[[], None]]]] = []
+
+
+entered = _Entered()
+
+
+class BackwardEngine:
+    """The one stand-in of the process; its own engine object is equivalent to any other."""
+
+    def __init__(self) -> None:
+        self._own: Any = None
+        self._replaced: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
+
+    def install(self) -> None:
+        self._replaced = Variable._execution_engine
+        self._own = self._own or type(self._replaced)()
+        stand_in: Any = self
+        Variable._execution_engine = stand_in
+
+    def remove(self) -> None:
+        Variable._execution_engine, self._replaced = self._replaced, None
+
+    def run_backward(
+        self, roots: Any, gradients: Any, keeps: bool, creates: bool, *rest: Any, **keywords: Any
+    ) -> Any:
+        """Run a backward, plainly if it must be.
+
+        Anomaly mode concerns the engine's own nodes. One more reference to the engine may queue
+        callbacks in a backward, where C++ drops them.
+        """
+        arguments = (roots, gradients, keeps, creates, *rest)
+        is_referenced = self._replaced is not None and sys.getrefcount(self._replaced) > _ALONE
+        if is_referenced or (creates and not keeps) or torch.is_anomaly_enabled():
+            return self._run_plainly(arguments, keywords)
+        try:
+            return self._own.run_backward(*arguments, **keywords)
+        except Unsupported as refusal:
+            is_required = bool(entered.settings) and entered.settings[-1].fullgraph
+            if is_required or refusal.reason != "backward-capture":
+                raise
+            return self._run_plainly(arguments, keywords)
+        except AttributeError as error:
+            if error.name != "symints":  # of the derivative of a compiled backward: there is none
+                raise
+            return self._run_plainly(arguments, keywords)
+
+    def _run_plainly(self, arguments: Any, keywords: Any) -> Any:
+        with plain_backwards():
+            return self._own.run_backward(*arguments, **keywords)
+
+    def queue_callback(self, callback: Callable[[], None]) -> None:
+        task = torch._C._current_graph_task_id()
+        if entered.runs and entered.runs[-1][0] == task:
+            entered.runs[-1][1].append(callback)
+        else:
+            self._own.queue_callback(callback)
+
+    @contextmanager
+    def collecting_callbacks(self) -> Iterator[None]:
+        """Call at the end what hooks inside have queued for the end of the backward."""
+        callbacks: list[Callable[[], None]] = []
+        entered.runs.append((torch._C._current_graph_task_id(), callbacks))
+        try:
+            yield
+            for callback in callbacks:  # which may queue more of them
+                callback()
+        finally:
+            entered.runs.pop()
+
+
+@contextmanager
+def plain_backwards() -> Iterator[None]:
+    """Leave backward passes that start inside to the engine."""
+    before = _native.set_autograd_compiler(None, False)
+    try:
+        yield
+    finally:
+        _native.set_autograd_compiler(*before)
+
+
+engine = BackwardEngine()
