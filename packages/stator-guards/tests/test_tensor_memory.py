@@ -242,3 +242,16 @@ def test_replaced_tensor_is_not_kept_alive_for_long(x: Any) -> None:
 )
 def test_tensors_with_metadata_elsewhere_are_not_watched(tensor: Any, expected: bool) -> None:
     assert can_be_watched(tensor) is (expected and tensor_layout() is not None)
+
+
+def test_the_trial_of_the_layout_saves_no_tensor() -> None:
+    """It runs in the first call of a program, which may count what is saved."""
+    saved: list[torch.Tensor] = []
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        saved.append(tensor)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        assert tensor_layout.__wrapped__() == tensor_layout()
+    assert saved == []

@@ -20,7 +20,7 @@ import attrs
 
 identity: Callable[[object], int] = id if sys.version_info < (3, 12) else object.__hash__
 """The identity of an object in what runs on every call. `id` raises an audit event: under a hook,
-as `filelock` installs one from CPython 3.12 on, it takes five times as long."""
+as filelock installs one from CPython 3.12 on, it takes five times as long."""
 
 
 class _Dead:

@@ -157,7 +157,8 @@ def _trials() -> dict[str, TensorChange]:
 
     @torch.enable_grad()
     def set_history(tensor: Tensor) -> None:
-        tensor.requires_grad_(False).mul_(torch.ones((), requires_grad=True))
+        # saves no tensor, which hooks of the program would be given
+        tensor.requires_grad_(False).add_(torch.ones((), requires_grad=True))
 
     return {
         "grad_fn": set_history,
