@@ -2,7 +2,7 @@
 
 A graph that writes to an input is compiled for the memory layout of the example inputs: what
 overlaps, and at which offset of which base. torch records such an assumption for symbolic sizes
-only; with static ones a later call with other overlaps gives a wrong answer. Here it becomes a
+only; with static ones a later call with other overlaps gives a wrong result. Here it becomes a
 guard whatever the sizes: `AliasLayout`, the outcome of one function, `layout_of`, at compile time,
 which must be the same at run time.
 """

@@ -53,7 +53,7 @@ class CudaGraphs:
         return AotEager(self.spec, compilers=compilers)(gm, example_inputs)
 
     def reset(self) -> None:
-        """Forget all recordings; results that are alive keep their values."""
+        """Discard all recordings; results that are alive keep their values."""
         for tree in _trees.values():
             tree.reset()
 

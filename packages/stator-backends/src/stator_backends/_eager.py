@@ -29,7 +29,7 @@ eager = FunctionBackend(graph_function, BackendSpec("eager", compiles=False))
 # AOTAutograd with nothing behind it: the graph is functionalised, differentiated and split, and
 # then run eagerly.
 #
-# The backend to try when a compiler gives a wrong answer: a fault that shows here is not the
+# The backend to try when a compiler gives a wrong result: a fault that shows here is not the
 # compiler's.
 
 

@@ -48,7 +48,7 @@ def find_fault(
 def _difference(
     gm: GraphModule, inputs: Sequence[Any], backend: Backend, check: FaultCheck
 ) -> Fault | None:
-    """Return what differs from the eager run, at the accuracy wanted."""
+    """Return what differs from the eager run, at the requested accuracy."""
     tolerance = ACCURACY[check.accuracy]
     given = tolerance or Tolerance()
     report = compare(gm, inputs, backend, tolerance=given, direct=check.direct)

@@ -163,7 +163,7 @@ def _job(
     fake_mode: FakeTensorMode,
     options: LoweringOptions,
 ) -> _Job:
-    """Return the job for the backend that is `used` in place of the one that is `wanted`."""
+    """Return the job for the backend that is `used` in place of the requested one, `wanted`."""
     default_id = CompileContext.current_compile_id() or CompileId(frame_id=0, frame_compile_id=0)
     spec = spec_of(wanted)
     return _Job(
@@ -232,7 +232,7 @@ def _compiled(job: _Job) -> Lowered:
 
 
 def _script(job: _Job) -> str:
-    """Write a script for a graph that its backend failed on, if wanted; return its path."""
+    """Write a script for a graph that its backend failed on, if requested; return its path."""
     if job.captured is None:
         return ""
     captured = GraphModule(job.gm, job.captured.graph())

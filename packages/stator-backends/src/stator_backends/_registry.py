@@ -66,7 +66,7 @@ class BackendRegistry:
         return tuple(sorted({*self._backends, *(point.name for point in self._discover())}))
 
     def lookup(self, backend: str | Backend) -> Backend:
-        """The backend of that name; a callable is its own answer.
+        """The backend of that name; a callable is returned as it is.
 
         `package.module:name` and `path/to/file.py:name` are imported.
         """

@@ -27,7 +27,7 @@ from torch.utils.hooks import RemovableHandle
 
 
 class CompileFlag(threading.local):
-    """Stands for the global of torch that `torch.compiler.is_compiling()` gives: true in the thread
+    """Replacement of torch's global behind `torch.compiler.is_compiling()`: true in the thread
     that holds it."""
 
     holders = 0

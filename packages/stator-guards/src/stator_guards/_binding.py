@@ -210,7 +210,7 @@ class Watch:
             bindings.pop(oldest, None)
 
     def _forgetter(self, key: int) -> Callable[[Any], None]:
-        """Forget a root object before its address can belong to another one."""
+        """Drop a root object before its address can belong to another one."""
         owner = weakref.ref(self)
 
         def forget(_: object) -> None:

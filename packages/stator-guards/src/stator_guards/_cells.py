@@ -54,7 +54,7 @@ class Cells:
         self._added.clear()
 
     def rollback(self) -> None:
-        """Forget what was recorded for the current fact."""
+        """Discard what was recorded for the current fact."""
         for address in self._added:
             self.facts[address].pop()
             if not self.facts[address]:

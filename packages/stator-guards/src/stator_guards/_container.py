@@ -105,7 +105,7 @@ class KeysAre(Kind):
 
 @frozen
 class KeyPresent(Kind):
-    """`key in value`, whatever its value is; `owner` is `dict` where the class of the value answers
+    """`key in value`, whatever its value is; `owner` is `dict` where the class of the value decides
     in its own way."""
 
     key: Hashable = field(eq=key_of, converter=kept)

@@ -66,10 +66,10 @@ def layout() -> ObjectLayout | None:
         return None
     sizes = (ctypes.sizeof(ctypes.c_void_p), dict.__basicsize__, object.__basicsize__)
     found = ObjectLayout(dict_values=40 if version >= (3, 13) else 0)
-    return found if sizes == (8, 48, 16) and _stands_trial(found) else None
+    return found if sizes == (8, 48, 16) and _is_confirmed(found) else None
 
 
-def _stands_trial(found: ObjectLayout) -> bool:
+def _is_confirmed(found: ObjectLayout) -> bool:
     """Check that each word holds what it should. Reads only within objects of known sizes."""
 
     class Base:

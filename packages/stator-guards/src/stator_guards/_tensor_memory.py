@@ -114,10 +114,10 @@ def implementation_of(tensor: Tensor) -> object:
 def tensor_layout() -> TensorLayout | None:
     """The layout of this torch, None where it fails the trial."""
     found = TensorLayout()
-    return found if _stands_trial(found) else None
+    return found if _is_confirmed(found) else None
 
 
-def _stands_trial(found: TensorLayout) -> bool:
+def _is_confirmed(found: TensorLayout) -> bool:
     """Check that each word holds what it should, and changes with it."""
     tensor = torch.empty(3, 5).t().requires_grad_()
     base = tensor._cdata

@@ -92,7 +92,7 @@ class Walk:
         return holds
 
     def release(self) -> None:
-        """Forget how guards are evaluated; it is worked out again where that is needed."""
+        """Discard how guards are evaluated; it is worked out again where that is needed."""
         self._steps = None
 
     def settled(self) -> Predicate:

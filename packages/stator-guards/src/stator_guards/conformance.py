@@ -2,7 +2,7 @@
 `compile_guards`.
 
 Each case is a set of guards with a state in which they hold, a change that breaks exactly one fact
-they rely on, and a change they do not care about. Needs pytest (the extra `conformance`); nothing
+they rely on, and an unrelated change. Needs pytest (the extra `conformance`); nothing
 imports this module.
 """
 

@@ -65,8 +65,8 @@ class World:
     @cached_property
     def mode(self) -> FakeTensorMode:
         _import_what_it_needs()
-        asked = self._capture_data
-        env = ShapeEnv(allow_scalar_outputs=asked, allow_dynamic_output_shape_ops=asked)
+        allowed = self._capture_data
+        env = ShapeEnv(allow_scalar_outputs=allowed, allow_dynamic_output_shape_ops=allowed)
         mode, self.learned = new_fake_mode(env), env.guards
         self._context.fake_mode = mode
         return mode

@@ -109,7 +109,7 @@ def _forget_text(filename: str) -> None:
     linecache.cache.pop(filename, None)
 
 
-# -- checks that only the values at run time can answer --------------------------------------------
+# -- checks that only the values at run time can decide --------------------------------------------
 def has_deferred_asserts(state: GraphState) -> bool:
     """Only symbols that data decides have any; without one the pass would walk the graph for
     nothing."""
@@ -240,12 +240,12 @@ def _narrow(node: Node, module: GraphModule) -> None:
     if any(user.target is not operator.getitem for user in users):
         return
     values: Any = output.args[0]
-    asked: list[Any] = [user.args[1] for user in users]
-    wanted = sorted({*asked})
+    indices: list[Any] = [user.args[1] for user in users]
+    wanted = sorted({*indices})
     if len(wanted) == len(values):
         return
     output.args = (tuple(values[index] for index in wanted),)
     node.meta["example_value"] = tuple(node.meta["example_value"][index] for index in wanted)
-    for user, index in zip(users, asked, strict=True):
+    for user, index in zip(users, indices, strict=True):
         user.args = (node, wanted.index(index))
     module.recompile()

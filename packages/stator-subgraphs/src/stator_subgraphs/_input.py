@@ -150,7 +150,7 @@ class Inputs:
         traced = self._placeholder(hint, number, origin)
         self.described[traced.node] = GraphInput(source, number, "number")
         self._keep(Record(origin, value, None, False, traced), None)
-        return self.remember(source, traced)
+        return self.memoize(source, traced)
 
     def wrapped_float(self, source: Source, value: float, hint: str) -> GraphValue:
         """A float as a tensor of no dimensions: compilers take no floats. The float itself is its
@@ -167,7 +167,7 @@ class Inputs:
 
     def unwrapped_float(self, source: Source, value: float, item: GraphValue) -> GraphValue:
         self._keep(Record(TorchSource(source), value, None, False, item), None)
-        return self.remember(source, item)
+        return self.memoize(source, item)
 
     # -- what the entry computes before the graph runs ---------------------------------------------
     def drawn_integer(self, source: Source) -> GraphValue:
@@ -176,7 +176,7 @@ class Inputs:
             number = self.state.env.create_unbacked_symint()
         traced = self._placeholder(source.name, number, TorchSource(source))
         self.described[traced.node] = GraphInput(source, number, "number")
-        return self.remember(source, traced)
+        return self.memoize(source, traced)
 
     def drawn_tensor(
         self, source: Source, example: Tensor, kind: Literal["tensor", "float"] = "tensor"
@@ -188,7 +188,7 @@ class Inputs:
         traced.node.meta["holds_number"] = kind == "float"
         return traced
 
-    def remember(self, source: Source, traced: GraphValue) -> GraphValue:
+    def memoize(self, source: Source, traced: GraphValue) -> GraphValue:
         self.state.root.note_symbol(traced)
         self.state.journal.put(self.numbers, source, traced)
         return traced

@@ -183,7 +183,7 @@ class OutputGraph:
         )
 
     def keep_history(self) -> None:
-        """A rollback leaves this: it costs speed, no answer."""
+        """A rollback leaves this: it costs speed, not correctness."""
         self._state.keeps_history = True
 
     def end_with_backward(self, traced: GraphValue) -> None:

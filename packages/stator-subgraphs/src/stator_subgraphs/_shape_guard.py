@@ -38,15 +38,15 @@ class ShapeGuards:
         if not records:
             return []
         bound = [record for record in records if record.live or dropped]
-        needed = self._needed({symbol for record in bound for symbol in self._born_with(record)})
+        needed = self._needed({symbol for record in bound for symbol in self._symbols_of(record)})
         records = [
-            record for record in records if record in bound or needed & self._born_with(record)
+            record for record in records if record in bound or needed & self._symbols_of(record)
         ]
         if not records:
             return []
         fakes = [self._fake(record) for record in records]
         known = self._constant(records, fakes)
-        plain, located = self._ask(records, fakes, needed)
+        plain, located = self._produce(records, fakes, needed)
         facts = zip(plain, located, strict=True)
         return [self._fact(text, comment) for text, comment in facts if text not in known]
 
@@ -64,7 +64,7 @@ class ShapeGuards:
             symbols = symbols.union(*(some for some in related if some & symbols))
         return symbols
 
-    def _born_with(self, record: Record) -> set[Any]:
+    def _symbols_of(self, record: Record) -> set[Any]:
         if record.context is None:
             return set(symbols_of(record.traced.example))
         cache = record.context.shape_env_to_source_to_symbol_cache.get(id(self.state.env), {})
@@ -78,7 +78,7 @@ class ShapeGuards:
             new_fake_mode(self.state.env), record.real, record.origin, record.context, False
         )
 
-    def _ask(
+    def _produce(
         self, records: list[Record], fakes: list[Any], needed: set[Any]
     ) -> tuple[list[str], list[str]]:
         contexts: list[Any] = [record.context for record in records]

@@ -92,7 +92,7 @@ class GraphState:
 
     def issue(self, node: Node, example: object) -> GraphValue:
         """The one traced value of a new node of the current graph."""
-        return self.current.remember(GraphValue(node, example))
+        return self.current.memoize(GraphValue(node, example))
 
 
 # Values that a graph holds itself, under a name of its own.

@@ -85,7 +85,7 @@ class SubgraphTracer:
         self.journal.record(lambda: self._erase(node))
         return node
 
-    def remember(self, traced: GraphValue) -> GraphValue:
+    def memoize(self, traced: GraphValue) -> GraphValue:
         self.values[traced.node] = traced
         return traced
 
@@ -108,7 +108,7 @@ class SubgraphTracer:
         self.placeholders.insert(position, node)
         self.explicit += explicit
         self.journal.record(lambda: self._drop_placeholder(node, explicit))
-        traced = self.remember(GraphValue(node, example))
+        traced = self.memoize(GraphValue(node, example))
         self.note_symbol(traced)
         return traced
 
@@ -162,7 +162,7 @@ class SubgraphTracer:
             traced = self._step(traced, key)
         if _plain_symbol(traced.example) is None:  # made of a bool
             traced.node.meta["example_value"] = number = number_for(self.world.env, symbol)
-            traced = self.remember(GraphValue(traced.node, number))
+            traced = self.memoize(GraphValue(traced.node, number))
         self.bind(symbol, traced)
         return traced
 
@@ -181,7 +181,7 @@ class SubgraphTracer:
         """A node of which it is known what it gives."""
         node = self.node(op, target, args, {})
         node.meta["example_value"] = example
-        return self.remember(GraphValue(node, example))
+        return self.memoize(GraphValue(node, example))
 
     # -- values of the graphs around ---------------------------------------------------------------
     def local(self, traced: GraphValue) -> GraphValue:
@@ -272,7 +272,7 @@ class SubgraphTracer:
         """Copy an attribute, which needs no input: each module that uses it has it."""
         node = self.node("get_attr", outer.node.target, (), {})
         node.meta.update(outer.node.meta)
-        traced = self.remember(GraphValue(node, outer.example))
+        traced = self.memoize(GraphValue(node, outer.example))
         self.adopt(outer, traced)
         return traced
 

@@ -14,7 +14,7 @@ from stator_variables._bodies._pytree import LEAF, Spec, broadcast, flatten, unf
 from stator_variables._call_rules import GENERATED_FORWARD
 from stator_variables._domain import SymbolicDomain
 from stator_variables._emit._effects import emit_effects, finalize_generators
-from stator_variables._emit._user_hash_replay import before_other_answers
+from stator_variables._emit._user_hash_replay import first_changed_user_hash
 from stator_variables._emitter import Emitter, RaisedBefore, StaysInGraph, StillRunning
 from stator_variables._library._modes import grad_mode
 from stator_variables._library._modes import restore as restore_modes
@@ -33,7 +33,7 @@ from stator_variables._objects._inlining import (
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import MethodTable, app_level
 from stator_variables._objects._program_error import throw
-from stator_variables._objects._stand_ins import known_value
+from stator_variables._objects._substitutes import known_value
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import attributes_of, globals_tracker, new_object, wrap
 from stator_variables._protocols._attribute_writes import REPLACEABLE
@@ -170,9 +170,9 @@ __all__ += ["Dim", "GraphRecorder", "GraphValue", "from_traced", "record"]
 __all__ += ["Emitter", "ObjectRecipe", "RaisedBefore", "StaysInGraph", "StillRunning"]
 __all__ += [
     "UserHashReplay",
-    "before_other_answers",
     "emit_effects",
     "finalize_generators",
+    "first_changed_user_hash",
     "has_few_parts",
     "is_identity",
     "is_method",

@@ -154,8 +154,8 @@ def _single_dispatch(t: Space, function: FunctionTracker, args: Args, kwargs: Kw
 
 
 def _by_name(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Any:
-    answer = _torch_functions.answer_by_name(t, function.real, args)
-    return MISSING if answer is None else answer
+    result = _torch_functions.call_by_name(t, function.real, args)
+    return MISSING if result is None else result
 
 
 RULES: tuple[CallRule, ...] = (

@@ -111,8 +111,8 @@ class SymbolicDomain:
     def stop_at(self, outcome: Broke) -> RetraceLimit:
         """The instruction that broke, for another trace that ends there."""
         begun = outcome.snapshot.mark[2]
-        frame, said = outcome.snapshot.frames[-1], outcome.reason
-        reason = Unsupported(said.reason, said.detail, said.hint, said.where, said.once)
+        frame, error = outcome.snapshot.frames[-1], outcome.reason
+        reason = Unsupported(error.reason, error.detail, error.hint, error.where, error.once)
         return RetraceLimit(begun + 1, reason, (frame.code, frame.pc))
 
     def as_raised(self, caught: BaseException) -> Raised | None:
@@ -250,9 +250,9 @@ class SymbolicDomain:
     def _refuse_other_imports(self, frame: Frame) -> None:
         """Reject an import that does not reach the original `builtins.__import__` and an unchanged
         `sys.modules`."""
-        asked = self.t.lookup(frame.builtins, "__import__")
+        importer = self.t.lookup(frame.builtins, "__import__")
         modules = self.t.heap.get(id(sys.modules))
-        own = real_of(asked) is _IMPORT and asked.value is _IMPORT
+        own = real_of(importer) is _IMPORT and importer.value is _IMPORT
         if not own or id(modules) in self.t.changed:
             raise self.t.unsupported(
                 "import", "an import after sys.modules was changed, or done by somebody else"
@@ -333,7 +333,7 @@ class SymbolicDomain:
         if not defines(self.t, args.cls, "__iter__", "__getitem__"):
             text = f"{function_text(function)} argument after * must be an iterable, not "
             complain(self.t, TypeError, text, args.cls)
-        drained = self.t.drain(args, asks_length=True)
+        drained = self.t.drain(args, calls_len=True)
         return after(drained, lambda items: self.t.call(function, items, self._keywords(kwargs)))
 
     def _keywords(self, kwargs: VariableTracker | None) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class Emitter:
     lines: list[str] = Factory(list)
     effects_start: int = 0  # the lines from here on change existing objects
     # what hashes keys of the program, which read what effects write
-    asking: Later = Factory(Later)
+    by_user_code: Later = Factory(Later)
     last: Later = Factory(Later)  # what has to wait for all effects
     captured: dict[str, Any] = Factory(dict)
     outputs: list[Any] = Factory(list)  # GraphValue values the graph has to give

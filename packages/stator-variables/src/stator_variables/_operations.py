@@ -196,13 +196,13 @@ class Operations(ABC):
 
     @abstractmethod
     def drain(
-        self, vt: VariableTracker, asks_length: bool = False, most: int = ..., saying: str = ""
+        self, vt: VariableTracker, calls_len: bool = False, most: int = ..., error_text: str = ""
     ) -> Result:
         """Collect the items of an iterable, at most `most` of them, in a Python list."""
 
     @abstractmethod
     def for_each(
-        self, iterable: VariableTracker, do: Callable[[Any], Any], asks_length: bool = False
+        self, iterable: VariableTracker, do: Callable[[Any], Any], calls_len: bool = False
     ) -> Result:
         """Run `do(item)`, which gives a result or None, for each item in turn."""
 

@@ -104,19 +104,19 @@ def is_number_of_numpy(cls: object) -> bool:
     return id(cls) in _ADDRESSES
 
 
-def asks_the_program(target: Any, values: list[Any]) -> bool:
+def runs_user_code(target: Any, values: list[Any]) -> bool:
     """Return True if C calls a method of the program on one of the values, an enum member."""
     owner, name = getattr(target, "__objclass__", object), target.__name__
     own_text = name == "__format__" and not any(values[1:])  # then C gives `str(self)`
-    asked = values if owner is object or own_text else values[1:]
-    return (name in _ASK_FOR_TEXT and answers_in_python(asked, of_text=True)) or (
-        name not in _TEXTS and answers_in_python(asked)
+    operands = values if owner is object or own_text else values[1:]
+    return (name in _FORMATTING and has_own_methods(operands, of_text=True)) or (
+        name not in _TEXTS and has_own_methods(operands)
     )
 
 
 def methods_of_texts(target: Any, value: Any) -> Iterator[tuple[type, str]]:
     """Yield the methods that C calls to format enum members, which the program may override."""
-    if target.__name__ not in _ASK_FOR_TEXT:
+    if target.__name__ not in _FORMATTING:
         return
     if type(value) in (tuple, list, frozenset):
         yield from (method for item in value for method in methods_of_texts(target, item))
@@ -124,9 +124,9 @@ def methods_of_texts(target: Any, value: Any) -> Iterator[tuple[type, str]]:
         yield from ((type(value), name) for name in sorted(_OF_TEXT))
 
 
-def answers_in_python(value: Any, *, of_text: bool = False) -> bool:
+def has_own_methods(value: Any, *, of_text: bool = False) -> bool:
     if type(value) in (tuple, list, frozenset):
-        return any(answers_in_python(item, of_text=of_text) for item in value)
+        return any(has_own_methods(item, of_text=of_text) for item in value)
     if not issubclass(cls := type(value), enum.Enum):
         return False
     found = [
@@ -135,13 +135,13 @@ def answers_in_python(value: Any, *, of_text: bool = False) -> bool:
     own = {
         name for name, raw in found if type(raw) is types.FunctionType and raw.__module__ != "enum"
     }
-    return bool(own & _OF_TEXT if of_text else own - _OF_TEXT - _NOT_ASKED)
+    return bool(own & _OF_TEXT if of_text else own - _OF_TEXT - _UNUSED)
 
 
 _OF_TEXT = frozenset({"__str__", "__repr__", "__format__"})
 _TEXTS = _OF_TEXT | {"str", "repr", "ascii"}
-_ASK_FOR_TEXT = _TEXTS | {"format", "format_map", "__mod__"}
-_NOT_ASKED = frozenset({"__new__", "__init__", "__new_member__", "__call__"})
+_FORMATTING = _TEXTS | {"format", "format_map", "__mod__"}
+_UNUSED = frozenset({"__new__", "__init__", "__new_member__", "__call__"})
 
 
 _WITH_STATE = frozenset(

@@ -43,7 +43,7 @@ from stator_variables._library import (
     _paths,
     _patterns,
     _pickling,
-    _questions,
+    _process_queries,
     _random,
     _reduction,
     _scripted_function,

@@ -67,17 +67,17 @@ class Progress:
 class UserHashResults:
     """The results of `__eq__` and `__hash__` of the program on keys: see `_hashing`."""
 
-    answers: Any = None  # in the step that is being done
+    results: Any = None  # in the step that is being done
     # all that ever were, with their operands
-    answered: dict[Any, Any] = Factory(dict)
-    given: list[Any] = Factory(list)  # the answers that hold, in their order
+    known: dict[Any, Any] = Factory(dict)
+    given: list[Any] = Factory(list)  # the results that hold, in their order
     # keys that may be identities, by their place
     numbers: dict[Any, dict[Any, None]] = Factory(dict)
 
 
 @define(eq=False)
 class CachedCalls:
-    """Calls of functions that remember: the entry makes them after the graph."""
+    """Calls of functions with a cache: the entry makes them after the graph."""
 
     calls: list[Any] = Factory(list)
     trial: dict[Any, Any] | None = None  # while such a call is tried: what others gave inside
@@ -98,7 +98,7 @@ class Overrides:
     """The overrides by `__torch_function__` that are active for functions of torch."""
 
     modes: tuple[Any, ...] = ()  # entered while tracing, the innermost last
-    asking: int = 0  # how many of them are under way
+    depth: int = 0  # how many of them are under way
     subclasses: bool = False  # one of tensors was met
     off: bool = Factory(lambda: not torch._C._is_torch_function_enabled())  # none is
 
@@ -170,7 +170,7 @@ class Space(Operations):
     touched: list[dict[int, Any]] = Factory(list)
     hooks: tuple[Any, ...] = ()  # calls that register hooks for gradients, or take them back
     warnings: tuple[Any, ...] = ()  # function, text, category, and where, of each that is given
-    questions: UserHashResults = Factory(UserHashResults)
+    user_hashes: UserHashResults = Factory(UserHashResults)
     memory: InputMemory = Factory(InputMemory)
     # of jagged tensors, which share them: by the identity of the fake
     parts: dict[int, Any] = Factory(dict)

@@ -5,7 +5,7 @@ import attrs
 
 from stator_variables import _call_rules, _registry
 from stator_variables._builtin import _strings
-from stator_variables._objects import _dictionary, _functions, _hashing, _stand_ins, _wrap
+from stator_variables._objects import _dictionary, _functions, _hashing, _substitutes, _wrap
 from stator_variables._protocols import (
     _attributes,
     _calls,
@@ -39,7 +39,7 @@ class StandardSpace(Space):
     call_builtin = _calls.call_builtin
     construct = _calls.construct
     read_method = _functions.of_method
-    read_recipe = _stand_ins.field_of
+    read_recipe = _substitutes.field_of
     read_tensor = _tensor_attributes.read
     step = _iteration.step
     iterate_tensor = _iteration.iterate_tensor

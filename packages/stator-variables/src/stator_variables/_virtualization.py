@@ -31,7 +31,7 @@ from stator_variables._objects._identity_number import IdTracker
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._itertools import made_real
 from stator_variables._objects._list import ListTracker
-from stator_variables._objects._lookup import stands_for_c
+from stator_variables._objects._lookup import is_app_level
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import attributes_of, new_object
@@ -88,7 +88,7 @@ def is_opaque(vt: VariableTracker) -> bool:
     and the object behind it."""
     if is_a(vt, IteratorTracker):
         return vt.kind in ("application", "pooled")
-    return is_a(vt, ObjectTracker) and vt.source is None and stands_for_c(vt.cls)
+    return is_a(vt, ObjectTracker) and vt.source is None and is_app_level(vt.cls)
 
 
 def has_few_parts(vt: VariableTracker) -> bool:

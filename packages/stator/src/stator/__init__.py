@@ -1,4 +1,4 @@
-"""Graph capture for PyTorch: the same answer as Python, breaks that cost one break, generated code
+"""Graph capture for PyTorch: the same results as Python, breaks that cost one break, generated code
 you can read."""
 
 from stator_backends import list_backends, list_modes, list_options, register_backend

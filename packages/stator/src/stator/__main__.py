@@ -57,8 +57,8 @@ def minified(given: argparse.Namespace) -> str:
     backend = saved.backend if given.backend is None else stator_backends.lookup(given.backend)
     if backend is None:
         raise SystemExit(f"{path} names no backend: pass --backend")
-    asked = {"accuracy": given.accuracy, "seconds": given.seconds}
-    changes = {name: value for name, value in asked.items() if value is not None}
+    options = {"accuracy": given.accuracy, "seconds": given.seconds}
+    changes = {name: value for name, value in options.items() if value is not None}
 
     output = Path(given.output or path.with_name(f"{path.stem}_minified.py"))
     check = attrs.evolve(saved.check, **changes)

@@ -61,8 +61,8 @@ class BackwardEngine:
     def install(self) -> None:
         self._replaced = Variable._execution_engine
         self._own = self._own or type(self._replaced)()
-        stand_in: Any = self
-        Variable._execution_engine = stand_in
+        substitute: Any = self
+        Variable._execution_engine = substitute
 
     def remove(self) -> None:
         Variable._execution_engine, self._replaced = self._replaced, None

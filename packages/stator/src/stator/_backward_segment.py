@@ -190,7 +190,7 @@ def _lowered(traced: TracedSegment, backend: Backend) -> _Specialization:
 
 
 class _Unseen:
-    """Stands for a size that no call had before."""
+    """Placeholder of a size that no call had before."""
 
 
 def _numbers_of(value: object) -> object:

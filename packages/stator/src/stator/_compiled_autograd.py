@@ -172,6 +172,6 @@ def _autocast() -> object:
 
 
 def release_compiled() -> None:
-    """Forget all backward passes that were captured and compiled."""
+    """Discard all backward passes that were captured and compiled."""
     _programs.clear()
     _native.clear_cache()

@@ -33,7 +33,7 @@ handlers: HandlerTable[Any, Any] = HandlerTable("function of stator")
 
 @attrs.frozen(eq=False)
 class ComptimeVar:
-    """A value of the program, as a trace knows it."""
+    """A value of the program, as it is represented in a trace."""
 
     tracker: VariableTracker
 

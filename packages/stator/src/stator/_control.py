@@ -197,7 +197,7 @@ def assume_constant_result(fn: T) -> T:
 
 
 def substitute_in_graph(original: object, **settings: bool) -> Callable[[T], T]:
-    """Let the decorated Python function be traced where `original`, a function in C say, is called.
+    """Let the decorated Python function be traced where `original` is called.
 
     The keywords of torch are accepted: nothing is checked, and constants are folded anyway.
     """
@@ -244,7 +244,7 @@ def _reset_with_torch() -> None:
 
 
 def reset() -> None:
-    """Forget everything that was compiled; compiled functions compile again on their next call."""
+    """Discard everything that was compiled; compiled functions compile again on their next call."""
     forget_pools()
     for region in list(REGIONS):
         region.reset()

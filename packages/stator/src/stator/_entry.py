@@ -124,7 +124,7 @@ def make_entry(
 
 
 def _examined(target: Target, captured: CapturedGraph, options: Options) -> str:
-    """Log a graph, check it where that is wanted, and return its text where that is kept."""
+    """Log a graph, check it if that is enabled, and return its text if that is kept."""
     module = captured.module
     code = functools.cache(lambda: module.print_readable(print_output=False))
     log_graph(target, captured, code)

@@ -27,7 +27,7 @@ class Remainder:
 
 @attrs.define
 class EagerFallback:
-    """Result of an entry that gives up before it had an effect: run `target` natively on
+    """Result of an entry that stops before it had an effect: run `target` natively on
     `state`."""
 
     target: Native

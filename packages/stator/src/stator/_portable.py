@@ -179,7 +179,7 @@ def fill_cell(cell: types.CellType, content: tuple[Any]) -> None:
 
 
 class Strong:
-    """Stands for a weak reference; the object lives as long as what was loaded. One to a tensor is
+    """Weak reference whose object lives as long as what was loaded. One to a tensor is
     to none."""
 
     def __init__(self, value: object) -> None:

@@ -356,7 +356,7 @@ class Region:
         try:
             remainder = Remainder(InnermostFrames(target.point, first))
         except Unsupported:
-            return None  # a generator, say: this round of it is traced
+            return None  # for example a generator: this round of it is traced
         layout = target.point.frames[first]
         detail = f"{layout.raw.co_qualname}, in which no graph gained an operation"
         reason = Unsupported("native-call", detail, "", layout.code.span(layout.pc))
@@ -385,7 +385,7 @@ class Region:
             place.cache.release_in_child()
 
     def reset(self) -> None:
-        """Forget everything compiled; other objects keep what they have."""
+        """Discard everything compiled; other objects keep what they have."""
         self.pool = renewed(self.pool)
         self.pool.users.add(self)
         self.root = _place(self.pool, None)

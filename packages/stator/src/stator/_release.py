@@ -14,7 +14,7 @@ from stator._trace_location import MachineLocations
 
 
 def release(tracing: Space, machine: Machine, places: MachineLocations) -> None:
-    """Forget what was traced. Its guards, graph and emitted lines are finished by now and need none
+    """Release what was traced. Its guards, graph and emitted lines are finished and need none
     of it."""
     for tracker in tracing.heap.values():
         tracker.__dict__.clear()  # a tracker and that of its `__dict__` refer to each other

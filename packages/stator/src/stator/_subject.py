@@ -72,7 +72,7 @@ def compiled_function(
 
     Objects of one `owner`, the class of a module, share entries.
 
-    Generator and coroutine functions run without being compiled; a warning says so once.
+    Generator and coroutine functions run without being compiled; one warning reports it.
     """
     fn = original_of(fn) or fn
     if is_disabled(fn):

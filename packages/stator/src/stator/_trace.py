@@ -51,7 +51,7 @@ class TraceResult:
     reason: Unsupported | None
     seconds: float
     is_error: bool = False
-    """The program has asked for an error in place of the break."""
+    """The program requires an error in place of the break."""
     calls: CallEvidence = attrs.field(factory=CallEvidence)
 
 
@@ -254,7 +254,7 @@ def _written_down(
     while True:
         try:
             emitter, point, values, result = _emitted(outcome, tracing)
-            if (other := variables.before_other_answers(emitter)) is None:
+            if (other := variables.first_changed_user_hash(emitter)) is None:
                 break
             outcome = _broken_at_answer(other, machine)
         except variables.RaisedBefore as needed:
@@ -294,7 +294,7 @@ def _broken_at_answer(given: variables.UserHashReplay, machine: Machine) -> Brok
     """
     machine.frames = []
     detail = (
-        f"a key of class {given.question[0].cls.__name__}, "
+        f"a key of class {given.operands[0].cls.__name__}, "
         "which is hashed or compared otherwise later"
     )
     return Broke(machine.go_back(given.begun), Unsupported("user-hash", detail, "", given.where))

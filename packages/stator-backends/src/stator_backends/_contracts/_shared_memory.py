@@ -55,7 +55,7 @@ class ViewBase:
 
 
 def returns_memory_as_several_kinds(gm: GraphModule) -> bool:
-    """Return True if results are, say, complex numbers and their real parts over one memory.
+    """Return True if results are, e.g., complex numbers and their real parts over one memory.
 
     Strides cannot express the relation of the two, and a compiler allocates a memory for each.
     """

@@ -1,6 +1,6 @@
 """The operations of an allocator and a stream that a tree of recordings needs.
 
-Outside of a recording the pool owns nothing: results are plain addresses in it, and the tree knows
+Outside of a recording the pool owns nothing: results are plain addresses in it; the tree records
 which are alive.
 """
 

@@ -73,7 +73,7 @@ class RecordingTree:
             return recording.replay(self.device, given)
 
     def reset(self) -> None:
-        """Forget all recordings; what is alive moves out of the pool."""
+        """Discard all recordings; what is alive moves out of the pool."""
         with self._lock:
             self._end_path()
             self.roots.clear()

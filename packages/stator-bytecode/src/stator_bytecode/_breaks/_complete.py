@@ -6,7 +6,7 @@ instruction, and states at each way out how to go on (`Leave`). Where CPython ch
 (`__bool__`, `__len__`, `__iter__`, `__next__`), so does this code: the state is made an object
 whose method is the inner function, and the checking instruction runs on that.
 
-    parked at POP_JUMP_IF_TRUE, then "truth":  Answer(state); UNARY_NOT; UNARY_NOT; POP_JUMP_IF_TRUE
+    parked at POP_JUMP_IF_TRUE, then "truth":  Value(state); UNARY_NOT; UNARY_NOT; POP_JUMP_IF_TRUE
 """
 
 from collections.abc import Callable
@@ -57,10 +57,10 @@ class FrameCompletion:
     def call(self) -> None:
         self.glue.call(self.inner, self.frame.hand_on)
 
-    def answer(self, method: str) -> None:
+    def return_from(self, method: str) -> None:
         """An object that is the state, and whose `method` is the inner function."""
         self.glue.call(
-            type("Answer", (list,), {method: self.inner, "__hash__": None}), self.frame.hand_on
+            type("Value", (list,), {method: self.inner, "__hash__": None}), self.frame.hand_on
         )
 
 
@@ -149,13 +149,13 @@ TRUTHS = {"truth": "__bool__", "length": "__len__"}
 
 @then_writers.handles_each(TRUTHS)
 def write_truth(completion: FrameCompletion, of: str) -> None:
-    completion.answer(of)
+    completion.return_from(of)
     completion.glue.to_bool()
 
 
 @then_writers.handles("iter")
 def write_iter(completion: FrameCompletion) -> None:
-    completion.answer("__iter__")
+    completion.return_from("__iter__")
     completion.glue.emit("GET_ITER")
 
 
@@ -163,7 +163,7 @@ def _write_next(completion: FrameCompletion) -> None:
     """FOR_ITER over an iterator whose `__next__` is a frame: StopIteration ends the loop, as
     always."""
     glue = completion.glue
-    completion.answer("__next__")
+    completion.return_from("__next__")
     loop = glue.emit("FOR_ITER")
     glue.emit("SWAP", 2)
     glue.emit("POP_TOP")

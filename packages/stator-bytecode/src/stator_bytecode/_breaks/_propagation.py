@@ -51,7 +51,7 @@ class Propagation:
     visible: list[int]
     rebuilder: Rebuilder
     handlers: dict[int, Exit] = Factory(dict)
-    answers: dict[int, Exit] = Factory(dict)
+    results: dict[int, Exit] = Factory(dict)
 
     def go_on(self, error: BaseException, handed_on: list[Any]) -> PointState:
         """The handler of `error` and the state there; raises it again when there is none.
@@ -66,8 +66,8 @@ class Propagation:
             layout = frames[index]
             if index < self.innermost:
                 self._note(index, error, state)
-                if (answer := self._answer(index, error)) is not None:
-                    return take(self.rebuilder, *answer[:1], state, answer[1])
+                if (found := self._result(index, error)) is not None:
+                    return take(self.rebuilder, *found[:1], state, found[1])
             if layout.instruction.handler is not None:
                 drop_outer(error, self.visible_before(index))
                 return take(self.rebuilder, self._handler_exit(index), state, (error,))
@@ -112,17 +112,17 @@ class Propagation:
             self.handlers[index] = exit_to(draft, 1)
         return self.handlers[index]
 
-    def _answer(self, index: int, error: BaseException) -> tuple[Exit, FlatState] | None:
-        """The exit and result if `error` is an answer to frame `index`, which waits: the end of an
+    def _result(self, index: int, error: BaseException) -> tuple[Exit, FlatState] | None:
+        """The exit and result if `error` ends what frame `index` waits for: the end of an
         iteration."""
         kind = self.point.frames[index].waits_with
         if not isinstance(error, CAUGHT.get(kind, ())):
             return None
-        if index not in self.answers:
-            self.answers[index] = self._answer_exit(index, kind)
-        return self.answers[index], (error.value if kind == "send" else None,)  # type: ignore[attr-defined]
+        if index not in self.results:
+            self.results[index] = self._result_exit(index, kind)
+        return self.results[index], (error.value if kind == "send" else None,)  # type: ignore[attr-defined]
 
-    def _answer_exit(self, index: int, kind: str) -> Exit:
+    def _result_exit(self, index: int, kind: str) -> Exit:
         draft, instr = Draft.after(self.point, index), self.point.frames[index].instruction
         if kind in ("next", "send"):
             draft.go_to(instr.target)

@@ -72,7 +72,7 @@ class TracebackFactory:
 
 
 def _nothing() -> None:
-    """Stand for no entries."""
+    """Traceback without entries."""
 
 
 def _frame_at(entry: TracebackEntry, inner: Callable[[], None] | None) -> Callable[[], None]:

@@ -201,12 +201,12 @@ def traceback_at(frame: Frame, rest: TracebackType | None) -> TracebackType:
     instr = frame.code.instructions[frame.pc]
     raw = frame.code.raw
     line = instr.positions[0] or raw.co_firstlineno
-    shown = _stand_in(raw, line)(frame.globals)
+    shown = _substitute(raw, line)(frame.globals)
     return TracebackType(rest, shown, 0, line)
 
 
 @functools.lru_cache(maxsize=4096)
-def _stand_in(code: CodeType, line: int) -> Callable[[dict[str, Any]], FrameType]:
+def _substitute(code: CodeType, line: int) -> Callable[[dict[str, Any]], FrameType]:
     shown = _frame_of_me.__code__.replace(
         co_filename=code.co_filename,
         co_name=code.co_name,
@@ -214,14 +214,14 @@ def _stand_in(code: CodeType, line: int) -> Callable[[dict[str, Any]], FrameType
         co_firstlineno=line,
     )
 
-    def stand_in(names: dict[str, Any]) -> FrameType:
+    def substitute(names: dict[str, Any]) -> FrameType:
         function: Any = FunctionType(
             shown, {"_current": _current, "__name__": names.get("__name__")}
         )
         frame: FrameType = function()
         return frame
 
-    return stand_in
+    return substitute
 
 
 _current = sys._getframe

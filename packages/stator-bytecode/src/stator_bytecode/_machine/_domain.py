@@ -63,7 +63,7 @@ class Resume:
 
 @frozen(eq=False)
 class Pending:
-    """An operation that needs frames run before it can answer; see `operation`."""
+    """An operation that needs frames run before it has a result; see `operation`."""
 
     coroutine: OperationSteps
 
@@ -109,16 +109,16 @@ def _gone_on(result: Result, go_on: Callable[[V], Result]) -> OperationSteps:
 
 def chained(outer: OperationSteps, inner: OperationSteps) -> OperationSteps:
     """Run `inner`, whose result `outer` awaits, and then `outer` to its end."""
-    asked = settle(Pending(inner))
+    suspended = settle(Pending(inner))
     try:
         while True:
             try:
-                got = yield from asked
+                got = yield from suspended
             except Raised as raised:
                 item = outer.throw(raised)
             else:
                 item = outer.send(got)
-            asked = settle(item)
+            suspended = settle(item)
     except StopIteration as stop:
         return stop.value
 

@@ -226,14 +226,14 @@ class Machine(MachineState):
         return self.go_back(_snapshot.save_frames(self.frames, parked.before))
 
     def _broke(self, reason: Unsupported) -> Broke:
-        reason = _told(self.frames, reason)
+        reason = _end_operations(self.frames, reason)
         snapshot = self.go_back(self.save())
         if reason.where.line is None:
             reason.where = _snapshot.span_of(snapshot)
         return Broke(snapshot, reason)
 
 
-def _told(frames: list[Frame], reason: Unsupported) -> Unsupported:
+def _end_operations(frames: list[Frame], reason: Unsupported) -> Unsupported:
     """End the operations that wait, innermost first: each puts back what it holds, and may give the
     reason in its own words."""
     for frame in reversed(frames):
@@ -241,8 +241,8 @@ def _told(frames: list[Frame], reason: Unsupported) -> Unsupported:
         if coroutine is not None:
             try:
                 coroutine.throw(reason)
-            except Unsupported as said:
-                reason = said
+            except Unsupported as replaced:
+                reason = replaced
             else:
                 raise InternalError("an operation went on after a break")
     return reason

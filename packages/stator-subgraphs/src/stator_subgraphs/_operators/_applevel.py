@@ -22,7 +22,7 @@ class Context(FunctionCtx):
 
     @property
     def saved_tensors(self) -> Any:
-        self._stator_asked = True
+        self._stator_read_saved = True
         return self.saved
 
     def __getattr__(self, name: str) -> Any:

@@ -321,7 +321,7 @@ class Applying:
         with grad_mode(self.t, False):
             result = yield from body.run(function, [context, *given], {})
         body.roots = [self.owner, function, *self.args]
-        self.plan = evolve(self.plan, asks="_stator_asked" in attributes_of(context))
+        self.plan = evolve(self.plan, reads_saved="_stator_read_saved" in attributes_of(context))
         return TupleTracker(self._taken_back(result))
 
     def gradients(self, body: BodyTrace) -> list[Any]:

@@ -54,9 +54,9 @@ def collective(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
             )
         named["op"] = ConstantTracker(operator)
     name = FUNCTIONAL[of.__name__]
-    stand_in = getattr(functional, name)
+    substitute = getattr(functional, name)
     return after(
-        call(t, wrap(t, stand_in, CapturedSource(name, stand_in)), [], named), lambda _: NONE
+        call(t, wrap(t, substitute, CapturedSource(name, substitute)), [], named), lambda _: NONE
     )
 
 

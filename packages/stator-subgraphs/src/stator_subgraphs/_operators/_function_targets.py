@@ -58,7 +58,7 @@ class ApplyPlan:
     dirty: tuple[int, ...]
     non_differentiable: tuple[int, ...]
     materialize: bool
-    asks: bool = True  # backward, for what was saved: then it has to be as it was
+    reads_saved: bool = True  # backward, for what was saved: then it has to be as it was
     # (dtype, shape, strides) that backward was traced for; an int of a shape or None
     gradients: tuple[Any, ...] = ()
 
@@ -119,7 +119,7 @@ class StandInModule(torch.nn.Module):
             "backward": staticmethod(_backward_of(original)),
             "generate_vmap_rule": original.generate_vmap_rule,
         }
-        self.stand_in = type(
+        self.substitute = type(
             original.__name__, (Function,), {"__module__": original.__module__, **methods, **more}
         )
 
@@ -139,7 +139,7 @@ def applied(
     CALLS.call = call
     try:
         # made here
-        results: tuple[Any, ...] = holder.stand_in.apply(*arguments)  # type: ignore[attr-defined]
+        results: tuple[Any, ...] = holder.substitute.apply(*arguments)  # type: ignore[attr-defined]
     finally:
         call.extra = ()  # what was not kept need not live on
         CALLS.call = before  # type: ignore[assignment]  # none is under way
@@ -208,7 +208,7 @@ def _backward_of(original: type[Function]) -> Callable[..., Any]:
         if call.backward is not None and plan.fits(grads):
             saved = [
                 tensor
-                for tensor in (ctx.saved_tensors if plan.asks else plan.saved)
+                for tensor in (ctx.saved_tensors if plan.reads_saved else plan.saved)
                 if tensor is not None
             ]
             found = call.backward(*grads, *saved, *ctx._stator_kept, *call.backward_lifted)

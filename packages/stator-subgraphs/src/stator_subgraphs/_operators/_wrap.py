@@ -69,7 +69,7 @@ def _passed(
 def hints(t: variables.Space, args: Args, kwargs: Kwargs) -> Any:
     """`hints_wrapper(body, args, {}, hints=...)`."""
     named = dict(zip(("body_fn", "args", "kwargs", "hints"), args, strict=False)) | kwargs
-    told = _constants(t, named["hints"])
+    hints = _constants(t, named["hints"])
     with variables.BodyTrace(t, "hints_wrapper_body", variables.Permits(effects=True)) as body:
         result = yield from body.run(named["body_fn"], variables.flatten(t, named["args"])[0], {})
         graph = body.wrapping(result)
@@ -83,7 +83,7 @@ def hints(t: variables.Space, args: Args, kwargs: Kwargs) -> Any:
         "hints_wrapper_body",
         result,
         operands=lambda held, inputs: (held, inputs, {}),
-        hints=told,
+        hints=hints,
     )
 
 

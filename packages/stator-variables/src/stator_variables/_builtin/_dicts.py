@@ -12,7 +12,7 @@ from stator_variables._objects import _dictionary
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._hashing import hashing, tell_apart
 from stator_variables._objects._iterator import IteratorTracker
-from stator_variables._objects._lookup import defines, refuse_asked
+from stator_variables._objects._lookup import defines, refuse_overridden
 from stator_variables._objects._method_table import MethodTable, then
 from stator_variables._objects._program_error import new_exception, throw
 from stator_variables._objects._tuple import TupleTracker
@@ -91,7 +91,7 @@ def get(
 def ordered_setdefault(
     t: Space, vt: VariableTracker, key: VariableTracker, default: VariableTracker = NONE
 ) -> Result:
-    refuse_asked(t, vt, "__contains__", "__getitem__", "__setitem__")
+    refuse_overridden(t, vt, "__contains__", "__getitem__", "__setitem__")
     return setdefault(t, vt, key, default)
 
 
@@ -220,7 +220,7 @@ def _same_entries(t: Space, vt: DictTracker, made: DictTracker) -> VariableTrack
 
 @methods.handles(dict.copy, takes=0)
 def copy(t: Space, vt: DictTracker) -> VariableTracker:
-    refuse_asked(t, vt, "__iter__")  # then C calls `keys`, and reads each item
+    refuse_overridden(t, vt, "__iter__")  # then C calls `keys`, and reads each item
     return _same_entries(t, vt, DictTracker(dict, complete=True))
 
 
@@ -244,7 +244,7 @@ def _empty_like(t: Space, vt: DictTracker, what: str) -> DictTracker:
 def _merged(t: Space, owner: DictTracker, left: DictTracker, right: VariableTracker) -> Result:
     if left.base is not dict or right.base is not dict:
         return NOT_IMPLEMENTED
-    refuse_asked(t, left, "__iter__")
+    refuse_overridden(t, left, "__iter__")
     made = _same_entries(t, left, _empty_like(t, owner, "|"))
     return then(_containers.dict_update(t, made, right), made)
 

@@ -177,7 +177,7 @@ def handle_sorted(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     if is_none(kwargs.get("key", NONE)) and has_total_order(t, args[0]):
         items = list(args[0].entries.values())
     else:
-        items = yield from settle(t.drain(args[0], asks_length=True))
+        items = yield from settle(t.drain(args[0], calls_len=True))
     return (yield from settle(_sorted_list(t, items, kwargs.get("key"), kwargs.get("reverse"))))
 
 

@@ -16,7 +16,7 @@ from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._hashing import is_known
 from stator_variables._objects._identity_number import IdTracker
 from stator_variables._objects._list import ListTracker
-from stator_variables._objects._lookup import guarded_lookup, refuse_asked
+from stator_variables._objects._lookup import guarded_lookup, refuse_overridden
 from stator_variables._objects._method_table import MethodTable, settle_all
 from stator_variables._objects._program_error import complain, name_of, throw
 from stator_variables._objects._set import SetTracker, in_order
@@ -76,7 +76,7 @@ def size_repr(t: Space, vt: TupleTracker) -> Result:
 
 @methods.handles(collections.deque.__repr__)
 def deque_repr(t: Space, vt: ListTracker) -> Result:
-    refuse_asked(t, vt, "__iter__", "__len__")
+    refuse_overridden(t, vt, "__iter__", "__len__")
     end = "])" if vt.maxlen is None else f"], maxlen={vt.maxlen})"
     return _in_turn(
         t, vt, "[...]", lambda: _joined(t, list(vt.items), f"{name_of(t, vt.cls)}([", end)
@@ -99,7 +99,7 @@ def defaultdict_repr(t: Space, vt: DictTracker) -> OperationSteps:
 
 @methods.handles(collections.OrderedDict.__repr__)
 def ordered_repr(t: Space, vt: VariableTracker) -> Result:
-    refuse_asked(t, vt, *_ASKED)
+    refuse_overridden(t, vt, *_READ_BY_C)
     pairs = [TupleTracker(pair) for pair in t.items(vt)]
     start = f"{name_of(t, vt.cls)}("
     if not pairs:
@@ -109,12 +109,12 @@ def ordered_repr(t: Space, vt: VariableTracker) -> Result:
     return _in_turn(t, vt, "...", lambda: _joined(t, pairs, f"{start}[", "])"))
 
 
-_ASKED = ("keys", "__getitem__") if sys.version_info >= (3, 12) else ("items",)
+_READ_BY_C = ("keys", "__getitem__") if sys.version_info >= (3, 12) else ("items",)
 
 
 @methods.handles(set.__repr__, frozenset.__repr__)
 def set_repr(t: Space, vt: SetTracker) -> Result:
-    refuse_asked(t, vt, "__iter__", "__len__")
+    refuse_overridden(t, vt, "__iter__", "__len__")
     items = in_order(t, vt) if len(vt.entries) > 1 else list(vt.entries.values())
     if not vt.entries:
         return ConstantTracker(f"{name_of(t, vt.cls)}()")

@@ -110,8 +110,8 @@ def convert(t: Space, value: Any, conversion: str) -> Result:
         folded := t.fold({"s": str, "r": repr, "a": ascii}[conversion], [value], {})
     ) is not MISSING:
         return folded
-    asked = ("__str__", "__repr__") if conversion == "s" else ("__repr__",)
-    if value.base is type and not any(overrides(t, value.cls, name) for name in asked):
+    names = ("__str__", "__repr__") if conversion == "s" else ("__repr__",)
+    if value.base is type and not any(overrides(t, value.cls, name) for name in names):
         return ConstantTracker(repr(value.value))
     if is_a(value, BuiltinTracker) and "at 0x" not in repr(value.value):
         return ConstantTracker(repr(value.value))
@@ -150,7 +150,7 @@ def handle_format(t: Space, value: VariableTracker, spec: VariableTracker | None
 @methods.handles(str.join, bytes.join)
 @operation
 def join(t: Space, separator: VariableTracker, iterable: VariableTracker) -> OperationSteps:
-    items = yield from settle(t.drain(iterable, saying="can only join an iterable"))
+    items = yield from settle(t.drain(iterable, error_text="can only join an iterable"))
     if separator.cls is bytes:
         folded = t.fold(bytes.join, [separator, TupleTracker(items)], {})
         if folded is MISSING:

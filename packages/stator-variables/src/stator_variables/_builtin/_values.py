@@ -101,7 +101,7 @@ _METHODS = ("get", "keys", "values", "items", "copy")
 
 
 @handlers.handles_each({getattr(MappingProxyType, name): name for name in (*_SLOTS, *_METHODS)})
-def ask_mapping(t: Space, args: Args, kwargs: Kwargs, of: str) -> Result:
+def call_mapping(t: Space, args: Args, kwargs: Kwargs, of: str) -> Result:
     find = _attributes.special if of in _SLOTS else _attributes.get_attribute
     given = [_unwrapped(arg) for arg in args[1:]]
     return after(find(t, args[0].mapping, of), lambda method: _call(t, of, method, given, kwargs))
@@ -163,7 +163,7 @@ def _set_of(t: Space, cls: type, args: Args) -> Result:
 
 
 def _collected(t: Space, make: Any, args: Args) -> Result:
-    return after(t.drain(args[0], asks_length=True), make) if args else make([])
+    return after(t.drain(args[0], calls_len=True), make) if args else make([])
 
 
 @handlers.handles(frozenset.__new__)

@@ -10,7 +10,7 @@ from stator_variables._applevel import _methods as app
 from stator_variables._builtin import _dicts, _sets
 from stator_variables._objects import _set_members
 from stator_variables._objects._iterator import IteratorTracker
-from stator_variables._objects._lookup import refuse_asked
+from stator_variables._objects._lookup import refuse_overridden
 from stator_variables._objects._method_table import COMPARISONS, MethodTable, app_level, then
 from stator_variables._objects._set import SetTracker, derived, in_order
 from stator_variables._objects._set_members import replace_set, step_with
@@ -113,7 +113,7 @@ def _intersection(
     if left.base is not DICT_VIEW:
         made, other, left, right = other, made, right, left
     if right.base is set:
-        refuse_asked(t, right, "__iter__")
+        refuse_overridden(t, right, "__iter__")
     through, among = (other.entries, made.entries)
     longer = len(through) > len(among)
     if longer if right.base is DICT_VIEW else right.cls is set and len(through) >= len(among):

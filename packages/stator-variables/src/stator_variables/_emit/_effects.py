@@ -28,7 +28,7 @@ def emit_effects(e: Emitter) -> None:
     for vt in changed:
         if vt not in iterators:
             vt.replay(e)
-    e.release(e.asking)
+    e.release(e.by_user_code)
     _caching.effects(e)
     e.release(e.last)
     are_set = _inference.effects(e)

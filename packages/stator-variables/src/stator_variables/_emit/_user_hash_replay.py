@@ -19,28 +19,28 @@ from stator_variables._protocols._calls import frame_for
 from stator_variables._space import Space
 
 
-def before_other_answers(e: Emitter) -> UserHashReplay | None:
-    """The first answer that is another one at the end of the region."""
+def first_changed_user_hash(e: Emitter) -> UserHashReplay | None:
+    """Return the first result that is another one at the end of the region, or None."""
     now: dict[tuple[int, ...], Any] = {}
     given: UserHashReplay
-    for given in e.t.questions.given:
-        if all(thing.source is not None or e.has_made(thing) for thing in given.question):
-            asked = tuple(map(id, given.question))
-            if asked not in now:
-                now[asked] = _answer_now(e.t, given.question)
-            if given.answer != now[asked]:
+    for given in e.t.user_hashes.given:
+        if all(thing.source is not None or e.has_made(thing) for thing in given.operands):
+            key = tuple(map(id, given.operands))
+            if key not in now:
+                now[key] = _evaluate_now(e.t, given.operands)
+            if given.user_hash != now[key]:
                 return given
     return None
 
 
-def _answer_now(t: Space, question: tuple[Any, ...]) -> object:
-    """Interpreted, and undone. What raises, or breaks, is no answer."""
-    outer, function = t.machine, hashed if len(question) == 1 else equal
+def _evaluate_now(t: Space, operands: tuple[Any, ...]) -> object:
+    """Interpret the method once more and undo it; None where it raises or breaks."""
+    outer, function = t.machine, hashed if len(operands) == 1 else equal
     mark, at = outer.domain.mark(), (t.frame, t.instruction)
     t.machine = outer.nested()
     try:
         tracker = t.wrap(function, CapturedSource(function.__name__, function))
-        outcome = t.machine.run([frame_for(t, tracker, question, {})])
+        outcome = t.machine.run([frame_for(t, tracker, operands, {})])
         return outcome.value.constant() if isinstance(outcome, Returned) else None
     finally:
         t.machine, (t.frame, t.instruction) = outer, at

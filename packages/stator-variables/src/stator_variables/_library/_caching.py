@@ -122,17 +122,17 @@ class CachedCall:
     cached: Any
     args: list[Any]
     kwargs: Kwargs
-    asked: CallSource  # what the cache holds for it
+    lookup: CallSource  # what the cache holds for it
     made: bool = False
     is_read: bool = False  # by the entry, where the cache holds it
 
     def make(self, values: Sequence[Any]) -> Any:
         self.made = True
-        return _make(self.asked.fn.args[0], self.cached.real, values)  # type: ignore[attr-defined]
+        return _make(self.lookup.fn.args[0], self.cached.real, values)  # type: ignore[attr-defined]
 
     def constants(self) -> list[Any] | None:
         """Return the arguments, the named ones last, if they are the same in each call."""
-        _, *arguments = self.asked.arguments
+        _, *arguments = self.lookup.arguments
         if all(type(source) is CapturedSource and not source.held.weak for source in arguments):
             return [source.evaluate({}) for source in arguments]
         return None
@@ -164,7 +164,7 @@ class CachedResult(Kind):
     observable in it.
     """
 
-    asked: CallSource
+    lookup: CallSource
     turn: int
     # earlier calls, of caches that evict the least recently used result
     bounded: tuple[CallSource, ...]
@@ -185,8 +185,10 @@ class CachedResult(Kind):
     def mend(self, state: State) -> bool:
         """Make the call, if it throws no other result out, after those of before, which find what
         they look for."""
-        cached, *values = (source.evaluate(state) for source in self.asked.arguments)
-        before = [[source.evaluate(state) for source in asked.arguments] for asked in self.bounded]
+        cached, *values = (source.evaluate(state) for source in self.lookup.arguments)
+        before = [
+            [source.evaluate(state) for source in lookup.arguments] for lookup in self.bounded
+        ]
         if (
             type(cached) is not CACHED
             or not _room(cached)
@@ -195,7 +197,7 @@ class CachedResult(Kind):
             return False
         try:
             _make_first(self.bounded, before)
-            _make(self.asked.fn.args[0], cached, values)  # type: ignore[attr-defined]
+            _make(self.lookup.fn.args[0], cached, values)  # type: ignore[attr-defined]
         except _Raised as raised:
             _ahead.failed = raised.args[0], raised.__cause__.with_traceback(None)  # type: ignore[union-attr]
             return False
@@ -211,10 +213,10 @@ def _room(cached: Any) -> float:
     return math.inf if info.maxsize is None else info.maxsize - info.currsize
 
 
-def _make_first(asked: Sequence[CallSource], before: Sequence[list[Any]]) -> None:
+def _make_first(lookup: Sequence[CallSource], before: Sequence[list[Any]]) -> None:
     """Make the calls that no guard has made yet."""
     numbers = Counter[tuple[int, int]]()
-    for each, (cached, *values) in zip(asked, before, strict=True):
+    for each, (cached, *values) in zip(lookup, before, strict=True):
         names = each.fn.args[0]  # type: ignore[attr-defined]
         number = _number(names, cached, values)
         numbers[number] += 1
@@ -246,12 +248,15 @@ def call(t: Space, args: Args, kwargs: Kwargs) -> Result:
         given = [_symbolic_numbers.as_constant(t, vt) for vt in given]
     arguments = [_argument(t, vt) for vt in given]
     t.guard(cached.source, Is(cached.real))
-    ask = asker(tuple(kwargs), parameters()["typed"])
+    look_up = make_lookup(tuple(kwargs), parameters()["typed"])
     made = CachedCall(
-        cached, values, kwargs, CallSource(ask, cached.source, *(source for source, _ in arguments))
+        cached,
+        values,
+        kwargs,
+        CallSource(look_up, cached.source, *(source for source, _ in arguments)),
     )
     real = [value for _, value in arguments]
-    result = ask(cached.real, *real)
+    result = look_up(cached.real, *real)
     made.is_read = _symbolic_numbers.has_numbers(given) or (
         has_room and any(_may_vary(source) for source, _ in arguments)
     )
@@ -277,7 +282,7 @@ def _is_independent(t: Space, made: CachedCall, values: list[Any]) -> bool:
 
 
 def _refused(t: Space, made: CachedCall, why: str) -> Exception:
-    t.guard(made.asked, Is(MISSING))
+    t.guard(made.lookup, Is(MISSING))
     return t.unsupported("cached-function", f"a cached function that {why}", once=True)
 
 
@@ -286,8 +291,8 @@ def _found(t: Space, made: CachedCall, result: object) -> VariableTracker:
     t.journal.record(t.cached.calls.pop)
     if made.is_read:
         if _symbolic_numbers.has_numbers([*made.args, *made.kwargs.values()]):
-            note_varying_numbers(t, made.cached.real, made.args, made.kwargs, result, made.asked)
-        return wrap_present(t, result, made.asked)  # for other arguments there may be nothing
+            note_varying_numbers(t, made.cached.real, made.args, made.kwargs, result, made.lookup)
+        return wrap_present(t, result, made.lookup)  # for other arguments there may be nothing
     _rely_on(t, made, result)
     return t.wrap(result, CapturedSource("cached", result))
 
@@ -295,14 +300,14 @@ def _found(t: Space, made: CachedCall, result: object) -> VariableTracker:
 def _rely_on(t: Space, made: CachedCall, result: object) -> None:
     """Guard what the cache has for a call; all calls with constant arguments have one guard."""
     cached = made.cached.real
-    asked = made.asked.fn.args  # type: ignore[attr-defined]
+    lookup = made.lookup.fn.args  # type: ignore[attr-defined]
     if (values := made.constants()) is not None:
         if (known := t.shared.get(("kept", id(cached)))) is None:
             known = t.shared["kept", id(cached)] = KeptResults(cached)
-        known.add(asked, values, result)
+        known.add(lookup, values, result)
         t.guard(CallSource(known, made.cached.source), Truth(True))
     else:
-        t.guard(CallSource(KeptResult(asked, cached, result), *made.asked.arguments), Truth(True))
+        t.guard(CallSource(KeptResult(lookup, cached, result), *made.lookup.arguments), Truth(True))
 
 
 def _was_made_ahead(t: Space, made: CachedCall, values: list[Any]) -> bool:
@@ -310,7 +315,7 @@ def _was_made_ahead(t: Space, made: CachedCall, values: list[Any]) -> bool:
     did not."""
     number = _number([*made.kwargs], made.cached.real, values)
     return bool(
-        _ahead.made[number] > sum(earlier.asked == made.asked for earlier in t.cached.calls)
+        _ahead.made[number] > sum(earlier.lookup == made.lookup for earlier in t.cached.calls)
     )
 
 
@@ -333,7 +338,7 @@ def _may_be_ahead(t: Space, made: CachedCall, is_independent: bool) -> bool:
     info = made.cached.real.cache_info()
     before = [earlier for earlier in t.cached.calls if earlier.cached is made.cached]
     if any(
-        earlier.asked == made.asked or (earlier.is_read and info.currsize == info.maxsize)
+        earlier.lookup == made.lookup or (earlier.is_read and info.currsize == info.maxsize)
         for earlier in before
     ):
         return False
@@ -343,12 +348,12 @@ def _may_be_ahead(t: Space, made: CachedCall, is_independent: bool) -> bool:
 
 
 @functools.cache
-def asker(names: tuple[str, ...], typed: bool) -> Any:
+def make_lookup(names: tuple[str, ...], typed: bool) -> Any:
     """Return one function for all traces: a change of its value is reported from one trace to the
     next."""
-    ask = functools.partial(peek, names, typed)
-    setattr(ask, "__name__", "kept")
-    return ask
+    look_up = functools.partial(peek, names, typed)
+    setattr(look_up, "__name__", "kept")
+    return look_up
 
 
 def _argument(t: Space, vt: VariableTracker) -> tuple[Source, Any]:
@@ -441,7 +446,7 @@ def _within_trial(
     names, typed = tuple(kwargs), cached.real.cache_parameters()["typed"]
     assert t.cached.trial is not None
     call = id(cached.real), key_of_call(names, typed, None, tuple(values))
-    if (found := asker(names, typed)(cached.real, *values)) is not MISSING:
+    if (found := make_lookup(names, typed)(cached.real, *values)) is not MISSING:
         t.cached.trial[call] = t.wrap(found, CapturedSource("cached", found))
     elif call not in t.cached.trial:
         inside = getattr(cached.real, "__wrapped__", None)
@@ -456,8 +461,8 @@ def _missed(t: Space, made: CachedCall, values: list[Any]) -> VariableTracker:
         if not earlier.made:
             earlier.make([_argument(t, vt)[1] for vt in (*earlier.args, *earlier.kwargs.values())])
     if made.is_read:
-        bounded = tuple(earlier.asked for earlier in t.cached.calls if _is_bounded(earlier))
-        t.guard(made.asked, CachedResult(made.asked, len(t.cached.calls), bounded))
+        bounded = tuple(earlier.lookup for earlier in t.cached.calls if _is_bounded(earlier))
+        t.guard(made.lookup, CachedResult(made.lookup, len(t.cached.calls), bounded))
     try:
         result = made.make(values)
     except _Raised as raised:

@@ -65,7 +65,7 @@ def _is_of_library(found: object) -> bool:
 
 
 def _used(code: types.CodeType, scope: dict[str, Any]) -> Iterator[object]:
-    """Yield what the names of some code stand for, as globals and as parts of such modules."""
+    """Yield what the names of some code refer to, as globals and as parts of such modules."""
     for name in code.co_names:
         value = scope.get(name)
         yield value

@@ -69,7 +69,7 @@ def _is_no_bound(value: Any) -> bool:
 
 @operation
 def _made(t: Space, cls: type, args: Args, kwargs: Kwargs, of: type) -> OperationSteps:
-    args, at = [*args], _ASKED.get(of, slice(1))
+    args, at = [*args], _ITERATED.get(of, slice(1))
     args[at] = yield from settle_all(map(t.get_iterator, args[at]))
     named = [name for name in ("iterable", "data", "selectors") if name in kwargs]
     found = yield from settle_all(t.get_iterator(kwargs[name]) for name in named)
@@ -79,12 +79,12 @@ def _made(t: Space, cls: type, args: Args, kwargs: Kwargs, of: type) -> Operatio
     return IteratorTracker(cls, "application", [inner])
 
 
-_ASKED: dict[Any, slice] = {itertools.compress: slice(2), itertools.zip_longest: slice(None)}
-_ASKED |= dict.fromkeys(
+_ITERATED: dict[Any, slice] = {itertools.compress: slice(2), itertools.zip_longest: slice(None)}
+_ITERATED |= dict.fromkeys(
     (itertools.takewhile, itertools.dropwhile, itertools.filterfalse, itertools.starmap),
     slice(1, 2),
 )
-_ASKED |= dict.fromkeys((itertools.count, itertools.repeat), slice(0))
+_ITERATED |= dict.fromkeys((itertools.count, itertools.repeat), slice(0))
 """The arguments that C takes iterators of at once, if it is not the first."""
 
 
@@ -177,7 +177,7 @@ def _combined(
     numbers: list[int],
     named: dict[str, int],
 ) -> OperationSteps:
-    pools = yield from settle_all(t.drain(iterable, asks_length=True) for iterable in args[:count])
+    pools = yield from settle_all(t.drain(iterable, calls_len=True) for iterable in args[:count])
     if _count(real, [*map(len, pools)], *numbers, **named) > MOST:
         raise t.unsupported(
             "long-container", f"an itertools.{real.__name__} of more than {MOST} tuples"

@@ -202,21 +202,21 @@ def read(t: Space, args: Args, kwargs: Kwargs, of: Any) -> VariableTracker:
     if kwargs:
         raise t.unsupported("mode-value", f"{of.__name__}() with arguments given by name")
     if of not in state.GUARDED:
-        return _as_said(t, of, values)
+        return _query(t, of, values)
     source = CallSource(of, *_captured(values))
     if _is_set(t, of, tuple(values)):
         return _new_values.fresh(t, of(*values))
     if not (changed := [setting for setting in t.modes if state.is_guarded(setting.read)]):
-        answer = of(*values)
-        is_atom = not isinstance(answer, list | tuple)
-        return t.wrap(answer, source) if is_atom else _guarded(t, source, answer, answer)
+        result = of(*values)
+        is_atom = not isinstance(result, list | tuple)
+        return t.wrap(result, source) if is_atom else _guarded(t, source, result, result)
     with _as_at_start(t, changed):
         start = of(*values)
     return _guarded(t, source, start, of(*values))
 
 
 def _is_set(t: Space, of: object, key: tuple[Any, ...]) -> bool:
-    """Return True if the answer is what the region has set."""
+    """Return True if the result is what the region has set."""
     return any(setting.read is of and setting.key == key for setting in t.modes)
 
 
@@ -231,13 +231,13 @@ def _as_at_start(t: Space, settings: list[Setting]) -> Iterator[None]:
         setting.set(value)
 
 
-def _guarded(t: Space, source: CallSource, start: object, answer: object) -> VariableTracker:
+def _guarded(t: Space, source: CallSource, start: object, result: object) -> VariableTracker:
     t.guard(source, equal_to(start))
-    return _new_values.fresh(t, answer)
+    return _new_values.fresh(t, result)
 
 
-def _as_said(t: Space, of: Any, values: list[Any]) -> VariableTracker:
-    """The answer of a query, and the warning of one that is deprecated, which each call gives."""
+def _query(t: Space, of: Any, values: list[Any]) -> VariableTracker:
+    """Return the result of a query; a deprecated one warns on each call."""
     try:
         with filtered("error", ""):
             return _new_values.fresh(t, of(*values))
@@ -251,25 +251,25 @@ def _as_said(t: Space, of: Any, values: list[Any]) -> VariableTracker:
 
 @handlers.handles_each([*state.AUTOCAST_DTYPES])
 def autocast_dtype(t: Space, args: Args, kwargs: Kwargs, of: Any) -> VariableTracker:
-    _as_said(t, of, [])
+    _query(t, of, [])
     device = ConstantTracker(state.AUTOCAST_DTYPES[of])
     return read(t, [device], {}, torch.get_autocast_dtype)
 
 
 @handlers.handles(torch._utils.is_compiling)
 def deprecated_is_compiling(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    _as_said(t, torch._utils.is_compiling, [])
+    _query(t, torch._utils.is_compiling, [])
     return _torch_functions.is_compiling(t, [], {})
 
 
 def warn(t: Space, text: str, category: type[Warning]) -> None:
     """Give a warning in each call, at the line of the program that is traced."""
-    told = [ConstantTracker(text), ConstantTracker(category.__name__)]
-    _torch_calls.record_without_modes(t, give_warning, told, {})
+    arguments = [ConstantTracker(text), ConstantTracker(category.__name__)]
+    _torch_calls.record_without_modes(t, give_warning, arguments, {})
 
 
 @handlers.handles_each(state.FIXED)
-def answer(t: Space, args: Args, kwargs: Kwargs, of: object) -> ConstantTracker:
+def result(t: Space, args: Args, kwargs: Kwargs, of: object) -> ConstantTracker:
     return ConstantTracker(of)
 
 

@@ -18,7 +18,7 @@ from stator_variables._protocols import _folding
 from stator_variables._pure import DTYPES, NUMBERS, NUMPY
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
-from stator_variables._tensors import _array_tensors, _array_witness, _arrays, _torch_calls
+from stator_variables._tensors import _array_sample, _array_tensors, _arrays, _torch_calls
 from stator_variables._tensors._arrays import layer
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
@@ -162,7 +162,7 @@ def _named(module: object, name: str) -> object:
     return module
 
 
-def _stand_in(owner: object, name: str) -> object:
+def _substitute(owner: object, name: str) -> object:
     return _OWN.get(name) or _named(owner, name)
 
 
@@ -184,14 +184,14 @@ def _function(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """Call a function on numbers alone; compute one that takes or gives an array."""
     if (folded := _folded(t, of, args, kwargs)) is not MISSING:
         return folded
-    if of in _ASKED and len(args) == 1 and is_a(args[0], ArrayTracker) and not kwargs:
+    if of in _OF_METADATA and len(args) == 1 and is_a(args[0], ArrayTracker) and not kwargs:
         return _FIELDS[of.__name__](t, args, kwargs)
     if of in _OF_SIZES and (made := _of_size(t, _OF_SIZES[of], args, kwargs)) is not MISSING:
         return made
-    if of not in _STAND_INS:
+    if of not in _SUBSTITUTES:
         raise t.unsupported("builtin", f"a call of numpy.{getattr(of, '__name__', '?')}")
     operands = [_as_array(t, of, vt, kwargs) for vt in args]
-    return _arrays.compute(t, of, _stand_in(layer, _STAND_INS[of]), operands, kwargs)
+    return _arrays.compute(t, of, _substitute(layer, _SUBSTITUTES[of]), operands, kwargs)
 
 
 def _is_symbolic_size(vt: VariableTracker) -> bool:
@@ -266,7 +266,7 @@ def _warns_of_copies() -> bool:
 def _method(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Result:
     if (folded := t.fold(of, args, kwargs)) is not MISSING:
         return folded
-    return _arrays.compute(t, of, _stand_in(layer.ndarray, of.__name__), args, kwargs)
+    return _arrays.compute(t, of, _substitute(layer.ndarray, of.__name__), args, kwargs)
 
 
 def _of_dtypes(t: Space, args: Args, kwargs: Kwargs, of: object) -> VariableTracker:
@@ -318,7 +318,7 @@ _FIELDS = {
     "__len__": _length,
     "ndim": _metadata(lambda example: example.dim()),
     "itemsize": _metadata(lambda example: example.itemsize),
-    "dtype": _metadata(lambda example: _array_witness.NAMES[example.dtype]),
+    "dtype": _metadata(lambda example: _array_sample.NAMES[example.dtype]),
     "T": _view("T"),
     "real": _view("real"),
     "imag": _view("imag"),
@@ -327,16 +327,18 @@ _FIELDS = {
 
 if NUMBERS:
     _FOLDED = {getattr(NUMPY, name, None) for name in _REDUCTIONS.split()}
-    _ASKED = {NUMPY.shape, NUMPY.ndim, NUMPY.size}
-    _STAND_INS = {_named(NUMPY, name): name for name in FUNCTIONS}
-    _STAND_INS.pop(None, None)
+    _OF_METADATA = {NUMPY.shape, NUMPY.ndim, NUMPY.size}
+    _SUBSTITUTES = {_named(NUMPY, name): name for name in FUNCTIONS}
+    _SUBSTITUTES.pop(None, None)
     _OF_SIZES = {
         getattr(NUMPY, name): getattr(torch, name) for name in ("zeros", "ones", "empty", "arange")
     }
     _CALLABLE = (NUMPY.ufunc, type(NUMPY.prod))
     _OWNERS = (vars(NUMPY.ndarray), vars(NUMPY.generic))
     handlers.handles(*(kind.__call__ for kind in _CALLABLE))(_call)
-    handlers.handles_each(real for real in _STAND_INS if not isinstance(real, _CALLABLE))(_function)
+    handlers.handles_each(real for real in _SUBSTITUTES if not isinstance(real, _CALLABLE))(
+        _function
+    )
     handlers.handles_each(owner[name] for name in METHODS for owner in _OWNERS if name in owner)(
         _method
     )

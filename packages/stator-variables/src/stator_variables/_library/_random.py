@@ -28,7 +28,7 @@ _TAKE_SYMBOLS = [
 ]
 """Functions that take every float, so a symbolic one stays symbolic; others may raise for a
 value."""
-_ASKED = ("random", "getrandbits", "_randbelow", "seed")
+_OVERRIDABLE = ("random", "getrandbits", "_randbelow", "seed")
 """Methods that others call."""
 
 _BASE = random.Random.__mro__[1]  # the class of C
@@ -77,7 +77,7 @@ def make(t: Space, args: Args, kwargs: Kwargs) -> k.ObjectTracker:
 
 def _draws_by_c(cls: type) -> bool:
     """Return True if what methods of `Random` call is that of `Random`."""
-    names = [*_ASKED, *_NAMES, "shuffle"]
+    names = [*_OVERRIDABLE, *_NAMES, "shuffle"]
     pairs = [(plain_lookup(cls, name), plain_lookup(random.Random, name)) for name in names]
     return all(found is known for found, known in pairs)
 

@@ -147,26 +147,28 @@ def _forget(contents: list[Any], _: object) -> None:
 class KeptResult(_Guard):
     """A guard: a cached function still has `result` for the arguments that it is called with."""
 
-    def __init__(self, asked: tuple[Sequence[str], bool], cached: object, result: object) -> None:
+    def __init__(
+        self, signature: tuple[Sequence[str], bool], cached: object, result: object
+    ) -> None:
         super().__init__(cached)
-        self.asked = asked
+        self.signature = signature
         self.result = result
 
     def __reduce__(self) -> Any:
-        return KeptResult, (self.asked, self.cached(), self.result)
+        return KeptResult, (self.signature, self.cached(), self.result)
 
     def __call__(self, cached: object, *values: object) -> bool:
         if cached is not self.cached():
-            return peek(*self.asked, cached, *values) is self.result
+            return peek(*self.signature, cached, *values) is self.result
         table, mark = self.contents
-        key = key_of_call(*self.asked, mark, values)
+        key = key_of_call(*self.signature, mark, values)
         if not self.is_bounded:
             return table.get(key, MISSING) is self.result
         if self.is_unchanged(cached, key):
             return True
 
         misses = cached.cache_info().misses
-        if peek(*self.asked, cached, *values) is not self.result:
+        if peek(*self.signature, cached, *values) is not self.result:
             return False
         self.note(key, misses)
         return True
@@ -188,9 +190,11 @@ class KeptResults(_Guard):
     def __reduce__(self) -> Any:
         return _restored, (self.cached(), list(self.calls.values()))
 
-    def add(self, asked: tuple[Sequence[str], bool], values: Sequence[Any], result: object) -> None:
-        key = key_of_call(*asked, self.contents[1], tuple(values))
-        self.calls[key] = (asked, tuple(values), result)
+    def add(
+        self, signature: tuple[Sequence[str], bool], values: Sequence[Any], result: object
+    ) -> None:
+        key = key_of_call(*signature, self.contents[1], tuple(values))
+        self.calls[key] = (signature, tuple(values), result)
         self.misses = -1
 
     def __call__(self, cached: object) -> bool:
@@ -205,8 +209,8 @@ class KeptResults(_Guard):
             misses = cached.cache_info().misses
 
         holds = all(
-            peek(*asked, cached, *values) is result
-            for asked, values, result in [*self.calls.values()]
+            peek(*signature, cached, *values) is result
+            for signature, values, result in [*self.calls.values()]
         )
         if holds and cached is self.cached():
             self.note(first, misses)

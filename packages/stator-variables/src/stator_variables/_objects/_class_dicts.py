@@ -9,7 +9,7 @@ from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._lookup import mro_of, namespace_source
 from stator_variables._objects._view import ProxyTracker
 from stator_variables._objects._wrap import behind_proxy
-from stator_variables._runtime._contents import may_answer
+from stator_variables._runtime._contents import may_override
 from stator_variables._space import Space
 
 
@@ -73,4 +73,4 @@ def names_of_class(t: Space, cls: type) -> dict[Any, None]:
 
 
 def _is_fixed(t: Space, cls: type) -> bool:
-    return not may_answer(cls) or id(cls) in t.made
+    return not may_override(cls) or id(cls) in t.made

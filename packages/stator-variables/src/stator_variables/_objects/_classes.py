@@ -43,11 +43,11 @@ from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._lookup import defines, guarded_lookup, overrides, rely_on_presence
 from stator_variables._objects._recipe import RecipeTracker
-from stator_variables._objects._stand_ins import UNKNOWN, stand_in
+from stator_variables._objects._substitutes import UNKNOWN, substitute
 from stator_variables._objects._super import SuperTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import ATOMS, behind_proxy, builtins_of
-from stator_variables._runtime._contents import may_answer
+from stator_variables._runtime._contents import may_override
 from stator_variables._runtime._support import is_hooked, new_class, new_known_class
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
@@ -280,7 +280,7 @@ def set_attribute(t: Space, made: Any, name: str, value: Any) -> None:
     if known is not MISSING and type(known) not in ATOMS and id(known) not in t.heap:
         raise _refusal(t, made.value, name)
     function, given = (type.__delattr__, []) if value is MISSING else (type.__setattr__, [value])
-    real = [stand_in(t, vt) for vt in given]
+    real = [substitute(t, vt) for vt in given]
     try:
         function(made.value, name, *real)
     except Exception as error:
@@ -296,11 +296,11 @@ def _set_of_existing(t: Space, cls: type, name: str, value: Any) -> None:
 
     Attributes that C or the data model itself reads from a class keep their values.
     """
-    asked = _lookup.is_data_descriptor(t, guarded_lookup(t, cls, name)) or defines(
+    is_intercepted = _lookup.is_data_descriptor(t, guarded_lookup(t, cls, name)) or defines(
         t, type(cls), name
     )
     is_shown = _class_dicts.key_of(cls) in t.shared  # by a view, which the class itself is behind
-    if not may_answer(cls) or name.startswith("__") or asked or is_shown:
+    if not may_override(cls) or name.startswith("__") or is_intercepted or is_shown:
         raise _refusal(t, cls, name)
     if (written := t.shared.get(("written class", id(cls)))) is None:
         written = t.shared["written class", id(cls)] = WrittenClass(cls)
@@ -312,7 +312,7 @@ def _set_of_existing(t: Space, cls: type, name: str, value: Any) -> None:
     else:
         t.note_release_unread(_named, written, name)
     if value is not MISSING:
-        names[name] = value, stand_in(t, value)
+        names[name] = value, substitute(t, value)
     else:
         was_there = rely_on_presence(t, cls, name)
         if names.pop(name, True if was_there else None) is None:
@@ -342,7 +342,7 @@ def step(t: Space, made: Any, function: object, args: Args) -> None:
 def run(t: Space, function: Any, args: Args) -> Any:
     """A call that makes a class, or changes one, made over stand-ins; the entry makes it again."""
     try:
-        result = function(*[stand_in(t, vt) for vt in args])
+        result = function(*[substitute(t, vt) for vt in args])
     except Exception as error:  # natively it raises in its own words
         raise t.unsupported("class-definition", f"{function.__qualname__}(): {error}") from None
     text = vars(result).get("__doc__") if isinstance(result, type) else None

@@ -12,7 +12,7 @@ from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._indexing import needed_index
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._list import ListTracker, change_items, replace_items
-from stator_variables._objects._lookup import refuse_asked
+from stator_variables._objects._lookup import refuse_overridden
 from stator_variables._objects._method_table import MethodTable, then
 from stator_variables._objects._program_error import complain, throw
 from stator_variables._objects._wrap import new_namespace, with_namespace
@@ -178,7 +178,7 @@ def getitem(t: Space, vt: DequeTracker, key: VariableTracker) -> Result:
 
 
 def _at(t: Space, vt: DequeTracker, key: VariableTracker) -> int:
-    refuse_asked(t, vt, "__len__")  # where the index is negative
+    refuse_overridden(t, vt, "__len__")  # where the index is negative
     if (found := t.index_of(key)) is None:
         complain(t, TypeError, "sequence index must be integer, not '", key.cls, "'")
     return _sequence.checked(vt, found, "deque index out of range")
@@ -207,7 +207,7 @@ def reversed_(t: Space, vt: DequeTracker) -> VariableTracker:
 def add(t: Space, left: VariableTracker, right: VariableTracker) -> Result:
     if not is_a(right, DequeTracker):
         complain(t, TypeError, 'can only concatenate deque (not "', right.cls, '") to deque')
-    refuse_asked(t, right, "__iter__")
+    refuse_overridden(t, right, "__iter__")
     made = copy(t, left)
     for item in right.items:
         _list.append(t, made, item)

@@ -11,7 +11,7 @@ from typing import Any
 from attrs import Factory, define, field
 
 from stator_variables._emitter import Emitter, filled, made_empty, namespace_of
-from stator_variables._objects._keys import HashedTracker, asks
+from stator_variables._objects._keys import HashedTracker, runs_user_code
 from stator_variables._space import Space
 from stator_variables._tracker import DELETED, MISSING, VariableTracker
 from stator_variables._trackers import NONE, is_self_contained
@@ -38,32 +38,36 @@ class DictTracker(HashedTracker, references=("owner", "default_factory"), weak_r
     iterators: list[Any] = Factory(list)  # over it, and perhaps under way
     default_factory: Any = MISSING
     # whether a key of `real` compares in Python; None: nobody has looked
-    may_ask: bool | None = None
+    may_call_eq: bool | None = None
 
     def contents(self, t: Space) -> Sized:
         return t.items(self)
 
-    def is_asking(self, t: Space) -> bool:
+    def fills_by_user_code(self, t: Space) -> bool:
         """Return True if filling it hashes keys in the program, which may read what the region has
         written."""
-        return any(map(asks, self.entries))
+        return any(map(runs_user_code, self.entries))
 
     def rebuild(self, e: Emitter) -> str:
         if self.owner is not None:
             return namespace_of(e, self.owner, e.expr(self.owner))
-        pairs, asking = (
+        pairs, by_user_code = (
             [pair for pair in self.entries.values() if pair[1] is not DELETED],
-            self.is_asking(e.t),
+            self.fills_by_user_code(e.t),
         )
-        if self.cls is dict and not asking and all(is_self_contained(value) for _, value in pairs):
+        if (
+            self.cls is dict
+            and not by_user_code
+            and all(is_self_contained(value) for _, value in pairs)
+        ):
             inside = ", ".join(f"{e.expr(key)}: {e.expr(value)}" for key, value in pairs)
             return e.bind(self, f"{{{inside}}}")
         name = e.bind(self, _empty_dict(e, self))
         if self.cls is not collections.defaultdict and self.default_factory is not MISSING:
             e.lines.append(f"{name}.default_factory = {e.expr(self.default_factory)}")
-        lines = e.asking.lines if asking else e.lines
+        lines = e.by_user_code.lines if by_user_code else e.lines
         # it may hold them, and they stand among its keys
-        if not (asking or all(it.exhausted for it in self.iterators)):
+        if not (by_user_code or all(it.exhausted for it in self.iterators)):
             e.unfilled.append(self)
             lines += [written_item(e, self.cls, name, key, NONE) for key, _ in pairs]
             e.unfilled.pop()
@@ -74,7 +78,11 @@ class DictTracker(HashedTracker, references=("owner", "default_factory"), weak_r
 
     def replay(self, e: Emitter) -> None:
         name = e.expr(self)
-        lines = e.asking.lines if any(asks(hashed) for _, hashed, _, _ in self.log) else e.lines
+        lines = (
+            e.by_user_code.lines
+            if any(runs_user_code(hashed) for _, hashed, _, _ in self.log)
+            else e.lines
+        )
         for key, value in (*_final_writes(self.log), *self.undecided):
             text = written_item(e, self.cls, name, key, value)
             lines.append(text)

@@ -46,11 +46,11 @@ from stator_variables._objects._hashing import (
     type_hashes_by_identity,
 )
 from stator_variables._objects._identity_number import HandleKeyTracker
-from stator_variables._objects._keys import Identity, asks
+from stator_variables._objects._keys import Identity, runs_user_code
 from stator_variables._objects._lookup import overrides
 from stator_variables._objects._undecided_key import is_undecided, put_undecided
 from stator_variables._objects._wrap import ATOMS, with_namespace, wrap_present
-from stator_variables._runtime._contents import item_owner, may_answer, plain_lookup
+from stator_variables._runtime._contents import item_owner, may_override, plain_lookup
 from stator_variables._space import Space, real_of, source_of
 from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_pending
 from stator_variables._trackers import ConstantTracker
@@ -84,7 +84,7 @@ def value_under(d: Any, key: Any) -> Any:
 def _may_vary(t: Space, d: DictTracker, hashed: object) -> bool:
     """Return whether a key has an object in it that was handed in, and so may be another one on
     each call."""
-    return type(hashed) in (Identity, tuple) and is_handed_in(t, hashed) and not _may_ask(d)
+    return type(hashed) in (Identity, tuple) and is_handed_in(t, hashed) and not _may_call_eq(d)
 
 
 def _read_by_origin(t: Space, d: DictTracker, hashed: object) -> Any:
@@ -108,7 +108,7 @@ def _read_by_origin(t: Space, d: DictTracker, hashed: object) -> Any:
 
 
 def _read_existing(t: Space, d: DictTracker, hashed: object) -> Any:
-    if (key := real_key(hashed)) is MISSING or (type(hashed) is not Identity and _may_ask(d)):
+    if (key := real_key(hashed)) is MISSING or (type(hashed) is not Identity and _may_call_eq(d)):
         complete(t, d)
         return lookup(t, d, hashed)
     try:
@@ -128,24 +128,24 @@ def _read_existing(t: Space, d: DictTracker, hashed: object) -> Any:
     return tracker
 
 
-def _may_ask(d: DictTracker) -> bool:
-    if d.may_ask is None:
-        d.may_ask = may_ask([*dict.keys(d.real)])  # the view is read at once: threads
-    return d.may_ask
+def _may_call_eq(d: DictTracker) -> bool:
+    if d.may_call_eq is None:
+        d.may_call_eq = may_call_eq([*dict.keys(d.real)])  # the view is read at once: threads
+    return d.may_call_eq
 
 
-def may_ask(keys: list[Any]) -> bool:
+def may_call_eq(keys: list[Any]) -> bool:
     """Return True if C, in a look-up of a key that is no object, may call `__eq__` of the program:
     guards would call it again."""
     kinds = {id(cls): cls for cls in map(type, keys)}.values()
-    asking = (
+    user_keys = (
         cls for cls in kinds if type(plain_lookup(cls, "__eq__")) is not types.WrapperDescriptorType
     )
-    return not all(map(type_hashes_by_identity, asking))
+    return not all(map(type_hashes_by_identity, user_keys))
 
 
 def _owner(d: DictTracker) -> type[dict[Any, Any]] | None:
-    return dict if may_answer(d.cls) else None
+    return dict if may_override(d.cls) else None
 
 
 def store(t: Space, d: DictTracker, key: VariableTracker, value: VariableTracker) -> None:
@@ -231,7 +231,7 @@ def _log(
     if before is not MISSING:
         t.note_release(before[1], d)
     elif not d.complete:
-        _release_unread(t, d, real_key(hashed), is_asked=asks(hashed))
+        _release_unread(t, d, real_key(hashed), by_user_code=runs_user_code(hashed))
     d.log.append(write)
 
     def undo() -> None:
@@ -250,11 +250,11 @@ def _log(
 
 
 def _release_unread(
-    t: Space, d: DictTracker, key: Any, origin: Source | None = None, is_asked: bool = False
+    t: Space, d: DictTracker, key: Any, origin: Source | None = None, by_user_code: bool = False
 ) -> None:
     """Record the release of an unread value; if the look-up would call the program, it may be any
     of the values."""
-    if is_asked or _may_ask(d):
+    if by_user_code or _may_call_eq(d):
         t.note_release_unread(_values, d, None)
     elif key is not MISSING:
         t.note_release_unread(value_under, d, key, origin)
@@ -302,8 +302,8 @@ def complete(t: Space, d: DictTracker) -> None:
         t.journal.assign(d, entries=known, complete=True)
         return
     _rely_on_known_keys(t, d)
-    asked = may_answer(d.cls)  # so C does where it lists what a dict has
-    t.guard(CallSource(keys_in_order, d.source) if asked else d.source, KeysAre(keys))
+    is_open = may_override(d.cls)  # so C does where it lists what a dict has
+    t.guard(CallSource(keys_in_order, d.source) if is_open else d.source, KeysAre(keys))
     entries: dict[Any, tuple[Any, Any]] = {}
     real: dict[Any, Any] = {}
     for index, key in enumerate(keys):
@@ -318,7 +318,7 @@ def complete(t: Space, d: DictTracker) -> None:
         if read is None or read[1] is DELETED or _was_written(d, hashed):
             entries[hashed] = (
                 key_vt,
-                _value_at(t, d, index) if asks(hashed) else _value_of(t, d, key),
+                _value_at(t, d, index) if runs_user_code(hashed) else _value_of(t, d, key),
             )
         else:
             entries[hashed] = (key_vt, read[1])
@@ -402,7 +402,7 @@ def keys_in_order(d: Any) -> tuple[Any, ...]:
 
 
 def _keys_of(t: Space, d: DictTracker) -> tuple[Any, ...]:
-    refuse_asking_order(t, d.real)
+    refuse_user_key_order(t, d.real)
     try:
         return keys_in_order(d.real)
     except Exception as error:
@@ -429,21 +429,22 @@ def _value_at(t: Space, d: DictTracker, index: int) -> VariableTracker:
     return t.wrap(values_of(d.real)[index], ItemSource(CallSource(values_of, d.source), index))
 
 
-def refuse_asking_order(t: Space, d: object) -> None:
+def refuse_user_key_order(t: Space, d: object) -> None:
     """Reject the order of an OrderedDict with keys of the program, which hashes its keys to
     iterate."""
     if isinstance(d, collections.OrderedDict) and (
-        asking := [key for key in [*dict.keys(d)] if _asks_itself(key)]
+        user_keys := [key for key in [*dict.keys(d)] if _is_hashed_in_python(key)]
     ):
         raise t.unsupported(
-            "user-hash", f"a key of class {type(asking[0]).__name__} in an OrderedDict from outside"
+            "user-hash",
+            f"a key of class {type(user_keys[0]).__name__} in an OrderedDict from outside",
         )
 
 
-def _asks_itself(key: object) -> bool:
+def _is_hashed_in_python(key: object) -> bool:
     if isinstance(type(key).__hash__, types.FunctionType):
         return True
-    return isinstance(key, tuple | frozenset) and any(map(_asks_itself, key))
+    return isinstance(key, tuple | frozenset) and any(map(_is_hashed_in_python, key))
 
 
 def _lost_keys(t: Space, error: Exception) -> Exception:

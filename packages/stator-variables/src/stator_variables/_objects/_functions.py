@@ -1,4 +1,4 @@
-"""Attributes of functions and bound methods: those made while tracing answer from the tracker."""
+"""Attributes of functions and bound methods: those made while tracing are read from the tracker."""
 
 import types
 from collections.abc import Callable

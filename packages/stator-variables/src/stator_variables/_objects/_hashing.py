@@ -33,7 +33,7 @@ from stator_guards import (
 from stator_variables._lifetime._reachability import reachable
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._identity_number import HandleKeyTracker, IdTracker
-from stator_variables._objects._keys import Identity, ProgramKey, asks
+from stator_variables._objects._keys import Identity, ProgramKey, runs_user_code
 from stator_variables._objects._lookup import guarded_lookup, overrides
 from stator_variables._objects._plain_value import plain_value
 from stator_variables._objects._program_error import complain
@@ -94,7 +94,7 @@ def _note_numbers(t: Space, hashed: object, place: tuple[Any, ...]) -> None:
         for part in hashed:
             _note_numbers(t, part, (*place, None))
     elif type(hashed) is IdOf or (type(hashed) is int and hashed >= _ADDRESSES):
-        _rely_on_differences(t, hashed, t.questions.numbers.setdefault(place, {}))
+        _rely_on_differences(t, hashed, t.user_hashes.numbers.setdefault(place, {}))
 
 
 def _rely_on_differences(t: Space, hashed: object, known: dict[Any, None]) -> None:
@@ -146,7 +146,7 @@ def _hashed(t: Space, vt: Any) -> object:
         _rely_on_hash(t, vt.cls)
         return Identity(vt.real if vt.real is not MISSING else vt)
     if isinstance(vt.cls.__hash__, types.FunctionType):
-        return UserKey(t, vt, answer(t, vt))
+        return UserKey(t, vt, user_hash(t, vt))
     is_plain = not any(overrides(t, vt.cls, name) for name in ("__hash__", "__eq__"))
     if is_plain and (plain := plain_value(t, vt)) is not vt:
         return _hashed(t, plain)
@@ -184,33 +184,29 @@ class MissingUserHash(Unsupported):
     """A missing result of the program for a key: `hash(a)`, or `a == b`. Without a caller that
     provides it, a break."""
 
-    question: tuple[Any, ...]
+    operands: tuple[Any, ...]
 
 
-def answer(t: Space, *question: VariableTracker) -> Any:
-    """`hash(a)` or `a == b`, as it was answered in this step."""
-    asked = tuple(map(id, question))
-    if t.questions.answers is not None and asked in t.questions.answers:
-        return t.questions.answers[asked]
+def user_hash(t: Space, *operands: VariableTracker) -> Any:
+    """`hash(a)` or `a == b`, as it was computed in this step."""
+    key = tuple(map(id, operands))
+    if t.user_hashes.results is not None and key in t.user_hashes.results:
+        return t.user_hashes.results[key]
     # during a rollback, for example
-    if t.questions.answers is None and asked in t.questions.answered:
-        return t.questions.answered[asked].answer
-    error = MissingUserHash(
-        "user-hash",
-        f"a key of class {question[0].cls.__name__}, which is hashed here",
-        "",
-        t.where(),
-    )
-    error.question = question
+    if t.user_hashes.results is None and key in t.user_hashes.known:
+        return t.user_hashes.known[key].user_hash
+    detail = f"a key of class {operands[0].cls.__name__}, which is hashed here"
+    error = MissingUserHash("user-hash", detail, "", t.where())
+    error.operands = operands
     raise error
 
 
 @frozen(eq=False)
 class UserHashReplay:
-    """The result of a `question`, and the state of the Machine before it was evaluated."""
+    """The result for `operands`, and the state of the Machine before it was evaluated."""
 
-    question: tuple[Any, ...]
-    answer: object
+    operands: tuple[Any, ...]
+    user_hash: object
     begun: tuple[Snapshot, int]
     where: SourceSpan
 
@@ -234,74 +230,70 @@ class UserKey(ProgramKey):
             return False
         if other.thing is self.thing or self.number != other.number:
             return other.thing is self.thing
-        return bool(answer(self.t, self.thing, other.thing))
+        return bool(user_hash(self.t, self.thing, other.thing))
 
 
 def hashing(t: Space, step: Callable[[], Any]) -> Result:
     """Return `step()`, a Result, with its calls of the program's `__hash__` and `__eq__`
     interpreted."""
     found = _tried(t, step, {})
-    return _answering(t, step, found) if type(found) is MissingUserHash else found
+    return _with_user_hashes(t, step, found) if type(found) is MissingUserHash else found
 
 
-def _tried(t: Space, step: Callable[[], Any], answers: dict[tuple[int, ...], Any]) -> Result:
+def _tried(t: Space, step: Callable[[], Any], results: dict[tuple[int, ...], Any]) -> Result:
     """Return `step()`, or the result it is missing, after a rollback."""
-    before, outer, t.questions.answers = t.journal.mark(), t.questions.answers, answers
+    before, outer, t.user_hashes.results = t.journal.mark(), t.user_hashes.results, results
     try:
         return step()
     except MissingUserHash as needed:
         t.journal.rollback(before)
         return needed
     finally:
-        t.questions.answers = outer
+        t.user_hashes.results = outer
 
 
 @operation
-def _answering(t: Space, step: Callable[[], Any], found: object) -> OperationSteps:
-    answers: dict[tuple[int, ...], Any] = {}
+def _with_user_hashes(t: Space, step: Callable[[], Any], found: object) -> OperationSteps:
+    results: dict[tuple[int, ...], Any] = {}
     while type(found) is MissingUserHash:
-        begun, where, asked = t.machine.save(), t.where(), tuple(map(id, found.question))
-        answers[asked] = yield from _without_effects(t, found.question)
-        _remember(t, UserHashReplay(found.question, answers[asked], begun, where))
-        found = _tried(t, step, answers)
+        begun, where, key = t.machine.save(), t.where(), tuple(map(id, found.operands))
+        results[key] = yield from _without_effects(t, found.operands)
+        _record(t, UserHashReplay(found.operands, results[key], begun, where))
+        found = _tried(t, step, results)
     return (yield from settle(found))
 
 
-def _remember(t: Space, given: UserHashReplay) -> None:
+def _record(t: Space, given: UserHashReplay) -> None:
     """Store a result. A step that is rolled back later repeats the call, and gets the result that
     held then."""
-    asked = tuple(map(id, given.question))  # `given` keeps the objects, and so their identity
-    before = t.questions.answered.get(asked, given)
-    t.questions.answered[asked] = given
-    t.questions.given.append(given)
-    t.journal.record(
-        lambda: t.questions.answered.update({asked: before}) or t.questions.given.pop()
-    )
+    key = tuple(map(id, given.operands))  # `given` keeps the objects, and so their identity
+    before = t.user_hashes.known.get(key, given)
+    t.user_hashes.known[key] = given
+    t.user_hashes.given.append(given)
+    t.journal.record(lambda: t.user_hashes.known.update({key: before}) or t.user_hashes.given.pop())
 
 
-def _without_effects(t: Space, question: tuple[Any, ...]) -> OperationSteps:
+def _without_effects(t: Space, operands: tuple[Any, ...]) -> OperationSteps:
     """Return the result of a call that must not change anything, as filling the real container
     repeats it.
 
     A key may store its hash for the next time: it is called again, and must change nothing then.
     """
-    found, changed = yield from observed(t, _asked(t, *question), question)
-    if changed and all(getattr(vt, "owner", None) in question for vt in changed):
-        found, changed = yield from observed(t, _asked(t, *question), question)
+    found, changed = yield from observed(t, _call_user_hash(t, *operands), operands)
+    if changed and all(getattr(vt, "owner", None) in operands for vt in changed):
+        found, changed = yield from observed(t, _call_user_hash(t, *operands), operands)
     if changed:
-        raise t.unsupported(
-            "user-hash",
-            f"a key of class {question[0].cls.__name__}, whose comparison changes things",
-        )
+        detail = f"a key of class {operands[0].cls.__name__}, whose comparison changes things"
+        raise t.unsupported("user-hash", detail)
     return found
 
 
-def observed(t: Space, asking: Any, about: tuple[Any, ...]) -> OperationSteps:
-    """The answer, and what was changed by it that is still there."""
+def observed(t: Space, call: Any, about: tuple[Any, ...]) -> OperationSteps:
+    """Return the result, and what the call changed that still exists."""
     touched: dict[int, Any] = {}
     t.touched.append(touched)
     try:
-        found = yield from asking
+        found = yield from call
     finally:
         # equal ones belong to calls around it
         t.touched[:] = [other for other in t.touched if other is not touched]
@@ -311,7 +303,7 @@ def observed(t: Space, asking: Any, about: tuple[Any, ...]) -> OperationSteps:
     return found, [vt for vt, _ in touched.values() if vt.source is not None or id(vt) in known]
 
 
-def _asked(t: Space, first: VariableTracker, *second: Any) -> OperationSteps:
+def _call_user_hash(t: Space, first: VariableTracker, *second: Any) -> OperationSteps:
 
     if not second:
         return (yield from settle(t.call(BuiltinTracker(hash), [first]))).constant()
@@ -374,7 +366,7 @@ def rely_on_kept_hashes(t: Space, source: Source, real: object, of: dict[Any, An
     """Rely on the hashes that a dict or set keeps of its keys (`of`, by hashed key): those that the
     program computes may be others by now."""
     plain = type(real) in (dict, set, frozenset)
-    if not plain or not any(map(asks, of)) or len({*map(hash, of)}) < len(of):
+    if not plain or not any(map(runs_user_code, of)) or len({*map(hash, of)}) < len(of):
         return
     kept = hash(frozenset(hashed if is_known(hashed) else key for hashed, key in of.items()))
     if kept != kept_hashes(real):

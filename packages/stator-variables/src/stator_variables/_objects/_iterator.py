@@ -174,7 +174,7 @@ def _positioned(t: Space, real: object, source: Source) -> IteratorTracker:
                 "existing-iterator", f"a reversed {type(over).__name__} from outside"
             )
         t.guard(ItemSource(CallSource(operands, source), 0), TypeIs(type(over)))
-    _dictionary.refuse_asking_order(t, over)
+    _dictionary.refuse_user_key_order(t, over)
     try:
         left = ahead(real)
     except ValueError:
@@ -226,11 +226,15 @@ def rebuild(e: Emitter, vt: IteratorTracker) -> str:
     if vt.position and vt.kind not in NOT_ADVANCED:
         text = f"{e.capture(advanced)}({text}, {vt.position})"
     is_keyed = vt.kind == "set" or vt.kind in VIEW_CLASSES
-    return str(e.bind_later(e.last, vt, text)) if is_keyed and vt.parts[0].is_asking(e.t) else text
+    return (
+        str(e.bind_later(e.last, vt, text))
+        if is_keyed and vt.parts[0].fills_by_user_code(e.t)
+        else text
+    )
 
 
 def _standing(e: Emitter, vt: IteratorTracker, text: str) -> str:
-    """A class of the program's is not asked for its items, or how many there are, once more."""
+    """Neither items nor length of a user-defined class are read once more."""
     if (
         vt.kind == "getitem"
         or type(plain_lookup(vt.parts[0].cls, "__len__")) is types.WrapperDescriptorType
@@ -338,10 +342,12 @@ def _view(e: Emitter, vt: IteratorTracker) -> str:
 
 def again(e: Emitter, vts: list[Any]) -> list[str]:
     """Return the texts of iterators whose `__iter__` C calls once more."""
-    asks = [type(plain_lookup(vt.cls, "__iter__")) is not types.WrapperDescriptorType for vt in vts]
+    overridden = [
+        type(plain_lookup(vt.cls, "__iter__")) is not types.WrapperDescriptorType for vt in vts
+    ]
     return [
         f"{e.capture(unasked)}({e.expr(vt)})" if by else e.expr(vt)
-        for vt, by in zip(vts, asks, strict=True)
+        for vt, by in zip(vts, overridden, strict=True)
     ]
 
 

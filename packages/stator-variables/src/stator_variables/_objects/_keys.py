@@ -33,10 +33,10 @@ class ProgramKey:
     __slots__ = ()
 
 
-def asks(hashed: Any) -> bool:
+def runs_user_code(hashed: Any) -> bool:
     """Return True if a look-up of this key may run code of the program."""
     return issubclass(type(hashed), ProgramKey) or (
-        type(hashed) in (tuple, frozenset) and any(map(asks, hashed))
+        type(hashed) in (tuple, frozenset) and any(map(runs_user_code, hashed))
     )
 
 

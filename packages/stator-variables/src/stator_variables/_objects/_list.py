@@ -117,7 +117,7 @@ def is_open(vt: Any) -> bool:
 
 
 def has_more(t: Space, vt: ListTracker) -> bool:
-    """Return True if an unread list is not empty; False also for what has to be read to know."""
+    """Return True if an unread list is not empty; False also where it has to be read first."""
     return is_open(vt) and (bool(vt.added) or _relies(t, vt, sum(vt.taken) + 1))
 
 
@@ -240,9 +240,9 @@ def extend(t: Space, vt: ListTracker, iterable: Any) -> Result:
     if _sequence.is_plain_sequence(t, iterable):
         return _extend_at_once(t, vt, iterable.items)
     if iterable is vt:
-        found = t.drain(iterable, saying="argument must be an iterable")
+        found = t.drain(iterable, error_text="argument must be an iterable")
         return after(found, functools.partial(_extend_at_once, t, vt))
-    return t.for_each(iterable, lambda item: append(t, vt, item), asks_length=True)
+    return t.for_each(iterable, lambda item: append(t, vt, item), calls_len=True)
 
 
 def _extend_at_once(t: Space, vt: ListTracker, items: Sequence[Any]) -> ConstantTracker:
@@ -298,7 +298,7 @@ def setitem(t: Space, vt: ListTracker, key: VariableTracker, value: VariableTrac
 def _set_slice(t: Space, vt: ListTracker, part: slice, value: VariableTracker) -> OperationSteps:
     plain = part.step in (None, 1)
     text = "can only assign an iterable" if plain else "must assign iterable to extended slice"
-    found = yield from settle(t.drain(value, saying=text))
+    found = yield from settle(t.drain(value, error_text=text))
     try:
         change_items(t, vt, lambda items: items.__setitem__(part, found))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Class attribute lookup (`_PyType_Lookup`): through the MRO, each answer guarded where it was
+"""Class attribute lookup (`_PyType_Lookup`): through the MRO, each result guarded where it was
 read."""
 
 import types
@@ -16,7 +16,7 @@ from stator_guards import (
     TypeIs,
 )
 
-from stator_variables._runtime._contents import may_answer
+from stator_variables._runtime._contents import may_override
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker
 
@@ -38,7 +38,7 @@ def type_lookup(t: Space, cls: type, name: str) -> tuple[Any, Source | None]:
 
 def mro_of(t: Space, cls: type) -> tuple[type, ...]:
     """The classes that are looked through, which change when `__bases__` is assigned."""
-    if may_answer(cls) and len(cls.__mro__) > 2:
+    if may_override(cls) and len(cls.__mro__) > 2:
         t.guard(SlotSource(CapturedSource(cls.__qualname__, cls), type, "__mro__"), Is(cls.__mro__))
     return cls.__mro__
 
@@ -72,7 +72,7 @@ def _search(t: Space, mro: tuple[type, ...], name: str) -> tuple[Any, Source | N
             real = written.names[name][1]
             return real, CapturedSource(name, real)
         namespace = _get_dict(cls)
-        frozen = not may_answer(cls) or stands_for_c(cls)
+        frozen = not may_override(cls) or is_app_level(cls)
         try:
             value = namespace.get(name, MISSING)
         except Exception as error:  # raised by the `__eq__` of a key of the program's
@@ -90,7 +90,7 @@ def _search(t: Space, mro: tuple[type, ...], name: str) -> tuple[Any, Source | N
     return MISSING, None
 
 
-def stands_for_c(cls: type) -> bool:
+def is_app_level(cls: type) -> bool:
     """Return True if a class is app-level code."""
     module = _get_dict(cls).get("__module__")
     return type(module) is str and module.startswith("stator_variables._applevel.")
@@ -143,7 +143,7 @@ def overrides(t: Space, cls: type, name: str) -> bool:
     return defines(t, cls, name) and type(guarded_lookup(t, cls, name)) not in _OF_C
 
 
-def refuse_asked(t: Space, vt: VariableTracker, *names: str) -> None:
+def refuse_overridden(t: Space, vt: VariableTracker, *names: str) -> None:
     """Reject containers that override these methods, where C itself calls them."""
     for name in names:
         if overrides(t, vt.cls, name):

@@ -13,7 +13,7 @@ from stator_variables import _trackers as k
 from stator_variables._objects._exception import ExceptionTracker
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._wrap import new_namespace
-from stator_variables._runtime._contents import may_answer
+from stator_variables._runtime._contents import may_override
 from stator_variables._space import Space
 from stator_variables._tracker import Args, VariableTracker, is_a
 
@@ -99,13 +99,13 @@ def function_text(vt: VariableTracker) -> str:
 def type_name(t: Space, cls: type) -> str:
     """The name that C's error texts give (`tp_name`): classes written in C carry their module."""
     name: str = name_of(t, cls)
-    return name if may_answer(cls) or cls.__module__ == "builtins" else f"{cls.__module__}.{name}"
+    return name if may_override(cls) or cls.__module__ == "builtins" else f"{cls.__module__}.{name}"
 
 
 def name_of(t: Space, cls: Any, field: str = "__name__") -> Any:
     """The name of a class, relied on where the program may change it."""
     name = vars(type)[field].__get__(cls)
-    if may_answer(cls):
+    if may_override(cls):
         kind = Equals(name) if type(name) is str else Is(name)
         t.guard(SlotSource(CapturedSource(cls.__qualname__, cls), type, field), kind)
     return name

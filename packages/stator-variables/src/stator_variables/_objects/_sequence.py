@@ -12,7 +12,7 @@ from stator_bytecode import OperationSteps, Result, operation, settle
 
 from stator_variables._objects._indexing import is_size, slice_of
 from stator_variables._objects._iterator import IteratorTracker
-from stator_variables._objects._lookup import defines, overrides, refuse_asked
+from stator_variables._objects._lookup import defines, overrides, refuse_overridden
 from stator_variables._objects._method_table import COMPARISONS, MethodTable, opened
 from stator_variables._objects._program_error import complain, throw
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
@@ -207,8 +207,8 @@ def compare(t: Space, left: SequenceTracker, right: VariableTracker, symbol: str
     if not is_a(right, SequenceTracker) or right.base is not left.base:
         return NOT_IMPLEMENTED
     if left.base is deque:
-        refuse_asked(t, left, "__iter__")
-        refuse_asked(t, right, "__iter__")
+        refuse_overridden(t, left, "__iter__")
+        refuse_overridden(t, right, "__iter__")
     differ = symbol in ("==", "!=") and len(left.items) != len(right.items)
     if differ and (left.base is not tuple or _are_silent([*left.items, *right.items])):
         return ConstantTracker(symbol == "!=")

@@ -19,7 +19,7 @@ from stator_guards import CallSource, CapturedSource, Custom, Source
 from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter, filled, made_empty
 from stator_variables._objects._dict import DictTracker
-from stator_variables._objects._keys import HashedTracker, Identity, asks
+from stator_variables._objects._keys import HashedTracker, Identity, runs_user_code
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a, is_pending
@@ -65,24 +65,28 @@ class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
         values = [item.constant() for item in self.entries.values()]
         return MISSING if any(v is MISSING for v in values) else frozenset(values)
 
-    def is_asking(self, t: Space) -> bool:
+    def fills_by_user_code(self, t: Space) -> bool:
         """Return True if filling it hashes items in the program: see `DictTracker`."""
-        return bool(t.questions.given) and (
-            bool(self.steps_taken) or any(map(asks, self.known)) or any(map(asks, self.before))
+        return bool(t.user_hashes.given) and (
+            bool(self.steps_taken)
+            or any(map(runs_user_code, self.known))
+            or any(map(runs_user_code, self.before))
         )
 
     def rebuild(self, e: Emitter) -> str:
         """Made by the steps of the program: the order of its elements follows from them."""
-        steps, asking = self.steps or [], self.is_asking(e.t)
+        steps, by_user_code = self.steps or [], self.fills_by_user_code(e.t)
         if steps and steps[0][0] in CREATING:
-            name = _created(e, self, asking, *steps[0])
-            write_steps(e, asking, name, steps[1:])
+            name = _created(e, self, by_user_code, *steps[0])
+            write_steps(e, by_user_code, name, steps[1:])
             return name
-        if self.cls is set and (asking or any(method != "add" for method, _ in steps)):
+        if self.cls is set and (by_user_code or any(method != "add" for method, _ in steps)):
             name = e.bind(self, "set()")
-            write_steps(e, asking, name, steps or [("add", item) for item in self.entries.values()])
+            write_steps(
+                e, by_user_code, name, steps or [("add", item) for item in self.entries.values()]
+            )
             return name
-        bind = functools.partial(e.bind_later, e.asking) if asking else e.bind
+        bind = functools.partial(e.bind_later, e.by_user_code) if by_user_code else e.bind
         if self.cls is frozenset and [method for method, _ in steps] == ["update"]:
             whole = steps[0][1]
             return (
@@ -96,7 +100,7 @@ class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
         if issubclass(self.cls, frozenset):
             return filled(e, self, bind(self, made_empty(e, self.cls, f", [{items}]")))
         name = bind(self, made_empty(e, self.cls))
-        (e.asking.lines if asking else e.lines).append(f"set.update({name}, [{items}])")
+        (e.by_user_code.lines if by_user_code else e.lines).append(f"set.update({name}, [{items}])")
         return filled(e, self, name)
 
     def replay(self, e: Emitter) -> None:
@@ -111,7 +115,7 @@ class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
                 ("add", item) for hashed, item in self.entries.items() if hashed not in self.before
             ]
         undecided = [("add", item) for (item,) in self.undecided]
-        write_steps(e, self.is_asking(e.t), e.expr(self), steps + undecided)
+        write_steps(e, self.fills_by_user_code(e.t), e.expr(self), steps + undecided)
 
 
 def derived(
@@ -275,16 +279,16 @@ def _rely_on_order(t: Space, source: Source, order: list[Any]) -> None:
 
 
 def _created(
-    e: Emitter, vt: VariableTracker, asking: bool, method: str, operands: tuple[Any, ...]
+    e: Emitter, vt: VariableTracker, by_user_code: bool, method: str, operands: tuple[Any, ...]
 ) -> str:
     """Before the effects where all operands are there by then: a set from outside is as it was."""
-    if asking and any(id(original_of(operand)) in e.t.changed for operand in operands):
+    if by_user_code and any(id(original_of(operand)) in e.t.changed for operand in operands):
         raise e.refuse(vt)
     early = [_early(e, operand) for operand in operands]
     texts = [e.expr(operand) for operand in operands] if None in early else early
     text = f"{e.capture(vt.cls)}.{method}({', '.join(map(str, texts))})"
-    if asking:
-        return e.bind_later(e.asking, vt, text)
+    if by_user_code:
+        return e.bind_later(e.by_user_code, vt, text)
     return e.bind(vt, text) if None in early else e.bind_early(vt, text)
 
 
@@ -298,8 +302,8 @@ def _early(e: Emitter, operand: VariableTracker) -> str | None:
     return e.capture(recipe.make() if type(recipe) is Recipe else recipe, "operand")
 
 
-def write_steps(e: Emitter, asking: bool, name: str, steps: list[tuple[str, Any]]) -> None:
-    lines = e.asking.lines if asking else e.lines
+def write_steps(e: Emitter, by_user_code: bool, name: str, steps: list[tuple[str, Any]]) -> None:
+    lines = e.by_user_code.lines if by_user_code else e.lines
     lines += [
         f"set.{method}({name}{'' if item is None else f', {e.expr(_as_it_is(e, item))}'})"
         for method, item in steps

@@ -27,7 +27,7 @@ from stator_variables._objects._hashing import (
     rely_on_objects,
     tell_apart,
 )
-from stator_variables._objects._keys import Identity, asks
+from stator_variables._objects._keys import Identity, runs_user_code
 from stator_variables._objects._set import SetTracker, as_operand, dict_of
 from stator_variables._objects._undecided_key import is_undecided, put_undecided
 from stator_variables._objects._wrap import (
@@ -97,7 +97,7 @@ def _lazily(t: Space, members: list[Any], source: Source) -> dict[Any, Any]:
 def _one_by_one(t: Space, members: list[Any], source: Source) -> dict[Any, Any]:
     found = wrap_items(t, members, CallSource(members_of, source))
     keys = [t.key_of(member) for member in found]
-    if any(map(asks, keys)) and len({*map(hash, keys)}) < len(keys):
+    if any(map(runs_user_code, keys)) and len({*map(hash, keys)}) < len(keys):
         # The program would compare them, which the set did once and does no more.
         raise t.unsupported("set-of-objects", "an existing set with members of one hash")
     return dict(zip(keys, found, strict=True))
@@ -188,11 +188,11 @@ def has_member(t: Space, vt: SetTracker, hashed: object) -> bool:
         vt.decide()  # without reading the rest
     if vt.unread is not None and has_identity(hashed):  # it was not there before: `element_of`
         return hashed in vt.known
-    if vt.unread is None or hashed in vt.known or asks(hashed):
+    if vt.unread is None or hashed in vt.known or runs_user_code(hashed):
         return hashed in vt.entries
     if (thing := real_key(hashed)) is MISSING:
         return False
-    if type(hashed) is not Identity and _dictionary.may_ask(members_of(vt.real)):
+    if type(hashed) is not Identity and _dictionary.may_call_eq(members_of(vt.real)):
         return hashed in vt.entries  # the program compares, which the Machine interprets
     if type(hashed) is not Identity:  # the entry reads an object itself, and looks it up
         rely_on_objects(t, hashed, in_existing=True)

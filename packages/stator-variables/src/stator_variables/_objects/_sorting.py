@@ -13,7 +13,7 @@ from stator_bytecode import OperationSteps, settle
 
 from stator_variables import _trackers as k
 from stator_variables._objects._program_error import as_program_error
-from stator_variables._pure import answers_in_python
+from stator_variables._pure import has_own_methods
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a
 
@@ -38,7 +38,7 @@ def sort(
         for item in items:
             keys.append((yield from settle(t.call(key, [item]))))
     values = [vt.constant() for vt in keys]
-    if any(value is MISSING or answers_in_python(value) for value in values) or any(
+    if any(value is MISSING or has_own_methods(value) for value in values) or any(
         is_a(vt, k.ClassTracker) for vt in keys
     ):
         yield from _by_comparisons(t, keys, backwards, order)
@@ -52,11 +52,11 @@ def sort(
 def _by_comparisons(t: Space, keys: list[Any], backwards: bool, order: list[int]) -> OperationSteps:
     if len(keys) > LONGEST:
         raise t.unsupported("long-sort", f"a sort of {len(keys)} values that are not constants")
-    first, answers = order.copy(), list[int]()
-    while (asked := _sort(order, answers, backwards)) is not None:
-        left, right = asked
+    first, results = order.copy(), list[int]()
+    while (missing := _sort(order, results, backwards)) is not None:
+        left, right = missing
         result = yield from settle(t.compare("<", keys[left], keys[right]))
-        answers.append(-(yield from settle(t.truth(result))))
+        results.append(-(yield from settle(t.truth(result))))
         order[:] = first
 
 
@@ -64,18 +64,18 @@ class _MissingComparison(Exception):
     """The need of CPython for a comparison that the program has not made yet."""
 
 
-def _sort(order: list[int], answers: list[int], backwards: bool) -> tuple[int, int] | None:
-    """Sort as far as the answers go: the places of what is compared next, or None at the end."""
-    known = iter(answers)
+def _sort(order: list[int], results: list[int], backwards: bool) -> tuple[int, int] | None:
+    """Sort as far as the results reach: the places of what is compared next, or None at the end."""
+    known = iter(results)
 
     def compare(left: int, right: int) -> int:
-        if (answer := next(known, None)) is None:
+        if (result := next(known, None)) is None:
             raise _MissingComparison(left, right)
-        return answer
+        return result
 
     try:
         order.sort(key=functools.cmp_to_key(compare), reverse=backwards)
-    except _MissingComparison as asked:
-        left, right = asked.args
+    except _MissingComparison as missing:
+        left, right = missing.args
         return left, right
     return None

@@ -32,7 +32,7 @@ def decide(t: Space, vt: NumberTracker) -> bool:
 
 @contextmanager
 def _meaning(t: Space, reason: str, detail: str) -> Iterator[None]:
-    """Around a question to ShapeEnv; it solves `0 == n * 0` for n by dividing."""
+    """Guard a query of ShapeEnv; it solves `0 == n * 0` for n by dividing."""
     try:
         yield
     except Exception as error:

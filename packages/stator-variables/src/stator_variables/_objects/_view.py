@@ -10,7 +10,7 @@ import stator_guards as guards
 from stator_variables._emitter import Emitter
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._wrap import behind_proxy
-from stator_variables._runtime._contents import may_answer
+from stator_variables._runtime._contents import may_override
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
 
@@ -70,7 +70,7 @@ def of_base(e: Emitter, of: VariableTracker, method: str, otherwise: str) -> str
     base = next((base for base in BASES if issubclass(of.cls, base)), of.cls)
     name = e.expr(of)
     # a tuple is reversed by C itself
-    if base is of.cls or not may_answer(of.cls) or not hasattr(base, method):
+    if base is of.cls or not may_override(of.cls) or not hasattr(base, method):
         return otherwise.format(name)
     return f"{e.capture(getattr(base, method), base.__name__ + method)}({name})"
 

@@ -40,7 +40,7 @@ from stator_variables._objects import (
     _lookup,
     _new_values,
     _scalars,
-    _stand_ins,
+    _substitutes,
     _symbolic_numbers,
 )
 from stator_variables._objects._dict import DictTracker
@@ -49,7 +49,7 @@ from stator_variables._objects._program_error import absent, attempt, throw
 from stator_variables._objects._wrap import captured_dict, instance_dict
 from stator_variables._protocols._c_fields import complain_of_empty_slot, read_existing_field
 from stator_variables._pure import CYTHON_FUNCTION
-from stator_variables._runtime._contents import has_member, may_answer, plain_lookup
+from stator_variables._runtime._contents import has_member, may_override, plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _subclasses, _symbolic, _tensor_attributes
 from stator_variables._tracker import DELETED, MISSING, Args, VariableTracker, is_a
@@ -311,19 +311,19 @@ def _get_property(
 
 
 def refuse_access(
-    t: Space, raw: property, source: Source, ask: Any, vt: VariableTracker, *value: object
+    t: Space, raw: property, source: Source, access: Any, vt: VariableTracker, *value: object
 ) -> None:
     """Raise the error of the property, which contains its name only if a class statement set it."""
     t.guard(source, Is(raw))
     try:
-        ask(raw, 0, *value)
+        access(raw, 0, *value)
     except AttributeError as error:
         throw(AttributeError, str(error).replace("'int' object", f"'{vt.cls.__qualname__}' object"))
 
 
 def _get_c_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
-    has_say = is_a(vt, SubclassTracker) or (vt.base is torch.Tensor and t.overrides.modes)
-    if has_say and raw.__objclass__ is torch._C.TensorBase:
+    is_overridden = is_a(vt, SubclassTracker) or (vt.base is torch.Tensor and t.overrides.modes)
+    if is_overridden and raw.__objclass__ is torch._C.TensorBase:
         return _subclasses.get_field(t, raw, vt, name)
     handler = t.handlers.get(raw)
     if handler is not None and (found := handler(t, [vt], {})) is not MISSING:
@@ -366,9 +366,11 @@ def _place_in(cls: Any, raw: Any) -> int:
 
 def _bind_other(t: Space, raw: object, source: Source, vt: VariableTracker) -> Result:
     t.guard(source, TypeIs(type(raw)))  # one of another class may be bound
-    is_asked = _lookup.defines(t, type(raw), "__get__")
+    is_descriptor = _lookup.defines(t, type(raw), "__get__")
     descriptor = _item(t, raw, source)
-    return call_raw(t, descriptor, "__get__", [vt, class_of(t, vt)]) if is_asked else descriptor
+    return (
+        call_raw(t, descriptor, "__get__", [vt, class_of(t, vt)]) if is_descriptor else descriptor
+    )
 
 
 def call_raw(t: Space, vt: VariableTracker, method: str, args: Args) -> Result:
@@ -413,7 +415,7 @@ def _get_meta(t: Space, raw: object, source: Source, vt: Any, name: str) -> Resu
             return class_of(t, vt)
         if name == "__dict__" and id(vt.value) not in t.made:
             return _class_dicts.view_of(t, vt.value)
-        if name == "__annotations__" and name not in vt.value.__dict__ and may_answer(vt.value):
+        if name == "__annotations__" and name not in vt.value.__dict__ and may_override(vt.value):
             return _new_annotations(t, vt)
         own, own_source = _lookup.mro_lookup(t, (vt.value,), name)
         if name == "__doc__" and own_source is not None and not isinstance(own, str):
@@ -457,7 +459,7 @@ def bind_to_class(t: Space, raw: Any, source: Source, vt: VariableTracker) -> An
 
 
 def _item(t: Space, raw: object, source: Source) -> VariableTracker:
-    if raw is _stand_ins.UNKNOWN:
+    if raw is _substitutes.UNKNOWN:
         raise t.unsupported(
             "class-definition", "the text of a class about values that are not known yet"
         )

@@ -28,16 +28,16 @@ from stator_variables._trackers import NONE, ConstantTracker
 
 @operation
 def drain(
-    t: Space, vt: Any, asks_length: bool = False, most: int = sys.maxsize, saying: str = ""
+    t: Space, vt: Any, calls_len: bool = False, most: int = sys.maxsize, error_text: str = ""
 ) -> OperationSteps:
     """Return all items of an iterable, as a Python list of trackers, but no more than `most`."""
     if is_plain_sequence(t, vt):
         return list(vt.items)
-    if saying:  # `PySequence_Fast` makes a list of the iterator
-        vt, asks_length = (yield from iterator_saying(t, vt, saying)), True
+    if error_text:  # `PySequence_Fast` makes a list of the iterator
+        vt, calls_len = (yield from iterator_or_error(t, vt, error_text)), True
     iterator = yield from settle(get_iterator(t, vt))
-    if asks_length:
-        yield from _ask_length(t, vt)
+    if calls_len:
+        yield from _call_len(t, vt)
     found: list[Any] = []
     while len(found) < most and (value := (yield from settle(next_value(t, iterator)))) is not NULL:
         found.append(value)
@@ -46,18 +46,18 @@ def drain(
 
 @operation
 def for_each(
-    t: Space, iterable: VariableTracker, do: Callable[[Any], Any], asks_length: bool = False
+    t: Space, iterable: VariableTracker, do: Callable[[Any], Any], calls_len: bool = False
 ) -> OperationSteps:
     """`do(item)`, a Result or None, for each item in turn; gives None."""
     iterator = yield from settle(get_iterator(t, iterable))
-    if asks_length:
-        yield from _ask_length(t, iterable)
+    if calls_len:
+        yield from _call_len(t, iterable)
     while (item := (yield from settle(next_value(t, iterator)))) is not NULL:
         yield from settle(do(item))
     return NONE
 
 
-def _ask_length(t: Space, vt: VariableTracker) -> OperationSteps:
+def _call_len(t: Space, vt: VariableTracker) -> OperationSteps:
     """Call `PyObject_LengthHint`: a class of the program's may define the length, and observes the
     call."""
     if is_a(vt, IteratorTracker) and vt.kind == "reversed getitem":
@@ -80,7 +80,7 @@ def _ask_length(t: Space, vt: VariableTracker) -> OperationSteps:
         return
 
 
-def iterator_saying(t: Space, vt: VariableTracker, *text: str | type) -> OperationSteps:
+def iterator_or_error(t: Space, vt: VariableTracker, *text: str | type) -> OperationSteps:
     """Return `iter(vt)`, with a TypeError of C's own text (`PySequence_Fast`,
     `_PySequence_IterSearch`)."""
     if (found := (yield from attempt(t, TypeError, None, get_iterator, t, vt))) is None:
@@ -89,7 +89,7 @@ def iterator_saying(t: Space, vt: VariableTracker, *text: str | type) -> Operati
 
 
 def iterator_to_search(t: Space, vt: VariableTracker) -> OperationSteps:
-    return iterator_saying(t, vt, "argument of type '", vt.cls, "' is not iterable")
+    return iterator_or_error(t, vt, "argument of type '", vt.cls, "' is not iterable")
 
 
 @operation

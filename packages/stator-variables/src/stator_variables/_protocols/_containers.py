@@ -96,22 +96,22 @@ def _update_from_pairs(t: Space, vt: VariableTracker, pairs: VariableTracker) ->
 def putter(t: Space, vt: VariableTracker) -> Any:
     """Return the function by which C puts an item into a dict: without overrides, but for classes
     of ordered ones."""
-    is_asked = issubclass(vt.cls, OrderedDict) and overrides(t, vt.cls, "__setitem__")
-    return set_item if is_asked else _dictionary.put
+    is_overridden = issubclass(vt.cls, OrderedDict) and overrides(t, vt.cls, "__setitem__")
+    return set_item if is_overridden else _dictionary.put
 
 
 def _update_from_keys(t: Space, vt: VariableTracker, mapping: VariableTracker) -> OperationSteps:
     """Update from keys. An ordered dict reads each value with its key; others list the keys first
     (`PyMapping_Keys`)."""
-    ask = yield from settle(t.get_attribute(mapping, "keys"))
-    keys = yield from settle(t.call(ask, []))
+    keys_method = yield from settle(t.get_attribute(mapping, "keys"))
+    keys = yield from settle(t.call(keys_method, []))
     if issubclass(vt.cls, OrderedDict):
         iterator = yield from settle(t.get_iterator(keys))
         while (key := (yield from settle(t.next_value(iterator)))) is not NULL:
             yield from _put_value(t, vt, mapping, key)
         return
     complaint = (mapping.cls, ".keys() returned a non-iterable (type ", keys.cls, ")")
-    iterator = yield from _consumption.iterator_saying(t, keys, *complaint)
+    iterator = yield from _consumption.iterator_or_error(t, keys, *complaint)
     for key in (yield from settle(t.drain(iterator))):
         yield from _put_value(t, vt, mapping, key)
 

@@ -25,7 +25,7 @@ def fold(t: Space, target: Any, args: Args, kwargs: Kwargs) -> Any:
     values = [arg.constant() for arg in args]
     named = {name: arg.constant() for name, arg in kwargs.items()}
     given = [*values, *named.values()]
-    if any(v is MISSING for v in given) or _pure.asks_the_program(target, given):
+    if any(v is MISSING for v in given) or _pure.runs_user_code(target, given):
         return MISSING
     for cls, name in _pure.methods_of_texts(target, given):
         rely_on_method(t, cls, name)

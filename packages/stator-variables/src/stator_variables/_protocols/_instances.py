@@ -42,8 +42,8 @@ def handle_isinstance(t: Space, args: Args, kwargs: Kwargs) -> Result:
 
 def is_instance(t: Space, vt: VariableTracker, classes: VariableTracker) -> Result:
     """A Python bool, or a suspended Result that ends in one."""
-    if _is_asked(t, classes, "__instancecheck__"):
-        return _ask(t, classes, "__instancecheck__", vt)
+    if _has_instance_hook(t, classes, "__instancecheck__"):
+        return _call_hook(t, classes, "__instancecheck__", vt)
     found = class_list(t, classes)
     checks = [_has_hook(t, cls, "__instancecheck__") for cls in found]
     mro_of(t, vt.cls)
@@ -67,15 +67,15 @@ def _claimed(t: Space, vt: VariableTracker) -> OperationSteps:
     return found.value if found is not MISSING and found.base is type else vt.cls
 
 
-def _is_asked(t: Space, vt: VariableTracker, name: str) -> bool:
+def _has_instance_hook(t: Space, vt: VariableTracker, name: str) -> bool:
     """Return True for an object that is no class, and overrides checks of instances (an alias of
     `typing`)."""
     return vt.base is not type and overrides(t, vt.cls, name)
 
 
-def _ask(t: Space, asked: VariableTracker, name: str, about: VariableTracker) -> Result:
-    answer = t.call(t.special(asked, name), [about])
-    return after(answer, t.truth)
+def _call_hook(t: Space, subject: VariableTracker, name: str, about: VariableTracker) -> Result:
+    result = t.call(t.special(subject, name), [about])
+    return after(result, t.truth)
 
 
 def _has_hook(t: Space, cls: type, name: str) -> bool:
@@ -90,22 +90,24 @@ def _is_instance_hooked(t: Space, vt: VariableTracker, classes: list[type]) -> O
         if not _has_hook(t, cls, "__instancecheck__"):
             if issubclass(vt.cls, cls) or issubclass((yield from _claimed(t, vt)), cls):
                 return True
-        elif (yield from _ask_hook(t, vt, cls, "__instancecheck__")):
+        elif (yield from _call_hook_of(t, vt, cls, "__instancecheck__")):
             return True
     return False
 
 
-def _ask_hook(t: Space, vt: Any, cls: type, name: str) -> OperationSteps:
+def _call_hook_of(t: Space, vt: Any, cls: type, name: str) -> OperationSteps:
     if (known := _KNOWN_CHECKS.get(id(cls))) is not None:
         return known(t, vt)
     if guarded_lookup(t, type(cls), name) is getattr(abc.ABCMeta, name):
         if name == "__subclasscheck__":
-            return _abc_answer(t, vt.value, cls)
-        return _abc_answer(t, (yield from _claimed(t, vt)), cls) or _abc_answer(t, vt.cls, cls)
-    return (yield from settle(_ask(t, ClassTracker(cls), name, vt)))
+            return _is_abc_subclass(t, vt.value, cls)
+        return _is_abc_subclass(t, (yield from _claimed(t, vt)), cls) or _is_abc_subclass(
+            t, vt.cls, cls
+        )
+    return (yield from settle(_call_hook(t, ClassTracker(cls), name, vt)))
 
 
-def _abc_answer(t: Space, cls: type, base: type) -> bool:
+def _is_abc_subclass(t: Space, cls: type, base: type) -> bool:
     """Return the check of an abstract base class, with which other classes can be registered at any
     time."""
     try:
@@ -136,7 +138,9 @@ def abc_instance_check(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     """Implement `super().__instancecheck__` of a metaclass of abstract classes."""
     cls, vt = args
     claimed = yield from _claimed(t, vt)
-    return ConstantTracker(_abc_answer(t, claimed, cls.value) or _abc_answer(t, vt.cls, cls.value))
+    return ConstantTracker(
+        _is_abc_subclass(t, claimed, cls.value) or _is_abc_subclass(t, vt.cls, cls.value)
+    )
 
 
 def _is_tensor_of(cls: Any) -> Callable[[Space, Any], bool]:
@@ -196,8 +200,8 @@ def class_list(t: Space, classes: Any) -> list[type]:
 def handle_issubclass(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if args[0].base is not type:
         raise t.unsupported("bad-arguments", f"issubclass() of a {args[0].cls.__name__}")
-    if _is_asked(t, args[1], "__subclasscheck__"):
-        return as_constant(_ask(t, args[1], "__subclasscheck__", args[0]))
+    if _has_instance_hook(t, args[1], "__subclasscheck__"):
+        return as_constant(_call_hook(t, args[1], "__subclasscheck__", args[0]))
     return as_constant(_is_subclass(t, args[0], class_list(t, args[1])))
 
 
@@ -208,7 +212,7 @@ def _is_subclass(t: Space, vt: Any, classes: list[type]) -> OperationSteps:
         if not _has_hook(t, cls, "__subclasscheck__"):
             if issubclass(vt.value, cls):
                 return True
-        elif (yield from _ask_hook(t, vt, cls, "__subclasscheck__")):
+        elif (yield from _call_hook_of(t, vt, cls, "__subclasscheck__")):
             return True
     return False
 

@@ -25,7 +25,7 @@ from stator_variables._objects._iterator import AHEAD, IteratorTracker, is_over_
 from stator_variables._objects._lookup import (
     defines,
     guarded_lookup,
-    stands_for_c,
+    is_app_level,
     type_lookup,
 )
 from stator_variables._objects._program_error import attempt, complain, throw
@@ -148,19 +148,19 @@ def step(t: Space, it: IteratorTracker) -> Result:
 
 def _user_next(t: Space, it: VariableTracker) -> Result:
     """A `__next__` of Python's is a frame that waits with its caller where it breaks."""
-    if isinstance(plain_lookup(it.cls, "__next__"), types.FunctionType) and not stands_for_c(
+    if isinstance(plain_lookup(it.cls, "__next__"), types.FunctionType) and not is_app_level(
         it.cls
     ):
-        asked = next_or_raise(t, it)
-        if type(asked) is Invoke and asked.then is VALUE:
-            return Invoke(asked.frame, Then("next"))
-        return _next_of(t, lambda *_: asked, it)
+        outcome = next_or_raise(t, it)
+        if type(outcome) is Invoke and outcome.then is VALUE:
+            return Invoke(outcome.frame, Then("next"))
+        return _next_of(t, lambda *_: outcome, it)
     return _next_of(t, next_or_raise, it)
 
 
 @operation
-def _next_of(t: Space, ask: Callable[[Space, Any], Any], it: VariableTracker) -> OperationSteps:
-    return (yield from attempt(t, StopIteration, NULL, ask, t, it))
+def _next_of(t: Space, step: Callable[[Space, Any], Any], it: VariableTracker) -> OperationSteps:
+    return (yield from attempt(t, StopIteration, NULL, step, t, it))
 
 
 def advance(t: Space, it: IteratorTracker) -> None:

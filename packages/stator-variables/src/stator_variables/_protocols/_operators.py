@@ -234,8 +234,8 @@ _TORCH_FUNCTION = "__torch_function__"
 
 def _inverted_eq(t: Space, receiver: VariableTracker, argument: VariableTracker) -> Result:
     """Implement `object.__ne__`: the opposite of the result of the own `__eq__`."""
-    answer = _slot_call(t, receiver, "__eq__", argument)
-    return after(answer, lambda equal: equal if _may_decline(equal) else negated(t, equal))
+    compared = _slot_call(t, receiver, "__eq__", argument)
+    return after(compared, lambda equal: equal if _may_decline(equal) else negated(t, equal))
 
 
 def _may_decline(result: Result) -> bool:
@@ -392,7 +392,7 @@ def truth(t: Space, vt: Any) -> Result:
         if vt.value is NotImplemented:
             raise t.unsupported("warning", "the truth of NotImplemented, of which Python warns")
         return bool(vt.value)
-    if vt.base in _CONTAINERS and not _says_itself(t, vt.cls):
+    if vt.base in _CONTAINERS and not _shows_itself(t, vt.cls):
         return bool(_list.has_more(t, vt) or vt.contents(t))
     if vt.is_symbolic:
         return _truth_of_number(t, vt)
@@ -411,7 +411,7 @@ def truth(t: Space, vt: Any) -> Result:
 _CONTAINERS = (list, tuple, collections.deque, set, dict)
 
 
-def _says_itself(t: Space, cls: type) -> bool:
+def _shows_itself(t: Space, cls: type) -> bool:
     """Return True if a class of containers defines its truth in Python."""
     return defines(t, cls, "__bool__") or overrides(t, cls, "__len__")
 

@@ -18,7 +18,7 @@ def stored(base: Any, real: Any) -> list[Any]:
     )
 
 
-def may_answer(cls: type) -> bool:
+def may_override(cls: type) -> bool:
     """Return True if a class overrides, or may at any time override, reads of it.
 
     All can but classes of C whose dictionary never changes. (Py_TPFLAGS_IMMUTABLETYPE)
@@ -29,7 +29,7 @@ def may_answer(cls: type) -> bool:
 def item_owner(cls: type, base: type) -> type | None:
     """The builtin class to read stored items through, where `cls` may read them itself, or makes
     what is missing."""
-    return base if may_answer(cls) or has_member(cls, "__missing__") else None
+    return base if may_override(cls) or has_member(cls, "__missing__") else None
 
 
 def has_member(cls: type, *names: str) -> bool:

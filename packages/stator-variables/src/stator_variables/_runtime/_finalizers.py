@@ -186,7 +186,7 @@ def are_plain_or_simple(state: tuple[object, ...], places: Iterable[int], holder
 
 
 _FEW = 64
-"""The number of values up to which the quick answer below is quicker."""
+"""The number of values up to which the short check below is faster."""
 
 
 def hold_plain_values(
@@ -303,7 +303,7 @@ def _are_held_elsewhere(
     of_state = found[:count]
     for number in [*others]:
         times, given = found.count(number), of_state.count(number)
-        ours = times + 2  # the list of values, `others`, and the question
+        ours = times + 2  # the list of values, `others`, and the caller
         if sys.getrefcount(others[number]) <= ours + times - given + given * holders:
             return False
     return True
@@ -324,7 +324,7 @@ def dying_with(waiting: dict[int, object], released: Mapping[int, int]) -> list[
     """
     gone, dying = dict(released), dict[int, object]()
     while len(waiting) + len(dying) <= LIMIT:
-        # The table and the question refer to each besides.
+        # The table and the caller refer to each besides.
         fallen = [i for i in waiting if sys.getrefcount(waiting[i]) <= gone.get(i, 0) + 2]
         if not fallen:
             return [*dying.values()]

@@ -105,10 +105,10 @@ def advanced(iterator: Iterator[Any], steps: int) -> Iterator[Any]:
 def unasked(iterator: object) -> Any:
     """Return an iterator whose `__iter__` C may call: a class of the program's would observe the
     call."""
-    asks = next(
+    method = next(
         (vars(cls)["__iter__"] for cls in type(iterator).__mro__ if "__iter__" in vars(cls)), None
     )
-    return iterator if type(asks) is types.WrapperDescriptorType else preceded(iterator)
+    return iterator if type(method) is types.WrapperDescriptorType else preceded(iterator)
 
 
 def preceded(iterator: Any, *first: Any) -> Iterator[Any]:

@@ -9,7 +9,7 @@ from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._pure import NUMPY, is_number_of_numpy
 from stator_variables._space import Space
 from stator_variables._tensors import _tensor_attributes, _torch_calls
-from stator_variables._tensors._array_witness import NAMES
+from stator_variables._tensors._array_sample import NAMES
 from stator_variables._tracker import Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
     NONE,
@@ -95,7 +95,7 @@ def _with_dtype(t: Space, of: Any, args: Args, kwargs: Kwargs) -> dict[str, Any]
     if not _holds_number_of_numpy(data):
         return kwargs
     try:
-        dtype = of(_stand_in(data)).dtype
+        dtype = of(_substitute(data)).dtype
     except Exception as error:
         raise _torch_calls.operator_error(t, error) from error
     return {**kwargs, "dtype": ConstantTracker(dtype)}
@@ -107,10 +107,10 @@ def _holds_number_of_numpy(vt: VariableTracker) -> bool:
     return is_a(vt, ConstantTracker) and is_number_of_numpy(vt.cls)
 
 
-def _stand_in(vt: VariableTracker) -> object:
+def _substitute(vt: VariableTracker) -> object:
     """Return a value of the same dtypes and sizes, with arbitrary numbers for unknown ones."""
     if is_a(vt, SequenceTracker):
-        return list(map(_stand_in, vt.items))
+        return list(map(_substitute, vt.items))
     if is_a(vt, TensorTracker):
         return torch.empty((), dtype=vt.example.dtype)
     if is_a(vt, ScalarTracker):

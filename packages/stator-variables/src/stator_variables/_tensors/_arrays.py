@@ -26,7 +26,7 @@ from stator_variables._pure import DTYPES, NUMPY, is_number_of_numpy
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tensors._array_witness import NAMES, hint_of, sizes_of, witness_of
+from stator_variables._tensors._array_sample import NAMES, hint_of, sample_of, sizes_of
 from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
@@ -74,18 +74,18 @@ if NUMPY is not None:
     }
 LARGEST = 1 << 16
 """Bytes of an array that a graph may hold."""
-_ASKED = frozenset(("broadcast_shapes", "__get__"))
+_METADATA = frozenset(("broadcast_shapes", "__get__"))
 """Functions that are evaluated on fakes, besides metadata, without a node."""
 
 
 def compute(
     t: Space,
     function: Callable[..., Any],
-    stand_in: object,
+    substitute: object,
     args: Args,
     kwargs: Kwargs,
 ) -> Any:
-    """Return the result of a NumPy `function`, computed by torch's `stand_in` for it."""
+    """Return the result of a NumPy `function`, computed by torch's `substitute` for it."""
     _refuse_error_state(t)
     step = _Step(t)
     args = [_symbolic_numbers.as_constant(t, vt) for vt in args]
@@ -93,11 +93,11 @@ def compute(
         args = [_as_array(t, vt) for vt in args]
     try:
         expected = step.witnessed(function, args, kwargs)
-        made = MISSING if step.witnesses else step.made(expected)
+        made = MISSING if step.samples else step.made(expected)
         if made is not MISSING:
             return made
         step.prepare(function, args, kwargs)
-        found = step.recorded(stand_in, args, kwargs)
+        found = step.recorded(substitute, args, kwargs)
     except Unsupported:
         raise
     except IndexError as error:
@@ -153,16 +153,16 @@ class _Step(TorchFunctionMode):
         super().__init__()
         self.t = t
         # by the id of the tracker: tracker, NumPy's own array
-        self.witnesses: dict[int, tuple[Any, Any]] = {}
+        self.samples: dict[int, tuple[Any, Any]] = {}
         self.traced: dict[int, GraphValue] = {}  # by the id of the fake
         # by the id of the tracker: what an operand is converted to
         self.loops: dict[int, torch.dtype] = {}
 
     # -- NumPy -------------------------------------------------------------------------------------
     def witnessed(self, function: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
-        plain = [self._plain(vt, self._witness, lambda vt: vt.value) for vt in args]
+        plain = [self._plain(vt, self._sample, lambda vt: vt.value) for vt in args]
         named = {
-            name: self._plain(vt, self._witness, lambda vt: vt.value) for name, vt in kwargs.items()
+            name: self._plain(vt, self._sample, lambda vt: vt.value) for name, vt in kwargs.items()
         }
         with (
             NUMPY.errstate(all="ignore"),
@@ -170,14 +170,14 @@ class _Step(TorchFunctionMode):
         ):  # a warning of NumPy has to be issued on each call
             return function(*plain, **named)
 
-    def _witness(self, vt: ArrayTracker) -> object:
-        if id(vt) not in self.witnesses:
-            made = witness_of(vt.tensor.example)
+    def _sample(self, vt: ArrayTracker) -> object:
+        if id(vt) not in self.samples:
+            made = sample_of(vt.tensor.example)
             if vt.flipped:
                 made = NUMPY.flip(made, vt.flipped)
                 made.flags.writeable = False  # what is written to it has to show elsewhere
-            self.witnesses[id(vt)] = vt, made if vt.cls is NUMPY.ndarray else made[()]
-        return self.witnesses[id(vt)][1]
+            self.samples[id(vt)] = vt, made if vt.cls is NUMPY.ndarray else made[()]
+        return self.samples[id(vt)][1]
 
     def _plain(
         self, vt: VariableTracker, array: Callable[[Any], Any], value: Callable[[Any], Any]
@@ -199,13 +199,13 @@ class _Step(TorchFunctionMode):
         )
 
     # -- torch -------------------------------------------------------------------------------------
-    def recorded(self, stand_in: Any, args: Args, kwargs: Kwargs) -> object:
+    def recorded(self, substitute: Any, args: Args, kwargs: Kwargs) -> object:
         with self:
             plain = [self._plain(vt, self._operand, self._constant) for vt in args]
             named = {
                 name: self._plain(vt, self._operand, self._constant) for name, vt in kwargs.items()
             }
-            return stand_in(*plain, **named)
+            return substitute(*plain, **named)
 
     def prepare(self, function: object, args: Args, kwargs: Kwargs) -> None:
         """Determine the dtypes to which NumPy converts the operands of a `ufunc`, by NumPy
@@ -257,7 +257,7 @@ class _Step(TorchFunctionMode):
         name, kwargs = func.__name__, kwargs or {}
         if name == "__get__" and func.__self__.__name__ in ("T", "mT", "H", "mH", "real", "imag"):
             return self._kept(self.t.graph.attribute(self._traced(args[0]), func.__self__.__name__))
-        if name in _torch_calls.METADATA or name in _ASKED or not _torch_calls.is_recorded(func):
+        if name in _torch_calls.METADATA or name in _METADATA or not _torch_calls.is_recorded(func):
             return func(*args, **kwargs)
         if func in (torch.tensor, torch.as_tensor) and "dtype" not in kwargs:
             kwargs = {
@@ -337,37 +337,36 @@ class _Step(TorchFunctionMode):
         ):
             kind = TupleTracker if type(expected) is tuple else ListTracker
             once = {
-                id(want): self.result(want, got, name)
-                for want, got in zip(expected, found, strict=True)
+                id(example): self.result(example, got, name)
+                for example, got in zip(expected, found, strict=True)
             }
-            return kind([once[id(want)] for want in expected], type(expected))
+            return kind([once[id(example)] for example in expected], type(expected))
         tensor = found.tensor if isinstance(found, layer.ndarray) else found
         if not isinstance(tensor, Tensor):
             raise self.t.unsupported("numpy", f"{name}, which gives a {type(expected).__name__}")
-        for vt, witness in self.witnesses.values():
-            if expected is witness and _same_place(tensor, vt.tensor.example):
+        for vt, sample in self.samples.values():
+            if expected is sample and _same_place(tensor, vt.tensor.example):
                 return vt
-            if expected is witness:
+            if expected is sample:
                 raise self.t.unsupported("numpy", f"{name}, which gives its operand")
         return self._array(expected, tensor, name)
 
     def _array(self, expected: Any, example: Tensor, name: str) -> ArrayTracker:
         """A new array or number, if the two agree on it."""
         is_array = type(expected) is NUMPY.ndarray
-        told = getattr(expected, "dtype", None), getattr(expected, "shape", None)
-        if told[0] is None or (DTYPES.get(told[0]), told[1]) != (
+        metadata = getattr(expected, "dtype", None), getattr(expected, "shape", None)
+        if metadata[0] is None or (DTYPES.get(metadata[0]), metadata[1]) != (
             example.dtype,
             sizes_of(example.shape),
         ):
-            pair = f"a {type(expected).__name__} ({told}), and {example.dtype}"
+            pair = f"a {type(expected).__name__} ({metadata}), and {example.dtype}"
             detail = f"{name} gives {pair} ({sizes_of(example.shape)}) in torch's NumPy layer"
             raise self.t.unsupported("numpy", detail)
         shares = [
-            _storage(vt.tensor.example) == _storage(example) for vt, _ in self.witnesses.values()
+            _storage(vt.tensor.example) == _storage(example) for vt, _ in self.samples.values()
         ]
         agreed = [
-            is_array and NUMPY.may_share_memory(expected, made)
-            for _, made in self.witnesses.values()
+            is_array and NUMPY.may_share_memory(expected, made) for _, made in self.samples.values()
         ]
         traced = self.traced[id(example)]
         if is_array and not _alike(expected, example):

@@ -23,7 +23,7 @@ handlers = FunctionTable("differentiation")
 
 
 def _register(
-    function: Callable[..., Any], roots: str, asks: str, signature: inspect.Signature
+    function: Callable[..., Any], roots: str, subjects: str, signature: inspect.Signature
 ) -> None:
     @handlers.handles(function)
     def note(t: Space, args: Args, kwargs: Kwargs) -> Result:
@@ -34,30 +34,34 @@ def _register(
         creates = given.get("create_graph")
         if creates is not None and creates.constant() is not False:
             t.graph.keep_history()
-        ask_inside(t, given.get(asks))
+        keep_history_for(t, given.get(subjects))
         for root in _tensors_in(given[roots]):
             t.graph.end_with_backward(root.shown)
         return MISSING
 
 
-def ask_inside(t: Space, asked: Any) -> None:
+def keep_history_for(t: Space, subject: Any) -> None:
     """Keep the history of the graph for a call about a tensor that it made and went on from."""
-    if _is_inside(t, asked):
+    if _is_inside(t, subject):
         t.graph.keep_history()
 
 
-def _is_inside(t: Space, asked: VariableTracker) -> bool:
+def _is_inside(t: Space, subject: VariableTracker) -> bool:
     """Return True if this is, or holds, a tensor that this graph made and used further."""
-    if is_a(asked, SequenceTracker):
-        return any(_is_inside(t, item) for item in asked.items)
-    return is_a(asked, TensorTracker) and asked.source is None and t.graph.may_be_kept(asked.shown)
+    if is_a(subject, SequenceTracker):
+        return any(_is_inside(t, item) for item in subject.items)
+    return (
+        is_a(subject, TensorTracker)
+        and subject.source is None
+        and t.graph.may_be_kept(subject.shown)
+    )
 
 
 _WITH_FLAG = inspect.signature(lambda self, requires_grad=None: None)
 
 
 @handlers.handles(torch.Tensor.requires_grad_)
-def ask_for_gradients(t: Space, args: Args, kwargs: Kwargs) -> Result:
+def require_gradients(t: Space, args: Args, kwargs: Kwargs) -> Result:
     try:
         tensor, flag = map(
             _WITH_FLAG.bind(*args, **kwargs).arguments.get, ("self", "requires_grad")

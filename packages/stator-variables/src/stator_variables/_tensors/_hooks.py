@@ -35,7 +35,7 @@ from stator_variables._objects._weakrefs import WeakrefTracker
 from stator_variables._objects._wrap import new_namespace
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tensors._differentiation import ask_inside
+from stator_variables._tensors._differentiation import keep_history_for
 from stator_variables._tensors._history import history_of
 from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
@@ -189,7 +189,7 @@ def _registered(t: Space, function: object, args: Args, kwargs: Kwargs) -> Any:
 
 def _natively(t: Space, tensor: Any) -> Any:
     """The call breaks the graph, which then keeps the history of what it made and went on from."""
-    ask_inside(t, tensor)
+    keep_history_for(t, tensor)
     return MISSING
 
 
@@ -299,8 +299,8 @@ def pass_hooks(t: Space, args: Args) -> Any:
     theirs."""
     operands_fit = all(is_a(vt, TensorTracker) and vt.cls in _PLAIN for vt in args)
     with t.caller_modes():
-        is_wanted_later = torch.is_grad_enabled()
-    if not (operands_fit and is_wanted_later and _is_recordable(t)):
+        is_used_later = torch.is_grad_enabled()
+    if not (operands_fit and is_used_later and _is_recordable(t)):
         raise t.unsupported(
             "tensor-hook", "backward hooks of a module with tensors of its own kind"
         )

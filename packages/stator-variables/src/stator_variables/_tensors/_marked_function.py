@@ -22,7 +22,7 @@ from stator_variables._applevel import _marked_function
 from stator_variables._objects import _new_values
 from stator_variables._objects._inlining import NONSTRICT, has_mark
 from stator_variables._objects._method_table import app_level
-from stator_variables._objects._stand_ins import known_value
+from stator_variables._objects._substitutes import known_value
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
 from stator_variables._tensors._torch_calls import argument, from_traced

@@ -73,7 +73,7 @@ def combinations(t: Space, args: Args, kwargs: Kwargs) -> Result:
 
 @handlers.handles_each({of: of for of in (torch.allclose, torch._C.TensorBase.allclose)})
 def closeness(t: Space, args: Args, kwargs: Kwargs, of: object) -> Result:
-    """Compute the answer in the graph; only reading it is a break."""
+    """Compute the result in the graph; only reading it is a break."""
     pair = [*args, *(kwargs[name] for name in ("input", "other") if name in kwargs)][:2]
     if len(pair) == 2 and all(map(_is_plain, pair)) and _agree(*pair):
         return app_level(t, app.all_close, args, kwargs)

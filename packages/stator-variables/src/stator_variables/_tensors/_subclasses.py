@@ -55,7 +55,7 @@ _OF_OBJECT = frozenset(
     {"as_subclass", "_make_subclass", "__new__", "__init__", "__hash__", "__setstate__"}
 )
 """Functions for which torch calls no `__torch_function__`."""
-_ASKING = (
+_DISPATCHING = (
     torch.device,
     torch.result_type,
     torch.can_cast,
@@ -80,14 +80,14 @@ def call(t: Space, target: object, args: Args, kwargs: Kwargs) -> Result:
     if in_python and not (t.overrides.modes or t.overrides.subclasses):
         return MISSING
     found = among((*args, *kwargs.values()))  # those that were not looked at yet, too
-    if is_asked(t, found):
+    if has_override(t, found):
         if in_python:  # and dispatches itself
             return MISSING
-        if (asked := _asked(t, target, args, kwargs)) is not None:
-            public, named, given = asked
-            told = overloaded(t, found) if _Probe in named else args[: len(named)]
+        if (dispatched := _override_arguments(t, target, args, kwargs)) is not None:
+            public, named, given = dispatched
+            overriding = overloaded(t, found) if _Probe in named else args[: len(named)]
             return dispatch(
-                t, _as_tracker(t, public), told, args, None if given is None else kwargs
+                t, _as_tracker(t, public), overriding, args, None if given is None else kwargs
             )
     if not found or (
         in_python
@@ -101,7 +101,11 @@ def _is_of_torch(target: object) -> bool:
     if getattr(target, "__name__", "") in _OF_OBJECT:
         return False
     is_method = getattr(target, "__objclass__", None) is _BASE
-    return is_method or _torch_calls.is_recorded(target) or any(target is each for each in _ASKING)
+    return (
+        is_method
+        or _torch_calls.is_recorded(target)
+        or any(target is each for each in _DISPATCHING)
+    )
 
 
 def among(vts: Sequence[Any]) -> list[Any]:
@@ -122,19 +126,19 @@ def _tensors(vts: Sequence[Any]) -> list[Any]:
 def overloaded(t: Space, found: Sequence[Any]) -> list[Any]:
     """Return the arguments whose override runs, one of each class, in torch's order: a subclass
     before the class above it."""
-    asked: list[Any] = []
+    dispatched: list[Any] = []
     for vt in found:
         raw, source = type_lookup(t, vt.cls, "__torch_function__")
         t.guard(source, Is(raw) if raw is _C._disabled_torch_function_impl else TypeIs(type(raw)))
         if raw is not _C._disabled_torch_function_impl and all(
-            vt.cls is not other.cls for other in asked
+            vt.cls is not other.cls for other in dispatched
         ):
-            places = (at for at, other in enumerate(asked) if is_subtype(vt.cls, other.cls))
-            asked.insert(next(places, len(asked)), vt)
-    return asked
+            places = (at for at, other in enumerate(dispatched) if is_subtype(vt.cls, other.cls))
+            dispatched.insert(next(places, len(dispatched)), vt)
+    return dispatched
 
 
-def is_asked(t: Space, found: Sequence[Any]) -> bool:
+def has_override(t: Space, found: Sequence[Any]) -> bool:
     """Return True if code of the program overrides functions of torch for these arguments."""
     return bool(t.overrides.modes or (found and not t.overrides.off and overloaded(t, found)))
 
@@ -171,7 +175,7 @@ def _plain(vt: VariableTracker) -> Any:
 
 def get_field(t: Space, raw: Any, vt: VariableTracker, name: str) -> Result:
     """An attribute that C keeps."""
-    if is_asked(t, among([vt])):
+    if has_override(t, among([vt])):
         return dispatch(t, _as_tracker(t, raw.__get__), [vt], [vt], None)
     found = MISSING if name in _OF_ONE else _tensor_attributes.read(t, _plain(vt), name)
     if found is MISSING:
@@ -197,7 +201,7 @@ class _Consulted(Exception):
 
 
 class _Probe(torch.Tensor):
-    """Stands for a subclass."""
+    """Placeholder of a subclass."""
 
 
 class _ProbeMode(TorchFunctionMode):
@@ -207,7 +211,7 @@ class _ProbeMode(TorchFunctionMode):
         raise _Consulted(func, types, kwargs)
 
 
-def _asked(t: Space, target: Any, args: Args, kwargs: Kwargs) -> Any:
+def _override_arguments(t: Space, target: Any, args: Args, kwargs: Kwargs) -> Any:
     """Return the arguments that torch passes to an override, or None if it calls none.
 
     A plain tensor is named if there is no other.
@@ -223,8 +227,8 @@ def _asked(t: Space, target: Any, args: Args, kwargs: Kwargs) -> Any:
         with _ProbeMode(), _Disabling() if t.overrides.off else nullcontext():
             # some distinguish an empty dict from none
             target(*given, **named) if named or spread else target(*given)
-    except _Consulted as asked:
-        return asked.args if t.overrides.modes or _Probe in asked.args[1] else None
+    except _Consulted as dispatched:
+        return dispatched.args if t.overrides.modes or _Probe in dispatched.args[1] else None
     except Exception as error:
         raise _torch_calls.operator_error(t, error) from None
     return None
@@ -268,15 +272,15 @@ def _with(t: Space, call: Callable[[], Any], **state: object) -> OperationSteps:
 
 @operation
 def dispatch(
-    t: Space, public: VariableTracker, asked: Sequence[Any], args: Args, kwargs: Kwargs | None
+    t: Space, public: VariableTracker, dispatched: Sequence[Any], args: Args, kwargs: Kwargs | None
 ) -> OperationSteps:
     """`__torch_function__` of the innermost mode, then of each in turn; C has no keywords where
     there are none. A break in one is a break at the call, so it costs one."""
-    classes = TupleTracker([t.class_of(vt) for vt in asked])
+    classes = TupleTracker([t.class_of(vt) for vt in dispatched])
     named = [] if kwargs is None else [_new_values.new_dict(kwargs)]
     given = [public, classes, TupleTracker(args), *named]
     modes = t.overrides.modes
-    for vt in (*modes[-1:], *asked):
+    for vt in (*modes[-1:], *dispatched):
         if modes and is_a(vt, TensorTracker):
             raise t.unsupported(
                 "operator-error", "a function of torch that dispatches to a mode repeatedly"
@@ -286,7 +290,7 @@ def dispatch(
         result = yield from _with(
             t,
             partial(t.call, method, given),
-            asking=t.overrides.asking + 1,
+            depth=t.overrides.depth + 1,
             modes=active,
         )
         if not (is_a(result, ConstantTracker) and result.value is NotImplemented):
@@ -308,7 +312,7 @@ def hand_on(t: Space, args: Args, kwargs: Kwargs) -> Result:
     {_C._has_torch_function: 0, _C._has_torch_function_unary: 1, _C._has_torch_function_variadic: 1}
 )
 def has_torch_function(t: Space, args: Args, kwargs: Kwargs, of: int) -> ConstantTracker:
-    return ConstantTracker(is_asked(t, among(args if of else args[0].items)))
+    return ConstantTracker(has_override(t, among(args if of else args[0].items)))
 
 
 @handlers.handles(_C._is_torch_function_enabled)
@@ -341,11 +345,11 @@ def default(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """`torch.Tensor.__torch_function__`: the function on plain tensors; those that it gives become
     of the class."""
     given = {**dict(zip(("cls", "func", "types", "args", "kwargs"), args, strict=False)), **kwargs}
-    of, asked = given.get("cls"), given.get("types")
-    if not (is_a(of, ClassTracker) and is_a(asked, SequenceTracker) and "func" in given):
+    of, dispatched = given.get("cls"), given.get("types")
+    if not (is_a(of, ClassTracker) and is_a(dispatched, SequenceTracker) and "func" in given):
         raise t.unsupported("bad-arguments", "a call of __torch_function__ that it does not accept")
-    cls, asked = of.value, asked.items
-    if not all(is_subtype(cls, each.value) for each in asked):
+    cls, dispatched = of.value, dispatched.items
+    if not all(is_subtype(cls, each.value) for each in dispatched):
         return NOT_IMPLEMENTED
     return _converted(t, given["func"], cls, given.get("args"), given.get("kwargs"))
 
@@ -388,7 +392,7 @@ def disabling(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
 
 
 def _refuse_outside(t: Space) -> None:
-    if not t.overrides.asking:  # a break inside would have to enter it for real
+    if not t.overrides.depth:  # a break inside would have to enter it for real
         raise t.unsupported("mode-value", "torch functions disabled by hand, outside of any")
 
 

@@ -262,16 +262,16 @@ def is_operand(vt: VariableTracker) -> bool:
     distinguish from one of Python.
     """
     parts = vt.items if is_a(vt, SequenceTracker) else [vt]
-    is_told_apart = any(is_number_of_numpy(part.cls) for part in parts)
-    return is_a(vt, (*_OPERANDS, ClassTracker, BuiltinTracker)) and not is_told_apart
+    is_distinguished = any(is_number_of_numpy(part.cls) for part in parts)
+    return is_a(vt, (*_OPERANDS, ClassTracker, BuiltinTracker)) and not is_distinguished
 
 
 def operator_error(t: Space, error: Exception) -> Unsupported:
     """Return the refusal of an operator that raised on fake operands: it runs and raises
     natively."""
-    said = str(error).partition("\n")[0]  # below it there may be a stack of C++
+    first_line = str(error).partition("\n")[0]  # below it there may be a stack of C++
     return t.unsupported(
-        "operator-error", f"an operator that raises {type(error).__name__}: {said}"
+        "operator-error", f"an operator that raises {type(error).__name__}: {first_line}"
     )
 
 

@@ -75,7 +75,7 @@ def dispatch_keys(t: Space, args: Args, kwargs: Kwargs) -> Result:
 
 
 @handlers.handles_each([_KEY_SET.has.__func__, _KEY_SET.raw_repr.__func__])
-def ask_dispatch_keys(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
+def query_key_set(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     values = [vt.constant() for vt in args]
     if kwargs or any(value is MISSING for value in values):
         raise t.unsupported("tensor-attribute", "dispatch keys that are not known while tracing")
@@ -178,17 +178,17 @@ _UNAWARE = frozenset(
 
 
 # -- levels of torch.func --------------------------------------------------------------------------
-def _of_levels(function: Any, answer: Callable[[int], Any]) -> None:
+def _of_levels(function: Any, read: Callable[[int], Any]) -> None:
     """Register a query about the interpreter stack, answered from the depth of the region's own
     transforms.
 
     None is entered while tracing, and a region called inside one runs eagerly. MISSING: only a real
-    level has an answer. `linearize` calls its function at two depths.
+    level has a result. `linearize` calls its function at two depths.
     """
 
     @handlers.handles(function)
     def run(t: Space, args: Args, kwargs: Kwargs) -> Result:
-        value = MISSING if "linearize" in t.levels else answer(len(t.levels))
+        value = MISSING if "linearize" in t.levels else read(len(t.levels))
         if value is MISSING:
             raise t.unsupported(
                 "transform", f"{function.__name__}() under {', '.join(t.levels) or 'no transform'}"
@@ -213,8 +213,8 @@ for _function in (_LEVELS.maybe_get_level, _LEVELS.maybe_get_bdim):
     _of_levels(_function, lambda depth: MISSING if depth else -1)
 
 
-def answer_by_name(t: Space, function: Any, args: Args) -> object:
-    """Answer functions known by name, so that their module need not be imported; None for all
+def call_by_name(t: Space, function: Any, args: Args) -> object:
+    """Call functions found by name, so that their module need not be imported; None for all
     others.
 
     `torch.onnx.is_in_onnx_export`; `is_compiling` of `torch._dynamo`; `mark_static` of a size,

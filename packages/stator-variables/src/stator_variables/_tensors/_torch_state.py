@@ -179,7 +179,7 @@ GUARDED: frozenset[Function] = frozenset(
 
 
 def is_guarded(read: Function) -> bool:
-    """Return True if an entry that relies on the answer of a query, also of several values, needs a
+    """Return True if an entry that relies on the result of a query, also of several values, needs a
     guard for it."""
     return read in GUARDED or read is anomaly_detection
 

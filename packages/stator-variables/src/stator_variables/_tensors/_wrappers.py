@@ -60,8 +60,8 @@ def is_wrapper(cls: type) -> bool:
         return False
     below = [base for base in cls.__mro__ if not issubclass(Tensor, base)]
     changed = {name for base in below for name in vars(base) if hasattr(Tensor, name)} - _OWN
-    asks = cls.__torch_function__
-    return not changed and getattr(asks, "__func__", asks) in _AS_TORCH_HAS_IT
+    override = cls.__torch_function__
+    return not changed and getattr(override, "__func__", override) in _AS_TORCH_HAS_IT
 
 
 def build(t: Space, real: Any, source: Source) -> TensorTracker:

@@ -53,7 +53,7 @@ def exported(
     prepare_module_stacks(traced.module, call.root.parameters[0])
     with _errors_of_strict_mode():
         program = torch.export.export(
-            _stand_in(traced),
+            _substitute(traced),
             args,
             kwargs,
             # additional inputs are checked by torch.export
@@ -114,7 +114,7 @@ def _any_backend() -> Iterator[None]:
 _SHARED = {"_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "training"}
 
 
-def _stand_in(traced: TracedCall) -> torch.nn.Module:
+def _substitute(traced: TracedCall) -> torch.nn.Module:
     """Return a module with the state of the subject, and the captured call as its forward."""
     call = traced.call
     made = torch.nn.Module()

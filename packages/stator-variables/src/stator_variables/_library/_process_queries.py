@@ -25,7 +25,7 @@ from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, Vari
 handlers = FunctionTable("question")
 
 
-def _questions() -> Iterator[Callable[..., Any]]:
+def _queries() -> Iterator[Callable[..., Any]]:
     yield sys.getrecursionlimit
     yield torch.distributed.is_available
     if torch.distributed.is_available():
@@ -44,8 +44,8 @@ def _questions() -> Iterator[Callable[..., Any]]:
         )
 
 
-@handlers.handles_each(_questions())
-def ask(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
+@handlers.handles_each(_queries())
+def query(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if kwargs or any(vt.real is MISSING and vt.constant() is MISSING for vt in args):
         raise t.unsupported(
             "unanswered-question", f"{of.__name__}() of what is not known while tracing"
@@ -54,9 +54,9 @@ def ask(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
     source = CallSource(
         of, *[_source(t, vt, value) for vt, value in zip(args, values, strict=True)]
     )
-    if isinstance(answer := of(*values), torch.distributed.ProcessGroup):
-        t.guard(source, Is(answer))
-    return t.wrap(answer, source)
+    if isinstance(result := of(*values), torch.distributed.ProcessGroup):
+        t.guard(source, Is(result))
+    return t.wrap(result, source)
 
 
 def _source(t: Space, vt: VariableTracker, value: object) -> Source:

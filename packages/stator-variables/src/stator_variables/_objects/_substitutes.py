@@ -29,41 +29,41 @@ from stator_variables._trackers import (
 )
 
 
-class StandIn:
+class Substitute:
     """A stand-in for a value that code in C does not read."""
 
 
-UNKNOWN = StandIn()
+UNKNOWN = Substitute()
 """The stand-in for a value that is unknown while tracing."""
 
 
-def stand_in(t: Space, vt: VariableTracker) -> object:
+def substitute(t: Space, vt: VariableTracker) -> object:
     """A real object in the place of a value; `wrap` gives the tracker for it."""
     if (real := real_of(vt)) is not MISSING and type(real) not in ATOMS:
         # what has many trackers is known from this look on
         return real if id(real) in t.heap or vt.cls else None
     if (known := t.shared.get(("stand-in", id(vt)))) is None:
-        known = (vt, _made_stand_in(t, vt))  # the tracker is kept: its identity is the key
+        known = (vt, _made_substitute(t, vt))  # the tracker is kept: its identity is the key
         t.shared["stand-in", id(vt)] = known
         if not is_a(vt, ConstantTracker):
             t.heap[id(known[1])] = vt
     return known[1]
 
 
-def _made_stand_in(t: Space, vt: VariableTracker) -> object:
+def _made_substitute(t: Space, vt: VariableTracker) -> object:
     if is_a(vt, ConstantTracker):
         return vt.value
     if is_a(vt, SequenceTracker) and vt.cls in (list, tuple):
-        return vt.cls([stand_in(t, item) for item in vt.items])
+        return vt.cls([substitute(t, item) for item in vt.items])
     if is_a(vt, SetTracker) and vt.cls in (set, frozenset):
         if all(is_a(item, ConstantTracker) for item in vt.entries.values()):
             return made_again(t, vt)  # in its order
-        return vt.cls([stand_in(t, item) for item in vt.entries.values()])
+        return vt.cls([substitute(t, item) for item in vt.entries.values()])
     if is_a(vt, DictTracker) and vt.cls is dict:
-        return {stand_in(t, key): stand_in(t, value) for key, value in t.items(vt)}
+        return {substitute(t, key): substitute(t, value) for key, value in t.items(vt)}
     if is_a(vt, RecipeTracker):
-        named = {name: stand_in(t, value) for name, value in vt.kwargs.items()}
-        return vt.make([stand_in(t, value) for value in vt.args], named)
+        named = {name: substitute(t, value) for name, value in vt.kwargs.items()}
+        return vt.make([substitute(t, value) for value in vt.args], named)
     if is_a(vt, FunctionTracker):
         return _function(t, vt)
     if type(vt) is ObjectTracker and plain_lookup(vt.cls, "__new__") is object.__new__:
@@ -82,7 +82,7 @@ def _made_stand_in(t: Space, vt: VariableTracker) -> object:
         raise t.unsupported(
             "class-definition", f"a {vt.cls.__qualname__}, which cannot be hashed, in a class"
         )
-    return StandIn()
+    return Substitute()
 
 
 def _function(t: Space, vt: FunctionTracker) -> object:
@@ -103,9 +103,9 @@ def _object(t: Space, vt: Any) -> object:
     made = object.__new__(vt.cls)
     for member, value in vt.members.items():
         if value is not DELETED:
-            member.__set__(made, stand_in(t, value))
+            member.__set__(made, substitute(t, value))
     if vt.namespace is not None:
-        values = {name: stand_in(t, value) for name, value in attributes_of(vt).items()}
+        values = {name: substitute(t, value) for name, value in attributes_of(vt).items()}
         object.__getattribute__(made, "__dict__").update(values)
     return made
 
@@ -117,7 +117,7 @@ def field_of(t: Space, vt: RecipeTracker, name: str) -> Any:
         return vt.args[1] if len(vt.args) > 1 else NONE
     if vt.cls not in (property, classmethod, staticmethod):
         return MISSING
-    value = getattr(stand_in(t, vt), name, MISSING)
+    value = getattr(substitute(t, vt), name, MISSING)
     if type(value) not in ATOMS and id(value) not in t.heap:
         return MISSING
     return t.wrap(value, CapturedSource(name, value))

@@ -15,7 +15,7 @@ def sizes_of(sizes: Any) -> tuple[int, ...]:
     return tuple(map(hint_of, sizes))
 
 
-def witness_of(example: torch.Tensor) -> Any:
+def sample_of(example: torch.Tensor) -> Any:
     """An array of these sizes that most functions accept: near to the identity, or of integers that
     are an index."""
     sizes, steps = sizes_of(example.shape), sizes_of(example.stride())
