@@ -191,6 +191,7 @@ def test_in_place_refuses_what_would_not_look_for_it() -> None:
         stator.compile_in_place(len, backend="eager")  # type: ignore[type-var]
 
 
+@pytest.mark.filterwarnings("ignore:Guards may run slower on Python:RuntimeWarning")
 def test_forward_of_a_compiled_module_under_torch_compile() -> None:
     model = torch.nn.Linear(2, 2)
     compiled = stator.compile(model, backend="eager")
