@@ -1,4 +1,4 @@
-"""Stand-ins for the layers above, for trying a graph recorder by hand. They need no test runner.
+"""Substitutes for the layers above, for trying a graph recorder by hand. They need no test runner.
 
 graph = OutputGraph(FixedLocations())
 driver = Driver(graph)

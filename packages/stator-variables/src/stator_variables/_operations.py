@@ -39,7 +39,7 @@ class Operations(ABC):
 
     @abstractmethod
     def key_of(self, vt: VariableTracker) -> Result:
-        """Return a hashable stand-in for a value that is a key: equal exactly where the values
+        """Return a hashable substitute for a value that is a key: equal exactly where the values
         are."""
 
     # -- slots of trackers -------------------------------------------------------------------------

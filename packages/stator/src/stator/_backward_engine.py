@@ -1,4 +1,4 @@
-"""Stand-in for torch's autograd engine in Python, while `compiled_autograd` is entered.
+"""Replacement of torch's autograd engine in Python, while `compiled_autograd` is entered.
 
 It runs plainly the backward passes that C++ cannot describe faithfully, and collects the callbacks
 that hooks queue for the end of a captured one: C++ would drop them.
@@ -49,7 +49,7 @@ entered = _Entered()
 
 
 class BackwardEngine:
-    """The one stand-in of the process; its own engine object is equivalent to any other."""
+    """The one replacement of the process; its own engine object is equivalent to any other."""
 
     def __init__(self) -> None:
         self._own: Any = None

@@ -102,7 +102,7 @@ def _method_load(raw: Raw) -> tuple[int, int] | None:
 
 
 _ATTR_HAS_FLAG = "PRECALL" not in dis.opmap
-"""The first bit of the argument of LOAD_ATTR says that a method is loaded: since 3.12."""
+"""Since 3.12 the first bit of the argument of LOAD_ATTR is set where a method is loaded."""
 
 
 def _bind_method(glue: Glue, raw: Raw, load: tuple[int, int], null_first: bool) -> None:

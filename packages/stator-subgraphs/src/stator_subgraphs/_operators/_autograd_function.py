@@ -2,8 +2,8 @@
 
 Forward is traced on the arguments themselves, with gradients off; backward, if it may be called,
 right after it on gradients like the outputs. Neither may do anything but compute: one that does
-runs natively, as does one whose context holds what the stand-in (`_function_targets.py`) could not
-hand to the original backward.
+runs natively, as does one whose context holds what the substitute (`_function_targets.py`) could
+not pass to the original backward.
 """
 
 import inspect
@@ -265,7 +265,7 @@ class Applying:
         return tuple(index for index in found if index is not None)
 
     def _origin(self, vt: Any) -> targets.Origin:
-        """Return the origin, in the stand-in, of a tensor or a symbolic number that outlives
+        """Return the origin, in the substitute, of a tensor or a symbolic number that outlives
         forward."""
         if not is_a(vt, TensorTracker | NumberTracker):
             raise self.refuse(f"a {vt.cls.__name__} that is saved for backward")
@@ -294,7 +294,7 @@ class Applying:
         return self._existing(vt)
 
     def _existing(self, vt: Any) -> Any:
-        """An object from outside (a module, a function): the stand-in hands it to the original
+        """An object from outside (a module, a function): the substitute hands it to the original
         backward as it is, so that the graph keeps it alive."""
         real = real_of(vt)
         self.t.guard(vt.source, Is(real))

@@ -37,7 +37,7 @@ FUNCTIONAL = {
     "all_to_all_single": "all_to_all_inplace",
     "reduce_scatter_tensor": "reduce_scatter_tensor_inplace",
 }
-"""The stand-ins in `torch.distributed._functional_collectives`, by the name of the function."""
+"""The substitutes in `torch.distributed._functional_collectives`, by the name of the function."""
 
 
 @handlers.handles_each(

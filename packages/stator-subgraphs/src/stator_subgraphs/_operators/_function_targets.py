@@ -46,8 +46,8 @@ class SavedAttribute:
 
 @frozen(eq=False)
 class ApplyPlan:
-    """The relation of a call of the original to one of its stand-in. Positions of outputs count the
-    tensors alone."""
+    """The relation of a call of the original to one of its substitute. Positions of outputs count
+    the tensors alone."""
 
     positions: tuple[int, ...]  # of the tensors among the arguments
     arguments: int

@@ -1,7 +1,7 @@
 """Functions in and around class bodies: `property` and its kin, library functions that make or
 change classes; and binding.
 
-Those of DECORATORS read names and annotations alone: they are run on the stand-in at once, and
+Those of DECORATORS read names and annotations alone: they are run on the substitute at once, and
 again by the entry.
 """
 

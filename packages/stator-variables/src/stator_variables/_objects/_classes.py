@@ -1,15 +1,15 @@
 """Class statements, and `type(name, bases, names)`, while tracing: `__build_class__` and
 `type.__new__` over trackers.
 
-The body is a frame whose namespace is a DictTracker. Of what it leaves there a *stand-in* is made:
+The body is a frame whose namespace is a DictTracker. From what it leaves a *substitute* is made:
 a real class, by the same function that the entry calls to make the class of each of its calls, over
-stand-ins for the functions and objects made here. The data model reads it as it reads any class,
+substitutes for the functions and objects made here. The data model reads it as it reads any class,
 and the heap gives the trackers back. Nothing that is read of it needs a guard, and no code of the
 program runs natively: `__set_name__` and `__init_subclass__` are interpreted.
 
     class Scale(Base):            names: {"factor": 2, "apply": <FunctionTracker>}
-        factor = 2                value: class Scale(Base): factor = 2; apply = stand-in
-        def apply(self, x): ...   heap: the stand-in of `apply` -> its FunctionTracker
+        factor = 2                value: class Scale(Base): factor = 2; apply = substitute
+        def apply(self, x): ...   heap: the substitute of `apply` -> its FunctionTracker
                                   entry: r1 = make_function(...)
                                          r0 = new_class(type, "Scale", (Base,), {...}, {})
 """
@@ -340,7 +340,8 @@ def step(t: Space, made: Any, function: object, args: Args) -> None:
 
 
 def run(t: Space, function: Any, args: Args) -> Any:
-    """A call that makes a class, or changes one, made over stand-ins; the entry makes it again."""
+    """A call that makes a class, or changes one, made over substitutes; the entry makes it
+    again."""
     try:
         result = function(*[substitute(t, vt) for vt in args])
     except Exception as error:  # natively it raises in its own words

@@ -53,7 +53,7 @@ from stator_variables._trackers import (
 
 
 def key_of(t: Space, vt: VariableTracker) -> object:
-    """A hashable stand-in for a tracker.
+    """A hashable substitute for a tracker.
 
     Raises Unsupported for objects whose class defines its own hash in Python.
     """
@@ -64,7 +64,7 @@ def key_of(t: Space, vt: VariableTracker) -> object:
 
 
 def key_of_value(t: Space, value: object) -> object:
-    """The stand-in for an existing value that C compares, without a tracker."""
+    """The substitute for an existing value that C compares, without a tracker."""
     hashed = _hashed_value(value)
     if type(hashed) in (int, tuple, frozenset):
         _note_numbers(t, hashed, ())
@@ -159,8 +159,8 @@ def _rely_on_hash(t: Space, cls: type) -> None:
 
 
 def element_of(t: Space, vt: VariableTracker, of: SetTracker) -> object:
-    """Return the stand-in for an element of a set. An existing set may hold identities, as numbers
-    whose objects are unknown."""
+    """Return the substitute for an element of a set. An existing set may hold identities, as
+    numbers whose objects are unknown."""
     hashed = key_of(t, vt)
     if (
         of.real is not MISSING

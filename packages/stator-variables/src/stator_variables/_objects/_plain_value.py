@@ -35,8 +35,8 @@ _CONVERSIONS: tuple[str, ...] = (
 
 
 def plain_value(t: Space, vt: VariableTracker) -> VariableTracker:
-    """Return the tracker of the value in an instance, for which the class has no say; any other
-    tracker as it is."""
+    """Return the tracker of the value in an instance, which no method of the class changes; any
+    other tracker as it is."""
     read = next((read for base, read in _READERS.items() if issubclass(vt.cls, base)), None)
     if read is None or vt.is_symbolic or vt.source is None or vt.constant() is not MISSING:
         return vt
@@ -50,12 +50,12 @@ def plain_arguments(
     the values in instances of its subclasses."""
     name = getattr(target, "__name__", "")
     if getattr(target, "__module__", "") == "math":
-        asked = _CONVERSIONS
+        read = _CONVERSIONS
     elif getattr(target, "__objclass__", None) in _READERS and name not in _OF_THE_OBJECT:
-        asked = _TEXTS if name == "__format__" else ()
+        read = _TEXTS if name == "__format__" else ()
     else:
         return args
-    if any(overrides(t, vt.cls, method) for vt in args for method in asked):
+    if any(overrides(t, vt.cls, method) for vt in args for method in read):
         return args
     count = 1 if name in _FORMATTING else len(args)
     return [*(plain_value(t, vt) for vt in args[:count]), *args[count:]]

@@ -1,7 +1,7 @@
-"""Stand-ins: real objects in the place of values that exist only while tracing, for code in C that
-makes classes; and the real objects behind trackers.
+"""Substitutes: real objects in the place of values that exist only while tracing, for code in C
+that makes classes; and the real objects behind trackers.
 
-The heap has the tracker of each, so that the data model reads trackers from a stand-in class.
+The heap has the tracker of each, so that the data model reads trackers from a substitute class.
 """
 
 import types
@@ -30,11 +30,11 @@ from stator_variables._trackers import (
 
 
 class Substitute:
-    """A stand-in for a value that code in C does not read."""
+    """A substitute for a value that code in C does not read."""
 
 
 UNKNOWN = Substitute()
-"""The stand-in for a value that is unknown while tracing."""
+"""The substitute for a value that is unknown while tracing."""
 
 
 def substitute(t: Space, vt: VariableTracker) -> object:
@@ -42,9 +42,9 @@ def substitute(t: Space, vt: VariableTracker) -> object:
     if (real := real_of(vt)) is not MISSING and type(real) not in ATOMS:
         # what has many trackers is known from this look on
         return real if id(real) in t.heap or vt.cls else None
-    if (known := t.shared.get(("stand-in", id(vt)))) is None:
+    if (known := t.shared.get(("substitute", id(vt)))) is None:
         known = (vt, _made_substitute(t, vt))  # the tracker is kept: its identity is the key
-        t.shared["stand-in", id(vt)] = known
+        t.shared["substitute", id(vt)] = known
         if not is_a(vt, ConstantTracker):
             t.heap[id(known[1])] = vt
     return known[1]

@@ -1,7 +1,7 @@
 """NumPy arrays: tensors that share their memory, computed with by torch's own NumPy layer,
 `torch._numpy`.
 
-Each operation runs twice. First NumPy itself runs on *witnesses*: arrays of the same dtypes and
+Each operation runs twice. First NumPy itself runs on *samples*: arrays of the same dtypes and
 sizes with arbitrary contents. The result determines the classes, sizes and strides, and the sharing
 of memory. Then the layer runs on fake tensors, and each torch function that it calls becomes a
 node. If the two disagree there is a break.
@@ -92,7 +92,7 @@ def compute(
     if _is_elementwise(function):
         args = [_as_array(t, vt) for vt in args]
     try:
-        expected = step.witnessed(function, args, kwargs)
+        expected = step.sampled(function, args, kwargs)
         made = MISSING if step.samples else step.made(expected)
         if made is not MISSING:
             return made
@@ -159,7 +159,7 @@ class _Step(TorchFunctionMode):
         self.loops: dict[int, torch.dtype] = {}
 
     # -- NumPy -------------------------------------------------------------------------------------
-    def witnessed(self, function: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    def sampled(self, function: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
         plain = [self._plain(vt, self._sample, lambda vt: vt.value) for vt in args]
         named = {
             name: self._plain(vt, self._sample, lambda vt: vt.value) for name, vt in kwargs.items()
@@ -486,7 +486,7 @@ def _backwards(t: Space, vt: Any, key: VariableTracker, forward: VariableTracker
     is read."""
     view = operate(t, operator.getitem, vt, forward)
     step = _Step(t)
-    steps = step.witnessed(operator.getitem, [vt, key], {}).strides
+    steps = step.sampled(operator.getitem, [vt, key], {}).strides
     if vt.flipped or view.flipped or any(size < 2 for size in view.tensor.example.shape):
         raise t.unsupported("numpy", "a view of a view backwards")
     return ArrayTracker(view.tensor, view.cls, tuple(i for i, step in enumerate(steps) if step < 0))

@@ -1,7 +1,7 @@
 """A captured call as a `torch.export.ExportedProgram`.
 
 The graph is whole before torch.export starts, so its non-strict mode, which runs Python on fake
-tensors, has no Python of the program left to run. It is given a stand-in for the module: the same
+tensors, has no Python of the program left to run. It is given a substitute for the module: the same
 parameters, buffers and submodules, and a `forward` that runs the captured graph. Names, signature,
 constraints and errors are then those of torch.export.
 """
@@ -43,7 +43,7 @@ def exported(
     dynamic_shapes: Any,
     preserved: tuple[str, ...],
 ) -> ExportedProgram:
-    """Capture a call, and export a stand-in that runs the graph."""
+    """Capture a call, and export a substitute that runs the graph."""
     shapes = built_spec(dynamic_shapes, module, args, kwargs)
     args, kwargs = _distinct(args, dict(kwargs or {}))
     call = captured_call(module, args, kwargs)
