@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import ReferenceType, ref
 
 import attrs
 import torch
@@ -139,19 +140,31 @@ def _is_of_torch(value: object) -> bool:
 
 @attrs.define(eq=False)
 class FirstRuns:
-    """Takes the place of `entry.run` until the entry has run often enough to decide; `count` is
-    given how many of these runs are left."""
+    """Takes the place of `entry.run` until the entry has run often enough to decide; `count` gets
+    the entry, its pool, and how many of these runs are left.
 
-    entry: Entry
+    Both own this object, so it refers to them weakly; while the entry runs they exist.
+    """
+
+    entry: ReferenceType[Entry]
+    pool: ReferenceType[Any]
     run: Callable[..., Any]
-    count: Callable[[int], None]
+    count: Callable[[Entry, Any, int], None]
     left: int
 
+    @classmethod
+    def install(
+        cls, entry: Entry, pool: object, count: Callable[[Entry, Any, int], None], runs: int
+    ) -> None:
+        entry.run = cls(ref(entry), ref(pool), entry.run, count, runs)
+
     def __call__(self, *state: object) -> Any:
+        entry, pool = self.entry(), self.pool()
         self.left -= 1
-        if not self.left:
-            self.entry.run = self.run
-        self.count(self.left)
+        if entry is not None and pool is not None:
+            if not self.left:
+                entry.run = self.run
+            self.count(entry, pool, self.left)
         return self.run(*state)
 
 

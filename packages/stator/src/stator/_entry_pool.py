@@ -143,7 +143,7 @@ class EntryPool:
             found = self.sites.setdefault((point, raises), made)
         return found
 
-    def count_ends(self, sites: Iterable[CallSite], left: int) -> None:
+    def count_ends(self, sites: Iterable[CallSite]) -> None:
         """Count an end of each call; continuations in a call that is native from now on are
         dropped."""
         for site in sites:

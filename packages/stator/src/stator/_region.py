@@ -332,8 +332,7 @@ class Region:
         if place is self.root:
             watch_first_calls(entry, place.target, self.pool)
         if suspected := self.pool.history.suspected(calls.finished):
-            count = partial(self.pool.count_ends, suspected)
-            entry.run = FirstRuns(entry, entry.run, count, ENDS)
+            FirstRuns.install(entry, self.pool, partial(_count_ends, suspected), ENDS)
 
     def forget_call(self, site: CallSite) -> None:
         """Drop the continuations inside of a call that is native from now on."""
@@ -393,6 +392,10 @@ class Region:
         self.places.clear()
         self.graphs.clear()
         self.forced.clear()
+
+
+def _count_ends(sites: list[CallSite], entry: Entry, pool: EntryPool, left: int) -> None:
+    pool.count_ends(sites)
 
 
 def _first_run(entry: Entry, state: tuple[object, ...]) -> object:

@@ -43,10 +43,10 @@ def watch_first_calls(entry: Entry, target: Target, pool: EntryPool) -> None:
         jumps = {instr.op for instr in decode(target.code).instructions if instr.target >= 0}
         count = target.code.co_argcount + (target.fn is None)  # a state may begin with the function
         if jumps <= _NO_BRANCHES and count == len(target.parameters):
-            entry.run = FirstRuns(entry, entry.run, partial(_decide, entry, target, pool), RUNS)
+            FirstRuns.install(entry, pool, partial(_decide, target), RUNS)
 
 
-def _decide(entry: Entry, target: Root, pool: EntryPool, left: int) -> None:
+def _decide(target: Root, entry: Entry, pool: EntryPool, left: int) -> None:
     """Let an entry that gains nothing run the function natively after its last counted call."""
     if left or pool.history.enters_functions:
         return
