@@ -39,10 +39,12 @@ def _requested_break(t: Space, function: VariableTracker, args: Args, kwargs: Kw
         _inlining.refuse_disallowed(t, function.real)
         return MISSING
     messages = [str(vt.constant()) for vt in (*args, *kwargs.values())]
-    skips = _inlining.skips_frame(function.real)
-    reason, name = ("skipped-frame", "skip_frame") if skips else ("graph-break", "graph_break")
-    detail = ": ".join([f"a call of {name}()", *messages])
-    raise t.unsupported(reason, detail, "remove the call to keep one graph")
+    hint = "remove the call to keep one graph"
+    if _inlining.skips_frame(function.real):
+        detail = ": ".join(["a call of skip_frame()", *messages])
+        raise t.unsupported("skipped-frame", detail, hint)
+    detail = ": ".join(["a call of graph_break()", *messages])
+    raise t.unsupported("graph-break", detail, hint)
 
 
 def _native_frame(t: Space, function: Any, args: Args, kwargs: Kwargs) -> Result:

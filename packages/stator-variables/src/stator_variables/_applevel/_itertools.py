@@ -8,6 +8,7 @@ exhausted iterator, or one that raised, is stepped again unless a field prevents
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 _NOTHING: Any = object()
@@ -54,7 +55,8 @@ class cycle(_Iterator):
 
 class repeat(_Iterator):
     def __init__(self, object: object, times: Any = None) -> None:
-        self.object, self.times = object, times
+        self.object = object
+        self.times: Any = None if times is None else operator.index(times)
 
     def __next__(self) -> object:
         if self.times is not None:

@@ -8,6 +8,7 @@ An instance has one value for its whole life, so it is an input like a plain one
 builtin class, indices and operators on tensors read it without a call of the program.
 """
 
+import types
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,10 +20,12 @@ from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker
 
 _READERS: dict[type, Any] = {int: int.__pos__, float: float.__pos__, str: str.__str__}
-_OF_THE_OBJECT = frozenset({"__getattribute__", "__getnewargs__", "__sizeof__"})
-"""Methods of the builtin classes that depend on the class of the instance."""
-_FORMATTING = frozenset({"__mod__", "__rmod__", "format", "format_map"})
-"""Methods that call `__str__` and `__format__` of their arguments."""
+_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
+_OF_THE_OBJECT = frozenset(
+    "__getattribute__ __getnewargs__ __sizeof__ __mod__ __rmod__ format format_map join".split()
+)
+"""Methods of the builtin classes that depend on the class of an instance, return the instance
+itself, or call methods of their arguments."""
 _TEXTS = ("__str__", "__repr__")
 _CONVERSIONS: tuple[str, ...] = (
     "__float__",
@@ -38,7 +41,8 @@ def plain_value(t: Space, vt: VariableTracker) -> VariableTracker:
     """Return the tracker of the value in an instance, which no method of the class changes; any
     other tracker as it is."""
     read = next((read for base, read in _READERS.items() if issubclass(vt.cls, base)), None)
-    if read is None or vt.is_symbolic or vt.source is None or vt.constant() is not MISSING:
+    is_known = vt.is_symbolic or vt.constant() is not MISSING
+    if read is None or is_known or vt.source is None or vt.real is MISSING:
         return vt
     return build_number(t, read(vt.real), guards.CallSource(read, vt.source))
 
@@ -48,14 +52,14 @@ def plain_arguments(
 ) -> Sequence[VariableTracker]:
     """Return the arguments of a function of C as it reads them: a method of a builtin class takes
     the values in instances of its subclasses."""
-    name = getattr(target, "__name__", "")
-    if getattr(target, "__module__", "") == "math":
+    read: Sequence[str] = ()
+    if type(target) is types.BuiltinFunctionType and target.__module__ == "math":
         read = _CONVERSIONS
-    elif getattr(target, "__objclass__", None) in _READERS and name not in _OF_THE_OBJECT:
-        read = _TEXTS if name == "__format__" else ()
+    elif type(target) in _METHODS and target.__objclass__ in _READERS:
+        if target.__name__ in _OF_THE_OBJECT:
+            return args
+        read = _TEXTS if target.__name__ == "__format__" else ()
     else:
         return args
-    if any(overrides(t, vt.cls, method) for vt in args for method in read):
-        return args
-    count = 1 if name in _FORMATTING else len(args)
-    return [*(plain_value(t, vt) for vt in args[:count]), *args[count:]]
+    is_overridden = any(overrides(t, vt.cls, method) for vt in args for method in read)
+    return args if is_overridden else [plain_value(t, vt) for vt in args]

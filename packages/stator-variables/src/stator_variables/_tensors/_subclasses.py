@@ -100,12 +100,10 @@ def call(t: Space, target: object, args: Args, kwargs: Kwargs) -> Result:
 def _is_of_torch(target: object) -> bool:
     if getattr(target, "__name__", "") in _OF_OBJECT:
         return False
-    is_method = getattr(target, "__objclass__", None) is _BASE
-    return (
-        is_method
-        or _torch_calls.is_recorded(target)
-        or any(target is each for each in _DISPATCHING)
-    )
+    # the metaclass of a class may define what is read of it
+    is_method = not isinstance(target, type) and getattr(target, "__objclass__", None) is _BASE
+    is_recorded = is_method or _torch_calls.is_recorded(target)
+    return is_recorded or any(target is each for each in _DISPATCHING)
 
 
 def among(vts: Sequence[Any]) -> list[Any]:
