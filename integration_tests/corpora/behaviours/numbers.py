@@ -313,7 +313,7 @@ def subclasses_of_numbers_and_text(x, n, box):
 LIMIT = Id(3, "limit")
 
 
-@program(breaks="number-object")
+@program
 def a_number_subclass_from_outside(x, n, box):
     return LIMIT + n, LIMIT.label, n < LIMIT, x[: int(LIMIT)], isinstance(LIMIT, int)
 
