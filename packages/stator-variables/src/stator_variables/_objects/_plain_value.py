@@ -22,10 +22,12 @@ from stator_variables._tracker import MISSING, VariableTracker
 _READERS: dict[type, Any] = {int: int.__pos__, float: float.__pos__, str: str.__str__}
 _METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 _OF_THE_OBJECT = frozenset(
-    "__getattribute__ __getnewargs__ __sizeof__ __mod__ __rmod__ format format_map join".split()
+    "__getattribute__ __getnewargs__ __sizeof__ format format_map join".split()
 )
 """Methods of the builtin classes that depend on the class of an instance, return the instance
 itself, or call methods of their arguments."""
+_FORMATTING = frozenset(map(vars(str).__getitem__, ("__mod__", "__rmod__")))
+"""Methods of texts that do the same; those of numbers compute."""
 _TEXTS = ("__str__", "__repr__")
 _CONVERSIONS: tuple[str, ...] = (
     "__float__",
@@ -41,8 +43,9 @@ def plain_value(t: Space, vt: VariableTracker) -> VariableTracker:
     """Return the tracker of the value in an instance, which no method of the class changes; any
     other tracker as it is."""
     read = next((read for base, read in _READERS.items() if issubclass(vt.cls, base)), None)
-    is_known = vt.is_symbolic or vt.constant() is not MISSING
-    if read is None or is_known or vt.source is None or vt.real is MISSING:
+    if read is None or vt.is_symbolic or vt.source is None or vt.real is MISSING:
+        return vt
+    if vt.constant() is not MISSING:  # read last: it makes a text of sizes a constant
         return vt
     return build_number(t, read(vt.real), guards.CallSource(read, vt.source))
 
@@ -56,7 +59,7 @@ def plain_arguments(
     if type(target) is types.BuiltinFunctionType and target.__module__ == "math":
         read = _CONVERSIONS
     elif type(target) in _METHODS and target.__objclass__ in _READERS:
-        if target.__name__ in _OF_THE_OBJECT:
+        if target.__name__ in _OF_THE_OBJECT or target in _FORMATTING:
             return args
         read = _TEXTS if target.__name__ == "__format__" else ()
     else:
