@@ -38,7 +38,7 @@ ONNX Runtime 1.32.0 (no dependencies of stator, so no test of it runs in CI), be
 embedding with an LSTM, `cond`, nested arguments with keywords, concatenation and reshaping, and a
 buffer that is written. All eight give models with the same operators, inputs, results and
 initializers, which compute what eager code does, also for other sizes. The names of symbolic sizes
-differ (`s77`, `s6`): the exporter takes them from the symbols.
+differ: the exporter takes them from the symbols.
 """
 
 
