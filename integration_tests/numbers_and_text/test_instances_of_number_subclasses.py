@@ -249,3 +249,11 @@ def test_keys_of_classes_with_own_equality_or_hash(key: Any) -> None:
 
     assert [*found[1].values()] == [*expected[1].values()]
     assert found[2] == expected[2]
+
+
+def test_formatted_values_that_change_are_symbolic() -> None:
+    compiled = stator.compile(lambda x, m: (x + 1, f"{m:.2f}", str(m)), backend="eager")
+    for number in range(8):
+        _, *texts = compiled(torch.ones(2), Meters(number + 0.5))
+        assert texts == [f"{number + 0.5:.2f}", str(number + 0.5)]
+    assert compiled.report.graph_count == 2

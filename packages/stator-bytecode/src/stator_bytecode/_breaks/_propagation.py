@@ -120,7 +120,9 @@ class Propagation:
             return None
         if index not in self.results:
             self.results[index] = self._result_exit(index, kind)
-        return self.results[index], (error.value if kind == "send" else None,)  # type: ignore[attr-defined]
+        is_sent = kind == "send"
+        value = error.value if is_sent and isinstance(error, StopIteration) else None
+        return self.results[index], (value,)
 
     def _result_exit(self, index: int, kind: str) -> Exit:
         draft, instr = Draft.after(self.point, index), self.point.frames[index].instruction

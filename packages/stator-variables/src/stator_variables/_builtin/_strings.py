@@ -22,6 +22,7 @@ from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._arity import ANY_COUNT
 from stator_variables._objects._lookup import guarded_lookup, overrides
 from stator_variables._objects._method_table import MethodTable, app_level
+from stator_variables._objects._plain_value import plain_if_inherited
 from stator_variables._objects._program_error import complain, throw
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _attributes, _folding
@@ -93,6 +94,9 @@ def format_value(
         return folded
     if not text and value.is_known and not overrides(t, value.cls, "__format__"):
         return (yield from settle(convert(t, value, "s")))
+    plain = plain_if_inherited(t, value, "__format__", "__str__", "__repr__")
+    if plain is not value:
+        return (yield from settle(format_value(t, plain, "", spec)))
     method = t.special(value, "__format__")
     found = yield from settle(t.call(method, [ConstantTracker(text)]))
     if not issubclass(found.cls, str):
@@ -115,6 +119,9 @@ def convert(t: Space, value: Any, conversion: str) -> Result:
         return ConstantTracker(repr(value.value))
     if is_a(value, BuiltinTracker) and "at 0x" not in repr(value.value):
         return ConstantTracker(repr(value.value))
+    plain = plain_if_inherited(t, value, "__str__", "__repr__")
+    if plain is not value:
+        return convert(t, plain, conversion)
     if conversion == "a":
         return after(
             convert(t, value, "r"), lambda text: ConstantTracker(_escaped(_known(t, text)))

@@ -118,7 +118,8 @@ def tee(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     it = yield from settle(t.get_iterator(it))  # which C does twice
     shared = yield from settle(app_level(t, app.Shared, [it]))
     found = yield from settle_all(app_level(t, app._tee, [shared]) for _ in range(count))
-    return TupleTracker([_iterator(itertools._tee, inner) for inner in found])  # type: ignore[attr-defined]
+    cls: Any = itertools._tee  # type: ignore[attr-defined]
+    return TupleTracker([_iterator(cls, inner) for inner in found])
 
 
 def _iterator(cls: type, inner: VariableTracker) -> IteratorTracker:

@@ -42,12 +42,26 @@ _CONVERSIONS: tuple[str, ...] = (
 def plain_value(t: Space, vt: VariableTracker) -> VariableTracker:
     """Return the tracker of the value in an instance, which no method of the class changes; any
     other tracker as it is."""
-    read = next((read for base, read in _READERS.items() if issubclass(vt.cls, base)), None)
-    if read is None or vt.is_symbolic or vt.source is None or vt.real is MISSING:
-        return vt
-    if vt.constant() is not MISSING:  # read last: it makes a text of sizes a constant
+    if (read := _reader(vt)) is None or vt.source is None:
         return vt
     return build_number(t, read(vt.real), guards.CallSource(read, vt.source))
+
+
+def plain_if_inherited(t: Space, vt: VariableTracker, *methods: str) -> VariableTracker:
+    """Return the tracker of the value in an instance whose class overrides none of `methods`; any
+    other tracker as it is."""
+    if _reader(vt) is None or any(overrides(t, vt.cls, method) for method in methods):
+        return vt
+    return plain_value(t, vt)
+
+
+def _reader(vt: VariableTracker) -> Any:
+    """Return what reads the value of an existing instance of a subclass; None for all else."""
+    read = next((read for base, read in _READERS.items() if issubclass(vt.cls, base)), None)
+    if read is None or vt.is_symbolic or vt.source is None or vt.real is MISSING:
+        return None
+    # read last: it makes a text of sizes a constant
+    return read if vt.constant() is MISSING else None
 
 
 def plain_arguments(

@@ -320,7 +320,8 @@ def pass_hooks(t: Space, args: Args) -> Any:
 
 def pass_backward_hooks(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Return the function that the graph, or the entry, calls."""
-    results: tuple[Tensor, ...] = BackwardHookFunction.apply(*tensors)  # type: ignore[no-untyped-call]
+    apply: Any = BackwardHookFunction.apply
+    results: tuple[Tensor, ...] = apply(*tensors)
     return results
 
 
