@@ -9,7 +9,7 @@ from types import CellType
 from typing import Any
 
 import pytest
-from stator._local_ends import observed_ends
+from stator._local_ends import LocalEnds, observed_ends
 
 LOG: list[int] = []
 
@@ -93,6 +93,68 @@ def test_an_end_that_is_observed_is_foreseen(seed: int) -> None:
     made.clear()
     assert LOG == [] or found != ()
     kept.clear()
+    WATCHES.clear()
+
+
+def ends_of(state: tuple[Any, ...]) -> LocalEnds:
+    """The locals of a state, all of which end unobserved as an entry assumes."""
+    places = tuple(range(len(state)))
+    return LocalEnds.of(places, [f"local{place}" for place in places], state, "a test")
+
+
+@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("offset", [0, 1])
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_a_check_made_for_one_state_foresees_the_ends_in_another(
+    seed: int, offset: int, is_kept: bool
+) -> None:
+    """The other state has the same structure or another one; its values have other holders or
+    none."""
+    ends = ends_of(state_of(random.Random(seed), []))
+    rng, kept = random.Random(seed + offset), list[Any]()
+    made = [state_of(rng, kept)]
+    if len(made[0]) != len(ends.places):
+        return
+    if not is_kept:
+        kept.clear()
+    found = ends.are_observed(made[0])
+    LOG.clear()
+    made.clear()
+    assert LOG == [] or found
+    kept.clear()
+    WATCHES.clear()
+
+
+class Layer:
+    """What continues to live behind a state, as modules do."""
+
+    def forward(self, layers: dict[str, Layer]) -> tuple[Any, ...]:
+        iterator = enumerate(layers.values())
+        while self in layers.values() and next(iterator)[1] is not self:
+            pass
+        return self, CellType(self), CellType(), self.forward, (1, "a", [2]), {"k": 3}, iterator
+
+
+def test_states_of_one_structure_need_no_further_inspection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    layers = {"a": Layer(), "b": Layer(), "c": Layer()}
+    ends = ends_of(layers["a"].forward(layers))
+    monkeypatch.setattr("stator._local_ends.observed_ends", None)
+    for layer in layers.values():
+        assert not ends.are_observed(layer.forward(layers))
+
+
+def test_an_object_that_only_the_state_holds_is_inspected() -> None:
+    layers = {"a": Layer(), "b": Layer()}
+    ends = ends_of(layers["a"].forward(layers))
+    assert not ends.are_observed(Layer().forward(layers))
+
+    watched = Layer()
+    WATCHES.append(weakref.ref(watched))  # type: ignore[arg-type]
+    state = [watched.forward(layers)]
+    del watched
+    assert ends.are_observed(state.pop())
     WATCHES.clear()
 
 

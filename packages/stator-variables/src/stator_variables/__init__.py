@@ -41,13 +41,13 @@ from stator_variables._protocols._attributes import get_attribute
 from stator_variables._protocols._calls import call, frame_for, function_frame
 from stator_variables._registry import DEFAULT_HANDLERS
 from stator_variables._runtime._finalizers import (
-    are_plain_or_simple,
     dying_with,
     has_observable_end,
     hold_plain_values,
     is_end_observable,
     may_have_observable_end,
 )
+from stator_variables._runtime._release_check import release_check_source
 from stator_variables._runtime._stream_states import saved_stream
 from stator_variables._runtime._support import (
     as_inference,
@@ -155,13 +155,13 @@ __all__ += [
     "realize",
 ]
 __all__ += [
-    "are_plain_or_simple",
     "dying_with",
     "forget_class",
     "generator_state",
     "has_observable_end",
 ]
 __all__ += ["hold_plain_values", "is_end_observable", "may_have_observable_end"]
+__all__ += ["release_check_source"]
 __all__ += ["UNTOLD", "history_of", "is_new_in_each_call", "real_of", "source_of", "wrap"]
 # streams of random numbers
 __all__ += ["Step", "is_drawn", "lines_of", "saved_stream"]

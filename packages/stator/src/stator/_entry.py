@@ -44,6 +44,7 @@ from stator._fallback import EagerFallback, Remainder
 from stator._graph_lowering import effects_of, is_run_in_order, lowered_with_warnings
 from stator._guard_filter import filtered
 from stator._known_graph import KnownGraph
+from stator._local_ends import LocalEnds
 from stator._options import Options
 from stator._target import Continuation, Root, Target, start_of
 from stator._trace import TraceResult
@@ -74,8 +75,7 @@ class EntryData:
     failures: list[str] = attrs.field(factory=list)  # the last error of the graph when it ran
     uncompiled: str = ""  # why the graph runs as it is
     made_calls: bool = False  # of cached functions, while tracing: the first run has to follow
-    # where in a state the locals are whose end it takes for unobservable
-    ending: tuple[int, ...] = ()
+    ends: LocalEnds = attrs.field(factory=LocalEnds)
     begins_step: bool = False  # the first entry of a call under CUDA graphs
     source: str = ""
     point: Point | None = None  # where it breaks
@@ -111,7 +111,7 @@ def make_entry(
         forgives=options.fallback,
         uncompiled=lowered.refused if lowered is not None else "",
         made_calls=any(call.made for call in traced.emitter.t.cached.calls),
-        ending=tuple(sorted(traced.emitter.t.ended_locals)),
+        ends=_local_ends(traced, target, state),
         begins_step=isinstance(target, Root) and uses_steps(options.backend),
         point=traced.point,
     )
@@ -121,6 +121,11 @@ def make_entry(
     checked = options.stack.guards(guards, target.parameters)
     _serve_loads(checked, data)
     return Entry(checked, run, data.source, backend_key=key, data=data)
+
+
+def _local_ends(traced: TraceResult, target: Target, state: Mapping[str, object]) -> LocalEnds:
+    places = tuple(sorted(traced.emitter.t.ended_locals))
+    return LocalEnds.of(places, [*state], [*state.values()], target.name)
 
 
 def _examined(target: Target, captured: CapturedGraph, options: Options) -> str:

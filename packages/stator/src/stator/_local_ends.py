@@ -8,26 +8,32 @@ An entry holds its arguments to its end, plain Python releases a local at once:
     box = None                      # the list dies, and the box with it
     reference()                     # None
 
-An entry that relies on the end of a local being unobservable has its place in `PooledPlace.ending`,
-and each call finds out anew: by class alone where the locals are plain values, by their reference
-counts where something else holds them.
+An entry that relies on the end of a local being unobservable has its place in its `LocalEnds`, and
+each call finds out anew: by a check that is generated for states like the first one, which compares
+classes and reference counts, and where that does not hold by looking at what the locals refer to.
 """
+
+from __future__ import annotations
 
 import functools
 import gc
+import itertools
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import CellType, MethodType
 
-from stator_guards import identity
+import attrs
+from stator_guards import identity, load_source
 from stator_variables import (
-    are_plain_or_simple,
     dying_with,
     has_observable_end,
     hold_plain_values,
     is_end_observable,
+    release_check_source,
 )
+
+_numbers = itertools.count()
 
 WHILE_TRACED = 2
 """The references to each value of a state while it is traced: by `Region.enter`, and by name."""
@@ -38,12 +44,45 @@ _CARRIERS = frozenset(map(identity, (tuple, CellType, MethodType)))
 statement."""
 
 
+@attrs.define(eq=False)
+class LocalEnds:
+    """The locals of a continuation whose end an entry takes for unobservable."""
+
+    places: tuple[int, ...] = ()
+    source: str = ""
+    _check: Callable[[tuple[object, ...]], bool] | None = attrs.field(default=None, init=False)
+
+    @classmethod
+    def of(
+        cls,
+        places: tuple[int, ...],
+        parameters: Sequence[str],
+        state: Sequence[object],
+        name: str,
+    ) -> LocalEnds:
+        """Return these `places`, with a check for states like this one."""
+        made = cls(places)
+        if places and (written := release_check_source(state, parameters, places)) is not None:
+            made.source, objects = written
+            filename = f"<stator ends {next(_numbers)}: {name}>"
+            loaded = load_source(made.source, filename, objects, made)
+            made._check = loaded["releases_plain_values"]
+        return made
+
+    def are_observed(self, state: tuple[object, ...]) -> bool:
+        """Return whether the end of one of the locals is observable in this state, which is all
+        that refers to them on behalf of the caller."""
+        if not self.places or (self._check is not None and self._check(state)):
+            return False
+        return bool(observed_ends(state, self.places))
+
+
 def observed_ends(
     state: tuple[object, ...], places: Sequence[int], holders: int = 1
 ) -> tuple[int, ...]:
     """Return those of `places` in the state of a continuation where an object is whose end is
     observable, and that nothing but the state refers to, which does so `holders` times."""
-    if not places or are_plain_or_simple(state, places, holders):
+    if not places:
         return ()
     if hold_plain_values(map(state.__getitem__, places), holders):
         return ()

@@ -122,11 +122,11 @@ class Region:
         values = tuple(state)
         state.clear()
         place = self.places.get(point) or self.place_of(point)
-        key = self.options.key
-        entry = place.newest.get(key, NOTHING)
-        if last := place.last:
-            entry = place.newest.get(last, entry)
-        if entry.guards.check(*values) and not observed_ends(values, entry.data.ending):
+        last = place.last
+        entry = place.expected(last) if last else None
+        if entry is None:
+            entry = place.newest.get(self.options.key, NOTHING)
+        if entry.guards.check(*values) and not entry.data.ends.are_observed(values):
             if last:
                 place.follow(last, entry)
             result = entry.run(*values)
@@ -174,8 +174,8 @@ class Region:
         if entry is None and not place.cache.is_full(key) and self._may_compile(place, state, key):
             if place is self.root:
                 make_parameters(place.target, state)
-            place.newest, place.last = {}, None  # some may be dropped now
             entry = place.cache.get_or_make(key, state, lambda: self._pooled(place, state, key))
+            place.forget_dropped()
             if entry is not None and not entry.data.made_calls and not entry.guards.check(*state):
                 # while it was made, another thread or the collector changed what it stands on
                 entry = None
@@ -189,9 +189,10 @@ class Region:
             return entry.run(*state)
         if place is self.root:
             self._remember(place, key, entry)
-        elif key == self.options.key and (place.last or place.newest.get(key, entry) is not entry):
-            place.follow(place.last or (entry, entry, 0), entry)
-        place.newest[key] = entry
+        elif key == self.options.key:
+            place.use(key, entry)
+        else:
+            place.newest[key] = entry
         return _first_run(entry, state) if entry.data.made_calls else entry.run(*state)
 
     def _native(self, place: CompiledTarget) -> Any:

@@ -162,29 +162,6 @@ def are_released_unobserved(*values: object) -> bool:
     return dying is not None and not is_end_observable(dying)
 
 
-def are_plain_or_simple(state: tuple[object, ...], places: Iterable[int], holders: int) -> bool:
-    """Return whether the values at `places` of a state are plain, but for one object, which holds
-    plain values only, or lives on: the state refers `holders` times to each value, and something
-    else refers to it."""
-    other: Any = None
-    ours = 2  # references to it: a local and the query, then those of the state
-    for place in places:
-        value = state[place]
-        if identity(type(value)) in _PLAIN:
-            continue
-        if other is not None and other is not value:
-            return False
-        other = value
-        ours += holders
-
-    if other is None:
-        return True
-    value = None
-    if sys.getrefcount(other) > ours:
-        return True
-    return are_plain(_held_by_simple_object(other, type(other)) or (other,))
-
-
 _FEW = 64
 """The number of values up to which the short check below is faster."""
 
@@ -281,6 +258,11 @@ def _held_by_simple_object(value: Any, cls: type) -> Sequence[object] | None:
     if cls.__itemsize__ or not like:
         return None
     return [*object.__getattribute__(value, "__dict__").values()]
+
+
+def holds_plain_values_alone(value: object) -> bool:
+    """Return whether an object that dies holds plain values only, and runs nothing."""
+    return are_plain(_held_by_simple_object(value, type(value)) or (value,))
 
 
 _OF_STRUCTURES = "n_sequence_fields"
