@@ -32,9 +32,14 @@ def toy(**settings: Any) -> Workload:
 
 
 def figures(
-    steady: float = 2e-6, early: float = 3e-4, slowest: dict[int, float] | None = None
+    steady: float = 2e-6,
+    early: float = 3e-4,
+    slowest: dict[int, float] | None = None,
+    cold: float = 0.0,
 ) -> Figures:
-    return Figures(steady, early, slowest or {2: 4e-6}, recompiled=0, graph_calls=1, first=0.5)
+    return Figures(
+        steady, early, slowest or {2: 4e-6}, recompiled=0, graph_calls=1, first=0.5, cold=cold
+    )
 
 
 def measured(name: str, ours: Figures, theirs: Figures) -> Measured:
@@ -102,6 +107,7 @@ class TestMeasuring:
         assert found.recompiled == 0
         assert set(found.slowest) == {2, 3, 4, 5}
         assert found.early == pytest.approx(sum(found.slowest.values()))
+        assert found.cold != 0
         assert found.first > found.early
 
     def test_call_that_compiles_is_left_out_of_the_first_calls(self) -> None:
@@ -211,6 +217,13 @@ class TestTable:
             _table.model_line(row)
             == "| toy | 2.0 | 4.0 | 0.50 | 0.50 | 2.0 (call 7) | 0 / 0 | 1 / 1 |"
         )
+
+    def test_slowest_call_is_compared_with_a_cold_one_where_that_was_measured(self) -> None:
+        warm, cold = figures(2e-6, slowest={2: 8e-6}), figures(2e-6, slowest={2: 8e-6}, cold=4e-6)
+        either = Measured("toy", {"stator": [warm, cold], "torch": [figures(4e-6)]}, {})
+        row = _table.row_of(toy(), either)
+        assert row is not None
+        assert "| 4.0 / 2.0 (call 2) |" in _table.model_line(row)
 
     def test_line_of_a_program_over_eager(self) -> None:
         workload = toy(figure=Figure.OVER_EAGER, breaks=1, target="4 us")

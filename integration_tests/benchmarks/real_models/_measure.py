@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,13 +25,16 @@ _ROUNDS = 30
 _SECONDS_PER_ROUND = 0.004
 _MOST_CALLS_PER_ROUND = 500
 _SLOWEST = 8
+_COLD_CALLS = 9
+_BYTES_OF_CACHES = 1 << 28
 
 
 @attrs.frozen
 class Figures:
     """The figures of one process, in seconds, without the time of the graphs.
 
-    ``steady`` is one call in the steady state, ``first`` the call that compiles. ``early`` is the
+    ``steady`` is one call in the steady state, ``cold`` one whose code and data have left the caches
+    of the processor by then, as those of a new entry have, and ``first`` the call that compiles. ``early`` is the
     sum over calls 2 to ``first_calls``, ``slowest`` the longest of them by their number; calls that
     compiled something are left out and counted in ``recompiled``.
     """
@@ -41,6 +45,7 @@ class Figures:
     recompiled: int
     graph_calls: int
     first: float
+    cold: float = 0.0
 
 
 def measure(workload: Workload, side: Side) -> Figures:
@@ -95,6 +100,7 @@ def _overhead(workload: Workload, program: Program, side: Side) -> Figures:
         workload.first_calls - 1 - len(calls),
         replay.graph_calls(),
         first,
+        _cold(run, program, workload.first_calls + 1) - clock - graph_seconds,
     )
 
 
@@ -162,6 +168,16 @@ def _best(run: Callable[..., Any], program: Program, number: int) -> float:
         del arguments, args, kwargs
         gc.collect(0)
     return best / repeats
+
+
+def _cold(run: Callable[..., Any], program: Program, number: int) -> float:
+    """Return the seconds of one call after something else had all caches of the processor."""
+    others = torch.zeros(_BYTES_OF_CACHES, dtype=torch.uint8)
+    found = []
+    for i in range(_COLD_CALLS):
+        others.add_(1)
+        found.append(_timed(run, program, number + i))
+    return statistics.median(found)
 
 
 def _nothing(*args: Any, **kwargs: Any) -> None:

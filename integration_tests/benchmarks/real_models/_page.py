@@ -19,7 +19,9 @@ Training steps are the forward with its loss. Models are built from configuratio
 Each figure is the median over processes. A process measures one workload under one compiler with empty caches of its
 own; processes of the two compilers alternate. *Ratio* is the steady state: the minimum over rounds, after the first
 100 calls. *Calls 2-100* is the sum over these calls of a new entry. *Slowest* is the call among them that takes stator
-longest in all processes, as a multiple of its steady state. Calls that compiled something are in neither; *recompiled*
+longest in all processes, as a multiple of its steady state and of a *cold* call: one in the steady state after other data
+has passed through all caches of the processor. Code and data of a new entry are not in these caches, either, so that
+call 2, which runs the same functions as all later ones, takes as long. Calls that compiled something are in neither; *recompiled*
 is their number and *graph calls* the number of graphs that one call runs, both for stator / torch.compile.
 
 *Break* rows are another figure: time over the plain function, with graphs that run, for each graph break crossed; so is
