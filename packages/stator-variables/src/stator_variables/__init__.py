@@ -56,7 +56,7 @@ from stator_variables._runtime._support import (
     is_new_in_each_call,
 )
 from stator_variables._runtime._warnings import filtered
-from stator_variables._space import Space, real_of, source_of
+from stator_variables._space import Space
 from stator_variables._standard_space import StandardSpace
 from stator_variables._tensors._history import UNTOLD, history_of
 from stator_variables._tensors._hooks import call_after_graph, pass_hooks, passes_hooks
@@ -86,7 +86,9 @@ from stator_variables._tracker import (
     LazyTracker,
     VariableTracker,
     is_a,
+    real_of,
     realize,
+    source_of,
 )
 from stator_variables._trackers import (
     NONE,

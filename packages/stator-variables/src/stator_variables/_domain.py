@@ -58,9 +58,9 @@ from stator_variables._protocols import (
     _matching,
     _operators,
 )
-from stator_variables._space import Space, real_of
+from stator_variables._space import Space
 from stator_variables._trace._policy import RetraceLimit
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, VariableTracker, real_of
 
 _IMPORT = builtins.__import__
 
@@ -126,7 +126,7 @@ class SymbolicDomain:
     def at(self, frame: Frame, instruction: Instruction) -> None:
         self.t.frame = frame
         self.t.instruction = instruction
-        if self.t.stack_only and frame is self.t.machine.frames[-1]:
+        if self.t.lifetimes.stack_only and frame is self.t.machine.frames[-1]:
             _finalization.release_temporaries(self.t)
         progress, policy = self.t.progress, self.t.policy
         progress.begun += 1
@@ -166,7 +166,9 @@ class SymbolicDomain:
         is so everywhere."""
         if not value:
             return _new_values.fresh(self.t, value)
-        return self.t.track(value, CapturedSource("constant", value), lambda: self._existing(value))
+        return self.t.heap.track(
+            value, CapturedSource("constant", value), lambda: self._existing(value)
+        )
 
     def _existing(self, value: object) -> VariableTracker:
         tracker = _new_values.fresh(self.t, value)
@@ -251,9 +253,9 @@ class SymbolicDomain:
         """Reject an import that does not reach the original `builtins.__import__` and an unchanged
         `sys.modules`."""
         importer = self.t.lookup(frame.builtins, "__import__")
-        modules = self.t.heap.get(id(sys.modules))
+        modules = self.t.heap.trackers.get(id(sys.modules))
         own = real_of(importer) is _IMPORT and importer.value is _IMPORT
-        if not own or id(modules) in self.t.changed:
+        if not own or id(modules) in self.t.heap.changed:
             raise self.t.unsupported(
                 "import", "an import after sys.modules was changed, or done by somebody else"
             )
@@ -369,9 +371,9 @@ class SymbolicDomain:
 
     def make_generator(self, state: GeneratorState) -> k.GeneratorTracker:
         made = k.GeneratorTracker(state)
-        lists = [self.t.generators]
+        lists = [self.t.lifetimes.generators]
         if _generator_close.may_clean_up(self.t, state):
-            lists.append(self.t.cleaning_up)
+            lists.append(self.t.lifetimes.cleaning_up)
         for known in lists:
             known.append(made)
             self.t.journal.record(functools.partial(known.remove, made))

@@ -21,9 +21,9 @@ from stator_guards import CallSource, CapturedSource, LiteralSource, ParameterSo
 
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._runtime._support import base_of_c, living
-from stator_variables._space import Space, real_of, source_of
+from stator_variables._space import Space
 from stator_variables._trace._drawn import is_drawn
-from stator_variables._tracker import DELETED, VariableTracker, is_pending
+from stator_variables._tracker import DELETED, VariableTracker, is_pending, real_of, source_of
 
 
 @define(eq=False)
@@ -64,9 +64,9 @@ class Emitter:
     def capture(self, value: object, hint: str = "") -> str:
         """A name for a constant object in the entry's namespace; what is of a class that was made
         here, from there. One that has a name keeps it, unless there is a hint."""
-        if id(value) in self.t.made:
-            return self.expr(self.t.made[id(value)])
-        if type(value) is types.MemberDescriptorType and id(value.__objclass__) in self.t.made:
+        if id(value) in self.t.heap.made:
+            return self.expr(self.t.heap.made[id(value)])
+        if type(value) is types.MemberDescriptorType and id(value.__objclass__) in self.t.heap.made:
             return f"{self.capture(value.__objclass__)}.__dict__[{value.__name__!r}]"
         if (known := self._names.get(id(value))) is None:
             text = _identifier(hint or getattr(value, "__name__", "c"))
@@ -88,7 +88,9 @@ class Emitter:
             text = source.expression(self)
             self.fleeting |= type(source) is CallSource and source.fn is living
             known = self.loaded[source] = f"v{len(self.loaded)}"
-            (self.lines if self.t.is_of_made(source) else self.loads).append(f"{known} = {text}")
+            (self.lines if self.t.heap.is_of_made(source) else self.loads).append(
+                f"{known} = {text}"
+            )
         return known
 
     # the Renderer protocol of stator_guards: how a source writes its parts
@@ -119,7 +121,7 @@ class Emitter:
         if vt is NULL:
             raise AssertionError("NULL has no expression")
         if is_pending(vt):
-            self.t.escaped.add(id(vt))
+            self.t.heap.escaped.add(id(vt))
         if is_pending(vt) or vt.source is not None:
             # of a container that drops it
             self.fleeting |= issubclass(type(real_of(vt)), weakref.ref)

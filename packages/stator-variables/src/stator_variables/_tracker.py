@@ -202,3 +202,19 @@ def is_a(value: Any, classes: Any) -> TypeGuard[Any]:
 def is_pending(value: Any) -> bool:
     """Return True for an existing value that has not been realized."""
     return type(value) is LazyTracker
+
+
+def source_of(tracker: Any) -> Source:
+    """Return the source of an existing value, realized or not."""
+    found: Source = tracker.__dict__["_pending"][0] if is_pending(tracker) else tracker.source
+    return found
+
+
+def real_of(tracker: Any) -> Any:
+    """Return the object behind an existing value, realized or not; MISSING for a new one.
+
+    Installs no guard, so rely on nothing but identity.
+    """
+    if is_pending(tracker):
+        return tracker.__dict__["_pending"][1]
+    return getattr(tracker, "real", MISSING)

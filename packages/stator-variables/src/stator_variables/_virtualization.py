@@ -37,8 +37,8 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import attributes_of, new_object
 from stator_variables._runtime._contents import has_member
 from stator_variables._runtime._support import advanced, base_of_c, pooled, unasked
-from stator_variables._space import Space, real_of
-from stator_variables._tracker import DELETED, VariableTracker, is_a, is_pending
+from stator_variables._space import Space
+from stator_variables._tracker import DELETED, VariableTracker, is_a, is_pending, real_of
 from stator_variables._trackers import ConstantTracker, ObjectTracker
 
 

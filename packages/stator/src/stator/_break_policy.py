@@ -49,7 +49,7 @@ class error_on_graph_break:
 
 def raises_on_break(t: Space) -> bool:
     """Return True if a break where a trace has come to is an error."""
-    tracker = t.heap.get(id(_POLICY))
+    tracker = t.heap.trackers.get(id(_POLICY))
     if tracker is None:
         return _POLICY.error or _is_error_in_torch()
     return bool(t.get_attribute(tracker, "error").constant())

@@ -124,7 +124,7 @@ def make_entry(
 
 
 def _local_ends(traced: TraceResult, target: Target, state: Mapping[str, object]) -> LocalEnds:
-    places = tuple(sorted(traced.emitter.t.ended_locals))
+    places = tuple(sorted(traced.emitter.t.lifetimes.ended_locals))
     return LocalEnds.of(places, [*state], [*state.values()], target.name)
 
 

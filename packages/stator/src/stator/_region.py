@@ -289,7 +289,7 @@ class Region:
                 refuses = refuses or traced.is_error
                 if traced.reason is not None and (refuses or _ends_all(traced.reason)):
                     raise traced.reason
-                place.shared.add_ending(traced.emitter.t.ended_locals)
+                place.shared.add_ending(traced.emitter.t.lifetimes.ended_locals)
                 retrace = Retrace(place.target, self.options, again)
                 facts = retrace, self._site(traced), ambient, key, self.graphs, named
                 entry = make_entry(traced, *facts)

@@ -16,36 +16,14 @@ from stator._trace_location import MachineLocations
 def release(tracing: Space, machine: Machine, places: MachineLocations) -> None:
     """Release what was traced. Its guards, graph and emitted lines are finished and need none
     of it."""
-    for tracker in tracing.heap.values():
-        tracker.__dict__.clear()  # a tracker and that of its `__dict__` refer to each other
-    for tracker in tracing.named:
-        # its `id` may be a key in what it holds, as in the memo of `copy.deepcopy`
-        vars(tracker).clear()
     made: Any
-    for made in tracing.made.values():
+    for made in tracing.heap.made.values():
         forget_class(made.value)
-    for table in (
-        tracing.made,
-        tracing.heap,
-        tracing.by_source,
-        tracing.changed,
-        tracing.lookups,
-        tracing.shared,
-        tracing.paths,
-    ):
-        table.clear()
-    tracing.assumed_distinct.clear()
+    tracing.heap.release()
+    tracing.lifetimes.release()
+    tracing.lookups.clear()
+    tracing.shared.clear()
     tracing.memory.tensors.clear()
-    for record in (
-        tracing.named,
-        tracing.alive,
-        tracing.aliases,
-        tracing.generators,
-        tracing.cleaning_up,
-    ):
-        record.clear()
-    for record in (tracing.present, tracing.stack_only, tracing.released):
-        record.clear()
     tracing.journal.undo.clear()
     tracing.machine = tracing.frame = tracing.instruction = None
     places.forget()

@@ -143,10 +143,10 @@ class Continuation:
         self, tracing: Space, domain: SymbolicDomain, state: tuple[object, ...]
     ) -> list[Frame]:
         ending = observed_ends(state, range(len(state)), WHILE_TRACED)
-        tracing.observable = {id(state[place]) for place in ending}
-        tracing.local_places = {id(value): place for place, value in enumerate(state)}
+        tracing.lifetimes.observable = {id(state[place]) for place in ending}
+        tracing.lifetimes.local_places = {id(value): place for place, value in enumerate(state)}
         trackers = wrap_state(tracing, self.parameters, state, lambda: self.point.descriptions)
-        tracing.stack_only = [
+        tracing.lifetimes.stack_only = [
             vt
             for vt, value in zip(trackers, state, strict=True)
             if may_have_observable_end(type(value))

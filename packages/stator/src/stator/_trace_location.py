@@ -61,8 +61,8 @@ class MachineLocations:
     def _annotations(self) -> Mapping[str, Any]:
         """Return what `torch.fx.traceback.annotate` has put on the nodes of this moment."""
         t = self.tracing
-        known: Any = None if t is None else t.heap.get(id(traceback.current_meta))
-        if t is None or id(known) not in t.changed:
+        known: Any = None if t is None else t.heap.trackers.get(id(traceback.current_meta))
+        if t is None or id(known) not in t.heap.changed:
             return {}
         _, value = known.entries.get("custom", (None, None))
         if getattr(value, "cls", None) is not dict:  # no key, or one that was deleted

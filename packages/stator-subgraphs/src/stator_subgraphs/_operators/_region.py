@@ -42,7 +42,7 @@ def region(t: Space, args: Args, kwargs: Kwargs) -> Any:
         if operands is not None:
             return _again(t, before, operands)
     permits = Permits(effects=True, writes=not t.touched, aliases=True)
-    distinct = len(t.assumed_distinct)
+    distinct = len(t.heap.assumed_distinct)
     with BodyTrace(t, "subgraph", permits) as body:
         result = yield from body.run(args[0], args[1:], kwargs)
         graph: Any = body.wrapping(result)
@@ -50,7 +50,7 @@ def region(t: Space, args: Args, kwargs: Kwargs) -> Any:
     _share(t.shared.setdefault(nested_region, []), graph)
     found = record_wrapping(t, nested_region, graph, "subgraph", result, _named)
     call = RegionCall.of(t, args[0], args[1:], kwargs)  # sizes are better known now
-    if call is not None and len(known) < MANY and len(t.assumed_distinct) == distinct:
+    if call is not None and len(known) < MANY and len(t.heap.assumed_distinct) == distinct:
         _remember(
             t,
             known,

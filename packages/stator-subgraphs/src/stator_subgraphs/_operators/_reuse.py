@@ -58,7 +58,7 @@ class RegionCall:
     @classmethod
     def of(cls, t: Space, function: object, args: Args, kwargs: Kwargs) -> RegionCall | None:
         """None for one whose body cannot serve another call, nor the other way round."""
-        if real_of(function) is MISSING or t.changed:
+        if real_of(function) is MISSING or t.heap.changed:
             return None
         leaves, spec = flatten(t, TupleTracker([*args, *kwargs.values()]))
         if not _only_tuples(spec) or not all(map(_is_known, leaves)):
@@ -148,7 +148,7 @@ class ReusableRegion:
     ) -> ReusableRegion | None:
         """`changed` are the objects that the body changed."""
         t = call.t
-        touches = t.changed or any(is_a(vt, TensorTracker) for vt in changed) or body.written
+        touches = t.heap.changed or any(is_a(vt, TensorTracker) for vt in changed) or body.written
         if touches or body.arguments or body.tracer.unbacked:
             return None
         facts = _Facts(call, body)
@@ -249,7 +249,9 @@ class _Facts:
         self.relative: dict[Any, Source | None] = {
             source: ParameterSource(name) for source, name in self.names.items()
         }
-        tensors = [vt for vt in call.t.heap.values() if type(vt) is TensorTracker and vt.source]
+        tensors = [
+            vt for vt in call.t.heap.trackers.values() if type(vt) is TensorTracker and vt.source
+        ]
         self.sources = {vt.traced.node: vt.source for vt in tensors}
         found = [*self._guards(), *self._aliases()]
         self.found: Any = (
@@ -258,7 +260,10 @@ class _Facts:
 
     def _guards(self) -> Iterator[Guard | None]:
         t = self.call.t
-        for guard in [*t.guards.values(), *(Guard(source, kept) for source, kept, _ in t.present)]:
+        for guard in [
+            *t.guards.values(),
+            *(Guard(source, kept) for source, kept, _ in t.heap.present),
+        ]:
             if any(map(self._mentions, guard.sources)):
                 source = self._relative(guard.source)
                 yield (
@@ -268,7 +273,7 @@ class _Facts:
     def _aliases(self) -> Iterator[Guard | None]:
         """An object that two paths lead to is known by one of them: by the other it has to be that
         very object."""
-        for tracker, known, other in self.call.t.aliases:
+        for tracker, known, other in self.call.t.heap.aliases:
             if any(tracker is leaf for leaf in self.call.leaves if is_a(leaf, TensorTracker)):
                 yield None
             elif self._mentions(other):

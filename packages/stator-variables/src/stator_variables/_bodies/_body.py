@@ -86,8 +86,8 @@ class BodyTrace:
         self._modes = {setting: setting.now for setting in self.t.modes}
         self._heard = self.t.overrides.modes
         self._resumed = len(self.t.machine.journal.entries)
-        self._generators = len(self.t.generators)
-        changed = self.t.changed.items()
+        self._generators = len(self.t.lifetimes.generators)
+        changed = self.t.heap.changed.items()
         self._written = {key for key, vt in changed if vt.base is dict and (vt.log or vt.undecided)}
         return self
 
@@ -192,7 +192,9 @@ class BodyTrace:
             raise self.t.unsupported("effect-in-body", "a global mode that stays changed")
         resumed = self.t.machine.journal.entries[self._resumed :]
         states = [state for state, *_ in resumed]
-        known = self.t.generators[: self._generators]  # those that were there before the body
+        known = self.t.lifetimes.generators[
+            : self._generators
+        ]  # those that were there before the body
         touched = [
             *self.touched.values(),
             *((vt, self.t.where()) for vt in known if vt.state in states),

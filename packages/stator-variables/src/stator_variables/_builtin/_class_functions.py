@@ -83,7 +83,7 @@ def decorate(t: Space, args: Args, kwargs: Kwargs, of: Any) -> VariableTracker:
         raise t.unsupported("class-definition", f"{of.__qualname__}() of a class from outside")
     for value in vars(made.value).values():
         if type(value) is dataclasses.Field:  # what is done to it here, its tracker does not see
-            t.heap.pop(id(value), None)
+            t.heap.trackers.pop(id(value), None)
     if not isinstance(result := run(t, of, args), type) or result is made.value:
         step(t, made, of, rest)
         return NONE if result is None else made
@@ -156,7 +156,7 @@ def union(t: Space, args: Args, kwargs: Kwargs, of: Any) -> VariableTracker:
     args = args if of.__name__ == "__or__" else args[::-1]
     sides = [vt.value if vt.base is type else vt.constant() for vt in args]
     sides = [vt.real if side is MISSING else side for vt, side in zip(args, sides, strict=True)]
-    if any(id(side) in t.made for side in sides) or not all(
+    if any(id(side) in t.heap.made for side in sides) or not all(
         side is None or isinstance(side, type | types.UnionType | types.GenericAlias)
         for side in sides
     ):

@@ -22,7 +22,7 @@ def emit_effects(e: Emitter) -> None:
     e.late_draws += _streams.lines_of(e, [each for each in e.t.streams.steps if each.is_late])
     _emit_warnings(e)
     _hooks.emit_hooks(e)
-    changed = list(e.t.changed.values())
+    changed = list(e.t.heap.changed.values())
     iterators = [vt for vt in changed if is_a(vt, IteratorTracker)]
     _iterator.effects(e, iterators)
     for vt in changed:
@@ -49,6 +49,6 @@ def finalize_generators(e: Emitter, carried: Sequence[Any]) -> None:
     """Suspended generators that nothing can reach any more die with the entry, so that their
     `finally` blocks run."""
     known = [*carried, *e.generators]
-    for vt in list(e.t.cleaning_up):
+    for vt in list(e.t.lifetimes.cleaning_up):
         if vt.state not in known and has_clean_up(vt.state):
             e.expr(vt)

@@ -64,7 +64,7 @@ def _is_alone(t: Space, vt: ArrayTracker, is_checked: bool) -> bool:
             return False
     slots = [value for frame in t.machine.frames for value in frame.slots]
     others = [value for value in slots if value is not vt]
-    held_once = len(slots) - len(others) <= 1 and not reaches(others, vt, t.changed)
+    held_once = len(slots) - len(others) <= 1 and not reaches(others, vt, t.heap.changed)
     return vt.owns_memory and (held_once or not is_checked)
 
 

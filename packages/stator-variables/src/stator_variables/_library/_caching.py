@@ -268,14 +268,14 @@ def call(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if cached.real.__module__ != "typing" and not _may_be_ahead(t, made, is_independent):
         raise _refused(t, made, "has no result for this yet")
     # behind changes it must not raise: the program may catch that, and would call it once more
-    is_tried = not is_independent or bool(t.changed)
+    is_tried = not is_independent or bool(t.heap.changed)
     return _tried(t, made, real) if is_tried else _missed(t, made, real)
 
 
 def _is_independent(t: Space, made: CachedCall, values: list[Any]) -> bool:
     """Return whether the function cannot reach what the program has changed before, nor tensors or
     random numbers behind writes to some."""
-    changed, is_pure = {id(vt.real) for vt in t.changed.values()}, t.graph.is_pure
+    changed, is_pure = {id(vt.real) for vt in t.heap.changed.values()}, t.graph.is_pure
     if is_pure and not changed:
         return True
     return not reaches([made.cached.real, *values], changed, with_torch=not is_pure)
@@ -344,7 +344,9 @@ def _may_be_ahead(t: Space, made: CachedCall, is_independent: bool) -> bool:
         return False
     if is_independent:
         return True
-    return all(is_a(vt, IteratorTracker) for vt in t.changed.values())  # reading one advances it
+    return all(
+        is_a(vt, IteratorTracker) for vt in t.heap.changed.values()
+    )  # reading one advances it
 
 
 @functools.cache

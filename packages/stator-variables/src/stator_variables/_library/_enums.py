@@ -23,7 +23,7 @@ handlers = FunctionTable("enum")
 @handlers.handles(enum.Enum.__new__)
 def member_of(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """Look up `Color(1)`; MISSING if code of the program overrides it."""
-    if len(args) != 2 or not is_a(args[0], k.ClassTracker) or id(args[0].value) in t.made:
+    if len(args) != 2 or not is_a(args[0], k.ClassTracker) or id(args[0].value) in t.heap.made:
         return MISSING
     cls, value = args[0].value, args[1].constant()
     if type(value) not in ATOMS or type(cls) is not enum.EnumType:
@@ -45,7 +45,7 @@ def _made(cls: type, value: object) -> Any:
 def inverted(t: Space, args: Args, kwargs: Kwargs) -> Result:
     """`~flag`, which the flag keeps."""
     flag = args[0].constant()
-    if not isinstance(flag, enum.Flag) or id(type(flag)) in t.made:
+    if not isinstance(flag, enum.Flag) or id(type(flag)) in t.heap.made:
         return MISSING
     if not _makes_combinations(type(flag)):
         return MISSING

@@ -146,7 +146,7 @@ def dispatch(t: Space, function: Any, args: Args) -> VariableTracker:
         raise t.unsupported("bad-arguments", "a dispatch on something that is no class")
     parts = inspect.getclosurevars(function.real).nonlocals
     known = [
-        t.heap.get(id(part))
+        t.heap.trackers.get(id(part))
         for part in (parts["registry"], getattr(parts["dispatch_cache"], "data", None))
     ]
     if any(found is not None and not is_pending(found) for found in known):

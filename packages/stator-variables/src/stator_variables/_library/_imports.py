@@ -19,7 +19,7 @@ handlers = FunctionTable("import")
 def late_import(t: Space, name: str, parts: Sequence[str], detail: str) -> Unsupported:
     """The break at an import, noted for another trace where the module may be loaded before it."""
     late = LateImport.of(name, parts)
-    is_unseen = t.policy.is_whole or (t.graph.is_pure and not t.changed)
+    is_unseen = t.policy.is_whole or (t.graph.is_pure and not t.heap.changed)
     if late not in (None, *t.policy.imported) and is_unseen and t.machine.outer is None:
         t.late_import = late
     return t.unsupported("import", detail, once=True)

@@ -72,9 +72,9 @@ def state_first(t: Space, function: FunctionTracker, args: Args, kwargs: Kwargs)
 
 def _is_untouched(t: Space, optimizer: Optimizer) -> bool:
     """Return True if the trace has not read the state, and changed nothing that it depends on."""
-    state = t.heap.get(id(optimizer.state))
+    state = t.heap.trackers.get(id(optimizer.state))
     if state is not None and not is_pending(state):
         return False
     groups = optimizer.param_groups
     parts = [optimizer, groups, *groups, *chain(*(group["params"] for group in groups))]
-    return all(id(t.heap.get(id(part))) not in t.changed for part in parts)
+    return all(id(t.heap.trackers.get(id(part))) not in t.heap.changed for part in parts)

@@ -19,8 +19,15 @@ from stator_variables import _trackers as k
 from stator_variables._library._modes import Setting, put
 from stator_variables._objects import _new_values
 from stator_variables._objects._wrap import equal_to
-from stator_variables._space import Space, source_of
-from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker
+from stator_variables._space import Space
+from stator_variables._tracker import (
+    MISSING,
+    Args,
+    FunctionTable,
+    Kwargs,
+    VariableTracker,
+    source_of,
+)
 
 handlers = FunctionTable("question")
 

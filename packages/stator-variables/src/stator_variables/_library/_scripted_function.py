@@ -14,8 +14,8 @@ from stator_bytecode import Frame, Invoke, OperationSteps, Result, operation
 from stator_guards import AttrSource, Is
 
 from stator_variables._protocols import _calls
-from stator_variables._space import Space, source_of
-from stator_variables._tracker import Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._space import Space
+from stator_variables._tracker import Args, FunctionTable, Kwargs, VariableTracker, is_a, source_of
 from stator_variables._trackers import ConstantTracker, TensorTracker, is_none
 
 handlers = FunctionTable("scripted function")

@@ -98,10 +98,10 @@ def _refuse_reading(t: Space) -> None:
     if t.warnings or not _is_recorder(show := _MODULE._showwarnmsg_impl):
         return
     recorded = show.__self__
-    if id(recorded) in t.heap:
+    if id(recorded) in t.heap.trackers:
         raise t.unsupported("warning", "a warning for a list that is read here")
 
     def refuse() -> Any:
         raise t.unsupported("warning", "a list of warnings that gets more of them")
 
-    t.track(recorded, CapturedSource("recorded", recorded), refuse)
+    t.heap.track(recorded, CapturedSource("recorded", recorded), refuse)

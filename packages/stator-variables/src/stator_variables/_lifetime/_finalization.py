@@ -42,28 +42,33 @@ def drop(t: Space, value: Any, holders: list[Frame], kept: VariableTracker | Non
 
 
 def emptied(t: Space, held: list[GeneratorState], result: Result) -> Result:
-    """Return `result`, of an operation that made containers release `held` and `t.released`."""
-    if not (held or t.released) or is_suspended(result):
+    """Return `result`, of an operation that made containers release `held` and what the lifetimes
+    have as released."""
+    lifetimes = t.lifetimes
+    if not (held or lifetimes.released) or is_suspended(result):
         return result
+
     holders = [result, *frame_values(t.machine.frames)]
-    lost = [value for value in t.released if not is_new_leaf(value)]
+    lost = [value for value in lifetimes.released if not is_new_leaf(value)]
     abandon(t, held, [], holders)
-    t.released = []
+    lifetimes.released = []
     for value in lost:
         _end_alone(t, value, holders)
-    t.stack_only += lost
+    lifetimes.stack_only += lost
     return result
 
 
 def _end_alone(t: Space, value: Any, holders: Iterable[Any]) -> None:
     """End a value, and what it alone holds, where that is observable."""
-    if not (t.observable or t.local_places) or value is NULL:
+    lifetimes = t.lifetimes
+    if not (lifetimes.observable or lifetimes.local_places) or value is NULL:
         return
-    parts = walk([value], lambda part: news(part, t.changed))
-    ends = [part for part in parts if part is None or t.has_relevant_end(part)]
-    alive = [*holders, *t.changed_holders()] if ends else []
+
+    parts = walk([value], lambda part: news(part, t.heap.changed))
+    ends = [part for part in parts if part is None or lifetimes.has_relevant_end(part)]
+    alive = [*holders, *lifetimes.changed_holders()] if ends else []
     for part in ends:
-        if part is None or not reaches(alive, part, t.changed):
+        if part is None or not reaches(alive, part, t.heap.changed):
             t.end(part)
 
 
@@ -73,15 +78,17 @@ def release_temporaries(t: Space) -> None:
 
     A value is not lost while it is on the stack itself, or what was found to lead to it.
     """
+    lifetimes = t.lifetimes
     slots = [value for frame in t.machine.frames for value in frame.slots]
     in_slots = set(map(id, slots))
-    t.stack_only = [value for value in t.stack_only if id(value) not in in_slots]
-    holders = frame_values(t.machine.frames) if t.stack_only else []
+    lifetimes.stack_only = [value for value in lifetimes.stack_only if id(value) not in in_slots]
+
+    holders = frame_values(t.machine.frames) if lifetimes.stack_only else []
     on_stack = {id(value): value for value in holders if id(value) not in in_slots}
-    known, changed = t.paths, t.changed
+    known, changed = lifetimes.paths, t.heap.changed
     lost = [
         value
-        for value in t.stack_only
+        for value in lifetimes.stack_only
         if not leads(known.get(id(value), [value]), on_stack, changed)
     ]
     if lost:
@@ -92,12 +99,15 @@ def _released_from_stack(
     t: Space, lost: list[Any], on_stack: dict[int, Any], slots: list[Any]
 ) -> None:
     """Find what holds `lost`: the stack in another way, something else, or nothing any more."""
-    found = paths(on_stack.values(), lost, t.changed)
+    lifetimes = t.lifetimes
+    found = paths(on_stack.values(), lost, t.heap.changed)
     ending = {id(value): value for value in lost if id(value) not in found}
-    t.stack_only = [value for value in t.stack_only if id(value) not in ending]
-    t.paths = {number: path for number, path in (t.paths | found).items() if number not in ending}
-    others = [*slots, *t.changed_holders()] if ending else []
-    kept = reached(others, ending.values(), t.changed)
+    lifetimes.stack_only = [value for value in lifetimes.stack_only if id(value) not in ending]
+    known = lifetimes.paths | found
+    lifetimes.paths = {number: path for number, path in known.items() if number not in ending}
+
+    others = [*slots, *lifetimes.changed_holders()] if ending else []
+    kept = reached(others, ending.values(), t.heap.changed)
     for value in (value for number, value in ending.items() if number not in kept):
         _end_alone(t, value, [*on_stack.values(), *slots])
 
@@ -105,15 +115,17 @@ def _released_from_stack(
 def cleaning_up(t: Space, holder: Any, stays: bool = False) -> list[GeneratorState]:
     """Return the generators that a value holds, and that have yet to clean up; where the frames
     stay as they are (`stays`) those that they hold in plain view may be left out."""
-    if not t.cleaning_up or not may_hold(holder):
+    if not t.lifetimes.cleaning_up or not may_hold(holder):
         return []
-    found = [vt.state for vt in t.cleaning_up if has_clean_up(vt.state)]
+    found = [vt.state for vt in t.lifetimes.cleaning_up if has_clean_up(vt.state)]
 
     def seen(state: object) -> bool:
         return stays and is_near(frame_values(t.machine.frames), state, holder)
 
     return [
-        s for s in found if reaches([holder], s, t.changed, otherwise=functools.partial(seen, s))
+        s
+        for s in found
+        if reaches([holder], s, t.heap.changed, otherwise=functools.partial(seen, s))
     ]
 
 
@@ -123,12 +135,14 @@ def abandon(t: Space, ran: list[GeneratorState], lost: list[Any], holders: list[
         return  # what called this Machine may hold it
     for value in lost:
         _end_alone(t, value, holders)
-    waiting = [vt.state for vt in t.cleaning_up if has_clean_up(vt.state)]
+    waiting = [vt.state for vt in t.lifetimes.cleaning_up if has_clean_up(vt.state)]
     for state in (
         *filter(has_clean_up, ran),
         *(state for state in waiting if reaches(lost, state)),
     ):
-        if not (reaches(holders, state) or reaches(t.heap.values(), state, t.changed)):
+        if not (
+            reaches(holders, state) or reaches(t.heap.trackers.values(), state, t.heap.changed)
+        ):
             raise t.unsupported(
                 "generator-dropped", "the release of a generator that has yet to clean up"
             )

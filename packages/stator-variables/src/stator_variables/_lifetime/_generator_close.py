@@ -15,8 +15,8 @@ from stator_bytecode import (
     observes_close,
 )
 
-from stator_variables._space import Space, real_of
-from stator_variables._tracker import MISSING, realize
+from stator_variables._space import Space
+from stator_variables._tracker import MISSING, real_of, realize
 
 
 def has_clean_up(state: GeneratorState) -> bool:

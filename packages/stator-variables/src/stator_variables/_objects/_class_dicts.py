@@ -25,7 +25,7 @@ def namespace_of(t: Space, cls: type) -> Any:
 
     Raises Unsupported where the region has set attributes of the class.
     """
-    if id(cls) in t.made:
+    if id(cls) in t.heap.made:
         source = AttrSource(CapturedSource(cls.__qualname__, cls), "__dict__")
         view: Any = t.wrap(vars(cls), source)
         return view.mapping
@@ -38,7 +38,7 @@ def namespace_of(t: Space, cls: type) -> Any:
             namespace_source(t, cls),
         )
         t.shared[key_of(cls)] = known
-        t.alive.append(cls)
+        t.heap.alive.append(cls)
     return known
 
 
@@ -73,4 +73,4 @@ def names_of_class(t: Space, cls: type) -> dict[Any, None]:
 
 
 def _is_fixed(t: Space, cls: type) -> bool:
-    return not may_override(cls) or id(cls) in t.made
+    return not may_override(cls) or id(cls) in t.heap.made

@@ -246,14 +246,14 @@ def make(t: Space, function: object, recipe: Args) -> Any:
 
 
 def track_class(t: Space, value: type, function: Any, recipe: Args) -> NewClassTracker:
-    made = t.made[id(value)] = NewClassTracker(value, function, recipe)
-    t.alive.append(value)
+    made = t.heap.made[id(value)] = NewClassTracker(value, function, recipe)
+    t.heap.alive.append(value)
     return made
 
 
 def class_tracker(t: Space, cls: type) -> VariableTracker:
     """The tracker of a class: the one of a class that was made here."""
-    return t.made.get(id(cls)) or ClassTracker(cls)
+    return t.heap.made.get(id(cls)) or ClassTracker(cls)
 
 
 def _call_hooks(t: Space, made: Any, names: dict[str, Any], kwargs: Kwargs) -> OperationSteps:
@@ -277,7 +277,7 @@ def set_attribute(t: Space, made: Any, name: str, value: Any) -> None:
     if not is_a(made, NewClassTracker):
         return _set_of_existing(t, made.value, name, value)
     known = vars(made.value).get(name, MISSING)
-    if known is not MISSING and type(known) not in ATOMS and id(known) not in t.heap:
+    if known is not MISSING and type(known) not in ATOMS and id(known) not in t.heap.trackers:
         raise _refusal(t, made.value, name)
     function, given = (type.__delattr__, []) if value is MISSING else (type.__setattr__, [value])
     real = [substitute(t, vt) for vt in given]
@@ -305,12 +305,12 @@ def _set_of_existing(t: Space, cls: type, name: str, value: Any) -> None:
     if (written := t.shared.get(("written class", id(cls)))) is None:
         written = t.shared["written class", id(cls)] = WrittenClass(cls)
         written.source = CapturedSource(cls.__qualname__, cls)
-        t.heap[id(written)] = written  # by which is found what only the class holds
+        t.heap.trackers[id(written)] = written  # by which is found what only the class holds
     names = dict(written.names)
     if names.get(name):
-        t.note_release(names[name][0], written)
+        t.lifetimes.note_release(names[name][0], written)
     else:
-        t.note_release_unread(_named, written, name)
+        t.lifetimes.note_release_unread(_named, written, name)
     if value is not MISSING:
         names[name] = value, substitute(t, value)
     else:
@@ -334,7 +334,7 @@ def _refusal(t: Space, cls: type, name: str) -> Exception:
 def step(t: Space, made: Any, function: object, args: Args) -> None:
     made.steps.append((function, args))
     t.journal.record(made.steps.pop)
-    t.heap.pop(id(behind_proxy(vars(made.value))), None)
+    t.heap.trackers.pop(id(behind_proxy(vars(made.value))), None)
     t.mark_mutated(made)
     t.lookups.clear()
 

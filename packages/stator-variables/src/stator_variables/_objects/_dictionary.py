@@ -50,9 +50,22 @@ from stator_variables._objects._keys import Identity, runs_user_code
 from stator_variables._objects._lookup import overrides
 from stator_variables._objects._undecided_key import is_undecided, put_undecided
 from stator_variables._objects._wrap import ATOMS, with_namespace, wrap_present
-from stator_variables._runtime._contents import item_owner, may_override, plain_lookup
-from stator_variables._space import Space, real_of, source_of
-from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_pending
+from stator_variables._runtime._contents import (
+    item_owner,
+    keys_in_order,
+    may_override,
+    plain_lookup,
+    values_in_order,
+)
+from stator_variables._space import Space
+from stator_variables._tracker import (
+    DELETED,
+    MISSING,
+    VariableTracker,
+    is_pending,
+    real_of,
+    source_of,
+)
 from stator_variables._trackers import ConstantTracker
 
 builders = BuilderTable()
@@ -123,7 +136,7 @@ def _read_existing(t: Space, d: DictTracker, hashed: object) -> Any:
     source = DictItemSource(d.source, key, item_owner(d.cls, dict))
     is_number = key == "id" and d.owner is not None and d.owner.cls is RemovableHandle
     tracker = HandleKeyTracker(value, source) if is_number else t.wrap(value, source)
-    t.present.append((d.source, KeyPresent(key, _owner(d)), tracker))
+    t.heap.present.append((d.source, KeyPresent(key, _owner(d)), tracker))
     d.entries[hashed] = (ConstantTracker(key), tracker)
     return tracker
 
@@ -229,7 +242,7 @@ def _log(
     order: list[Any] | None = None,
 ) -> None:
     if before is not MISSING:
-        t.note_release(before[1], d)
+        t.lifetimes.note_release(before[1], d)
     elif not d.complete:
         _release_unread(t, d, real_key(hashed), by_user_code=runs_user_code(hashed))
     d.log.append(write)
@@ -255,9 +268,9 @@ def _release_unread(
     """Record the release of an unread value; if the look-up would call the program, it may be any
     of the values."""
     if by_user_code or _may_call_eq(d):
-        t.note_release_unread(_values, d, None)
+        t.lifetimes.note_release_unread(_values, d, None)
     elif key is not MISSING:
-        t.note_release_unread(value_under, d, key, origin)
+        t.lifetimes.note_release_unread(value_under, d, key, origin)
 
 
 def _values(d: Any, _: None) -> list[Any]:
@@ -394,13 +407,6 @@ def _refuse_number_among_handles(t: Space, d: DictTracker, hashed: object) -> No
         raise t.unsupported("identity-number", "a number and the keys of hooks, in one dict")
 
 
-@shown_as("the keys of {0}")
-def keys_in_order(d: Any) -> tuple[Any, ...]:
-    """The keys of a dict; the order of an OrderedDict is not that of the dict it is."""
-    kind = collections.OrderedDict if issubclass(type(d), collections.OrderedDict) else dict
-    return tuple(kind.keys(d))
-
-
 def _keys_of(t: Space, d: DictTracker) -> tuple[Any, ...]:
     refuse_user_key_order(t, d.real)
     try:
@@ -418,15 +424,10 @@ def _value_of(t: Space, d: DictTracker, key: object) -> VariableTracker:
     return t.wrap(value, DictItemSource(d.source, key, item_owner(d.cls, dict)))
 
 
-@shown_as("the values of {0}")
-def values_of(d: Any) -> tuple[Any, ...]:
-    """Return the values in their order, without comparing keys."""
-    return tuple(dict.values(d))
-
-
 def _value_at(t: Space, d: DictTracker, index: int) -> VariableTracker:
     assert d.source is not None
-    return t.wrap(values_of(d.real)[index], ItemSource(CallSource(values_of, d.source), index))
+    values = CallSource(values_in_order, d.source)
+    return t.wrap(values_in_order(d.real)[index], ItemSource(values, index))
 
 
 def refuse_user_key_order(t: Space, d: object) -> None:

@@ -41,8 +41,8 @@ from stator_variables._objects._set import SetTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._weakrefs import WeakrefTracker
 from stator_variables._runtime._contents import set_base
-from stator_variables._space import Space, source_of
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._space import Space
+from stator_variables._tracker import MISSING, VariableTracker, is_a, source_of
 from stator_variables._trackers import (
     BuiltinTracker,
     ClassTracker,
@@ -389,7 +389,7 @@ def tell_apart(t: Space, vt: VariableTracker, hashed: object) -> None:
     if type(hashed) in (tuple, frozenset, *OF_IDENTITY):
         rely_on_objects(t, hashed, in_existing=False)
     if type(hashed) is Identity and vt.source is not None and type(vt.source) is not CapturedSource:
-        t.assumed_distinct.setdefault(id(vt.real), vt)
+        t.heap.assumed_distinct.setdefault(id(vt.real), vt)
 
 
 COMPOSED = (Identity, *OF_IDENTITY, tuple, frozenset)
@@ -404,7 +404,7 @@ def rely_on_objects(t: Space, hashed: Any, in_existing: bool) -> None:
             rely_on_objects(t, part, in_existing)
     elif type(hashed) in OF_IDENTITY:  # it is looked up in an existing dict with the object at hand
         rely_on_objects(t, hashed.identity, in_existing=False)
-    elif type(hashed) is Identity and (found := t.heap.get(id(hashed.thing))) is not None:
+    elif type(hashed) is Identity and (found := t.heap.trackers.get(id(hashed.thing))) is not None:
         if in_existing:
             t.guard(source_of(found), Is(hashed.thing))
         tell_apart(t, found, hashed)
@@ -443,7 +443,7 @@ def is_handed_in(t: Space, hashed: object) -> bool:
     """Return whether a key is, or holds, an object that is an argument, or an item of one."""
     if type(hashed) is tuple:
         return any(is_handed_in(t, part) for part in hashed)
-    if type(hashed) is not Identity or (found := t.heap.get(id(hashed.thing))) is None:
+    if type(hashed) is not Identity or (found := t.heap.trackers.get(id(hashed.thing))) is None:
         return False
     step: Source | None = source_of(found)
     while isinstance(step, ItemSource | DictItemSource):
@@ -466,7 +466,7 @@ def key_with_identities(t: Space, hashed: Any) -> Any:
     if thing is MISSING:
         return MISSING
     is_known = has_thing or type(hashed) is Identity
-    found = (is_known and t.heap.get(id(thing))) or ConstantTracker(thing)
+    found = (is_known and t.heap.trackers.get(id(thing))) or ConstantTracker(thing)
     if type(hashed) is RefTo:
         return WeakrefTracker(found)
     return IdTracker(found) if has_thing else found

@@ -19,7 +19,7 @@ def identity(t: Space, args: Args, kwargs: Kwargs) -> IdTracker:
     if is_a(vt, k.ConstantTracker | k.NumberTracker) and vt.source is not None:
         _tell_apart(t, vt)
     if is_a(vt, ListTracker | HashedTracker | k.ObjectTracker) and vt.source is None:
-        t.named.append(vt)
+        t.heap.named.append(vt)
     if vt.has_own_number:
         raise t.unsupported("reconstruction", "the identity of a handle that was made here")
     return IdTracker(vt)
@@ -27,5 +27,5 @@ def identity(t: Space, args: Args, kwargs: Kwargs) -> IdTracker:
 
 def _tell_apart(t: Space, vt: VariableTracker) -> None:
     """Numbers, or texts, that were there before: equal ones may be one object, or several."""
-    if (known := t.assumed_distinct.setdefault(id(vt.real), vt)) is not vt:
+    if (known := t.heap.assumed_distinct.setdefault(id(vt.real), vt)) is not vt:
         t.guard(vt.source, SameObject(known.source))

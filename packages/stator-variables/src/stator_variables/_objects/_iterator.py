@@ -276,7 +276,7 @@ def _is_over_changed(e: Emitter, vt: IteratorTracker) -> bool:
         return is_over_changed(e.t, vt)
     if is_a(of := vt.parts[0], DictTracker) and of.source is not None:
         return bool(_dictionary.deletions(of)) or len(of.entries) != dict.__len__(of.real)
-    return any(id(part) in e.t.changed for part in vt.parts if is_a(part, VariableTracker))
+    return any(id(part) in e.t.heap.changed for part in vt.parts if is_a(part, VariableTracker))
 
 
 def _over_changed(e: Emitter, vt: IteratorTracker) -> str:
@@ -457,5 +457,5 @@ AHEAD = 256
 
 def is_over_changed(t: Space, it: IteratorTracker) -> bool:
     """Return True if the container of an existing iterator was changed while tracing."""
-    over = t.heap.get(it.parts[0])
-    return over is not None and id(over) in t.changed
+    over = t.heap.trackers.get(it.parts[0])
+    return over is not None and id(over) in t.heap.changed

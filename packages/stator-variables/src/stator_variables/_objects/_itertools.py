@@ -26,8 +26,7 @@ from stator_variables._runtime._support import (
     teed,
     unasked,
 )
-from stator_variables._space import real_of
-from stator_variables._tracker import VariableTracker, is_pending
+from stator_variables._tracker import VariableTracker, is_pending, real_of
 
 
 def write(e: Emitter, vt: Any) -> str:

@@ -23,8 +23,8 @@ from stator_variables._objects._number_builders import symbolic_number
 from stator_variables._objects._program_error import complain, throw
 from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._objects._wrap import read_items, with_namespace
-from stator_variables._space import Space, source_of
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._space import Space
+from stator_variables._tracker import MISSING, VariableTracker, is_a, source_of
 from stator_variables._trackers import NONE, ConstantTracker, is_self_contained
 
 builders = BuilderTable()
@@ -174,7 +174,7 @@ def take(t: Space, vt: ListTracker, index: int) -> Any:
 
 
 def _note(t: Space, vt: ListTracker, item: VariableTracker, taken: tuple[int, int]) -> None:
-    t.note_release(item, vt)
+    t.lifetimes.note_release(item, vt)
     before, vt.taken = vt.taken, taken
     vt.structure += 1
 

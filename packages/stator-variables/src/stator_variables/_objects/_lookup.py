@@ -31,7 +31,7 @@ def type_lookup(t: Space, cls: type, name: str) -> tuple[Any, Source | None]:
     # By identity: a metaclass may define how classes are hashed.
     known: tuple[Any, Source | None] | None = t.lookups.get((id(cls), name))
     if known is None:
-        t.alive.append(cls)
+        t.heap.alive.append(cls)
         known = t.lookups[id(cls), name] = mro_lookup(t, mro_of(t, cls), name)
     return known
 
@@ -58,7 +58,7 @@ def rely_on_method(t: Space, cls: type, name: str) -> None:
 def mro_lookup(t: Space, mro: tuple[type, ...], name: str) -> tuple[Any, Source | None]:
     key = (*map(id, mro), name)
     if (known := t.lookups.get(key)) is None:
-        t.alive.append(mro)
+        t.heap.alive.append(mro)
         known = t.lookups[key] = _search(t, mro, name)
     return known
 

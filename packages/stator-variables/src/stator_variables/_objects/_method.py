@@ -10,8 +10,8 @@ from stator_guards import AttrSource, Equals, Is, Source, TypeIs
 from stator_variables._emitter import Emitter
 from stator_variables._objects._builder_table import BuilderTable, build_by_identity, field
 from stator_variables._objects._lookup import defines
-from stator_variables._space import Space, real_of, source_of
-from stator_variables._tracker import Args, Kwargs, VariableTracker
+from stator_variables._space import Space
+from stator_variables._tracker import Args, Kwargs, VariableTracker, real_of, source_of
 from stator_variables._trackers import BuiltinTracker, is_none
 
 builders = BuilderTable()

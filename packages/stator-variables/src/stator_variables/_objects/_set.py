@@ -282,7 +282,7 @@ def _created(
     e: Emitter, vt: VariableTracker, by_user_code: bool, method: str, operands: tuple[Any, ...]
 ) -> str:
     """Before the effects where all operands are there by then: a set from outside is as it was."""
-    if by_user_code and any(id(original_of(operand)) in e.t.changed for operand in operands):
+    if by_user_code and any(id(original_of(operand)) in e.t.heap.changed for operand in operands):
         raise e.refuse(vt)
     early = [_early(e, operand) for operand in operands]
     texts = [e.expr(operand) for operand in operands] if None in early else early
@@ -314,4 +314,4 @@ def _as_it_is(e: Emitter, item: VariableTracker) -> VariableTracker:
     """An existing set that nothing has changed, not a copy of it, which has another order where one
     was discarded."""
     original = original_of(item)
-    return item if id(original) in e.t.changed else original
+    return item if id(original) in e.t.heap.changed else original

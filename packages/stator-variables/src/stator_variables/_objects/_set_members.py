@@ -39,8 +39,8 @@ from stator_variables._objects._wrap import (
 )
 from stator_variables._pure import PATHS
 from stator_variables._runtime._contents import members_of, set_base, stored
-from stator_variables._space import Space, source_of
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._space import Space
+from stator_variables._tracker import MISSING, VariableTracker, source_of
 from stator_variables._trackers import NONE
 
 builders = BuilderTable()
@@ -200,7 +200,7 @@ def has_member(t: Space, vt: SetTracker, hashed: object) -> bool:
 
 
 def _is_in_existing(t: Space, vt: Any, hashed: object, thing: object) -> bool:
-    known = t.heap.get(id(thing)) if type(hashed) is Identity else None
+    known = t.heap.trackers.get(id(thing)) if type(hashed) is Identity else None
     origin = CapturedSource("constant", thing) if known is None else source_of(known)
     has = set_base(vt.real).__contains__
     found = has(vt.real, thing)

@@ -17,8 +17,8 @@ from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._objects._wrap import ATOMS, attributes_of
 from stator_variables._runtime._contents import has_member, plain_lookup
 from stator_variables._runtime._support import base_of_c
-from stator_variables._space import Space, real_of, source_of
-from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_a
+from stator_variables._space import Space
+from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_a, real_of, source_of
 from stator_variables._trackers import (
     NONE,
     BuiltinTracker,
@@ -41,12 +41,12 @@ def substitute(t: Space, vt: VariableTracker) -> object:
     """A real object in the place of a value; `wrap` gives the tracker for it."""
     if (real := real_of(vt)) is not MISSING and type(real) not in ATOMS:
         # what has many trackers is known from this look on
-        return real if id(real) in t.heap or vt.cls else None
+        return real if id(real) in t.heap.trackers or vt.cls else None
     if (known := t.shared.get(("substitute", id(vt)))) is None:
         known = (vt, _made_substitute(t, vt))  # the tracker is kept: its identity is the key
         t.shared["substitute", id(vt)] = known
         if not is_a(vt, ConstantTracker):
-            t.heap[id(known[1])] = vt
+            t.heap.trackers[id(known[1])] = vt
     return known[1]
 
 
@@ -118,7 +118,7 @@ def field_of(t: Space, vt: RecipeTracker, name: str) -> Any:
     if vt.cls not in (property, classmethod, staticmethod):
         return MISSING
     value = getattr(substitute(t, vt), name, MISSING)
-    if type(value) not in ATOMS and id(value) not in t.heap:
+    if type(value) not in ATOMS and id(value) not in t.heap.trackers:
         return MISSING
     return t.wrap(value, CapturedSource(name, value))
 
@@ -133,7 +133,7 @@ def known_value(t: Space, vt: VariableTracker) -> Any:
     what was changed and is not written yet."""
     if (real := real_of(vt)) is MISSING:
         return _made(t, vt)
-    if id(vt) in t.changed or id(real) in t.made:
+    if id(vt) in t.heap.changed or id(real) in t.heap.made:
         raise t.unsupported("graph-argument", f"a {type(real).__qualname__} that was changed here")
     if vt.constant() is MISSING:
         t.guard(source_of(vt), Is(real))

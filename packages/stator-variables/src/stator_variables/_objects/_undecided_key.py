@@ -13,8 +13,8 @@ from stator_guards import TypeIs
 from stator_variables import _trackers as k
 from stator_variables._objects._keys import HashedTracker
 from stator_variables._objects._wrap import ATOMS
-from stator_variables._space import Space, real_of, source_of
-from stator_variables._tracker import VariableTracker, is_a, is_pending
+from stator_variables._space import Space
+from stator_variables._tracker import VariableTracker, is_a, is_pending, real_of, source_of
 
 
 def is_undecided(t: Space, key: VariableTracker) -> bool:

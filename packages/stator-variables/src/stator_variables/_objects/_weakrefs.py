@@ -19,8 +19,16 @@ from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._dict import DictTracker
 from stator_variables._runtime._finalizers import may_hold_real
 from stator_variables._runtime._support import living
-from stator_variables._space import Space, real_of, source_of
-from stator_variables._tracker import Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._space import Space
+from stator_variables._tracker import (
+    Args,
+    FunctionTable,
+    Kwargs,
+    VariableTracker,
+    is_a,
+    real_of,
+    source_of,
+)
 
 builders = BuilderTable()
 
@@ -78,7 +86,7 @@ def may_be_gone(t: Space, target: VariableTracker) -> bool:
         return False
     if type(source_of(target)) is ParameterSource:
         return True
-    changed = [vt for vt in t.changed.values() if not _keeps(vt, source_of(target))]
+    changed = [vt for vt in t.heap.changed.values() if not _keeps(vt, source_of(target))]
     holders = (holder for holder in map(real_of, changed) if holder is not real)
     return not issubclass(type(real), torch.Tensor) and any(
         may_hold_real(holder, real) for holder in holders

@@ -31,8 +31,8 @@ from stator_guards import (
 from stator_variables._objects._dict import DictTracker
 from stator_variables._pure import CYTHON_FUNCTION, DTYPES, NUMBERS, PATHS, TRUTHS
 from stator_variables._runtime._contents import item_owner, stored
-from stator_variables._space import Space, source_of
-from stator_variables._tracker import DELETED, MISSING, VariableTracker, pending
+from stator_variables._space import Space
+from stator_variables._tracker import DELETED, MISSING, VariableTracker, pending, source_of
 from stator_variables._trackers import ConstantTracker, ObjectTracker
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
@@ -66,19 +66,19 @@ def wrap(t: Space, real: object, source: Source) -> VariableTracker:
     Atoms have no identity worth tracking; objects have one tracker each.
     """
     kind = type(real)
-    if id(real) in t.made:
-        return t.made[id(real)]
+    if id(real) in t.heap.made:
+        return t.heap.made[id(real)]
     plain = id(kind) in _PLAIN
     if (
         plain
         and kind in ATOMS
-        and (type(source) is CapturedSource or (t.made and t.is_of_made(source)))
+        and (type(source) is CapturedSource or (t.heap.made and t.heap.is_of_made(source)))
     ):
         return ConstantTracker(real)  # of a class, whose attribute may be written later
     # `isinstance` would read `__class__` of the object
     if plain or issubclass(kind, type | enum.Enum):
         return pending(source, real, lambda: t.build(real, source))
-    return t.track(real, source, lambda: t.build(real, source))
+    return t.heap.track(real, source, lambda: t.build(real, source))
 
 
 def equal_to(expected: object) -> Custom:
@@ -121,7 +121,7 @@ def wrap_present(t: Space, real: object, source: Source) -> VariableTracker:
     """Return the tracker of a value that another call may lack, and that the entry may only pass
     on."""
     tracker = wrap(t, real, source)
-    t.present.append((source, _IS_THERE, tracker))
+    t.heap.present.append((source, _IS_THERE, tracker))
     return tracker
 
 
@@ -132,13 +132,13 @@ def with_namespace(
     before."""
     if (namespace := instance_dict(real)) is None:
         return tracker
-    if (known := t.heap.get(id(namespace))) is None:
+    if (known := t.heap.trackers.get(id(namespace))) is None:
         known = DictTracker(dict, complete=False)
         of_thread = issubclass(type(real), threading.local)
         known.real = namespace
         known.source = AttrSource(source, "__dict__") if of_thread else InstanceDictSource(source)
-        t.heap[id(namespace)] = known
-        t.alive.append(namespace)
+        t.heap.trackers[id(namespace)] = known
+        t.heap.alive.append(namespace)
     tracker.namespace = known
     tracker.namespace.owner = tracker
     return tracker
@@ -175,7 +175,7 @@ def captured_dict(
     t: Space, namespace: dict[str, Any], name: str, *, is_scope: bool = False
 ) -> VariableTracker:
     """The tracker of a dict that the entry refers to itself."""
-    found = t.heap.get(id(namespace))
+    found = t.heap.trackers.get(id(namespace))
     # A captured one has no second path to compare.
     if found is not None and type(source_of(found)) is CapturedSource:
         return found

@@ -158,7 +158,7 @@ def _set_member(t: Space, raw: object, vt: Any, name: str, value: Any) -> None:
     ):
         throw(AttributeError, name)
     if before is MISSING and vt.real is not MISSING:
-        t.note_release_unread(_in_slot, vt, raw)
+        t.lifetimes.note_release_unread(_in_slot, vt, raw)
     t.write(vt, members={**vt.members, raw: DELETED if value is MISSING else value})
 
 

@@ -214,8 +214,8 @@ def class_of(t: Space, vt: VariableTracker) -> VariableTracker:
     )
     if vt.source is not None:
         t.guard(vt.source, TypeIs(vt.cls))
-    if id(vt.cls) in t.made:
-        return t.made[id(vt.cls)]
+    if id(vt.cls) in t.heap.made:
+        return t.heap.made[id(vt.cls)]
     tracker = ClassTracker(vt.cls)
     tracker.source = source
     return tracker
@@ -413,7 +413,7 @@ def _get_meta(t: Space, raw: object, source: Source, vt: Any, name: str) -> Resu
     if isinstance(raw, GetSetDescriptorType | MemberDescriptorType):
         if name == "__class__":
             return class_of(t, vt)
-        if name == "__dict__" and id(vt.value) not in t.made:
+        if name == "__dict__" and id(vt.value) not in t.heap.made:
             return _class_dicts.view_of(t, vt.value)
         if name == "__annotations__" and name not in vt.value.__dict__ and may_override(vt.value):
             return _new_annotations(t, vt)
@@ -432,7 +432,7 @@ def _get_meta(t: Space, raw: object, source: Source, vt: Any, name: str) -> Resu
 def _new_annotations(t: Space, vt: Any) -> DictTracker:
     """Make the dict of annotations of a class without any, on first use
     (`type_get_annotations`)."""
-    if id(vt.value) not in t.made:
+    if id(vt.value) not in t.heap.made:
         raise t.unsupported(
             "class-dict", f"the annotations of class {vt.value.__qualname__}, made on first use"
         )
@@ -454,7 +454,7 @@ def bind_to_class(t: Space, raw: Any, source: Source, vt: VariableTracker) -> An
         return call_raw(t, t.wrap(raw, source), "__get__", [ConstantTracker(None), vt])
     found = _item(t, raw, source)
     if type(source) is DictItemSource:
-        t.present.append((source.base, KeyPresent(source.key), found))
+        t.heap.present.append((source.base, KeyPresent(source.key), found))
     return found
 
 

@@ -334,7 +334,7 @@ def allocate(t: Space, cls_vt: Any, new: object, args: Args, kwargs: Kwargs) -> 
         )
     if cls.__dictoffset__ or any("__dict__" in base.__dict__ for base in cls.__mro__):
         new_namespace(tracker)
-    tracker.is_of_made = id(cls) in t.made
+    tracker.is_of_made = id(cls) in t.heap.made
     return tracker
 
 

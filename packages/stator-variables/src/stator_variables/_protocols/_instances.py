@@ -116,14 +116,14 @@ def _is_abc_subclass(t: Space, cls: type, base: type) -> bool:
         raise t.unsupported(
             "builtin", f"issubclass() with {base.__qualname__}, which raises {error!r}"
         ) from None
-    if id(base) in t.made:
-        if id(cls) not in t.made and "_is_protocol" in vars(base):
+    if id(base) in t.heap.made:
+        if id(cls) not in t.heap.made and "_is_protocol" in vars(base):
             raise t.unsupported(
                 "class-definition", f"whether a {cls.__qualname__} fits a protocol made here"
             )
         return found
-    for known in (cls,) if id(cls) not in t.made else cls.__mro__:
-        if id(known) not in t.made:
+    for known in (cls,) if id(cls) not in t.heap.made else cls.__mro__:
+        if id(known) not in t.heap.made:
             classes = (
                 CapturedSource(known.__qualname__, known),
                 CapturedSource(base.__qualname__, base),
@@ -220,7 +220,7 @@ def _is_subclass(t: Space, vt: Any, classes: list[type]) -> OperationSteps:
 @handlers.handles(type.__subclasses__)
 def subclasses(t: Space, args: Args, kwargs: Kwargs) -> Result:
     cls = args[0].value
-    if t.made:  # what represents a class made here is a subclass, too, while tracing
+    if t.heap.made:  # what represents a class made here is a subclass, too, while tracing
         raise t.unsupported(
             "class-definition", "the subclasses of a class, some of which were made here"
         )

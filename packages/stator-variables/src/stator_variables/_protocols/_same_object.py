@@ -23,7 +23,7 @@ from stator_variables._trackers import is_none
 def same_object(t: Space, left: Any, right: Any) -> bool:
     """Return `left is right`, guarded if two paths from outside are compared."""
     if left is right:
-        t.escaped.add(id(left))  # that two paths lead to it is now relied on
+        t.heap.escaped.add(id(left))  # that two paths lead to it is now relied on
         return True
     if _are_given_numbers(left, right):
         held = left.real is right.real

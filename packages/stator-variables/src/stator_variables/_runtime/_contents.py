@@ -1,5 +1,6 @@
 """The contents of existing containers, read in one step and without methods of their classes."""
 
+import collections
 import itertools
 from typing import Any
 
@@ -58,3 +59,16 @@ def set_base(real: object) -> Any:
 def members_of(real: object) -> list[Any]:
     """Return the members of a set, in its order."""
     return stored(set_base(real), real)
+
+
+@shown_as("the keys of {0}")
+def keys_in_order(d: Any) -> tuple[Any, ...]:
+    """The keys of a dict; the order of an OrderedDict is not that of the dict it is."""
+    kind = collections.OrderedDict if issubclass(type(d), collections.OrderedDict) else dict
+    return tuple(kind.keys(d))
+
+
+@shown_as("the values of {0}")
+def values_in_order(d: Any) -> tuple[Any, ...]:
+    """Return the values in their order, without comparing keys."""
+    return tuple(dict.values(d))

@@ -67,7 +67,7 @@ def _covers_storage(t: Space, tensor: TensorTracker) -> bool:
         t.guard(tensor.source, _WHOLE)
         return True
     storage = _storage(tensor)
-    inputs = (vt for vt in t.heap.values() if type(vt) is TensorTracker)
+    inputs = (vt for vt in t.heap.trackers.values() if type(vt) is TensorTracker)
     return all(_storage(vt) != storage for vt in inputs) and is_whole(tensor.example)
 
 

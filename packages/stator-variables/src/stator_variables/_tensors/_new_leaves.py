@@ -56,8 +56,8 @@ def make(
     traced = t.graph.tensor_input(source, real, [Dim()] * example.dim(), "parameter")
     vt = TensorTracker(traced, cls)
     vt.real, vt.source, vt.is_new = real, source, True
-    t.heap[id(real)] = vt
-    t.alive.append(real)
+    t.heap.trackers[id(real)] = vt
+    t.heap.alive.append(real)
     with_namespace(t, vt, real, source)
     t.write(vt, data=data)
     return vt
@@ -71,7 +71,7 @@ def _is_of_input(t: Space, example: Tensor) -> bool:
         and not vt.is_new
         and vt.example.layout is torch.strided
         and vt.example.untyped_storage()._cdata == storage
-        for vt in t.heap.values()
+        for vt in t.heap.trackers.values()
     )
 
 

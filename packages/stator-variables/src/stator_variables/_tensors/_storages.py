@@ -89,7 +89,7 @@ def _input_over(t: Space, vt: Any) -> Any:
 
 
 def _inputs(t: Space) -> list[Any]:
-    found = [vt for vt in t.heap.values() if type(vt) is TensorTracker]
+    found = [vt for vt in t.heap.trackers.values() if type(vt) is TensorTracker]
     return [
         vt
         for vt in found

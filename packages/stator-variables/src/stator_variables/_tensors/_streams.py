@@ -131,7 +131,7 @@ def _early_value(t: Space, vt: VariableTracker) -> Early:
         return Literal(value)
     if is_a(vt, ClassTracker | BuiltinTracker):
         return Literal(vt.value)
-    if vt.source is None or id(vt) in t.changed:
+    if vt.source is None or id(vt) in t.heap.changed:
         return _refused(t, vt)
     if is_a(vt, TensorTracker) and not _is_as_it_was(t, vt):
         return _refused(t, vt)

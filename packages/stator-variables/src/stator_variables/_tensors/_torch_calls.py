@@ -427,7 +427,9 @@ def _guard_offset(t: Space, vt: TensorTracker) -> None:
     """Guard the offsets of the inputs over a storage: static tensors may lie anywhere in it."""
     storage = vt.example.untyped_storage()._cdata
     for found in [
-        each for each in t.heap.values() if type(each) is TensorTracker and each.data is MISSING
+        each
+        for each in t.heap.trackers.values()
+        if type(each) is TensorTracker and each.data is MISSING
     ]:
         source, offset = found.source, found.example.storage_offset()
         if (
