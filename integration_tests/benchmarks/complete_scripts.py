@@ -143,6 +143,7 @@ def _in_process(name: str, compiler: str, backend: str, folder: str) -> Run:
         "TRITON_CACHE_DIR": caches,
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
         "HF_HUB_OFFLINE": "1",
+        "PYTHONDONTWRITEBYTECODE": "",  # a checkout is to be imported as an installed wheel is
     }
     command = [sys.executable, "-W", "ignore", "-m", __spec__.name, "--child"]
     found = subprocess.run(
