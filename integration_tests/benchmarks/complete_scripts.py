@@ -99,7 +99,8 @@ class _Records(logging.Handler):
 def _log_recompiles(compiler: str) -> _Records:
     records = _Records()
     if compiler == "torch":
-        torch._logging.set_logs(recompiles=True)
+        logs: Any = torch._logging
+        logs.set_logs(recompiles=True)
     logger = logging.getLogger(_RECOMPILES[compiler])
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
@@ -205,10 +206,13 @@ def main(arguments: list[str]) -> None:
         return
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[*SCRIPTS, []], help="scripts; all if none")
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(SCRIPTS)}; all if none")
     parser.add_argument("--backend", nargs="+", default=list(BACKENDS), help="backends to time")
     parser.add_argument("--processes", type=int, default=PROCESSES, help="for each compiler")
     options = parser.parse_args(arguments)
+    if unknown := {*options.names} - {*SCRIPTS}:
+        parser.error(f"no scripts, or their libraries are not installed: {', '.join(unknown)}")
+
     versions = {"python": sys.version.split()[0], "torch": torch.__version__}
     text = _HEAD.format(processes=options.processes, **versions)
     print(text.splitlines()[-2], flush=True)

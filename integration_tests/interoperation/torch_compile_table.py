@@ -176,10 +176,10 @@ def substitutes(substitute: Any) -> None:
         print(end="")
         return x.cos()
 
-    @substitute(original)
     def captured(x: torch.Tensor) -> torch.Tensor:
         return x.cos()
 
+    substitute(original)(captured)
     try:
         same(lambda x: original(x) + 1, fullgraph=True)
     finally:
@@ -211,8 +211,8 @@ def calls_back(register: Any) -> None:
 
 
 def exported() -> None:
-    program = torch.export.export(stator.compile(torch.nn.Linear(6, 2), backend="eager"), (X,))
-    assert program.module()(X).shape == (2,)
+    compiled = stator.compile(torch.nn.Linear(6, 2), backend="eager")
+    assert dynamo.export(compiled)(X).graph_module(X).shape == (2,)
 
 
 @attrs.frozen
