@@ -7,9 +7,12 @@ test.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import io
 import pathlib
+import pickle
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +23,17 @@ import torch
 import torch._dynamo
 from stator import _torch_settings
 from stator._options import OURS
+from stator_variables import SUBSTITUTES
+from torch._dynamo.backends import registry
+from torch._dynamo.callback import callback_handler
 from torch.fx.experimental.dynamic_spec import ShapeVar, TensorSpec
+
+from integration_tests.interoperation.effects_of_settings import (
+    EFFECTS,
+    alias_of,
+    deprecated,
+    named_in_a_warning,
+)
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "reference" / "torch-compile.md"
 SUPPORTED, DIFFERS = "supported", "supported with differences"
@@ -96,6 +109,20 @@ def two_graphs(use: Callable[[torch.Tensor], object], *more: Any) -> None:
     assert same(fn).report.graph_count == 2
 
 
+def breaks(function: Any, *args: Any) -> None:
+    two_graphs(lambda x: function(*args))
+
+
+def value_in_code_of_stator(function: Any) -> Any:
+    return stator.compile(lambda x: (x.sin(), function()), backend="eager", fullgraph=True)(X)[1]
+
+
+def optimized_module() -> Any:
+    module = torch.compile(torch.nn.Linear(6, 2))
+    assert isinstance(module, dynamo.OptimizedModule)
+    return module
+
+
 def constant(mark: Any) -> None:
     setting = mark(lambda: 3)
     same(lambda x: x * setting(), fullgraph=True)
@@ -142,9 +169,50 @@ def numpy_function(x: torch.Tensor) -> Any:
     return compiler.wrap_numpy(lambda array: array * 2)(x)
 
 
+def substitutes(substitute: Any) -> None:
+    """The substitute is captured where the original would break the graph."""
+
+    def original(x: torch.Tensor) -> torch.Tensor:
+        print(end="")
+        return x.cos()
+
+    def captured(x: torch.Tensor) -> torch.Tensor:
+        return x.cos()
+
+    substitute(original)(captured)
+    try:
+        same(lambda x: original(x) + 1, fullgraph=True)
+    finally:
+        SUBSTITUTES.clear()
+
+
+def registers() -> None:
+    """A backend that is registered with torch has a name for stator."""
+
+    def as_it_is(graph: Any, inputs: Any) -> Any:
+        return graph.forward
+
+    dynamo.register_backend(as_it_is, name="registered_by_a_row")
+    try:
+        same(backend="registered_by_a_row")
+    finally:
+        registry._COMPILER_FNS.pop("registered_by_a_row")
+        registry._BACKENDS.pop("registered_by_a_row", None)
+
+
+def calls_back(register: Any) -> None:
+    seen: list[Any] = []
+    register(seen.append)
+    try:
+        same(isolate_recompiles=True)
+    finally:
+        callback_handler.clear()
+    assert seen
+
+
 def exported() -> None:
-    program = torch.export.export(stator.compile(torch.nn.Linear(6, 2), backend="eager"), (X,))
-    assert program.module()(X).shape == (2,)
+    compiled = stator.compile(torch.nn.Linear(6, 2), backend="eager")
+    assert dynamo.export(compiled)(X).graph_module(X).shape == (2,)
 
 
 @attrs.frozen
@@ -190,17 +258,31 @@ def filters(keeps: Any) -> None:
     assert kept < len(same(Layer()).report.guards)
 
 
+def filters_by_name(name: str) -> None:
+    filters(getattr(compiler, name))
+
+
 COMPILER = [
-    Row("compile", SUPPORTED, same, "`stator.compile`"),
-    Row("config", DIFFERS, beside, "of caches on disk: followed by Inductor, not by stator"),
+    Row(
+        *("compile", SUPPORTED, lambda: beside(lambda: compiler.compile(plus, backend="eager")(X))),
+        "`stator.compile`",
+    ),
+    Row(
+        *("config", DIFFERS, lambda: beside(lambda: compiler.config.job_id)),
+        "of caches on disk: followed by Inductor, not by stator",
+    ),
     Row("assume_constant_result", SUPPORTED, lambda: constant(compiler.assume_constant_result)),
     Row("reset", SUPPORTED, lambda: beside(compiler.reset), "resets stator, once it was used"),
     Row("allow_in_graph", SUPPORTED, lambda: one_graph(compiler.allow_in_graph)),
     Row(
-        *("substitute_in_graph", DIFFERS, lambda: same(fullgraph=True)),
+        *("substitute_in_graph", DIFFERS, lambda: substitutes(compiler.substitute_in_graph)),
         "substitutes that torch has itself are for torch.compile alone",
     ),
-    Row("list_backends", SUPPORTED, lambda: holds("inductor" in stator.list_backends())),
+    Row(
+        "list_backends",
+        SUPPORTED,
+        lambda: holds({*compiler.list_backends()} <= {*stator.list_backends()}),
+    ),
     Row("disable", SUPPORTED, lambda: two_graphs(compiler.disable(torch.sin))),
     Row("set_default_backend", SUPPORTED, lambda: default_backend(compiler.set_default_backend)),
     Row("get_default_backend", SUPPORTED, lambda: beside(compiler.get_default_backend)),
@@ -210,16 +292,31 @@ COMPILER = [
         lambda: beside(lambda: compiler.set_enable_guard_collectives(False)),
     ),
     Row("cudagraph_mark_step_begin", SUPPORTED, lambda: beside(compiler.cudagraph_mark_step_begin)),
-    Row("load_compiled_function", REJECTED, beside, "use `stator.dump` and `stator.load`"),
+    Row(
+        *("load_compiled_function", REJECTED),
+        lambda: rejects(
+            Exception,  # torch's, which depends on the content of the file
+            lambda: compiler.load_compiled_function(io.BytesIO(pickle.dumps("of stator"))),
+        ),
+        "use `stator.dump` and `stator.load`",
+    ),
     Row("wrap_numpy", SUPPORTED, lambda: same(numpy_function)),
     Row("is_compiling", SUPPORTED, lambda: same(lambda x: x * compiler.is_compiling() ** 0)),
-    Row("is_dynamo_compiling", DIFFERS, lambda: same(lambda x: x), "False in code of stator"),
+    Row(
+        *("is_dynamo_compiling", SUPPORTED),
+        lambda: holds(value_in_code_of_stator(compiler.is_dynamo_compiling)),
+        "True in code of stator, too",
+    ),
     Row("is_exporting", SUPPORTED, lambda: same(lambda x: x + compiler.is_exporting())),
     Row("save_cache_artifacts", SUPPORTED, lambda: beside(compiler.save_cache_artifacts)),
-    Row("load_cache_artifacts", SUPPORTED, beside, "both are of Inductor's caches"),
+    Row(
+        *("load_cache_artifacts", SUPPORTED),
+        lambda: beside(lambda: compiler.load_cache_artifacts(pickle.dumps(b""))),
+        "both are of Inductor's caches",
+    ),
     *(
         Row(
-            *(name, SUPPORTED, functools.partial(filters, getattr(compiler, name))),
+            *(name, SUPPORTED, functools.partial(filters_by_name, name)),
             "for `options={'guard_filter_fn': ...}`",
         )
         for name in (
@@ -231,11 +328,43 @@ COMPILER = [
     Row("nested_compile_region", SUPPORTED, lambda: one_graph(compiler.nested_compile_region)),
 ]
 
+OF_DYNAMO_ALONE: dict[str, tuple[Any, ...]] = {
+    "allow_c_slot": (type("Slotted", (), {}),),
+    "bytecode_debugger": (),
+    "disable_nested_graph_breaks": (plus,),
+    "dont_skip_tracing": (plus,),
+    "get_recursion_limit": (),
+    "override_cudagraphs": (),
+    "override_optimization_hint": (X, 1),
+    "register_hook_for_recompile_user_context": (str,),
+    "replay": ("no such file",),
+    "reset_code": (plus.__code__,),
+    "reset_code_caches": (),
+    "reset_code_state": (),
+    "reset_frame_count": (),
+    "reset_recompile_user_contexts": (),
+    "set_recursion_limit": (1000,),
+}
+"""Names, each with arguments that it takes."""
+
+
+def uses(name: str, *args: Any) -> None:
+    """Call a function that concerns torch.compile alone, which may reject its arguments."""
+
+    def use() -> None:
+        function = getattr(dynamo, name)
+        with contextlib.suppress(Exception):
+            function(*args)
+
+    beside(use)
+    dynamo.reset_recompile_user_contexts()
+
+
 _BREAKS = "a graph break with its message"
 DYNAMO = [
     Row("allow_in_graph", SUPPORTED, lambda: one_graph(dynamo.allow_in_graph)),
     Row("assume_constant_result", SUPPORTED, lambda: constant(dynamo.assume_constant_result)),
-    Row("config", DIFFERS, beside, "see below"),
+    Row("config", DIFFERS, lambda: named_in_a_warning("verbose", dynamo.config), "see below"),
     Row(
         *("disable", SUPPORTED, lambda: two_graphs(dynamo.disable(torch.sin, recursive=False))),
         "with `recursive=False`, what C calls runs eagerly, too",
@@ -247,13 +376,13 @@ DYNAMO = [
         *("forbid_in_graph", DIFFERS, lambda: two_graphs(dynamo.forbid_in_graph(lambda x: x))),
         "a graph break instead of an error",
     ),
-    Row("graph_break", SUPPORTED, lambda: two_graphs(lambda x: dynamo.graph_break("why"))),
+    Row("graph_break", SUPPORTED, lambda: breaks(dynamo.graph_break, "why")),
     Row(
-        *("skip_frame", DIFFERS, lambda: two_graphs(lambda x: dynamo.skip_frame("why"))),
+        *("skip_frame", DIFFERS, lambda: breaks(dynamo.skip_frame, "why")),
         "behind a break of a called function it is a graph break",
     ),
     Row(
-        *("step_unsupported", DIFFERS, lambda: two_graphs(lambda x: dynamo.step_unsupported())),
+        *("step_unsupported", DIFFERS, lambda: breaks(dynamo.step_unsupported)),
         _BREAKS,
     ),
     Row("is_compiling", SUPPORTED, lambda: same(lambda x: x * dynamo.is_compiling() ** 0)),
@@ -263,17 +392,21 @@ DYNAMO = [
     ),
     Row("list_backends", SUPPORTED, lambda: holds("inductor" in dynamo.list_backends())),
     Row("lookup_backend", SUPPORTED, lambda: same(backend=dynamo.lookup_backend("eager"))),
-    Row("register_backend", SUPPORTED, beside, "its names are known to stator"),
+    Row("register_backend", SUPPORTED, registers, "its names are known to stator"),
     Row("mark_dynamic", SUPPORTED, lambda: marked(dynamo.mark_dynamic, 0)),
     Row("maybe_mark_dynamic", SUPPORTED, lambda: marked(dynamo.maybe_mark_dynamic, 0)),
     Row("mark_static", SUPPORTED, lambda: marked(dynamo.mark_static, 0, count=3)),
     Row("mark_static_address", SUPPORTED, lambda: marked(dynamo.mark_static_address, count=2)),
     Row("nonstrict_trace", SUPPORTED, lambda: one_graph(dynamo.nonstrict_trace)),
     Row("optimize", OF_TORCH, lambda: same(dynamo.optimize("eager")(plus).__wrapped__)),
-    Row("optimize_assert", OF_TORCH, beside, "makes functions of torch.compile"),
+    Row(
+        *("optimize_assert", OF_TORCH),
+        lambda: beside(lambda: dynamo.optimize_assert("eager")(plus)(X)),
+        "makes functions of torch.compile",
+    ),
     Row(
         *("OptimizedModule", REJECTED),
-        lambda: rejects(stator.InvalidUse, lambda: same(torch.compile(torch.nn.Linear(6, 2)))),
+        lambda: rejects(stator.InvalidUse, lambda: same(optimized_module())),
         "compile the original; compiled code may call one",
     ),
     Row(
@@ -285,15 +418,20 @@ DYNAMO = [
     Row("run", OF_TORCH, lambda: beside(lambda: dynamo.run(plus)(X))),
     Row("set_stance", SUPPORTED, lambda: under(dynamo.set_stance("default"))),
     Row("error_on_graph_break", SUPPORTED, lambda: same(dynamo.error_on_graph_break(True)(plus))),
-    Row("substitute_in_graph", DIFFERS, lambda: same(fullgraph=True), "as above"),
-    *rows_of(
-        OF_TORCH,
-        """
-        allow_c_slot bytecode_debugger disable_nested_graph_breaks dont_skip_tracing
-        override_optimization_hint override_cudagraphs replay reset_recompile_user_contexts
-        set_recursion_limit
-        """,
-        "concerns how Dynamo traces",
+    Row(
+        *("substitute_in_graph", DIFFERS, lambda: substitutes(dynamo.substitute_in_graph)),
+        "as above",
+    ),
+    Row("on_compile_start", SUPPORTED, lambda: calls_back(dynamo.on_compile_start)),
+    Row("on_compile_end", SUPPORTED, lambda: calls_back(dynamo.on_compile_end)),
+    Row(
+        *("is_dynamo_supported", OF_TORCH, lambda: beside(dynamo.is_dynamo_supported)),
+        "`stator.is_supported`",
+    ),
+    Row("is_inductor_supported", SUPPORTED, lambda: beside(dynamo.is_inductor_supported)),
+    *(
+        Row(name, OF_TORCH, functools.partial(uses, name, *args), "concerns how Dynamo traces")
+        for name, args in OF_DYNAMO_ALONE.items()
     ),
 ]
 
@@ -398,18 +536,40 @@ OPTIONS = [
 ]
 
 
-def is_setting(name: str) -> None:
-    assert name in dynamo.config._config
-
-
 SETTINGS = [
-    Row(name, SUPPORTED, functools.partial(is_setting, name), effect)
+    Row(name, SUPPORTED, EFFECTS[name], effect)
     for name, effect in _torch_settings.TAKING_EFFECT.items()
 ]
 SETTINGS += [
-    Row(name, REJECTED, functools.partial(is_setting, name), "named in a warning where changed")
-    for name in sorted(_torch_settings.WITHOUT_EFFECT)
+    Row(name, REJECTED, functools.partial(named_in_a_warning, name), "named in a warning")
+    for name in sorted(_torch_settings.without_effect())
 ]
+SETTINGS += [
+    Row(name, OF_TORCH, functools.partial(deprecated, name), "torch warns where it is set")
+    for name in sorted(
+        name
+        for name, entry in dynamo.config._config.items()
+        if entry.deprecated and not entry.alias
+    )
+]
+SETTINGS += [
+    Row(name, SUPPORTED, functools.partial(alias_of, name, entry.alias), f"`{entry.alias}`")
+    for name, entry in sorted(dynamo.config._config.items())
+    if entry.alias
+]
+
+
+def settings() -> set[str]:
+    """Return the public settings; the test of one name is not for users."""
+    return {name for name in dynamo.config._config if name[0] != "_" and name.islower()}
+
+
+def public_functions() -> set[str]:
+    """Return the public names of `torch._dynamo`, also those that its `__all__` lacks."""
+    functions = {
+        name for name, value in vars(dynamo).items() if inspect.isroutine(value) and name[0] != "_"
+    }
+    return functions | {*dynamo.__all__}
 
 
 def keywords() -> set[str]:
@@ -419,13 +579,13 @@ def keywords() -> set[str]:
 TABLES: dict[str, tuple[list[Row], Callable[[], set[str]]]] = {
     "Keywords of torch.compile": (KEYWORDS, keywords),
     "torch.compiler": (COMPILER, lambda: {*compiler.__all__}),
-    "torch._dynamo": (DYNAMO, lambda: {*dynamo.__all__}),
+    "torch._dynamo": (DYNAMO, public_functions),
     "Backends": (BACKENDS, lambda: {*compiler.list_backends(())}),
     "Modes of Inductor": (MODES, lambda: {*stator.list_modes()}),
     "Options of stator": (OPTIONS, lambda: {*OURS}),
     "Settings of torch._dynamo.config": (
         SETTINGS,
-        lambda: {*_torch_settings.TAKING_EFFECT, *_torch_settings.WITHOUT_EFFECT},
+        settings,
     ),
 }
 
@@ -435,8 +595,7 @@ HEAD = """# torch.compile and stator
 The public names of torch.compile, and how stator treats them. *Supported with differences* and
 *rejected* say what is different, and what to use instead; *of torch.compile alone* is what works as
 ever for torch.compile, and has no meaning for stator. No name is ignored silently. Options of
-Inductor go to Inductor: `stator.list_options()` has them. Settings of `torch._dynamo.config` that
-are not named here concern Dynamo's own machinery.
+Inductor go to Inductor: `stator.list_options()` has them.
 
 Generated by `python -m integration_tests.interoperation.torch_compile_table`; each row is a test.
 """

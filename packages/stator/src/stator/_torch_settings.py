@@ -7,8 +7,12 @@ default, so has stator.
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Callable
 from typing import Any
+
+from torch.utils._config_module import _UNSET_SENTINEL
 
 from stator._deferred_warning import defer_warning
 
@@ -31,31 +35,6 @@ TAKING_EFFECT = {
 }
 """The effect of each in stator."""
 
-WITHOUT_EFFECT = frozenset(
-    """
-    verbose repro_after repro_level repro_forward_only repro_tolerance
-    repro_ignore_non_fp replay_record_enabled report_guard_failures log_compilation_metrics
-    verify_correctness minimum_call_count force_parameter_static_shapes
-    force_nn_module_property_static_shapes guard_nn_modules optimize_ddp
-    only_allow_pt2_compliant_ops rewrite_assert_with_torch_assert reorderable_logging_functions
-    ignore_logging_functions side_effect_replay_policy skip_guards_on_constant_func_defaults
-    skip_nnmodule_hook_guards skip_tensor_guards_with_matching_dict_tags
-    nontraceable_tensor_subclasses traceable_tensor_subclasses use_numpy_random_stream
-    numpy_default_float numpy_default_int numpy_default_complex trace_numpy
-    allow_unspec_int_on_nn_module caching_precompile strict_precompile prepare_freezing
-    compiled_autograd compiled_autograd_kwargs_override nested_graph_breaks wrap_top_frame
-    dead_code_elimination debug_backend_override debug_dynamo_config_override
-    debug_inductor_config_override run_gc_after_compile automatic_dynamic_local_pgo
-    automatic_dynamic_remote_pgo dynamic_shapes enable_compiler_collectives
-    prefer_deferred_runtime_asserts_over_guards do_not_emit_runtime_asserts
-    allow_ignore_mark_dynamic
-    """.split()
-)
-"""Names that a warning mentions where the program has changed them.
-
-The others concern Dynamo's own machinery.
-"""
-
 _warned: set[str] = set()
 
 
@@ -65,6 +44,23 @@ def is_changed(name: str) -> bool:
     if config is None or name not in config._config or config._is_default(name):
         return False
     return bool(getattr(config, name) != config._config[name].default)
+
+
+@functools.cache
+def without_effect() -> dict[str, Callable[[], object]]:
+    """Return the public settings that stator does not follow, each with its value if the program
+    has set one.
+
+    Left out are aliases of other settings, and those that torch itself warns of.
+    """
+    config = sys.modules[MODULE]
+    return {
+        # `bool` gives a value for those that a variable of the environment has set
+        name: entry.user_override.get if config._is_default(name) else bool
+        for name, entry in config._config.items()
+        if not (name in TAKING_EFFECT or entry.alias or entry.deprecated)
+        if name[0] != "_" and name.islower()
+    }
 
 
 def setting(name: str) -> Any:
@@ -83,7 +79,9 @@ def warn_of_settings() -> None:
     """Warn once of each changed setting that has no effect, all in one warning."""
     if MODULE not in sys.modules:
         return
-    found = sorted(name for name in WITHOUT_EFFECT - _warned if is_changed(name))
+    # `is_changed` is too slow for all of them: this runs in each call of `compile`
+    given = (name for name, get in without_effect().items() if get() is not _UNSET_SENTINEL)
+    found = sorted(name for name in given if name not in _warned and is_changed(name))
     if found:
         _warned.update(found)
         names = ", ".join(f"{MODULE}.{name}" for name in found)
