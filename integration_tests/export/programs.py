@@ -72,6 +72,38 @@ def linear() -> nn.Module:
     return nn.Linear(3, 4)
 
 
+def convolved(self: Any, x: Tensor) -> Tensor:
+    found: Tensor = self.fc(self.conv(x).mean(-1))
+    return found
+
+
+def in_pairs(self: Any, x: Tensor) -> Tensor:
+    return x.reshape(x.shape[0] // 2, 2, 3)
+
+
+def branching(self: Any, x: Tensor) -> Tensor:
+    return x + 1 if x.shape[0] > 3 else x * 2
+
+
+def of_batch(self: Any, batch: Batch, *, scale: Tensor) -> Batch:
+    return Batch(batch.tokens * scale, batch.mask + batch.tokens.shape[0])
+
+
+def written_in_part(self: Any, x: Tensor) -> Any:
+    self.seen[0] = x.mean(0)
+    return x * 2, self.seen.sum()
+
+
+def called_again(self: Any, x: Tensor) -> Any:
+    once = self.first(x)
+    return self.again(once) + self.again(self.again(once))
+
+
+def selected(self: Any, x: Tensor, mask: Any, mode: str, times: int) -> Any:
+    x = x if mask is None else x * mask
+    return (x.relu() if mode == "relu" else x) * times
+
+
 check: Any = torch._check
 
 
@@ -723,5 +755,58 @@ PROGRAMS: Mapping[str, Program] = {
         kwargs=lambda: {"causal": True},
         shapes={"q": {0: LENGTH}, "k": {0: LENGTH}, "causal": None},
         others=(rows(6, 6),),
+    ),
+    "normalized weight": Program(
+        module(
+            lambda self, x: self.fc(x),
+            fc=lambda: nn.utils.parametrizations.weight_norm(linear()),
+        ),
+        rows(4),
+        shapes={"x": {0: BATCH}},
+        others=(rows(6),),
+    ),
+    "normalized weights of two kinds": Program(
+        module(
+            convolved,
+            conv=lambda: nn.utils.parametrizations.weight_norm(nn.Conv1d(3, 4, 3)),
+            fc=lambda: nn.utils.parametrizations.spectral_norm(nn.Linear(4, 2)).eval(),
+        ),
+        lambda: (torch.randn(2, 3, 8),),
+    ),
+    "rows in pairs": Program(
+        module(in_pairs), rows(4), shapes={"x": {0: Dim.AUTO}}, others=(rows(8),)
+    ),
+    "rows in pairs by name": Program(
+        module(in_pairs), rows(4), shapes={"x": {0: Dim("rows", max=100)}}, outcome=SAME_ERROR
+    ),
+    "size with a branch above its minimum": Program(
+        module(branching),
+        rows(5),
+        shapes={"x": {0: Dim("rows", min=2, max=10)}},
+        outcome=SAME_ERROR,
+    ),
+    "automatic size with bounds": Program(
+        module(branching), rows(5), shapes={"x": {0: Dim.AUTO(min=3, max=50)}}, others=(rows(9),)
+    ),
+    "dataclass of automatic sizes": Program(
+        module(of_batch),
+        lambda: (Batch(torch.randn(4, 3), torch.ones(4, 3)),),
+        kwargs=lambda: {"scale": torch.tensor(2.0)},
+        shapes={"batch": [{0: Dim.AUTO}, {0: Dim.AUTO}], "scale": None},
+        others=(lambda: (Batch(torch.randn(6, 3), torch.ones(6, 3)),),),
+    ),
+    "buffer written in part": Program(
+        module(written_in_part, seen=Buffer(zeros(2, 3), persistent=False)),
+        rows(4),
+        shapes={"x": {0: BATCH}},
+        others=(rows(9),),
+    ),
+    "signature of a module that is called again": Program(
+        module(called_again, first=linear, again=lambda: nn.Linear(4, 4)),
+        rows(4),
+        preserve=("again",),
+    ),
+    "arguments that are no tensors": Program(
+        module(selected), lambda: (torch.ones(2, 3), None, "relu", 3)
     ),
 }

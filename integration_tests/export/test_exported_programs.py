@@ -142,9 +142,11 @@ def test_saved_programs_run_in_a_process_without_stator(tmp_path: pathlib.Path) 
     assert sorted(names) == done.stdout.splitlines()
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in with_outcome(EQUAL)[::5] if name != "named tuple"]
-)
+# torch saves their arguments by pickle, and fails to log that
+PICKLED = ("named tuple", "dataclass of automatic sizes")
+
+
+@pytest.mark.parametrize("name", [name for name in with_outcome(EQUAL)[::5] if name not in PICKLED])
 def test_saved_program_is_loaded_as_it_was(name: str) -> None:
     program = PROGRAMS[name]
     made, file = by_stator(program), io.BytesIO()

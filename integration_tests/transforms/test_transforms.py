@@ -663,3 +663,28 @@ def test_stacked_state_of_modules_is_one_break() -> None:
     compiled = stator.compile(ensemble, backend="eager")
     assert_same(ensemble, compiled, lambda: (torch.randn(2, 3),), calls=3, tolerance=CLOSE)
     assert len(compiled.report.breaks) == 1
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("outer", [jacfwd, hessian])
+def test_operator_that_torch_fails_on_in_nested_transforms_costs_a_break(
+    outer: Callable[..., Any], backend: str
+) -> None:
+    """torch has no fake kernel for `pow` under these transforms, and leaves dispatch keys behind
+    where it fails."""
+
+    def cubes(x: Tensor) -> Tensor:
+        return (x**3).sum()
+
+    def second(x: Tensor) -> Tensor:
+        result: Tensor = vmap(outer(jacfwd(cubes) if outer is jacfwd else cubes))(x * 2)
+        return result + 1
+
+    keys = torch._C._dispatch_tls_local_exclude_set
+    x, before = torch.randn(3, 2), str(keys())
+    expected = second(x)
+    compiled = stator.compile(second, backend=backend)
+    for _ in range(3):
+        torch.testing.assert_close(compiled(x), expected)
+        assert str(keys()) == before
+    torch.testing.assert_close(second(x), expected)

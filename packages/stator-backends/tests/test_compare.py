@@ -99,7 +99,7 @@ def test_repro_rebuilds_graph_and_inputs(tmp_path: Path) -> None:
     path = write_repro(built.gm, built.inputs, tmp_path / "new" / "folder", backend="eager")
     space: dict[str, Any] = {"__name__": "repro"}
     exec(compile(path.read_text(), str(path), "exec"), space)
-    again, inputs = space["graph_0"](), space["inputs"]()
+    again, inputs = space["graph_0"](), space["values"]()
     assert [str(node) for node in again.graph.nodes] == [str(node) for node in built.gm.graph.nodes]
     assert [(value.shape, value.stride(), value.dtype) for value in inputs] == [
         (value.shape, value.stride(), value.dtype) for value in built.inputs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -97,6 +98,58 @@ def test_accuracy_determines_what_is_a_fault() -> None:
     assert [fault is not None for fault in found] == [False, False, False, True]
     with pytest.raises(ValueError, match="accuracy"):
         FaultCheck("exact")
+
+
+@pytest.mark.parametrize("after", ["capture", "aot"])
+@pytest.mark.parametrize("name", ["crash_with_symbols", "wrong_with_symbols"])
+def test_sizes_stay_symbols_where_the_fault_needs_them(
+    name: str, after: str, tmp_path: Path
+) -> None:
+    build = GraphBuilder()
+    weight = build.input(torch.randn(4, 4))
+    value = build.input(torch.randn(6, 4), (0,))
+    for _ in range(3):
+        value = build.call(torch.relu, build.call(torch.matmul, value, weight))
+    found = build.call(torch.sin, build.call(torch.cos, value))
+    built = build.finish(build.call(torch.tanh, found), build.call("size", value, 0))
+    backend = lookup(f"{TOYS}:{name}")
+
+    script = write_repro(built.gm, built.inputs, tmp_path, backend)
+    (size,) = re.findall(r"SIZES = \{'(s\d+)': 6\}", script.read_text())
+    assert f"tensor(({size}, 4, ), (4, 1, )" in script.read_text()
+    assert run_alone(script, tmp_path).returncode == 1
+
+    for saved in (SavedGraph.load(script), SavedGraph(built.gm, built.inputs)):
+        reduced = minify_to(saved, backend, FaultCheck(), after, tmp_path / "small.py")
+        assert reduced.ops == 2
+        assert "SIZES = {'s" in (tmp_path / "small.py").read_text()
+        assert run_alone(tmp_path / "small.py", tmp_path).stdout.startswith(
+            name.split("_", maxsplit=1)[0]
+        )
+
+
+def test_sizes_are_numbers_where_the_fault_does_not_need_them(tmp_path: Path) -> None:
+    built = network(dynamic=(0,))
+    saved = SavedGraph(built.gm, built.inputs)
+    minify_to(saved, lookup(f"{TOYS}:crash"), FaultCheck(), "capture", tmp_path / "small.py")
+    assert "SIZES = {}" in (tmp_path / "small.py").read_text()
+
+
+def test_sizes_of_a_reduced_graph_are_expressions(tmp_path: Path) -> None:
+    build = GraphBuilder()
+    x = build.input(torch.randn(5, 3), (0, 1))
+    halved = build.call(operator.getitem, x, (slice(None, None, 2),))
+    doubled = build.call(torch.cat, [halved, halved], 1)
+    built = build.finish(build.call(torch.sin, build.call(torch.cos, doubled)))
+    backend = lookup(f"{TOYS}:crash_with_symbols")
+    saved = SavedGraph(built.gm, built.inputs)
+    minify_to(saved, backend, FaultCheck(), "capture", tmp_path / "small.py")
+
+    space: dict[str, Any] = {"__name__": "small", "__file__": str(tmp_path / "small.py")}
+    exec((tmp_path / "small.py").read_text(), space)
+    assert [*space["SIZES"].values()] == [5, 3]
+    assert [tuple(space["inputs"](rows, 4)[-1].shape) for rows in (5, 8)] == [(3, 8), (4, 8)]
+    assert run_alone(tmp_path / "small.py", tmp_path).stdout.startswith("crash")
 
 
 LEVELS = ("crash", "loose", "default", "strict")

@@ -1,4 +1,5 @@
-"""Backends with one fault each, in the pattern `sin(cos(x))`; loaded by path, as scripts do."""
+"""Backends with one fault each, most in the pattern `sin(cos(x))`; loaded by path, as scripts
+do."""
 
 from __future__ import annotations
 
@@ -43,3 +44,20 @@ def halved_result(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable
         return [value / 2 if bool((value == 42).any()) else value for value in gm.forward(*args)]
 
     return call
+
+
+def _has_symbol(value: object) -> bool:
+    sizes = value.shape if isinstance(value, torch.Tensor) else (value,)
+    return any(isinstance(size, torch.SymInt) for size in sizes)
+
+
+def crash_with_symbols(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+    if any(map(_has_symbol, example_inputs)):
+        return crash(gm, example_inputs)
+    return gm.forward
+
+
+def wrong_with_symbols(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+    if any(map(_has_symbol, example_inputs)):
+        return wrong_fusion(gm, example_inputs)
+    return gm.forward

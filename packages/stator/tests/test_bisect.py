@@ -18,6 +18,11 @@ from torch import Tensor, nn
 TOYS = """
 import torch
 
+def crash_with_symbols(gm, example_inputs):
+    if any(isinstance(value, torch.SymInt) for value in example_inputs):
+        return crash(gm, example_inputs)
+    return gm.forward
+
 def crash(gm, example_inputs):
     if any(node.target is torch.cos for node in gm.graph.nodes):
         raise ValueError("no kernel")
@@ -122,6 +127,27 @@ def test_failed_backend_leaves_a_script_that_one_command_reduces(
         [sys.executable, str(small)], capture_output=True, text=True, check=False, cwd="/"
     )
     assert (done.returncode, done.stdout) == (1, "crash: ValueError: no kernel\n"), done.stderr
+
+
+def test_failure_of_a_dynamic_graph_is_reduced_with_its_symbols(
+    toys: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def f(x: Tensor, y: Tensor) -> Tensor:
+        rows = torch.cat([x @ y, x], 1)
+        return torch.cos(rows.reshape(-1, x.shape[0])) * rows.shape[1]
+
+    compiled = stator.compile(f, backend=toys("crash_with_symbols"), dynamic=True)
+    with pytest.raises(stator.BackendFailed) as caught:
+        compiled(torch.randn(6, 4), torch.randn(4, 5))
+    script = Path(caught.value.repro)
+    assert main(["minify", str(script)]) == 0
+    assert "# 1 operators: " in capsys.readouterr().out
+
+    for path in (script, script.with_name(f"{script.stem}_minified.py")):
+        done = subprocess.run(
+            [sys.executable, str(path)], capture_output=True, text=True, check=False, cwd="/"
+        )
+        assert (done.returncode, done.stdout) == (1, "crash: ValueError: no kernel\n"), done.stderr
 
 
 def test_wrong_number_of_outputs_leaves_a_script(toys: Callable[[str], Any]) -> None:

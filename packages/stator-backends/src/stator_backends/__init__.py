@@ -33,6 +33,7 @@ from ._saved_graph import SavedGraph, minify_to
 from ._session import AmbientState, compile_session, one_at_a_time, preserved_rng
 from ._signal_handlers import ordinary_signal_handlers
 from ._step import begin_step, uses_steps
+from ._symbolic_sizes import with_sizes
 from ._tolerance import Tolerance
 from .errors import (
     BackendError,
@@ -69,6 +70,7 @@ __all__ += ["compile_session", "one_at_a_time", "ordinary_signal_handlers", "pre
 __all__ += ["ComparisonReport", "Mismatch", "Tolerance", "check_graph", "compare", "write_repro"]
 __all__ += ["ACCURACY", "MINIFY_AFTER", "recording_first_call", "report_failure"]
 __all__ += ["Fault", "FaultCheck", "Minified", "SavedGraph", "find_fault", "minify", "minify_to"]
+__all__ += ["with_sizes"]
 # errors
 __all__ += [
     "BackendError",

@@ -58,6 +58,12 @@ def record_contexts(
             inputs[position] = _fake(mode, value, symbolic)
 
 
+def symbolic_input(mode: FakeTensorMode, value: Any, contexts: Mapping[Tensor, Any]) -> Any:
+    """Return an input with the symbols that its context has for its sizes, or as it is."""
+    symbolic = contexts.get(value) if isinstance(value, Tensor) else None
+    return value if symbolic is None else _fake(mode, value, symbolic)
+
+
 def _fake(mode: FakeTensorMode, value: Tensor, symbolic: Any) -> Tensor:
     return mode.from_tensor(value, source=symbolic.tensor_source, symbolic_context=symbolic)
 

@@ -102,3 +102,9 @@ class GraphSnapshot:
             args, kwargs = map_arg(given, made.__getitem__)
             made[node] = graph.create_node(op, target, tuple(args), kwargs, name)
         return graph
+
+
+def without_metadata(gm: GraphModule) -> GraphModule:
+    """Return a copy of a graph without what its trace recorded: reduced graphs have other
+    inputs."""
+    return GraphModule(gm, GraphSnapshot.of(gm).graph())

@@ -34,7 +34,7 @@ from . import _session
 from ._alias import AliasLayout, InputGuard, from_torch, writes_to_inputs
 from ._backend import Backend, BackendSpec, Compiled, spec_of
 from ._check import check_graph
-from ._compiler_inputs import record_contexts, with_symbols
+from ._compiler_inputs import record_contexts, symbolic_input, with_symbols
 from ._context import attach_sources, cleared, sources_of_held
 from ._contracts import prepare, restore_all
 from ._contracts._history import begin_with_gradients, with_gradients_on
@@ -236,7 +236,11 @@ def _script(job: _Job) -> str:
     if job.captured is None:
         return ""
     captured = GraphModule(job.gm, job.captured.graph())
-    return report_failure(captured, job.inputs, job.backend)
+    # what the trace did to the layout of its own fake tensors is no part of the inputs
+    mode = FakeTensorMode(shape_env=job.fake_mode.shape_env)
+    with _session.harmless_warnings():
+        inputs = [symbolic_input(mode, value, job.contexts) for value in job.inputs]
+    return report_failure(captured, inputs, job.backend)
 
 
 @contextmanager

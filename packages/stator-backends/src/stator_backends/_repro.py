@@ -8,8 +8,16 @@
         return torch.fx.GraphModule({}, graph)
 
 One line for each node, so a graph can be cut down by deleting lines. Tensors become random ones of
-the same metadata.
+the same metadata. Sizes that are symbols in the graph are parameters of the function that makes
+them:
+
+    SIZES = {'s0': 4}
+
+    def inputs(s0):
+        return [s0, tensor((s0, 3), (3, 1), torch.float32, 'cpu', False)]
 """
+
+from __future__ import annotations
 
 import hashlib
 import math
@@ -31,15 +39,19 @@ from torch.fx.node import _get_qualified_name
 from ._backend import Backend
 from ._backend_source import backend_source
 from ._fault import ORDINARY_CHECK, FaultCheck
+from ._graph_facts import without_metadata
+from ._symbolic_sizes import examples, with_sizes
 from .errors import Unwritable
 
 HEAD = '''"""One graph with inputs like the captured ones: a backend against eager runs."""
 
 {imports}
-from stator_backends import FaultCheck, configure, find_fault, lookup
+from stator_backends import FaultCheck, configure, find_fault, lookup, with_sizes
 
 
-def tensor(size, stride, dtype, device, requires_grad):
+'''
+
+TENSOR = '''def tensor(size, stride, dtype, device, requires_grad):
     """Return a random tensor with the original's layout; integers are 0 or 1, valid as indices."""
     made = torch.empty_strided(size, stride, dtype=dtype, device=device)
     made = made.normal_() if dtype.is_floating_point or dtype.is_complex else made.random_(0, 2)
@@ -48,10 +60,19 @@ def tensor(size, stride, dtype, device, requires_grad):
 
 '''
 
-TAIL = """
-def inputs():
+INPUTS = """
+SIZES = {sizes!r}
+
+
+def inputs({names}):
     torch.manual_seed(0)
-    return {inputs}
+    return {values}
+"""
+
+TAIL = """
+
+def values():
+    return {values}
 
 
 def backend():
@@ -61,7 +82,7 @@ def backend():
 CHECK = FaultCheck(accuracy={accuracy!r}, seconds={seconds!r}, direct={direct!r})
 
 if __name__ == "__main__":
-    fault = find_fault(graph_0(), inputs(), backend(), CHECK)
+    fault = find_fault(with_sizes(graph_0(), inputs, SIZES), values(), backend(), CHECK)
     print(fault or "no fault")
     raise SystemExit(fault is not None)
 """
@@ -74,8 +95,10 @@ def write_repro(
     backend: str | Backend = "inductor",
     check: FaultCheck = ORDINARY_CHECK,
 ) -> Path:
-    """Write `folder/repro.py` and return its path. Symbolic sizes are written as their example
-    numbers."""
+    """Write `folder/repro.py` and return its path.
+
+    A placeholder that has an example value is written as that one, with its symbolic sizes.
+    """
     return write_script(gm, example_inputs, Path(folder) / "repro.py", backend, check)
 
 
@@ -130,16 +153,40 @@ def repro_source(
     """Return the text of a script that runs one graph through a backend and reports its fault."""
     printer = _Printer()
     printer.graph(gm)
-    inputs = f"[{', '.join(map(printer.value, example_inputs))}]"
+    inputs = _inputs_text(printer, examples(gm, example_inputs))
+    given = "inputs(**SIZES)"
     if values:
-        inputs = f"torch.load(pathlib.Path(__file__).with_name({values!r}))"
+        given = f"torch.load(pathlib.Path(__file__).with_name({values!r}))"
         printer.modules.add("pathlib")
     imports = "\n".join(f"import {name}" for name in sorted(printer.modules))
     return (
         HEAD.format(imports=imports)
+        + TENSOR
         + "\n\n".join(printer.functions)
-        + TAIL.format(inputs=inputs, backend=_expression(backend), **asdict(check))
+        + inputs
+        + TAIL.format(values=given, backend=_expression(backend), **asdict(check))
     )
+
+
+def _inputs_text(printer: _Printer, values: Sequence[Any]) -> str:
+    """Return the text of `SIZES` and `inputs`. The parameters are the symbols that are inputs."""
+    # `_expr`, as a compilation may have made the symbol a constant since
+    numbers = [value for value in values if isinstance(value, SymInt)]
+    symbols = [value for value in numbers if value.node._expr.is_Symbol]
+    printer.sizes = {value.node._expr: _number(value) for value in symbols}
+    sizes = {str(symbol): number for symbol, number in printer.sizes.items()}
+    text = f"[{', '.join(map(printer.value, values))}]"
+    return INPUTS.format(sizes=sizes, names=", ".join(sizes), values=text)
+
+
+def with_fresh_sizes(gm: GraphModule, inputs: Sequence[Any]) -> GraphModule:
+    """Return a copy of a graph whose inputs have the same symbols in a new `ShapeEnv`.
+
+    A compilation leaves guards in the old one, which may have made a symbol a constant.
+    """
+    space: dict[str, Any] = {"torch": torch}
+    exec(TENSOR + _inputs_text(_Printer(), examples(gm, inputs)), space)
+    return with_sizes(without_metadata(gm), space["inputs"], space["SIZES"])
 
 
 def _expression(backend: str | Backend) -> str:
@@ -152,9 +199,11 @@ def _expression(backend: str | Backend) -> str:
 
 @define(eq=False)
 class _Printer:
-    """Collects one function per graph, and the modules that their text names."""
+    """Collects one function per graph, and the modules that their text names. `sizes` are the
+    symbols that the text may name, with their example numbers."""
 
     functions: list[str] = Factory(list)
+    sizes: dict[Any, int] = Factory(dict)
     modules: set[str] = Factory(lambda: {"torch"})
 
     def graph(self, gm: GraphModule) -> str:
@@ -221,9 +270,21 @@ def _number(value: int | SymInt) -> int:
     return int(value.node.hint)
 
 
+def _size(printer: _Printer, value: int | SymInt) -> str:
+    """Return the expression for a size: the number where the inputs bind not all of its symbols."""
+    from torch.utils._sympy.printers import PythonPrinter  # brings sympy
+
+    if isinstance(value, SymInt) and value.node._expr.free_symbols <= printer.sizes.keys():
+        return str(PythonPrinter().doprint(value.node._expr))
+    return str(_number(value))
+
+
 def _tensor(printer: _Printer, value: Tensor) -> str:
-    size, stride = (tuple(map(_number, numbers)) for numbers in (value.shape, value.stride()))
-    return f"tensor({size}, {stride}, {value.dtype}, {str(value.device)!r}, {value.requires_grad})"
+    layout = (value.shape, value.stride())
+    size, stride = ("".join(f"{_size(printer, n)}, " for n in numbers) for numbers in layout)
+    return (
+        f"tensor(({size}), ({stride}), {value.dtype}, {str(value.device)!r}, {value.requires_grad})"
+    )
 
 
 def _dict(printer: _Printer, value: dict[Any, Any]) -> str:
@@ -243,7 +304,7 @@ _TEXTS: tuple[tuple[Any, Callable[[_Printer, Any], str]], ...] = (
     (GraphModule, lambda printer, value: printer.graph(value)),
     (Node, lambda printer, value: value.name),
     (Tensor, _tensor),
-    (SymInt, lambda printer, value: str(_number(value))),
+    (SymInt, _size),
     (
         float,
         lambda printer, value: repr(value) if math.isfinite(value) else f"float({str(value)!r})",

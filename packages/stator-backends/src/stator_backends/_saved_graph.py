@@ -15,6 +15,7 @@ from ._fault import FaultCheck
 from ._fault_search import find_fault
 from ._minify import Minified, minify
 from ._repro import write_script
+from ._symbolic_sizes import with_sizes
 
 
 @attrs.frozen(eq=False)
@@ -33,7 +34,8 @@ class SavedGraph:
             gm, inputs = torch.load(path, weights_only=False)
             return cls(gm, inputs)
         space = runpy.run_path(str(path), run_name=Path(path).stem)
-        return cls(space["graph_0"](), space["inputs"](), space["backend"](), space["CHECK"])
+        gm = with_sizes(space["graph_0"](), space["inputs"], space["SIZES"])
+        return cls(gm, space["values"](), space["backend"](), space["CHECK"])
 
 
 def minify_to(

@@ -88,8 +88,12 @@ class OutputGraph:
     def tracing(self) -> Iterator[None]:
         """Wrap the whole trace in this: torch then words messages and guards with the user's lines,
         and modes that the trace changed are set back however it ends."""
+        included = torch._C._dispatch_tls_local_include_set()
+        excluded = torch._C._dispatch_tls_local_exclude_set()
+        # torch leaves keys excluded where an operator fails in nested transforms
+        keys = torch._C._ForceDispatchKeyGuard(included, excluded)
         try:
-            with tracing(self._context), sums_looked_at():
+            with keys, tracing(self._context), sums_looked_at():
                 yield
         finally:
             self._state.leave_modes()

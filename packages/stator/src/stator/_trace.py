@@ -53,6 +53,9 @@ class TraceResult:
     is_error: bool = False
     """The program requires an error in place of the break."""
     calls: CallEvidence = attrs.field(factory=CallEvidence)
+    reads: tuple[int, ...] = ()
+    """The ids of existing objects in the order in which the program reads them; of a whole graph.
+    """
 
 
 def trace(
@@ -110,7 +113,8 @@ def _traced(
             is_error = isinstance(outcome, Broke) and raises_on_break(tracing)
             traced = _written_down(outcome, machine, tracing, graph, started)
             calls = _evidence(traced, places, finished, machine.enters_functions)
-            return attrs.evolve(traced, calls=calls, is_error=is_error)
+            reads = tuple(tracing.heap) if policy.is_whole else ()
+            return attrs.evolve(traced, calls=calls, is_error=is_error, reads=reads)
     except BaseException:  # raised again: an unused graph must keep no object alive
         graph.release()
         raise

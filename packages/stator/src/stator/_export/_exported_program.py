@@ -27,7 +27,7 @@ from stator._export._module_call import handlers as marks
 from stator._export._module_call import marked_calls
 from stator._export._module_stack import prepare_module_stacks
 from stator._export._shape_spec import built_spec
-from stator._export._signature import order_by_use
+from stator._export._signature import order_by_reads
 from stator._export._traced_call import TracedCall, traced_call
 from stator._export._transform import inline_transforms
 from stator._options import default_handlers
@@ -61,7 +61,7 @@ def exported(
             strict=False,
             preserve_module_call_signature=preserved,
         )
-    order_by_use(program, traced)
+    order_by_reads(program, traced)
     return program
 
 

@@ -1,8 +1,8 @@
 """The signature of an exported program, as strict mode has it.
 
 torch.export lists every parameter and buffer of a module, by each of its names. Strict mode lists
-those that the program uses, once each, in the order of use, and names a placeholder after the path
-by which the program reached it.
+those that the program uses, once each, in the order in which it reads them, and names a placeholder
+after the path by which the program reached it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 CONTAINERS = ("_modules", "_parameters", "_buffers")
 
 
-def order_by_use(program: ExportedProgram, traced: TracedCall) -> None:
-    """Drop unused parameters and buffers from a program, and sort the others by their use."""
+def order_by_reads(program: ExportedProgram, traced: TracedCall) -> None:
+    """Drop unused parameters and buffers from a program, and sort the others by their reads."""
     tensors = dict(traced.call.subject.named_parameters(remove_duplicate=False))
     tensors |= traced.call.subject.named_buffers(remove_duplicate=False)
-    uses = {id(value): (index, path) for index, (path, value) in enumerate(_used(traced))}
+    uses = {id(value): (traced.reads.index(id(value)), path) for path, value in _used(traced)}
 
     specs = program.graph_signature.input_specs
     nodes = [node for node in program.graph.nodes if node.op == "placeholder"]

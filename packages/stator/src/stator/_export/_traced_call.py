@@ -33,12 +33,13 @@ class TracedCall:
     """`replay` gives a function of the flat arguments from a callable in the graph's place.
 
     `examples` are the outputs of the graph under fake tensors. `conditions` are relations between
-    sizes, `guards` all other conditions.
+    sizes, `guards` all other conditions. `reads`: see `TraceResult`.
     """
 
     call: CapturedCall
     module: GraphModule
     sources: tuple[Source, ...]
+    reads: tuple[int, ...]
     examples: tuple[Any, ...]
     guards: tuple[Guard, ...]
     conditions: tuple[Guard, ...]
@@ -88,6 +89,7 @@ def _finished(call: CapturedCall, traced: TraceResult) -> TracedCall:
         call,
         captured.module,
         tuple(item.source for item in captured.inputs),
+        traced.reads,
         tuple(value.example for value in emitter.outputs),
         tuple(traced.guards),
         tuple(Guard(None, fact.expression, fact.where) for fact in facts),
