@@ -263,3 +263,12 @@ def members_of_a_set_are_asked_once_for_a_text(x, n, box):
 @program(breaks="construction")
 def members_of_a_new_set_are_asked_once(x, n, box):
     return 2 in {Number(2)}, n in {Number(n)}, x + n
+
+
+kept = {Loud(1): 1, Loud(2): 2}
+ASKED.clear()
+
+
+@program(breaks="user-hash")
+def a_table_whose_keys_are_not_asked(x, n, box):
+    return len(kept), ASKED, x + n

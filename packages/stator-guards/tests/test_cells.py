@@ -49,6 +49,37 @@ def test_no_lookup_of_keys_hashed_by_user_code() -> None:
 
 
 @needs_words
+def test_no_code_of_a_key_runs() -> None:
+    ran = []
+
+    class Meta(type):
+        def __hash__(cls) -> int:
+            ran.append(cls)
+            return 1
+
+        def __eq__(cls, other: object) -> bool:
+            ran.append(cls)
+            return cls is other
+
+    class Key(metaclass=Meta):
+        def __hash__(self) -> int:
+            ran.append(self)
+            return 1
+
+    mapping = {Key(): 1}
+    ran.clear()
+    assert not cells().mapping(mapping)
+    assert ran == []
+
+
+@needs_words
+def test_an_address_that_another_function_gives_is_no_address() -> None:
+    globals_of_hash = {"id": lambda key: 1}
+    exec("class Key:\n def __hash__(self): return id(self)", globals_of_hash)
+    assert not cells().mapping({globals_of_hash["Key"](): 1})
+
+
+@needs_words
 def test_a_new_hash_of_a_class_changes_a_word() -> None:
     class Key:
         pass

@@ -18,6 +18,7 @@ from typing import Any
 import attrs
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 from stator_bytecode import (
     DEFAULT,
     Broke,
@@ -49,6 +50,15 @@ from stator_variables import (
     wrap,
 )
 from torch._subclasses.fake_tensor import FakeTensorMode
+
+# The same examples each time, and no limit on time: machines that run tests are shared.
+settings.register_profile(
+    "deterministic",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("deterministic")
 
 
 class TinyGraph:

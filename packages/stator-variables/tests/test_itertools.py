@@ -83,7 +83,7 @@ class Asked:
 
 
 @pytest.mark.parametrize("call", CALLS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(x=NUMBERS, y=NUMBERS)
 def test_app_level_is_itertools(call: Any, x: list[int], y: list[int]) -> None:
     assert call(Asked(), x, y) == call(itertools, x, y)

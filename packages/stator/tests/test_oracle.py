@@ -155,6 +155,53 @@ def test_copy_that_is_another_is_said() -> None:
         assert checked(lambda d, x: x + d["a"])(mapping, X)[0] == 1
 
 
+HASHED: list[str] = []
+
+
+class Meta(type):
+    def __eq__(cls, other: object) -> bool:
+        HASHED.append("compared a class")
+        return cls is other
+
+    __hash__ = type.__hash__
+
+
+class Compared(metaclass=Meta):
+    pass
+
+
+class Named(str):
+    def __hash__(self) -> int:
+        HASHED.append(f"hashed {self}")
+        return str.__hash__(self)
+
+    def __eq__(self, other: object) -> bool:
+        HASHED.append(f"compared {self}")
+        return str.__eq__(self, other)
+
+
+NAMES = {Named("a"): 1}
+MEMBERS = {Named("b")}
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: (x + 1, len(NAMES), len(MEMBERS)),
+        lambda x: (x + 1, NAMES["a"], "b" in MEMBERS),
+        lambda x: (x + 1, Compared == int),  # noqa: E721  # the metaclass runs
+    ],
+)
+def test_hashes_and_comparisons_of_keys_happen_once(fn: Any) -> None:
+    HASHED.clear()
+    fn(X)
+    expected = [*HASHED]
+    HASHED.clear()
+
+    checked(fn)(X)
+    assert expected == HASHED
+
+
 COUNT = 0
 SEEN: list[int] = []
 VARIABLE: contextvars.ContextVar[int] = contextvars.ContextVar("VARIABLE", default=0)

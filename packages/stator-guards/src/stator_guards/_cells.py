@@ -25,9 +25,9 @@ from stator_guards._memory import (
     word,
 )
 
-_SAFE_KEYS = frozenset((str, int, bool, float, bytes, NoneType, type, FunctionType))
+_SAFE_KEYS = frozenset(map(id, (str, int, bool, float, bytes, NoneType, type, FunctionType)))
 """Types of keys whose hash and equality run no user code; with others a lookup may change while the
-dict does not."""
+dict does not. By their ids, as a metaclass may have a hash of its own."""
 _PLAIN_LOOKUP = (object.__getattribute__, ModuleType.__getattribute__)
 _MISSING = object()
 
@@ -270,15 +270,23 @@ _DICTS = (dict, OrderedDict, defaultdict)
 
 def _classes_of(keys: Sequence[object]) -> tuple[type, ...] | None:
     """Return the classes of those keys that are hashed by their address, like tensors, which the
-    class decides; None if other user code hashes or compares one."""
-    classes = [cls for cls in {*map(type, keys)} if cls not in _SAFE_KEYS]
-    if not classes:
-        return ()
-    for key in keys:
-        is_known = type(key) in _SAFE_KEYS or type(key).__hash__ is object.__hash__
-        if not is_known and hash(key) != id(key):
-            return None
-    return tuple(classes)
+    class decides; None if other user code hashes or compares one. Runs none of it."""
+    classes = {id(cls): cls for cls in map(type, keys) if id(cls) not in _SAFE_KEYS}
+    return tuple(classes.values()) if all(map(_hashes_address, classes.values())) else None
+
+
+def _address(key: object) -> int:
+    return id(key)
+
+
+def _hashes_address(cls: type) -> bool:
+    """Return True for the hash of `object` and for a method that is `return id(self)`."""
+    hashing = cls.__hash__
+    if not isinstance(hashing, FunctionType):
+        return hashing is object.__hash__
+    code, known = hashing.__code__, _address.__code__
+    is_same = (code.co_code, code.co_names) == (known.co_code, known.co_names)
+    return is_same and "id" not in hashing.__globals__
 
 
 def _lookup(cls: type, name: str) -> object:

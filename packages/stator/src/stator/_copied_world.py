@@ -49,6 +49,7 @@ _WITHOUT_COPY = (
     weakref.WeakKeyDictionary,
     weakref.WeakSet,
 )
+_ATOMS = frozenset(map(id, ATOMS))
 UNBOUND = object()
 _IS_IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE
 
@@ -136,6 +137,11 @@ class CopiedWorld:
         """Raises CannotCopy."""
         self._follow(self.fn)
         self._follow(self.arguments)
+        values = [place.read() for place in self.places]
+        with self._harmless_hashes(values):
+            self._copy(values)
+
+    def _copy(self, values: list[dict[str, Any]]) -> None:
         for reference in [found for found in self._seen.values() if type(found) is weakref.ref]:
             self._memo[id(reference)] = weakref.ref(
                 self._copied(reference()), reference.__callback__
@@ -149,21 +155,29 @@ class CopiedWorld:
                 )
         self.state = tuple(map(self._copied, self.arguments))
         self._copies = [
-            {name: self._copied(value) for name, value in place.read().items()}
-            for place in self.places
+            {name: self._copied(value) for name, value in names.items()} for names in values
         ]
 
     @contextmanager
-    def installed(self) -> Iterator[None]:
-        before = [place.read() for place in self.places]
-        try:
-            for place, values in zip(self.places, self._copies, strict=True):
-                place.write(values)
+    def _harmless_hashes(self, values: list[dict[str, Any]]) -> Iterator[None]:
+        """A copied container hashes and compares its keys: where these have code of the program,
+        it runs with the names bound to copies that are dropped."""
+        hashing = {number: found for number, found in self._seen.items() if _runs_code(found)}
+        if not hashing:
             yield
-        finally:
-            self.left = [place.read() for place in self.places]
-            for place, values in zip(self.places, before, strict=True):
-                place.write(values)
+            return
+
+        memo = {**self._memo, **hashing}
+        dropped = [
+            {name: _deep_copy(value, memo) for name, value in names.items()} for names in values
+        ]
+        with _bound(self.places, dropped, []):
+            yield
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        with _bound(self.places, self._copies, self.left):
+            yield
 
     def variables(self) -> Iterator[tuple[str, Any, Any]]:
         """Each by its name: what the run left there, and what is there now."""
@@ -174,10 +188,7 @@ class CopiedWorld:
                 yield label, left.get(name, UNBOUND), now.get(name, UNBOUND)
 
     def _copied(self, value: object) -> Any:
-        if isinstance(value, (*_SHARED, *_HOLDERS_OF_FUNCTIONS[:3])):
-            return value
-        with _copying(value):
-            made = copy.deepcopy(value, self._memo)
+        made = _deep_copy(value, self._memo)
         for where, left, right in self._faithful.differences(
             value, made, f"a {type(value).__qualname__}"
         ):
@@ -189,7 +200,7 @@ class CopiedWorld:
         waiting = [value]
         while waiting:
             found = waiting.pop()
-            if id(found) not in self._seen and not isinstance(found, (*ATOMS, ModuleType)):
+            if id(found) not in self._seen and _has_parts(found):
                 self._seen[id(found)] = found
                 waiting += self._next(found)
 
@@ -213,7 +224,7 @@ class CopiedWorld:
             return [value()]
         if isinstance(value, _HOLDERS_OF_FUNCTIONS):
             return gc.get_referents(value)
-        return [type(value), *parts(value).values()]
+        return [type(value), *_keys(value), *parts(value).values()]
 
     def _of_function(self, fn: FunctionType) -> list[Any]:
         if _is_of_a_library(fn.__globals__):
@@ -240,11 +251,38 @@ class CopiedWorld:
             for value in vars(cls).values()
             if isinstance(value, (FunctionType, *_HOLDERS_OF_FUNCTIONS))
         ]
-        return [*own, *functions, *cls.__bases__]
+        return [*own, *functions, *cls.__bases__, type(cls)]
 
     def _at(self, *places: OwnedNames) -> list[Any]:
         self.places += places
         return [value for place in places for value in place.read().values()]
+
+
+def _has_parts(value: object) -> bool:
+    return id(type(value)) not in _ATOMS and not isinstance(value, ModuleType)
+
+
+def _deep_copy(value: object, memo: dict[int, Any]) -> Any:
+    if isinstance(value, (*_SHARED, *_HOLDERS_OF_FUNCTIONS[:3])):
+        return value
+    with _copying(value):
+        return copy.deepcopy(value, memo)
+
+
+@contextmanager
+def _bound(
+    places: list[OwnedNames], values: list[dict[str, Any]], left: list[dict[str, Any]]
+) -> Iterator[None]:
+    """Bind the names of each place to these values; `left` receives what they are at the end."""
+    before = [place.read() for place in places]
+    try:
+        for place, new in zip(places, values, strict=True):
+            place.write(new)
+        yield
+    finally:
+        left += [place.read() for place in places]
+        for place, old in zip(places, before, strict=True):
+            place.write(old)
 
 
 @contextmanager
@@ -253,6 +291,16 @@ def _copying(value: object) -> Iterator[None]:
         yield
     except Exception as error:  # runs code of the program's classes, which may raise anything
         raise CannotCopy(f"{type(value).__qualname__}: {error}") from error
+
+
+def _keys(value: object) -> list[Any]:
+    base = next((base for base in (dict, set, frozenset) if issubclass(type(value), base)), None)
+    return [] if base is None else [*base.__iter__(value)]
+
+
+def _runs_code(container: object) -> bool:
+    """Return True for a container whose keys may have a `__hash__` or `__eq__` of the program."""
+    return any(map(_has_parts, _keys(container)))
 
 
 def _names(code: CodeType) -> Iterator[str]:
