@@ -52,15 +52,18 @@ def _is_word(number: int) -> bool:
 _IS_WORD = Custom("{fn}({value})", _is_word, "no larger than torch takes numbers")
 
 
-def computed(t: Space, function: Callable[..., Any], args: Args) -> Any:
+def computed(
+    t: Space, function: Callable[..., Any], args: Args, *, is_of_numpy: bool = False
+) -> Any:
     """Return what a pure function gives for such a number, beside values that are known or read.
 
-    MISSING, where that is no number, or raises or warns: for others the number is a constant, and
+    A function `is_of_numpy` gives one for a number of Python as well. MISSING, where that is no number, or raises or warns: for others the number is a constant, and
     the guards depend on its value.
     """
-    if not any(is_a(vt, ScalarTracker) for vt in args):
+    scalars = [vt for vt in args if is_a(vt, ScalarTracker)]
+    if not scalars and not (is_of_numpy and any(vt.is_symbolic for vt in args)):
         return MISSING
-    steps = 1 + max(vt.steps for vt in args if is_a(vt, ScalarTracker))
+    steps = 1 + max((vt.steps for vt in scalars), default=0)
     exact = function if function in SILENT else _refusing(function)
     return MISSING if steps > LONGEST else computed_early(t, exact, args, steps)
 

@@ -25,7 +25,7 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._pure import DTYPES, NUMPY, is_number_of_numpy
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
-from stator_variables._tensors import _torch_calls
+from stator_variables._tensors import _tensor_operators, _torch_calls
 from stator_variables._tensors._array_sample import NAMES, hint_of, sample_of, sizes_of
 from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
@@ -88,9 +88,8 @@ def compute(
     """Return the result of a NumPy `function`, computed by torch's `substitute` for it."""
     _refuse_error_state(t)
     step = _Step(t)
-    args = [_symbolic_numbers.as_constant(t, vt) for vt in args]
     if _is_elementwise(function):
-        args = [_as_array(t, vt) for vt in args]
+        args = [_as_array(t, vt) for vt in _with_dtypes(t, function, args)]
     try:
         expected = step.sampled(function, args, kwargs)
         made = MISSING if step.samples else step.made(expected)
@@ -122,13 +121,43 @@ def _is_elementwise(function: object) -> bool:
     return isinstance(function, NUMPY.ufunc) or function in _OPERATORS
 
 
+def _with_dtypes(t: Space, function: Any, args: Args) -> Args:
+    """Return the operands, numbers of Python as those of NumPy that they are beside an array.
+
+    An int is out of the range of some dtypes, which NumPy refuses: there it stays what it is.
+    """
+    ufunc = function if isinstance(function, NUMPY.ufunc) else _OPERATORS[function]
+    numbers = [is_a(vt, NumberTracker) and vt.cls in _SAFE for vt in args]
+    known = [is_a(vt, ArrayTracker) or number for vt, number in zip(args, numbers, strict=True)]
+    if len(args) != ufunc.nin or not (any(numbers) and all(known)):
+        return args
+    try:
+        dtypes = ufunc.resolve_dtypes((*map(_given, args), *[None] * ufunc.nout))
+    except TypeError:
+        return args
+    return [
+        _number_of_dtype(t, vt, dtype) if number and dtype in _SAFE[vt.cls] else vt
+        for vt, number, dtype in zip(args, numbers, dtypes, strict=False)
+    ]
+
+
+_SAFE: dict[type, frozenset[Any]] = {}
+if NUMPY is not None:
+    _FLOATS = frozenset(map(NUMPY.dtype, ("float32", "float64")))
+    _SAFE = {float: _FLOATS, int: _FLOATS | {NUMPY.dtype("int64")}}
+
+
+def _number_of_dtype(t: Space, number: VariableTracker, dtype: Any) -> ArrayTracker:
+    named = {"dtype": ConstantTracker(DTYPES[dtype])}
+    return ArrayTracker(_torch_calls.record(t, torch.scalar_tensor, [number], named), dtype.type)
+
+
 def _as_array(t: Space, vt: VariableTracker) -> VariableTracker:
     """A number of NumPy as one that the graph computes, where the graph can take it."""
     number = _scalars.number_of(t, vt)
     if not is_a(number, NumberTracker) or vt.real.dtype not in DTYPES:
         return vt
-    dtype = {"dtype": ConstantTracker(DTYPES[vt.real.dtype])}
-    return ArrayTracker(_torch_calls.record(t, torch.scalar_tensor, [number], dtype), vt.cls)
+    return _number_of_dtype(t, number, vt.real.dtype)
 
 
 def _refuse_error_state(t: Space) -> None:
@@ -155,6 +184,7 @@ class _Step(TorchFunctionMode):
         # by the id of the tracker: tracker, NumPy's own array
         self.samples: dict[int, tuple[Any, Any]] = {}
         self.traced: dict[int, GraphValue] = {}  # by the id of the fake
+        self.bounds: dict[Any, GraphValue] = {}  # by the expression: symbolic bounds of slices
         # by the id of the tracker: what an operand is converted to
         self.loops: dict[int, torch.dtype] = {}
 
@@ -184,19 +214,27 @@ class _Step(TorchFunctionMode):
     ) -> object:
         """The argument that a tracker represents, with arrays by `array` and constants by
         `value`."""
-        vt = _symbolic_numbers.as_constant(self.t, vt)
+        if is_a(vt, NumberTracker):
+            vt = _symbolic_numbers.as_constant(self.t, vt)
         if is_a(vt, ArrayTracker):
             return array(vt)
         if is_a(vt, TupleTracker | ListTracker) and vt.cls in (tuple, list, torch.Size):
             parts = [self._plain(item, array, value) for item in vt.items]
             return parts if vt.cls is list else tuple(parts)
         if is_a(vt, SliceTracker):
-            return slice(*(self._plain(part, array, value) for part in vt.parts))
+            return slice(*(self._bound(part, array, value) for part in vt.parts))
         if is_a(vt, ConstantTracker | ClassTracker):
             return value(vt)
         raise self.t.unsupported(
             "numpy", f"a {vt.cls.__qualname__} as an argument of a function of NumPy"
         )
+
+    def _bound(self, vt: VariableTracker, array: Callable[[Any], Any], value: Any) -> object:
+        """A part of a slice: of a symbolic one the number for NumPy, for the layer its symbol."""
+        if not is_a(vt, NumberTracker) or vt.cls is not int or vt.example.node.hint is None:
+            return self._plain(vt, array, value)
+        self.bounds[vt.example.node.expr] = vt.traced
+        return vt.example if array == self._operand else vt.example.node.hint
 
     # -- torch -------------------------------------------------------------------------------------
     def recorded(self, substitute: Any, args: Args, kwargs: Kwargs) -> object:
@@ -298,7 +336,9 @@ class _Step(TorchFunctionMode):
         )
 
     def _size(self, number: Any) -> Any:
-        """A symbolic size, read from a tensor that has it."""
+        """A symbolic bound of a slice, or a size, read from a tensor that has it."""
+        if (bound := self.bounds.get(number.node.expr)) is not None:
+            return bound
         for traced in [*self.traced.values()]:
             for i, size in enumerate(traced.example.shape):
                 if isinstance(size, torch.SymInt) and size.node.expr == number.node.expr:
@@ -354,6 +394,8 @@ class _Step(TorchFunctionMode):
     def _array(self, expected: Any, example: Tensor, name: str) -> ArrayTracker:
         """A new array or number, if the two agree on it."""
         is_array = type(expected) is NUMPY.ndarray
+        if self.bounds:  # NumPy and torch have other strides for nothing: `ShapeEnv` guards it
+            bool(example.numel())
         metadata = getattr(expected, "dtype", None), getattr(expected, "shape", None)
         if metadata[0] is None or (DTYPES.get(metadata[0]), metadata[1]) != (
             example.dtype,
@@ -422,7 +464,7 @@ def _given(vt: Any) -> object:
     """A dtype, or the class of a number of Python, which has none of its own."""
     if is_a(vt, ArrayTracker):
         return NAMES[vt.tensor.example.dtype]
-    cls = type(vt.value)
+    cls = vt.cls
     return cls if cls in (int, float, complex) else NUMPY.dtype(cls)
 
 
@@ -436,6 +478,10 @@ def _is_integral(vt: VariableTracker) -> bool:
 def operate(t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Any:
     """An operator or subscript with an array on one side: both worlds find out by themselves whose
     method it is."""
+    if any(is_a(vt, TensorTracker) for vt in operands):
+        numbers = _tensor_operators.operate(t, function, *operands)
+        if numbers is not MISSING:
+            return numbers
     if function in _AUGMENTED and operands[0].cls is not NUMPY.ndarray:
         function = _AUGMENTED[function]  # of numbers
     if function in (operator.pow, operator.ipow) and _is_integral(operands[1]):
