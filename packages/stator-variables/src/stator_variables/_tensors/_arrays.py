@@ -18,14 +18,14 @@ from stator_guards import CallSource, Is
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from stator_variables._objects import _scalars, _symbolic_numbers
+from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._program_error import throw
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._pure import DTYPES, NUMPY, is_number_of_numpy
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
-from stator_variables._tensors import _tensor_operators, _torch_calls
+from stator_variables._tensors import _array_operands, _tensor_operators, _torch_calls
 from stator_variables._tensors._array_sample import NAMES, hint_of, sample_of, sizes_of
 from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
@@ -57,21 +57,6 @@ _AUGMENTED = {
     )
     for name in _NAMES_OF_OPERATORS.split()
 }
-_OPERATORS: dict[Any, Any] = {}
-if NUMPY is not None:
-    _UFUNCS = dict(
-        pair.split(":")
-        for pair in (
-            "mul:multiply sub:subtract truediv:divide floordiv:floor_divide mod:remainder "
-            "pow:power lshift:left_shift rshift:right_shift and:bitwise_and or:bitwise_or "
-            "xor:bitwise_xor lt:less le:less_equal eq:equal ne:not_equal "
-            "gt:greater ge:greater_equal"
-        ).split()
-    )
-    _OPERATORS = {
-        getattr(operator, f"__{name}__"): getattr(NUMPY, _UFUNCS.get(name, name))
-        for name in ("add", "matmul", *_UFUNCS)
-    }
 LARGEST = 1 << 16
 """Bytes of an array that a graph may hold."""
 _METADATA = frozenset(("broadcast_shapes", "__get__"))
@@ -88,8 +73,7 @@ def compute(
     """Return the result of a NumPy `function`, computed by torch's `substitute` for it."""
     _refuse_error_state(t)
     step = _Step(t)
-    if _is_elementwise(function):
-        args = [_as_array(t, vt) for vt in _with_dtypes(t, function, args)]
+    args = _array_operands.operands(t, function, args)
     try:
         expected = step.sampled(function, args, kwargs)
         made = MISSING if step.samples else step.made(expected)
@@ -112,52 +96,6 @@ def compute(
             "numpy", f"{_name(function)}: {type(error).__name__}: {error}"
         ) from error
     return step.result(expected, found, _name(function))
-
-
-def _is_elementwise(function: object) -> bool:
-    """Return whether nothing but the items of the result depends on what numbers it is given."""
-    if function in (operator.pow, operator.ipow, NUMPY.power):
-        return False
-    return isinstance(function, NUMPY.ufunc) or function in _OPERATORS
-
-
-def _with_dtypes(t: Space, function: Any, args: Args) -> Args:
-    """Return the operands, numbers of Python as those of NumPy that they are beside an array.
-
-    An int is out of the range of some dtypes, which NumPy refuses: there it stays what it is.
-    """
-    ufunc = function if isinstance(function, NUMPY.ufunc) else _OPERATORS[function]
-    numbers = [is_a(vt, NumberTracker) and vt.cls in _SAFE for vt in args]
-    known = [is_a(vt, ArrayTracker) or number for vt, number in zip(args, numbers, strict=True)]
-    if len(args) != ufunc.nin or not (any(numbers) and all(known)):
-        return args
-    try:
-        dtypes = ufunc.resolve_dtypes((*map(_given, args), *[None] * ufunc.nout))
-    except TypeError:
-        return args
-    return [
-        _number_of_dtype(t, vt, dtype) if number and dtype in _SAFE[vt.cls] else vt
-        for vt, number, dtype in zip(args, numbers, dtypes, strict=False)
-    ]
-
-
-_SAFE: dict[type, frozenset[Any]] = {}
-if NUMPY is not None:
-    _FLOATS = frozenset(map(NUMPY.dtype, ("float32", "float64")))
-    _SAFE = {float: _FLOATS, int: _FLOATS | {NUMPY.dtype("int64")}}
-
-
-def _number_of_dtype(t: Space, number: VariableTracker, dtype: Any) -> ArrayTracker:
-    named = {"dtype": ConstantTracker(DTYPES[dtype])}
-    return ArrayTracker(_torch_calls.record(t, torch.scalar_tensor, [number], named), dtype.type)
-
-
-def _as_array(t: Space, vt: VariableTracker) -> VariableTracker:
-    """A number of NumPy as one that the graph computes, where the graph can take it."""
-    number = _scalars.number_of(t, vt)
-    if not is_a(number, NumberTracker) or vt.real.dtype not in DTYPES:
-        return vt
-    return _number_of_dtype(t, number, vt.real.dtype)
 
 
 def _refuse_error_state(t: Space) -> None:
@@ -245,11 +183,10 @@ class _Step(TorchFunctionMode):
             }
             return substitute(*plain, **named)
 
-    def prepare(self, function: object, args: Args, kwargs: Kwargs) -> None:
+    def prepare(self, function: Callable[..., Any], args: Args, kwargs: Kwargs) -> None:
         """Determine the dtypes to which NumPy converts the operands of a `ufunc`, by NumPy
         itself."""
-        ufunc = function if isinstance(function, NUMPY.ufunc) else _OPERATORS.get(function)
-        if ufunc is None:
+        if (ufunc := _array_operands.ufunc_of(function)) is None:
             return
         operands = args[: ufunc.nin]
         if kwargs.keys() - {"out"} or not all(
@@ -258,7 +195,7 @@ class _Step(TorchFunctionMode):
             raise self.t.unsupported(
                 "numpy", f"{_name(function)} with arguments that decide how it computes"
             )
-        given = [_given(vt) for vt in operands]
+        given = [_array_operands.dtype_of(vt) for vt in operands]
         for vt, dtype in zip(
             operands, ufunc.resolve_dtypes((*given, *[None] * ufunc.nout)), strict=False
         ):
@@ -458,14 +395,6 @@ def _alike(expected: Any, example: Tensor) -> bool:
 
 def _bare(value: Any) -> object:
     return value.item() if is_number_of_numpy(type(value)) else value
-
-
-def _given(vt: Any) -> object:
-    """A dtype, or the class of a number of Python, which has none of its own."""
-    if is_a(vt, ArrayTracker):
-        return NAMES[vt.tensor.example.dtype]
-    cls = vt.cls
-    return cls if cls in (int, float, complex) else NUMPY.dtype(cls)
 
 
 def _is_integral(vt: VariableTracker) -> bool:

@@ -281,7 +281,7 @@ def argument(t: Space, vt: VariableTracker) -> Any:
         return number.traced
     if is_a(vt, TensorTracker) and vt.is_new:
         return _new_leaves.connected(t, vt)
-    vt = number_of_array(t, vt, (torch.float32, torch.float64))
+    vt = _scalars.number_of_array(t, vt, _scalars.FLOATS)
     if is_a(vt, TensorTracker | NumberTracker):
         return vt.traced
     if is_a(vt, ConstantTracker):
@@ -319,21 +319,6 @@ def _number_of_numpy(t: Space, value: Any) -> object:
     if type(number) is int and number > sys.maxsize:
         raise t.unsupported("graph-argument", f"{value!r}, which torch takes for no number")
     return number
-
-
-def number_of_array(t: Space, vt: Any, dtypes: Iterable[torch.dtype]) -> Any:
-    """Return the number of Python that torch takes a number of NumPy for which the graph computes.
-
-    Anything else, and one of another dtype, is returned as it is.
-    """
-    if not is_a(vt, ArrayTracker) or vt.cls is NUMPY.ndarray or not t.policy.draws_numbers:
-        return vt
-    tensor = vt.tensor
-    if tensor.example.dtype not in dtypes:
-        return vt
-    if tensor.example.dtype is torch.bool:  # torch takes a truth of NumPy for a float
-        tensor = record(t, "to", [tensor, ConstantTracker(torch.float64)])
-    return number(t, t.graph.read_number(tensor.traced))
 
 
 def _as_number(t: Space, part: VariableTracker) -> VariableTracker:
