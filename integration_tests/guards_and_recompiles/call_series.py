@@ -8,7 +8,9 @@ of their own are functions, which give what is compiled and what happens ahead o
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import enum
 import functools
 import math
 import random
@@ -57,6 +59,25 @@ class Point(NamedTuple):
     f: float
 
 
+class Mode(enum.Enum):
+    SUM = "sum"
+    MEAN = "mean"
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """What to do with a batch: modes among numbers that change."""
+
+    mode: Mode
+    reduction: str
+    config: Config
+    sizes: tuple[int, int]
+
+    @property
+    def area(self) -> int:
+        return self.sizes[0] * self.sizes[1]
+
+
 class Scaled(torch.nn.Module):
     def __init__(self, n: int, f: float) -> None:
         super().__init__()
@@ -82,6 +103,10 @@ class Draw:
         size = self.random.randrange(2, 10)
         return torch.linspace(-1, 1, size * columns).reshape(size, columns)
 
+    def batch(self, n: int) -> dict[str, Any]:
+        x = self.rows(4)
+        return {"x": x, "mask": x > 0, "weights": [n / 4, n / 2], "id": n}
+
     def argument(self, kind: str) -> Any:
         n, f = self.number(), self.fraction()
         made: dict[str, Callable[[], Any]] = {
@@ -103,6 +128,12 @@ class Draw:
             "m": lambda: Scaled(n, f),
             "t": lambda: [self.rows(4), self.rows(4)],
             "s": lambda: slice(n),
+            "b": lambda: self.batch(n),
+            "L": lambda: [self.rows(4) for _ in range(n % 3 + 1)],
+            "N": lambda: torch.arange(4) < n if n % 2 else None,
+            "w": lambda: "sum" if n % 2 else "mean",
+            "e": lambda: list(Mode)[n % 2],
+            "k": lambda: Task(list(Mode)[n % 2], "sum", Config(n, f), (n + 1, n + 2)),
         }
         return made[kind]()
 
@@ -151,6 +182,21 @@ T x, s s: (x + 1, s == slice(2), s != slice(3, None))
 t t: torch.cat([each[: min(len(one) for one in t)] for each in t])
 t t: t[0] * max([len(each) for each in t]) - max(map(len, t), default=0)
 t t: [F.pad(each, (0, 0, 0, max(len(one) for one in t) - len(each))) for each in t]
+T x, A a: x * a.mean() + a[0]
+T x, A a, f f: x * (a * f).sum() + a.max() / len(a)
+T x, f f: x * np.float32(f) + np.exp(-f)
+b b: (b["x"] * b["mask"]).sum() * b["weights"][0] + b["id"]
+b b: {**b, "x": b["x"] * b["weights"][1], "size": len(b["x"])}
+L t: torch.stack([each.mean(0) for each in t]).sum(0) / len(t)
+T x, N m: x if m is None else x.masked_fill(m, 0.0)
+T x, w w: x.sum(0) if w == "sum" else x.mean(0)
+T x, w w: getattr(x, w)(0) * len(w)
+T x, e e: x.sum(0) if e is Mode.SUM else x.mean(0)
+T x, k k: (x.sum(0) if k.mode is Mode.SUM else x.mean(0)) * k.config.n + k.area
+T x, c c: x * dataclasses.replace(c, f=c.f / 2).f + c.n
+T x, i i, i k: F.interpolate(x[None, None], size=(i + 2, k + 2), mode="nearest")
+V x, p l: x * max(l.f, 0.5) + max([l.f, 1.0]) - min((l.f, 2.0))
+V x, f f, f g: x * max(f, g, 0.5) + min([f, g])
 """
 
 
@@ -158,7 +204,14 @@ def parsed(text: str) -> tuple[list[str], Callable[..., Any]]:
     """Return the kinds of the arguments, and the program as a function."""
     signature, _, expression = text.partition(": ")
     kinds, names = zip(*(part.split() for part in signature.split(", ")), strict=True)
-    scope = {"torch": torch, "F": F, "np": np, "math": math}
+    scope = {
+        "torch": torch,
+        "F": F,
+        "np": np,
+        "math": math,
+        "Mode": Mode,
+        "dataclasses": dataclasses,
+    }
     return list(kinds), eval(f"lambda {', '.join(names)}: {expression}", scope)
 
 
@@ -298,6 +351,68 @@ def blocks_with_an_index() -> Made:
     return blocks, lambda call: None
 
 
+class Cached(torch.nn.Module):
+    """Keeps what it was given, as a decoder does with keys."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys: torch.Tensor | None = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.keys = x if self.keys is None else torch.cat([self.keys, x])
+        return torch.softmax(x @ self.keys.T, -1) @ self.keys
+
+
+def growing_cache() -> Made:
+    return Cached(), lambda call: None
+
+
+def moving_average() -> Made:
+    average, step = torch.zeros(4), 0
+
+    def update(x: torch.Tensor) -> torch.Tensor:
+        nonlocal step
+        step += 1
+        decay = min(0.9, (1 + step) / (10 + step))
+        average.mul_(decay).add_(x.mean(0), alpha=1 - decay)
+        return average / (1 - 0.9**step)
+
+    return update, lambda call: None
+
+
+def rates_of_groups() -> Made:
+    groups = [{"lr": 0.1, "weight": torch.ones(4)}, {"lr": 0.2, "weight": torch.zeros(4)}]
+
+    def step(x: torch.Tensor) -> list[torch.Tensor]:
+        return [group["weight"] - group["lr"] * x.mean(0) for group in groups]
+
+    def decay(call: int) -> None:
+        for group in groups:
+            group["lr"] = 0.9**call
+
+    return step, decay
+
+
+def latest_losses() -> Made:
+    losses: collections.deque[float] = collections.deque([1.0, 1.0, 1.0], maxlen=3)
+
+    def scale(x: torch.Tensor) -> torch.Tensor:
+        return x / (sum(losses) / len(losses)) + losses[-1]
+
+    return scale, lambda call: losses.append(call / 3)
+
+
+def counts_by_name() -> Made:
+    counts = {"train": 0, "eval": 0}
+
+    def count(x: torch.Tensor) -> torch.Tensor:
+        counts["train"] += 1
+        counts["eval"] += 2
+        return x * counts["train"] + counts["eval"]
+
+    return count, lambda call: None
+
+
 STATEFUL: list[Callable[[], Made]] = [
     counter_of_a_module,
     temperature_of_a_module,
@@ -308,6 +423,11 @@ STATEFUL: list[Callable[[], Made]] = [
     elements_of_containers,
     globals_that_change,
     blocks_with_an_index,
+    growing_cache,
+    moving_average,
+    rates_of_groups,
+    latest_losses,
+    counts_by_name,
 ]
 
 

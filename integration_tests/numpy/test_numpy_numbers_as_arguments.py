@@ -27,7 +27,7 @@ torch.full((2,), n) | torch.tensor(n) | torch.as_tensor(n) | x.new_full((2,), n)
 (x, n) | (x, n + 1, n * 2, n / 2, n - n) | (x, np.sqrt(n), np.add(n, 1), np.maximum(n, 1))
 (x, int(n), float(n), n.item()) | (x, n.dtype, n.ndim, type(n), n.real) | (x, n.astype(np.float32), np.float32(n))
 (x, math.sqrt(n), math.floor(n)) | (x, isinstance(n, np.integer), isinstance(n, float)) | x * (n + k) | x * n * n
-F.leaky_relu(x, n) | (x, 1.5 * n, np.float32(2) * n) | x if n > 1 else -x | (x, -n, abs(n))
+x * math.floor(n) | F.leaky_relu(x, n) | (x, 1.5 * n, np.float32(2) * n) | x if n > 1 else -x | (x, -n, abs(n))
 """
 OF_INTEGERS = """
 x[:n] | x[n:, :2] | torch.zeros(n, 2) | x.repeat(n, 1) | x[n - 2] | x.narrow(0, 0, n - 1) | torch.arange(n)
@@ -61,7 +61,7 @@ def described(call: Callable[..., Any], n: Any, k: int) -> Any:
 
 
 @pytest.mark.parametrize("text", split(STAYS))
-@pytest.mark.parametrize("cls", [np.int64, np.float32])
+@pytest.mark.parametrize("cls", [np.int64, np.float32, np.float64])
 def test_one_graph_serves_all_values(text: str, cls: Any) -> None:
     varies_with_k = "k" in text
     numbers = [cls(value) for value in (2, 3, 5, 4)]

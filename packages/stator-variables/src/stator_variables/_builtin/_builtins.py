@@ -4,6 +4,7 @@ import builtins
 import functools
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -17,11 +18,11 @@ from stator_variables._objects._arity import ANY_COUNT
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._method_table import MethodTable, app_level, as_constant, folded
 from stator_variables._objects._program_error import complain
-from stator_variables._objects._tuple import TupleTracker
+from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._protocols import _containers, _folding
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import NONE, ConstantTracker, is_none
 
 methods = MethodTable("builtin")
@@ -35,16 +36,12 @@ def _replace(real: Any, function: object) -> None:
     def run(t: Space, *given: VariableTracker, **kwargs: VariableTracker) -> Result:
         args = [_in_any_order(t, real, given[0], kwargs)] if len(given) == 1 else list(given)
         folded = t.fold(real, args, kwargs)
-        if (
-            folded is MISSING
-            and real in _IN_GRAPH
-            and len(args) > 1
-            and not kwargs
-            and _are_compared_in_graph(args)
-        ):
-            return functools.reduce(
-                lambda a, b: _torch_calls.record(t, _IN_GRAPH[real], [a, b]), args
-            )
+        if folded is MISSING and real in _IN_GRAPH and not kwargs:
+            values = args if len(args) > 1 else _contents(args[0])
+            if len(values) > 1 and _are_compared_in_graph(values):
+                return functools.reduce(
+                    lambda a, b: _torch_calls.record(t, _IN_GRAPH[real], [a, b]), values
+                )
         return app_level(t, function, args, kwargs) if folded is MISSING else folded
 
 
@@ -52,7 +49,12 @@ _TAKES = {min: (1, ANY_COUNT), max: (1, ANY_COUNT), functools.reduce: (2, 3)}
 _IN_GRAPH = {min: torch.sym_min, max: torch.sym_max}
 
 
-def _are_compared_in_graph(vts: list[Any]) -> bool:
+def _contents(vt: Any) -> Sequence[Any]:
+    """Return the items of a list or tuple; nothing for another iterable."""
+    return vt.items if is_a(vt, SequenceTracker) and vt.cls in (list, tuple) else ()
+
+
+def _are_compared_in_graph(vts: Sequence[Any]) -> bool:
     """Return True for ints, for floats that are finite inputs or constants, and for floats some of
     which no guard can be about.
 

@@ -219,8 +219,10 @@ def _of_size(t: Space, make: object, args: Args, kwargs: Kwargs) -> Any:
 def _folded(t: Space, real: Any, args: Args, kwargs: Kwargs) -> Any:
     if not isinstance(real, NUMPY.ufunc) and real not in _FOLDED:
         return MISSING
-    if not kwargs and (found := _scalars.computed(t, real, args)) is not MISSING:
-        return found
+    if not kwargs:
+        found = _scalars.computed(t, real, args, is_of_numpy=True)
+        if found is not MISSING:
+            return found
     values, named = (
         [_known(t, vt) for vt in args],
         {name: _known(t, vt) for name, vt in kwargs.items()},

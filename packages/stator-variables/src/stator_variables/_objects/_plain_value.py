@@ -58,10 +58,9 @@ def plain_if_inherited(t: Space, vt: VariableTracker, *methods: str) -> Variable
 def _reader(vt: VariableTracker) -> Any:
     """Return what reads the value of an existing instance of a subclass; None for all else."""
     read = next((read for base, read in _READERS.items() if issubclass(vt.cls, base)), None)
-    if read is None or vt.is_symbolic or vt.source is None or vt.real is MISSING:
-        return None
-    # read last: it makes a text of sizes a constant
-    return read if vt.constant() is MISSING else None
+    # a known value is not read here, which would make a number of NumPy or a text a constant
+    is_instance = not (vt.is_symbolic or vt.is_known or vt.source is None or vt.real is MISSING)
+    return read if is_instance else None
 
 
 def plain_arguments(

@@ -12,9 +12,10 @@ The result is read like any other value.
 import functools
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
+import torch
 from stator_guards import CallSource, CapturedSource, Custom, LiteralSource, Source
 
 from stator_variables._objects._number_builders import (
@@ -26,7 +27,13 @@ from stator_variables._objects._number_builders import (
 from stator_variables._pure import NUMBERS, NUMPY, TRUTHS, is_number_of_numpy
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, Args, VariableTracker, is_a
-from stator_variables._trackers import ClassTracker, ConstantTracker, NumberTracker, ScalarTracker
+from stator_variables._trackers import (
+    ArrayTracker,
+    ClassTracker,
+    ConstantTracker,
+    NumberTracker,
+    ScalarTracker,
+)
 
 LONGEST = 30
 """The most operations that the entry computes one after the other: after them it is a constant."""
@@ -45,6 +52,25 @@ def number_of(t: Space, vt: VariableTracker) -> VariableTracker:
     return symbolic_number(t, real, source)
 
 
+def number_of_array(t: Space, vt: Any, dtypes: Container[torch.dtype]) -> Any:
+    """Return the number of Python that torch takes a number of NumPy for which the graph computes.
+
+    Anything else, and one of another dtype, is returned as it is.
+    """
+    if not is_a(vt, ArrayTracker) or vt.cls is NUMPY.ndarray or not t.policy.draws_numbers:
+        return vt
+    traced, dtype = vt.tensor.traced, vt.tensor.example.dtype
+    if dtype not in dtypes:
+        return vt
+    if dtype is torch.bool:  # torch takes a truth of NumPy for a float
+        traced, dtype = t.graph.call("to", [traced, torch.float64], {}), torch.float64
+    return NumberTracker(t.graph.read_number(traced), float if dtype.is_floating_point else int)
+
+
+FLOATS = (torch.float32, torch.float64)
+"""Dtypes of numbers that are no size and no position for any function."""
+
+
 def _is_word(number: int) -> bool:
     return number <= sys.maxsize
 
@@ -52,15 +78,19 @@ def _is_word(number: int) -> bool:
 _IS_WORD = Custom("{fn}({value})", _is_word, "no larger than torch takes numbers")
 
 
-def computed(t: Space, function: Callable[..., Any], args: Args) -> Any:
+def computed(
+    t: Space, function: Callable[..., Any], args: Args, *, is_of_numpy: bool = False
+) -> Any:
     """Return what a pure function gives for such a number, beside values that are known or read.
 
-    MISSING, where that is no number, or raises or warns: for others the number is a constant, and
-    the guards depend on its value.
+    A function `is_of_numpy` gives one for a number of Python as well. MISSING, where that is no
+    number, or raises or warns: for others the number is a constant, and the guards depend on its
+    value.
     """
-    if not any(is_a(vt, ScalarTracker) for vt in args):
+    scalars = [vt for vt in args if is_a(vt, ScalarTracker)]
+    if not scalars and not (is_of_numpy and any(vt.is_symbolic for vt in args)):
         return MISSING
-    steps = 1 + max(vt.steps for vt in args if is_a(vt, ScalarTracker))
+    steps = 1 + max((vt.steps for vt in scalars), default=0)
     exact = function if function in SILENT else _refusing(function)
     return MISSING if steps > LONGEST else computed_early(t, exact, args, steps)
 

@@ -9,6 +9,7 @@ from stator_variables import _pure
 from stator_variables._objects import _new_values, _scalars, _symbolic_numbers
 from stator_variables._objects._lookup import rely_on_method
 from stator_variables._objects._program_error import as_program_error
+from stator_variables._pure import is_number_of_numpy
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._tensors import _symbolic
@@ -88,6 +89,8 @@ def fold_numbers(t: Space, target: object, args: Args, kwargs: Kwargs) -> Any:
     if not _symbolic_numbers.has_numbers([*args, *kwargs.values()]):
         return fold(t, target, args, kwargs)
     found = _symbolic.apply(t, target, args, kwargs)
+    if is_number_of_numpy(target) and not kwargs:
+        found = _scalars.computed(t, target, args, is_of_numpy=True)
     if found is not MISSING or not _pure.is_pure(target):
         return found
     named = {name: _symbolic_numbers.as_constant(t, arg) for name, arg in kwargs.items()}

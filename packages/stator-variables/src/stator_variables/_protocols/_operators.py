@@ -46,6 +46,7 @@ from stator_variables._space import Space
 from stator_variables._tensors import _assertion, _symbolic
 from stator_variables._tracker import MISSING, VariableTracker
 from stator_variables._trackers import (
+    ArrayTracker,
     BuiltinTracker,
     ConstantTracker,
     NumberTracker,
@@ -153,7 +154,7 @@ def _computable(
     is the int that it is.
     """
     for number, other in ((left, right), (right, left)):
-        if not number.is_symbolic or other.base is Tensor:
+        if not number.is_symbolic or other.base is Tensor or type(other) is ArrayTracker:
             continue
         of_bools = number.cls is not bool or (other.cls is bool and symbol in _OF_BOOLS)
         of_one = symbol in _REMAINDERS and _symbolic.is_taken_for_zero(left, right)

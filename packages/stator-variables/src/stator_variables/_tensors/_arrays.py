@@ -18,14 +18,14 @@ from stator_guards import CallSource, Is
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from stator_variables._objects import _scalars, _symbolic_numbers
+from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._program_error import throw
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._pure import DTYPES, NUMPY, is_number_of_numpy
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
-from stator_variables._tensors import _torch_calls
+from stator_variables._tensors import _array_operands, _tensor_operators, _torch_calls
 from stator_variables._tensors._array_sample import NAMES, hint_of, sample_of, sizes_of
 from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
@@ -57,21 +57,6 @@ _AUGMENTED = {
     )
     for name in _NAMES_OF_OPERATORS.split()
 }
-_OPERATORS: dict[Any, Any] = {}
-if NUMPY is not None:
-    _UFUNCS = dict(
-        pair.split(":")
-        for pair in (
-            "mul:multiply sub:subtract truediv:divide floordiv:floor_divide mod:remainder "
-            "pow:power lshift:left_shift rshift:right_shift and:bitwise_and or:bitwise_or "
-            "xor:bitwise_xor lt:less le:less_equal eq:equal ne:not_equal "
-            "gt:greater ge:greater_equal"
-        ).split()
-    )
-    _OPERATORS = {
-        getattr(operator, f"__{name}__"): getattr(NUMPY, _UFUNCS.get(name, name))
-        for name in ("add", "matmul", *_UFUNCS)
-    }
 LARGEST = 1 << 16
 """Bytes of an array that a graph may hold."""
 _METADATA = frozenset(("broadcast_shapes", "__get__"))
@@ -88,9 +73,7 @@ def compute(
     """Return the result of a NumPy `function`, computed by torch's `substitute` for it."""
     _refuse_error_state(t)
     step = _Step(t)
-    args = [_symbolic_numbers.as_constant(t, vt) for vt in args]
-    if _is_elementwise(function):
-        args = [_as_array(t, vt) for vt in args]
+    args = _array_operands.operands(t, function, args)
     try:
         expected = step.sampled(function, args, kwargs)
         made = MISSING if step.samples else step.made(expected)
@@ -113,22 +96,6 @@ def compute(
             "numpy", f"{_name(function)}: {type(error).__name__}: {error}"
         ) from error
     return step.result(expected, found, _name(function))
-
-
-def _is_elementwise(function: object) -> bool:
-    """Return whether nothing but the items of the result depends on what numbers it is given."""
-    if function in (operator.pow, operator.ipow, NUMPY.power):
-        return False
-    return isinstance(function, NUMPY.ufunc) or function in _OPERATORS
-
-
-def _as_array(t: Space, vt: VariableTracker) -> VariableTracker:
-    """A number of NumPy as one that the graph computes, where the graph can take it."""
-    number = _scalars.number_of(t, vt)
-    if not is_a(number, NumberTracker) or vt.real.dtype not in DTYPES:
-        return vt
-    dtype = {"dtype": ConstantTracker(DTYPES[vt.real.dtype])}
-    return ArrayTracker(_torch_calls.record(t, torch.scalar_tensor, [number], dtype), vt.cls)
 
 
 def _refuse_error_state(t: Space) -> None:
@@ -155,6 +122,7 @@ class _Step(TorchFunctionMode):
         # by the id of the tracker: tracker, NumPy's own array
         self.samples: dict[int, tuple[Any, Any]] = {}
         self.traced: dict[int, GraphValue] = {}  # by the id of the fake
+        self.bounds: dict[Any, GraphValue] = {}  # by the expression: symbolic bounds of slices
         # by the id of the tracker: what an operand is converted to
         self.loops: dict[int, torch.dtype] = {}
 
@@ -184,19 +152,27 @@ class _Step(TorchFunctionMode):
     ) -> object:
         """The argument that a tracker represents, with arrays by `array` and constants by
         `value`."""
-        vt = _symbolic_numbers.as_constant(self.t, vt)
+        if is_a(vt, NumberTracker):
+            vt = _symbolic_numbers.as_constant(self.t, vt)
         if is_a(vt, ArrayTracker):
             return array(vt)
         if is_a(vt, TupleTracker | ListTracker) and vt.cls in (tuple, list, torch.Size):
             parts = [self._plain(item, array, value) for item in vt.items]
             return parts if vt.cls is list else tuple(parts)
         if is_a(vt, SliceTracker):
-            return slice(*(self._plain(part, array, value) for part in vt.parts))
+            return slice(*(self._bound(part, array, value) for part in vt.parts))
         if is_a(vt, ConstantTracker | ClassTracker):
             return value(vt)
         raise self.t.unsupported(
             "numpy", f"a {vt.cls.__qualname__} as an argument of a function of NumPy"
         )
+
+    def _bound(self, vt: VariableTracker, array: Callable[[Any], Any], value: Any) -> object:
+        """A part of a slice: of a symbolic one the number for NumPy, for the layer its symbol."""
+        if not is_a(vt, NumberTracker) or vt.cls is not int or vt.example.node.hint is None:
+            return self._plain(vt, array, value)
+        self.bounds[vt.example.node.expr] = vt.traced
+        return vt.example if array == self._operand else vt.example.node.hint
 
     # -- torch -------------------------------------------------------------------------------------
     def recorded(self, substitute: Any, args: Args, kwargs: Kwargs) -> object:
@@ -207,11 +183,10 @@ class _Step(TorchFunctionMode):
             }
             return substitute(*plain, **named)
 
-    def prepare(self, function: object, args: Args, kwargs: Kwargs) -> None:
+    def prepare(self, function: Callable[..., Any], args: Args, kwargs: Kwargs) -> None:
         """Determine the dtypes to which NumPy converts the operands of a `ufunc`, by NumPy
         itself."""
-        ufunc = function if isinstance(function, NUMPY.ufunc) else _OPERATORS.get(function)
-        if ufunc is None:
+        if (ufunc := _array_operands.ufunc_of(function)) is None:
             return
         operands = args[: ufunc.nin]
         if kwargs.keys() - {"out"} or not all(
@@ -220,7 +195,7 @@ class _Step(TorchFunctionMode):
             raise self.t.unsupported(
                 "numpy", f"{_name(function)} with arguments that decide how it computes"
             )
-        given = [_given(vt) for vt in operands]
+        given = [_array_operands.dtype_of(vt) for vt in operands]
         for vt, dtype in zip(
             operands, ufunc.resolve_dtypes((*given, *[None] * ufunc.nout)), strict=False
         ):
@@ -298,7 +273,9 @@ class _Step(TorchFunctionMode):
         )
 
     def _size(self, number: Any) -> Any:
-        """A symbolic size, read from a tensor that has it."""
+        """A symbolic bound of a slice, or a size, read from a tensor that has it."""
+        if (bound := self.bounds.get(number.node.expr)) is not None:
+            return bound
         for traced in [*self.traced.values()]:
             for i, size in enumerate(traced.example.shape):
                 if isinstance(size, torch.SymInt) and size.node.expr == number.node.expr:
@@ -354,6 +331,8 @@ class _Step(TorchFunctionMode):
     def _array(self, expected: Any, example: Tensor, name: str) -> ArrayTracker:
         """A new array or number, if the two agree on it."""
         is_array = type(expected) is NUMPY.ndarray
+        if self.bounds:  # NumPy and torch have other strides for nothing: `ShapeEnv` guards it
+            bool(example.numel())
         metadata = getattr(expected, "dtype", None), getattr(expected, "shape", None)
         if metadata[0] is None or (DTYPES.get(metadata[0]), metadata[1]) != (
             example.dtype,
@@ -418,14 +397,6 @@ def _bare(value: Any) -> object:
     return value.item() if is_number_of_numpy(type(value)) else value
 
 
-def _given(vt: Any) -> object:
-    """A dtype, or the class of a number of Python, which has none of its own."""
-    if is_a(vt, ArrayTracker):
-        return NAMES[vt.tensor.example.dtype]
-    cls = type(vt.value)
-    return cls if cls in (int, float, complex) else NUMPY.dtype(cls)
-
-
 def _is_integral(vt: VariableTracker) -> bool:
     return is_a(vt, ArrayTracker) and NAMES[vt.tensor.example.dtype].kind in "iu"
 
@@ -436,6 +407,10 @@ def _is_integral(vt: VariableTracker) -> bool:
 def operate(t: Space, function: Callable[..., Any], *operands: VariableTracker) -> Any:
     """An operator or subscript with an array on one side: both worlds find out by themselves whose
     method it is."""
+    if any(is_a(vt, TensorTracker) for vt in operands):
+        numbers = _tensor_operators.operate(t, function, *operands)
+        if numbers is not MISSING:
+            return numbers
     if function in _AUGMENTED and operands[0].cls is not NUMPY.ndarray:
         function = _AUGMENTED[function]  # of numbers
     if function in (operator.pow, operator.ipow) and _is_integral(operands[1]):

@@ -5,6 +5,8 @@ import operator
 import torch
 from stator_bytecode import OPERATOR_NAMES, Result
 
+from stator_variables._objects import _scalars
+from stator_variables._pure import DTYPES
 from stator_variables._space import Space
 from stator_variables._tensors._torch_calls import is_in_graph, is_operator_operand, record
 from stator_variables._tracker import MISSING, VariableTracker, is_a
@@ -14,6 +16,9 @@ _OUT_OF_PLACE = {
     getattr(operator, f"__i{name}__"): getattr(operator, f"__{name}__")
     for name in OPERATOR_NAMES.values()
 }
+_NUMBERS = frozenset(dtype for dtype in DTYPES.values() if not dtype.is_complex)
+"""Dtypes of the numbers of NumPy that an operator of tensors takes without a warning."""
+_SUBSCRIPTS = (operator.getitem, operator.setitem, operator.delitem)
 
 
 def operate(t: Space, function: object, *operands: VariableTracker) -> Result:
@@ -21,6 +26,8 @@ def operate(t: Space, function: object, *operands: VariableTracker) -> Result:
     say, or a mode."""
     if not is_in_graph(t, *operands):
         return MISSING
+    if function not in _SUBSCRIPTS and any(is_a(vt, TensorTracker) for vt in operands):
+        operands = tuple(_scalars.number_of_array(t, vt, _NUMBERS) for vt in operands)
     if len(operands) != 2:
         return record(t, function, list(operands))
     in_place = function in _OUT_OF_PLACE and not is_a(operands[0], TensorTracker)

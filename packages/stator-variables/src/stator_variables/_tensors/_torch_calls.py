@@ -281,6 +281,7 @@ def argument(t: Space, vt: VariableTracker) -> Any:
         return number.traced
     if is_a(vt, TensorTracker) and vt.is_new:
         return _new_leaves.connected(t, vt)
+    vt = _scalars.number_of_array(t, vt, _scalars.FLOATS)
     if is_a(vt, TensorTracker | NumberTracker):
         return vt.traced
     if is_a(vt, ConstantTracker):
