@@ -28,10 +28,10 @@ NATIVE_MODULES += ("linecache", "tokenize", "traceback")
 """Modules without model code: a call of a function defined there runs natively."""
 
 INLINED_MODULES = _of_torch(
-    "autograd.function autograd.grad_mode _functorch.apis _functorch.eager_transforms "
-    "_functorch.functional_call _functorch.utils fx.graph_module _functorch.vmap "
-    "distributed._functional_collectives distributed.tensor.experimental._func_map fx.traceback "
-    "fx._pytree _dynamo.comptime"
+    "autograd.forward_ad autograd.function autograd.grad_mode _functorch.apis "
+    "_functorch.eager_transforms _functorch.functional_call _functorch.predispatch "
+    "_functorch.utils fx.graph_module _functorch.vmap fx.traceback fx._pytree _dynamo.comptime "
+    "distributed._functional_collectives distributed.tensor.experimental._func_map"
 )
 """Exceptions from these."""
 
