@@ -21,7 +21,7 @@ def _of_torch(names: str) -> tuple[str, ...]:
 
 NATIVE_MODULES = _of_torch(
     "_compile _dynamo _functorch _inductor _logging _subclasses autograd distributed fx jit "
-    "multiprocessing onnx optim.lr_scheduler optim.swa_utils profiler serialization "
+    "multiprocessing onnx optim.lr_scheduler profiler serialization "
     "utils.checkpoint utils.data"
 )
 NATIVE_MODULES += ("linecache", "tokenize", "traceback")
@@ -64,7 +64,7 @@ NATIVE_FUNCTIONS = frozenset(
         torch._utils._rebuild_tensor_v2,
         torch._utils._rebuild_parameter,
     }
-    | {Module.requires_grad_, torch.func.stack_module_state}
+    | {Module.requires_grad_}
     | {jagged_from_tensor_and_lengths}
 ) | {catch_warnings.__enter__, catch_warnings.__exit__, filterwarnings, simplefilter, resetwarnings}
 """Functions that read storages, autograd nodes, flags of parameters or many values, or filter
