@@ -38,7 +38,7 @@ def chained_schedules(model: nn.Module, compile: Compile, stack: ExitStack) -> I
     cosine = lr_scheduler.CosineAnnealingLR(optimizer, 5)
     schedule = lr_scheduler.SequentialLR(optimizer, [warm, cosine], milestones=[3])
     stack.enter_context(stepping_as_compiled(optimizer))
-    step = compile(lambda: optimizer.step())
+    step = compile(optimizer.step)
     for number in range(STEPS):
         loss_of(model, batch(number)).backward()
         step()
@@ -70,7 +70,7 @@ def frozen_later(model: nn.Module, compile: Compile, stack: ExitStack) -> Iterat
     """Layers are frozen and thawed while the state stays; a group joins."""
     optimizer = optim.Adam(model.parameters(), lr=0.01, weight_decay=0.1)
     stack.enter_context(stepping_as_compiled(optimizer))
-    first, *_, last = model.parameters()
+    first = next(model.parameters())
 
     def step(x: Tensor) -> None:
         loss_of(model, x).backward()
