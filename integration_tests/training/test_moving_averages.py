@@ -11,6 +11,7 @@ import pytest
 import stator
 import torch
 from torch import Tensor, nn, optim
+from torch.optim import swa_utils
 
 Program = Callable[[nn.Module, nn.Module, Tensor], Any]
 
@@ -105,3 +106,42 @@ def test_average_in_a_region_is_that_of_eager(program: Program, backend: str) ->
     assert len(entries) == 1
     is_compiled = not any(entry.uncompiled for entry in entries)
     assert is_compiled or program not in IN_ONE_GRAPH
+
+
+AVERAGES: dict[str, Callable[[], dict[str, Any]]] = {
+    "default": dict,
+    "default, buffers": lambda: {"use_buffers": True},
+    "ema": lambda: {"multi_avg_fn": swa_utils.get_ema_multi_avg_fn(0.9)},
+    "ema, buffers": lambda: {
+        "multi_avg_fn": swa_utils.get_ema_multi_avg_fn(0.9),
+        "use_buffers": True,
+    },
+    "ema of each": lambda: {"avg_fn": swa_utils.get_ema_avg_fn(0.9)},
+    "swa": lambda: {"multi_avg_fn": swa_utils.get_swa_multi_avg_fn()},
+    "swa of each": lambda: {"avg_fn": swa_utils.get_swa_avg_fn()},
+}
+
+
+@pytest.mark.parametrize("kind", AVERAGES)
+def test_averaged_model_is_captured_around_its_two_branches(kind: str) -> None:
+    """The number of updates is a tensor, and decides what is done: two breaks."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+    options = AVERAGES[kind]()
+    plain, captured = (swa_utils.AveragedModel(model, **options) for _ in range(2))
+
+    def update(averaged: swa_utils.AveragedModel) -> None:
+        averaged.update_parameters(model)
+
+    compiled = stator.compile(update, backend="eager")
+    for _ in range(6):
+        with torch.no_grad():
+            for value in model.state_dict().values():
+                value.add_(1)
+        update(plain)
+        compiled(captured)
+        states = zip(plain.state_dict().values(), captured.state_dict().values(), strict=True)
+        assert all(torch.equal(one, other) for one, other in states)
+    assert compiled.report.graph_count == 5
+    reasons = {each.reason.reason for each in compiled.report.entries if each.reason is not None}
+    assert reasons == {"data-dependent-branch"}

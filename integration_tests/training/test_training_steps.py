@@ -126,7 +126,7 @@ STEPS: dict[Callable[..., object], int] = {
     scaled: 5,  # one break where the scaler looks for infinities
     by_grad: 3,
     penalized: 5,
-    averaged: 4,
+    averaged: 7,  # the number of updates decides twice what is averaged, and how
     functional: 3,
 }
 """Training steps with the number of graphs that all their calls need."""

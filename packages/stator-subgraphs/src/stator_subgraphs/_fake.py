@@ -253,6 +253,9 @@ def _setter(write: Callable[..., Any], row: Setter) -> ModeCall:
     return ModeCall(undo, lambda *args: row.read(*args[: row.keys]))
 
 
+_enter_dual_level: Any = torch._C._enter_dual_level
+_exit_dual_level: Any = torch._C._exit_dual_level
+
 MODE_CALLS = {
     **{write: _setter(write, row) for write, row in STATE_SETTERS.items()},
     autocast_mode._enter_autocast: ModeCall(lambda before, args, entered: exit_autocast(entered)),
@@ -262,6 +265,8 @@ MODE_CALLS = {
         lambda before, *_: enter_inference_mode(before),
         lambda *_: torch.is_inference_mode_enabled(),
     ),
+    _enter_dual_level: ModeCall(lambda before, args, level: _exit_dual_level(level)),
+    _exit_dual_level: ModeCall(lambda *_: _enter_dual_level()),
 }
 
 

@@ -9,7 +9,7 @@ import torch
 from attrs import Factory, define
 from stator_bytecode.errors import InternalError, InvalidUse, Unsupported
 from stator_guards import AttrSource, CallSource, Source
-from stator_variables import Dim, GraphValue, is_new_in_each_call
+from stator_variables import Dim, GraphValue, is_new_in_each_call, is_under_level, with_tangent
 from torch import Tensor
 from torch._guards import Source as AnyTorchSource
 from torch.fx import GraphModule, Node
@@ -121,7 +121,8 @@ class Inputs:
             Foreign(origin.source.name),
             self.state.env.ignore_fresh_unbacked_symbols(),
         ):  # the placeholder binds them
-            return fake_input(self.state.mode, tensor, origin, context, static)
+            fake = fake_input(self.state.mode, tensor, origin, context, static)
+            return with_tangent(fake, tensor) if is_under_level() else fake
 
     def _bind_symbols(self, fake: Tensor, source: Source) -> None:
         """Give every free symbol a placeholder before the tensor's own: compilers need a place to

@@ -14,9 +14,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
-from stator_bytecode.errors import InternalError, InvalidUse
+from stator_bytecode.errors import InternalError, InvalidUse, Unsupported
 from stator_guards import ShapeExpression, Source
-from stator_variables import Args, Dim, GraphValue, Journal, Kwargs, TraceLocations
+from stator_variables import (
+    Args,
+    Dim,
+    GraphValue,
+    Journal,
+    Kwargs,
+    TraceLocations,
+    is_level_open,
+)
 from torch._guards import CompileId, TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Graph
@@ -256,6 +264,8 @@ class OutputGraph:
 
     def subgraph(self, hint: str) -> BodyScope:
         """The body of a higher-order operator; see `BodyScope`."""
+        if is_level_open():
+            raise Unsupported("forward-derivatives", "an operator with a body, of dual tensors")
         tracer = SubgraphTracer(
             Graph(), self._state.journal, self._state.world, hint, self._state.current
         )

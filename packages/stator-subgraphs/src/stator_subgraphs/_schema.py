@@ -65,15 +65,16 @@ def computes_by_elements(name: str) -> bool:
 
 
 def takes_number(target: NodeTarget, key: int | str) -> bool:
-    """Return True if an operator takes nothing but a number as an argument, given its position or
-    name."""
+    """Return True if an operator takes a number as an argument, given its position or name, and no
+    tensor in its place, though perhaps a list."""
     found = [
         argument
         for schema in schemas_of(target)
         for i, argument in enumerate(schema.arguments)
         if key in (i, argument.name)
     ]
-    return bool(found) and all(str(each.type) in _NUMBERS for each in found)
+    types = [str(each.type) for each in found if not isinstance(each.type, torch.ListType)]
+    return bool(types) and all(each in _NUMBERS for each in types)
 
 
 _NUMBERS = frozenset({"number", "float", "int", "Optional[number]", "Optional[float]"})

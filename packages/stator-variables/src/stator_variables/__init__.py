@@ -16,6 +16,8 @@ from stator_variables._domain import SymbolicDomain
 from stator_variables._emit._effects import emit_effects, finalize_generators
 from stator_variables._emit._user_hash_replay import first_changed_user_hash
 from stator_variables._emitter import Emitter, RaisedBefore, StaysInGraph, StillRunning
+from stator_variables._library._dual_level import LEVEL as DUAL_LEVEL
+from stator_variables._library._dual_level import enters_level
 from stator_variables._library._modes import grad_mode
 from stator_variables._library._modes import restore as restore_modes
 from stator_variables._lifetime._reachability import walk
@@ -62,6 +64,7 @@ from stator_variables._tensors._history import UNTOLD, history_of
 from stator_variables._tensors._hooks import call_after_graph, pass_hooks, passes_hooks
 from stator_variables._tensors._outside import can_be_taken, enter_taken, give_back, taken
 from stator_variables._tensors._streams import lines_of
+from stator_variables._tensors._tangent import is_level_open, is_under_level, with_tangent
 from stator_variables._tensors._torch_calls import argument, from_traced, is_recorded, record
 from stator_variables._tensors._torch_state import SETTERS as STATE_SETTERS
 from stator_variables._tensors._torch_state import Setter, sets_state_of_kernels
@@ -165,6 +168,7 @@ __all__ += [
 __all__ += ["hold_plain_values", "is_end_observable", "may_have_observable_end"]
 __all__ += ["release_check_source"]
 __all__ += ["UNTOLD", "history_of", "is_new_in_each_call", "real_of", "source_of", "wrap"]
+__all__ += ["DUAL_LEVEL", "enters_level", "is_level_open", "is_under_level", "with_tangent"]
 # streams of random numbers
 __all__ += ["Step", "is_drawn", "lines_of", "saved_stream"]
 # what a trace becomes

@@ -30,6 +30,7 @@ from stator_variables._builtin import (
 )
 from stator_variables._library import (
     _caching,
+    _dual_level,
     _enums,
     _functools,
     _imports,

@@ -15,7 +15,7 @@ from stator_variables._trace._graph import GraphValue
 from stator_variables._tracker import MISSING, VariableTracker
 
 
-class TensorTracker(VariableTracker, references=("grad", "node")):
+class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
     """A tensor: the node that computes it and the fake tensor that it evaluates to.
 
     - `grad` and `data`: the values assigned to these attributes, a tracker and a `GraphValue`.
@@ -33,6 +33,7 @@ class TensorTracker(VariableTracker, references=("grad", "node")):
     # what the Machine saved ahead of a hook: a compiled graph may not use it from there on
     hooked: object = None
     node: object = None  # a tracker of its autograd node, where the program may read that
+    tangent: Any = None  # the tracker of what `make_dual` was given
     is_new: bool = False
     connected: tuple[GraphValue, GraphValue, int] | None = None
 

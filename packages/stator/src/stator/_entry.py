@@ -36,12 +36,17 @@ from stator_guards import (
     Truth,
     load_source,
 )
-from stator_variables import is_drawn
+from stator_variables import enters_level, is_drawn
 
 from stator._compile_log import log_graph
 from stator._entry_source import ending, function_text, inference_marks
 from stator._fallback import EagerFallback, Remainder
-from stator._graph_lowering import effects_of, is_run_in_order, lowered_with_warnings
+from stator._graph_lowering import (
+    effects_of,
+    is_run_in_order,
+    lowered_with_warnings,
+    settings_of,
+)
 from stator._guard_filter import filtered
 from stator._known_graph import KnownGraph
 from stator._local_ends import LocalEnds
@@ -326,11 +331,12 @@ def _recovery(
     from stator._random_steps import RandomSteps
     from stator._recovery import Recovery, RollbackPlan
 
-    in_order = is_run_in_order(retrace.options, effects)
+    is_dual = enters_level(traced.captured.graph)
+    in_order = is_run_in_order(retrace.options, effects) and not is_dual
     made = RandomSteps.of(traced.emitter.t.streams.early, data.graph, in_order)
     plan = RollbackPlan.of(effects, made, in_order, data.forgives)
     facts = retrace.target, ambient, effects, plan, data.failures, data.forgives
-    settings = tuple(traced.emitter.t.modes.items())
+    settings = tuple(settings_of(traced).items())
     return Recovery(*facts, settings, steps=made, module=data.graph, ran=ran, retrace=retrace)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import torch
 from stator_backends import AmbientState, FrozenInputs, Lowered, lower, spec_of
-from stator_variables import is_drawn
+from stator_variables import DUAL_LEVEL, enters_level, is_drawn, is_under_level
 
 from stator._kernel_state import SEVERAL, StateCalls, state_calls
 from stator._kernel_state import run as run_setters
@@ -85,11 +85,13 @@ def _lowered(
     SeparationNeeded if it refuses what follows a step: both are traced again then."""
     captured, space = traced.captured, traced.emitter.t
     calls, as_it_is = None, CATCHES_FOREIGN if effects.catches_foreign else ""
+    if is_under_level() or enters_level(captured.graph, and_stays=True):
+        as_it_is = DUAL
     if is_run_in_order(options, effects):
         _keep_for_handlers(captured.module)
     elif space.modes:
         calls = _take_out_setters(captured.module)
-        as_it_is = SEVERAL if calls is None else ""
+        as_it_is = SEVERAL if calls is None else as_it_is
 
     # The symbols are also those that a rollback left.
     has_floats = _are_floats(getattr(space.graph.fake_mode.shape_env, "backed_var_to_val", ()))
@@ -104,7 +106,7 @@ def _lowered(
         raise
     finally:
         # A compiler that ran the graph has left them as the graph does.
-        for setting, start in space.modes.items():
+        for setting, start in settings_of(traced).items():
             setting.set(start)
 
     can_separate = not space.policy.separates_steps and not space.policy.is_whole
@@ -165,6 +167,13 @@ def _is_specialized(lowered: Lowered, hides_floats: bool) -> bool:
     return any(_are_floats(guard.expr.free_symbols) for guard in lowered.shape_guards)
 
 
+def settings_of(traced: TraceResult) -> dict[Any, Any]:
+    """Return the modes that the graph changes, with their values at its start."""
+    level = {DUAL_LEVEL: False} if enters_level(traced.captured.graph) else {}
+    return {**traced.emitter.t.modes, **level}
+
+
+DUAL = "tensors with tangents of forward-mode derivatives"
 CATCHES_FOREIGN = "an operator of another library in a `try` of the program"
 
 

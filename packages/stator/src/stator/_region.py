@@ -16,7 +16,6 @@ from stator_backends import AmbientState, ordinary_signal_handlers
 from stator_bytecode import CallSite, Goto, InnermostFrames, Point, Site, drive, passed_over
 from stator_guards import Cache, Entry
 from stator_variables import REPLACEABLE, Policy, can_be_taken, give_back, taken
-from torch.autograd import forward_ad
 
 from stator._call_history import ENDS, CallEvidence, FirstRuns, is_inside
 from stator._callees import Callees, NativeTarget
@@ -449,15 +448,14 @@ RUNNERS.add(Region.finish.__code__)
 
 
 # Calls from inside another tracer or mode: those are run plainly, so that the other one sees every
-# operation; so are those under forward-mode derivatives, which what a compiler makes of a graph
-# does not have.
+# operation.
 
 _len_function_stack: Any = torch._C._len_torch_function_stack
 
 
 def is_foreign_call() -> bool:
-    """Return True inside a torch function or dispatch mode, a functorch transform, a dual level, or
-    torch.jit's tracer."""
+    """Return True inside a torch function or dispatch mode, a functorch transform, or torch.jit's
+    tracer."""
     return _len_function_stack() > 0 or is_foreign_below()
 
 
@@ -479,5 +477,4 @@ def is_foreign_below() -> bool:
         torch._C._len_torch_dispatch_stack() > 0
         or torch._C._functorch.peek_interpreter_stack() is not None
         or torch._C._get_tracing_state() is not None
-        or forward_ad._current_level >= 0
     )

@@ -29,7 +29,7 @@ import torch
 from stator_bytecode import Goto, Site, exception_field
 from stator_guards import Source, load_source
 from stator_subgraphs import CapturedGraph, bodies_of, is_mode_call, is_of_torch, storage_of
-from stator_variables import Step
+from stator_variables import Step, enters_level
 from torch import fx
 
 from stator._entry_source import ending, function_text, inference_marks
@@ -123,6 +123,9 @@ class Resumption:
         try:
             is_exact = _compare(traced.captured.graph, failure)
             assert traced.point is not None
+            if enters_level(traced.captured.graph, and_stays=True):
+                # it was left when the graph raised, and all tangents ended
+                raise Unsupported("operator-error", "an operator on dual tensors")
             again = traced.emitter.t.streams.early
             if not steps.starts_with(again):
                 raise Unsupported("operator-error", "other steps on random streams")

@@ -113,7 +113,7 @@ def _traced(
             is_error = isinstance(outcome, Broke) and raises_on_break(tracing)
             traced = _written_down(outcome, machine, tracing, graph, started)
             calls = _evidence(traced, places, finished, machine.enters_functions)
-            reads = tuple(tracing.heap) if policy.is_whole else ()
+            reads = tuple(tracing.heap.trackers) if policy.is_whole else ()
             return attrs.evolve(traced, calls=calls, is_error=is_error, reads=reads)
     except BaseException:  # raised again: an unused graph must keep no object alive
         graph.release()

@@ -35,6 +35,7 @@ from stator_variables import (
     TensorTracker,
     TupleTracker,
     app_level,
+    argument,
     broadcast,
     dict_items,
     flatten,
@@ -152,7 +153,7 @@ class Transformed:
     def record(self, target: Any, options: Sequence[Any], extra: Sequence[Any] = ()) -> GraphValue:
         """The node, outside of the body."""
         module = self.t.graph.install(self.body.name, self.graph.module)
-        inputs = [vt.traced for vt in (*self.outer, *extra)]
+        inputs = [argument(self.t, vt) for vt in (*self.outer, *extra)]
         return self.t.graph.call(target, [module, *options, *inputs, *self.graph.lifted], {})
 
     def result(self, traced: GraphValue) -> Any:

@@ -12,10 +12,8 @@ import torch
 import torch.distributed
 from stator_bytecode import Result
 from stator_guards import AttrSource, CallSource, CapturedSource, Is, Source
-from torch.autograd import forward_ad
 from torch.utils._config_module import ConfigModule
 
-from stator_variables import _trackers as k
 from stator_variables._library._modes import Setting, put
 from stator_variables._objects import _new_values
 from stator_variables._objects._wrap import equal_to
@@ -115,15 +113,3 @@ def set_option(t: Space, args: Args, kwargs: Kwargs) -> None:
         )
         t.guard(source, equal_to(option.now))
     put(t, option, value)
-
-
-@handlers.handles(forward_ad.unpack_dual)
-def unpack_dual(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    """Under a level of forward derivatives nothing is traced; where there is none, no tensor has a
-    tangent."""
-    if t.touched or len(args) != 1 or kwargs:
-        raise t.unsupported(
-            "unanswered-question", "the tangent of a tensor inside an operator, or at a given level"
-        )
-    made = forward_ad.UnpackedDualTensor
-    return t.call(t.wrap(made, CapturedSource("unpacked", made)), [args[0], k.NONE])

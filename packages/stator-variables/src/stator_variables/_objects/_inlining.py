@@ -21,17 +21,17 @@ def _of_torch(names: str) -> tuple[str, ...]:
 
 NATIVE_MODULES = _of_torch(
     "_compile _dynamo _functorch _inductor _logging _subclasses autograd distributed fx jit "
-    "multiprocessing onnx optim.lr_scheduler optim.swa_utils profiler serialization "
+    "multiprocessing onnx optim.lr_scheduler profiler serialization "
     "utils.checkpoint utils.data"
 )
 NATIVE_MODULES += ("linecache", "tokenize", "traceback")
 """Modules without model code: a call of a function defined there runs natively."""
 
 INLINED_MODULES = _of_torch(
-    "autograd.function autograd.grad_mode _functorch.apis _functorch.eager_transforms "
-    "_functorch.functional_call _functorch.utils fx.graph_module _functorch.vmap "
-    "distributed._functional_collectives distributed.tensor.experimental._func_map fx.traceback "
-    "fx._pytree _dynamo.comptime"
+    "autograd.forward_ad autograd.function autograd.grad_mode _functorch.apis "
+    "_functorch.eager_transforms _functorch.functional_call _functorch.predispatch "
+    "_functorch.utils fx.graph_module _functorch.vmap fx.traceback fx._pytree _dynamo.comptime "
+    "distributed._functional_collectives distributed.tensor.experimental._func_map"
 )
 """Exceptions from these."""
 
@@ -64,7 +64,7 @@ NATIVE_FUNCTIONS = frozenset(
         torch._utils._rebuild_tensor_v2,
         torch._utils._rebuild_parameter,
     }
-    | {Module.requires_grad_, torch.func.stack_module_state}
+    | {Module.requires_grad_}
     | {jagged_from_tensor_and_lengths}
 ) | {catch_warnings.__enter__, catch_warnings.__exit__, filterwarnings, simplefilter, resetwarnings}
 """Functions that read storages, autograd nodes, flags of parameters or many values, or filter

@@ -15,7 +15,7 @@ from stator_bytecode import Result
 
 from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._space import Space
-from stator_variables._tensors import _tensor_attributes
+from stator_variables._tensors import _new_leaves, _tensor_attributes
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import ConstantTracker, TensorTracker
 
@@ -68,8 +68,12 @@ def require_gradients(t: Space, args: Args, kwargs: Kwargs) -> Result:
         )
     except TypeError:  # see above
         return MISSING
-    is_so = _tensor_attributes.has_flag(t, tensor, ConstantTracker(True) if flag is None else flag)
-    return tensor if is_so else MISSING
+    wanted = ConstantTracker(True) if flag is None else flag
+    if _tensor_attributes.has_flag(t, tensor, wanted):
+        return tensor
+    if wanted.constant() is not True or type(tensor) is not TensorTracker:
+        return MISSING
+    return _new_leaves.become_leaf(t, tensor) or MISSING
 
 
 def _tensors_in(given: VariableTracker) -> list[Any]:

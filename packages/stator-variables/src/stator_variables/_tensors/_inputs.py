@@ -16,6 +16,7 @@ from stator_variables._runtime._support import plain_tensor, tensor_of
 from stator_variables._space import Space
 from stator_variables._tensors import _jagged_tensor, _wrappers
 from stator_variables._tensors._history import history_of, is_behind
+from stator_variables._tensors._tangent import guard_tangent, is_under_level
 from stator_variables._tracker import VariableTracker
 
 builders = BuilderTable()
@@ -36,6 +37,7 @@ def build_tensor(t: Space, real: Tensor, source: Source) -> VariableTracker:
             "no-fake-tensor", f"{source} is a view whose base was written to with gradients"
         )
     t.keep_apart(source, real)
+    guard_tangent(t, real, source)
     dims = t.policy.dims(source, real)
     traced = t.graph.tensor_input(source, real, dims, source.name)
     # The request may not be met: the base of a view that was read first has the sizes it had then.
@@ -57,6 +59,8 @@ def build_tensor(t: Space, real: Tensor, source: Source) -> VariableTracker:
 def build_subclass(t: Space, real: Any, source: Source) -> VariableTracker:
     """Build the tracker of a tensor whose class differs from a plain one over its memory only in
     Python."""
+    if is_under_level():
+        raise t.unsupported("forward-derivatives", f"{source} is a {type(real).__qualname__}")
     if type(real) is NestedTensor:
         jagged: VariableTracker = _jagged_tensor.build(t, real, source)
         return jagged

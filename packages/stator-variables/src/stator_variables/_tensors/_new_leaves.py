@@ -14,11 +14,13 @@ from typing import Any
 import torch
 from stator_guards import CallSource
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from stator_variables._objects._wrap import with_namespace
 from stator_variables._runtime._support import NewLeaf
 from stator_variables._space import Space
 from stator_variables._trace._graph import Dim, GraphValue
+from stator_variables._tracker import MISSING
 from stator_variables._trackers import TensorTracker
 
 
@@ -42,7 +44,25 @@ def make(
 ) -> TensorTracker:
     """The tracker of a new tensor of class `cls` over the memory of `data`, which has no
     history."""
-    example = data.example
+    return _made(t, TensorTracker(data, cls), data, shape, requires_grad)
+
+
+def become_leaf(t: Space, vt: TensorTracker) -> TensorTracker | None:
+    """Make a leaf with gradients of a tensor that the graph computes and that has no history. None
+    where that takes the tensor itself."""
+    shape = tuple(vt.example.shape)
+    is_plain = vt.source is None and vt.cls is Tensor and vt.data is MISSING and not vt.is_late
+    if not is_plain or vt.namespace is not None or any(type(size) is not int for size in shape):
+        return None
+    if _has_views(vt.before):  # they would require gradients from then on
+        return None
+    return _made(t, vt, vt.before, shape, requires_grad=True)
+
+
+def _made(
+    t: Space, vt: TensorTracker, data: GraphValue, shape: tuple[int, ...], requires_grad: bool
+) -> TensorTracker:
+    example, cls = data.example, vt.cls
     if t.touched or torch.is_inference_mode_enabled() or example.layout is not torch.strided:
         raise t.unsupported("graph-result", f"a {cls.__name__} that is made inside an operator")
     if _is_of_input(t, example):  # setting `data` does not share the counter of its writes
@@ -54,13 +74,20 @@ def make(
     real, source = made(), CallSource(made)
     t.makes_leaves = True
     traced = t.graph.tensor_input(source, real, [Dim()] * example.dim(), "parameter")
-    vt = TensorTracker(traced, cls)
-    vt.real, vt.source, vt.is_new = real, source, True
+    t.journal.assign(vt, before=traced, real=real, source=source, is_new=True)
     t.heap.trackers[id(real)] = vt
     t.heap.alive.append(real)
     with_namespace(t, vt, real, source)
     t.write(vt, data=data)
     return vt
+
+
+def _has_views(traced: GraphValue) -> bool:
+    example = traced.example
+    storage = example.untyped_storage()._cdata
+    found = [user.meta.get("example_value") for user in traced.node.users]
+    tensors = (leaf for leaf in tree_leaves(found) if isinstance(leaf, Tensor))
+    return any(x is not example and x.untyped_storage()._cdata == storage for x in tensors)
 
 
 def _is_of_input(t: Space, example: Tensor) -> bool:

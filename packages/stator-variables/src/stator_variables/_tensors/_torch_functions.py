@@ -85,25 +85,33 @@ def query_key_set(t: Space, args: Args, kwargs: Kwargs, of: Any) -> Any:
 # How optimisers and gradient clipping sort tensors before they call `torch._foreach_*`.
 
 
-@handlers.handles(torch._C._group_tensors_by_device_and_dtype)
+_GROUP: Any = torch._C._group_tensors_by_device_and_dtype
+
+
+@handlers.handles(_GROUP)
 def group_by_device_and_dtype(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    """Return `{(device, dtype): (lists, indices)}` for one group; the order of several is that of a
-    C++ map."""
+    """Return `{(device, dtype): (lists, indices)}`, in the order of the C++ map, which decides by
+    the first list."""
     lists, *rest = args
     wanted = rest[0] if rest else kwargs.get("with_indices", ConstantTracker(False))
     if not is_a(lists, ListTracker) or not all(is_a(item, ListTracker) for item in lists.items):
         raise t.unsupported("foreach-groups", "lists of tensors that are no lists")
-    tensors = lists.items[0].items
-    found = {
-        (vt.example.device, vt.example.dtype) if is_a(vt, TensorTracker) else None for vt in tensors
-    }
-    key = found.pop() if len(found) == 1 else None
-    if key is None:
-        raise t.unsupported("foreach-groups", "tensors of several devices or dtypes")
-    copies = ListTracker([ListTracker(item.items) for item in lists.items])
-    indices = range(len(tensors)) if wanted.constant() else ()
-    group = TupleTracker([copies, ListTracker(map(ConstantTracker, indices))])
-    return _dictionary.new_map(t, [TupleTracker(map(ConstantTracker, key))], [group])
+    first = lists.items[0].items
+    are_tensors = bool(first) and all(is_a(vt, TensorTracker) for vt in first)
+    if not are_tensors or any(len(item.items) not in (0, len(first)) for item in lists.items):
+        raise t.unsupported("foreach-groups", "lists of other things than tensors")
+    keys, groups = [], []
+    for key, (_, indices) in _GROUP([[vt.example for vt in first]], True).items():
+        copies = ListTracker([_chosen(item, indices) for item in lists.items])
+        numbers = map(ConstantTracker, indices if wanted.constant() else ())
+        keys.append(TupleTracker(map(ConstantTracker, key)))
+        groups.append(TupleTracker([copies, ListTracker(numbers)]))
+    return _dictionary.new_map(t, keys, groups)
+
+
+def _chosen(items: Any, indices: list[int]) -> ListTracker:
+    """Return the items at some indices; an empty list is one of values that nothing has."""
+    return ListTracker([items.items[index] for index in indices] if items.items else [])
 
 
 # `torch.nn.Module.__getattr__` in one step: half of all interpreted instructions were its own.
