@@ -15,7 +15,7 @@ from stator_bytecode import Result
 
 from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._space import Space
-from stator_variables._tensors import _tensor_attributes
+from stator_variables._tensors import _backward, _tensor_attributes
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import ConstantTracker, TensorTracker
 
@@ -31,6 +31,10 @@ def _register(
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:  # the program's mistake, raised by the call
             return MISSING
+        if function is torch.autograd.backward:
+            captured = _backward.capture(t, given)
+            if captured is not MISSING:
+                return captured
         creates = given.get("create_graph")
         if creates is not None and creates.constant() is not False:
             t.graph.keep_history()
