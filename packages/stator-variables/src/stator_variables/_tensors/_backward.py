@@ -10,8 +10,9 @@ natively.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
+import attrs
 import torch
 from stator_bytecode import Result
 from stator_guards import Custom
@@ -22,8 +23,14 @@ from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
-from stator_variables._tracker import MISSING, VariableTracker, is_a
-from stator_variables._trackers import NONE, ConstantTracker, TensorTracker, is_none
+from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
+from stator_variables._trackers import (
+    NONE,
+    BuiltinTracker,
+    ConstantTracker,
+    TensorTracker,
+    is_none,
+)
 
 _PLAIN = (Tensor, torch.nn.Parameter)
 _native: Any = torch._C._dynamo.compiled_autograd
@@ -85,50 +92,88 @@ def _has_layout_of(gradient: Tensor, leaf: Tensor) -> bool:
     return all(size == 1 or ours == theirs for size, ours, theirs in dimensions)
 
 
-# -- the call --------------------------------------------------------------------------------------
-def capture(t: Space, given: Mapping[str, Any]) -> Result:
+# -- the calls -------------------------------------------------------------------------------------
+def capture_backward(t: Space, given: Mapping[str, Any]) -> Result:
     """Record a call of `torch.autograd.backward`, or return MISSING where it has to run
     natively."""
-    if not _is_unobserved(t) or is_given(given, "grad_variables"):
+    call = None if _is_given(given, "grad_variables") else Call.of(given, "tensors", "grad_tensors")
+    if call is None or (leaves := _leaves(t, call.roots)) is None:
         return MISSING
-    creates = _flag(given, "create_graph", False)
-    retains = _flag(given, "retain_graph", creates)
-    roots = _items(given["tensors"])
-    seeds = _items(given.get("grad_tensors", NONE))
-    if MISSING in (creates, retains) or not all(map(_is_differentiable, roots)):
-        return MISSING
-    if not all(is_none(seed) or is_a(seed, TensorTracker) for seed in seeds):
+    if _is_given(given, "inputs"):
+        leaves = _restricted(leaves, _items(given["inputs"]))
+    present = [_gradient(t, leaf) for leaf in leaves]
+    if MISSING in present or not leaves or not _is_unobserved(t):
         return MISSING
 
-    leaves = _leaves(t, roots)
-    if leaves is not None and is_given(given, "inputs"):
-        leaves = _restricted(leaves, _items(given["inputs"]))
-    if not leaves:
-        return MISSING
-    present = [_gradient(t, leaf) for leaf in leaves]
-    if MISSING in present:
-        return MISSING
-    operands = [
-        ListTracker(roots),
-        ListTracker(seeds) if seeds else NONE,
-        ListTracker(leaves),
-        ListTracker(present),
-    ]
-    made = _torch_calls.record(
-        t, gradients, [*operands, ConstantTracker(retains), ConstantTracker(creates)]
-    )
+    lists = [ListTracker(call.roots), call.seeds, ListTracker(leaves), ListTracker(present)]
+    made: Any = _record(t, gradients, [*lists, *call.flags], {}, leaves)
     for leaf, gradient in zip(leaves, made.items, strict=True):
         if not is_none(gradient):
             t.write(leaf, grad=gradient)
     return NONE
 
 
-def is_given(given: Mapping[str, Any], name: str) -> bool:
+def capture_grad(t: Space, given: Mapping[str, Any]) -> Result:
+    """The same for `torch.autograd.grad`, about leaves and what the region made."""
+    call = Call.of(given, "outputs", "grad_outputs")
+    rest = {name: given.get(name) for name in ("allow_unused", "materialize_grads")}
+    is_batched = _flag(given, "is_grads_batched", False) is not False
+    if call is None or is_batched or (leaves := _leaves(t, call.roots)) is None:
+        return MISSING
+    inputs = _items(given["inputs"])
+    if not all(_is_made_here(vt) or any(vt is leaf for leaf in leaves) for vt in inputs):
+        return MISSING
+    if not inputs or not _is_unobserved(t):
+        return MISSING
+
+    operands = [ListTracker(call.roots), ListTracker(inputs), call.seeds, *call.flags]
+    named = {name: vt for name, vt in rest.items() if vt is not None}
+    return _record(t, torch.autograd.grad, operands, named, leaves)
+
+
+def _is_made_here(vt: VariableTracker) -> bool:
+    return is_a(vt, TensorTracker) and vt.cls in _PLAIN and vt.source is None
+
+
+def _record(t: Space, target: Any, args: Args, kwargs: Kwargs, leaves: Sequence[Any]) -> Any:
+    """Record the operator, which frees the history that it passes through."""
+    begun = t.machine.save()
+    operands = [_torch_calls.argument(t, vt) for vt in args]
+    named = {name: _torch_calls.argument(t, vt) for name, vt in kwargs.items()}
+    traced = t.graph.call(target, operands, named)
+    t.graph.free_history(traced, [leaf.before for leaf in leaves])
+    t.journal.assign(t, backwards=(*t.backwards, begun))
+    return _torch_calls.from_traced(t, traced, args)
+
+
+@attrs.frozen
+class Call:
+    """The arguments that both calls have."""
+
+    roots: list[Any]
+    seeds: VariableTracker
+    flags: list[ConstantTracker]  # `retain_graph` and `create_graph`
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], roots: str, seeds: str) -> Self | None:
+        """Return None for roots without a history, and for what is no argument of an operator."""
+        creates = _flag(given, "create_graph", False)
+        retains = _flag(given, "retain_graph", creates)
+        tensors, gradients = _items(given[roots]), _items(given.get(seeds, NONE))
+        if MISSING in (creates, retains) or not all(map(_is_differentiable, tensors)):
+            return None
+        if not all(is_none(seed) or is_a(seed, TensorTracker) for seed in gradients):
+            return None
+        flags = [ConstantTracker(retains), ConstantTracker(creates)]
+        return cls(tensors, ListTracker(gradients) if gradients else NONE, flags)
+
+
+def _is_given(given: Mapping[str, Any], name: str) -> bool:
     return name in given and not is_none(given[name])
 
 
 def _flag(given: Mapping[str, Any], name: str, default: object) -> Any:
-    return given[name].constant() if is_given(given, name) else default
+    return given[name].constant() if _is_given(given, name) else default
 
 
 def _items(vt: VariableTracker) -> list[Any]:
@@ -137,19 +182,20 @@ def _items(vt: VariableTracker) -> list[Any]:
     return list(vt.items) if is_a(vt, SequenceTracker) else [vt]
 
 
+def _is_differentiable(vt: VariableTracker) -> bool:
+    return is_a(vt, TensorTracker) and vt.cls in _PLAIN and vt.traced.example.requires_grad
+
+
 def _is_unobserved(t: Space) -> bool:
     """Return True if nothing but the gradients shows how a backward runs."""
-    if not t.policy.runs_in_order or t.hooks or t.touched or t.levels or t.overrides.modes:
+    if t.hooks or t.is_sealed or t.touched or t.levels or t.overrides.modes:
         return False
-    if torch.is_inference_mode_enabled() or torch.is_anomaly_enabled():
+    is_checked: Any = t.call(BuiltinTracker(torch.is_anomaly_enabled), [])
+    if torch.is_inference_mode_enabled() or is_checked.constant() is not False:
         return False
     before = _native.set_autograd_compiler(None, False)
     _native.set_autograd_compiler(*before)
     return before[0] is None
-
-
-def _is_differentiable(vt: VariableTracker) -> bool:
-    return is_a(vt, TensorTracker) and vt.cls in _PLAIN and vt.traced.example.requires_grad
 
 
 # -- leaves ----------------------------------------------------------------------------------------
@@ -157,7 +203,7 @@ def _leaves(t: Space, roots: Sequence[Any]) -> list[Any] | None:
     """Return the leaves that a backward reaches; None if one is no ordinary tensor from outside,
     to which nobody has attached a hook."""
     known = {id(vt.before.example): vt for vt in t.heap.values() if type(vt) is TensorTracker}
-    found = [known.get(id(leaf)) for leaf in _reached(root.before.example for root in roots)]
+    found = [known.get(id(leaf)) for leaf in reached_leaves(root.before.example for root in roots)]
     if not all(vt is not None and _is_ordinary(vt) for vt in found):
         return None
     for vt in found:
@@ -165,7 +211,7 @@ def _leaves(t: Space, roots: Sequence[Any]) -> list[Any] | None:
     return found
 
 
-def _reached(roots: Iterable[Tensor]) -> list[Tensor]:
+def reached_leaves(roots: Iterable[Tensor]) -> list[Tensor]:
     """Return the leaves in the history of fake tensors."""
     leaves: dict[int, Tensor] = {}
     pending: list[Any] = []
@@ -203,10 +249,10 @@ UNHOOKED = Custom(
 )
 
 
-def _restricted(leaves: Sequence[Any], inputs: Sequence[Any]) -> list[Any] | None:
-    """Return the leaves that `inputs` has; None if an input is no leaf from outside."""
-    if not inputs or not all(is_a(vt, TensorTracker) and vt.source is not None for vt in inputs):
-        return None
+def _restricted(leaves: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+    """Return the leaves that `inputs` has; none if an input is another kind of tensor."""
+    if not all(is_a(vt, TensorTracker) and vt.source is not None for vt in inputs):
+        return []
     return [leaf for leaf in leaves if any(vt is leaf for vt in inputs)]
 
 

@@ -23,22 +23,23 @@ handlers = FunctionTable("differentiation")
 
 
 def _register(
-    function: Callable[..., Any], roots: str, subjects: str, signature: inspect.Signature
+    function: Callable[..., Any], roots: str, capture: Callable[[Space, Any], Result]
 ) -> None:
+    signature = inspect.signature(function)
+
+
     @handlers.handles(function)
     def note(t: Space, args: Args, kwargs: Kwargs) -> Result:
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:  # the program's mistake, raised by the call
             return MISSING
-        if function is torch.autograd.backward:
-            captured = _backward.capture(t, given)
-            if captured is not MISSING:
-                return captured
+        if (captured := capture(t, given)) is not MISSING:
+            return captured
         creates = given.get("create_graph")
         if creates is not None and creates.constant() is not False:
             t.graph.keep_history()
-        keep_history_for(t, given.get(subjects))
+        keep_history_for(t, given.get("inputs"))
         for root in _tensors_in(given[roots]):
             t.graph.end_with_backward(root.shown)
         return MISSING
@@ -81,5 +82,5 @@ def _tensors_in(given: VariableTracker) -> list[Any]:
     return [item for item in items if is_a(item, TensorTracker) and item.source is None]
 
 
-_register(torch.autograd.grad, "outputs", "inputs", inspect.signature(torch.autograd.grad))
-_register(torch.autograd.backward, "tensors", "inputs", inspect.signature(torch.autograd.backward))
+_register(torch.autograd.grad, "outputs", _backward.capture_grad)
+_register(torch.autograd.backward, "tensors", _backward.capture_backward)
