@@ -58,8 +58,8 @@ from stator_variables._runtime._support import (
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space, real_of, source_of
 from stator_variables._standard_space import StandardSpace
-from stator_variables._tensors._history import UNTOLD, history_of
 from stator_variables._tensors._backward import reached_leaves
+from stator_variables._tensors._history import UNTOLD, history_of
 from stator_variables._tensors._hooks import call_after_graph, pass_hooks, passes_hooks
 from stator_variables._tensors._outside import can_be_taken, enter_taken, give_back, taken
 from stator_variables._tensors._streams import lines_of

@@ -169,8 +169,8 @@ class Space(Operations):
     # per open body: what was changed in it, and where
     touched: list[dict[int, Any]] = Factory(list)
     hooks: tuple[Any, ...] = ()  # calls that register hooks for gradients, or take them back
-    # what the Machine saved ahead of each operator that differentiates
-    backwards: tuple[Any, ...] = ()
+    differentiates: bool = False  # an operator of the graph is a backward
+    recomputes: bool = False  # an operator of the graph is a checkpoint
     warnings: tuple[Any, ...] = ()  # function, text, category, and where, of each that is given
     user_hashes: UserHashResults = Factory(UserHashResults)
     memory: InputMemory = Factory(InputMemory)

@@ -3,12 +3,12 @@
 A compiler takes forward and backward as one computation without a history. Results that the
 backward has freed get a history which says so (`stator_backends/_contracts/_freed_history.py`).
 Anything else that can still be differentiated has to come from a graph of its own: then the
-program breaks at its first backward.
+program is traced again, with a break at each backward.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import stator_variables as variables
@@ -19,33 +19,32 @@ if TYPE_CHECKING:
     from stator_subgraphs import OutputGraph
 
 
-def break_at_backward(emitter: variables.Emitter, graph: OutputGraph) -> None:
-    """Raise StaysInGraph for the first backward of a graph that a compiler would not keep."""
+def undone_history(emitter: variables.Emitter, graph: OutputGraph) -> str:
+    """Return why a graph with a backward needs its history still; empty if it does not."""
     t = emitter.t
-    if not t.backwards or t.policy.runs_in_order or graph.keeps_history:
-        return
-    if reason := _reason(graph, [traced.example for traced in emitter.outputs]):
-        raise variables.StaysInGraph(t.backwards[0], t.unsupported("kept-history", reason))
+    if not t.differentiates or t.policy.runs_in_order or graph.keeps_history:
+        return ""
+    outputs = [traced.example for traced in emitter.outputs]
+    if all(_is_done(graph, each) for each in (*outputs, *_written_inputs(graph))):
+        return ""
+    return "a result that can be differentiated again"
 
 
-def _reason(graph: OutputGraph, outputs: Sequence[Any]) -> str:
-    from stator_subgraphs import CHECKPOINTS, storage_of
+def _written_inputs(graph: OutputGraph) -> Iterator[Any]:
+    from stator_subgraphs import storage_of
 
     nodes = [*graph.current.nodes]
-    if any(node.target in CHECKPOINTS for node in nodes):
-        return "a checkpoint, which a compiler would not compute again"
     written = set().union(*(node.meta.get("writes", ()) for node in nodes))
-    inputs = [node.meta["example_value"] for node in nodes if node.op == "placeholder"]
-    changed = [each for each in inputs if isinstance(each, Tensor) and storage_of(each) in written]
-    for example in (*outputs, *changed):
-        if isinstance(example, Tensor) and not _is_done(graph, example):
-            return "a tensor that can be differentiated again after a backward"
-    return ""
+    for node in nodes:
+        example = node.meta.get("example_value")
+        is_tensor = node.op == "placeholder" and isinstance(example, Tensor)
+        if is_tensor and storage_of(example) in written:
+            yield example
 
 
-def _is_done(graph: OutputGraph, example: Tensor) -> bool:
-    """Return True for a tensor without a history, or with one that a backward has freed."""
-    if not example.requires_grad:
+def _is_done(graph: OutputGraph, example: Any) -> bool:
+    """Return True for a value without a history, or with one that a backward has freed."""
+    if not isinstance(example, Tensor) or not example.requires_grad:
         return True
     if variables.history_of(example) is None:
         return True

@@ -19,8 +19,8 @@ from stator_bytecode.errors import NOWHERE, InternalError, SourceSpan, StatorErr
 from stator_guards import Guard
 
 from stator._break_policy import raises_on_break
-from stator._differentiated import break_at_backward
 from stator._call_history import CallEvidence, CallsUnderWay, visible_calls
+from stator._differentiated import undone_history
 from stator._frame_state import Carried, reads_frames
 from stator._native_call import before_library, before_loop
 from stator._options import Options
@@ -255,7 +255,8 @@ def _written_down(
     while True:
         try:
             emitter, point, values, result = _emitted(outcome, tracing)
-            break_at_backward(emitter, graph)
+            if reason := undone_history(emitter, graph):
+                raise _Again(attrs.evolve(tracing.policy, native_backwards=reason))
             if (other := variables.first_changed_user_hash(emitter)) is None:
                 break
             outcome = _broken_at_answer(other, machine)

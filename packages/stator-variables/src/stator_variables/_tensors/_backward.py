@@ -49,9 +49,7 @@ def gradients(
 
     `present` are the gradients that the leaves have; new ones are added to them.
     """
-    found = torch.autograd.grad(
-        roots, leaves, seeds, retain_graph, create_graph, allow_unused=True
-    )
+    found = torch.autograd.grad(roots, leaves, seeds, retain_graph, create_graph, allow_unused=True)
     references = Counter(map(id, (*found, *(seeds or ()))))
     made: list[Tensor | None] = []
     with torch.set_grad_enabled(create_graph):
@@ -94,17 +92,21 @@ def _has_layout_of(gradient: Tensor, leaf: Tensor) -> bool:
 
 # -- the calls -------------------------------------------------------------------------------------
 def capture_backward(t: Space, given: Mapping[str, Any]) -> Result:
-    """Record a call of `torch.autograd.backward`, or return MISSING where it has to run
-    natively."""
+    """Record a call of `torch.autograd.backward`, or return MISSING for one that raises.
+
+    Raises Unsupported where it has to run natively.
+    """
     call = None if _is_given(given, "grad_variables") else Call.of(given, "tensors", "grad_tensors")
-    if call is None or (leaves := _leaves(t, call.roots)) is None:
+    if call is None:
         return MISSING
+    _refuse_observed(t)
+    leaves = _leaves(t, call.roots)
     if _is_given(given, "inputs"):
         leaves = _restricted(leaves, _items(given["inputs"]))
-    present = [_gradient(t, leaf) for leaf in leaves]
-    if MISSING in present or not leaves or not _is_unobserved(t):
+    if not leaves:
         return MISSING
 
+    present = [_gradient(t, leaf) for leaf in leaves]
     lists = [ListTracker(call.roots), call.seeds, ListTracker(leaves), ListTracker(present)]
     made: Any = _record(t, gradients, [*lists, *call.flags], {}, leaves)
     for leaf, gradient in zip(leaves, made.items, strict=True):
@@ -116,17 +118,16 @@ def capture_backward(t: Space, given: Mapping[str, Any]) -> Result:
 def capture_grad(t: Space, given: Mapping[str, Any]) -> Result:
     """The same for `torch.autograd.grad`, about leaves and what the region made."""
     call = Call.of(given, "outputs", "grad_outputs")
-    rest = {name: given.get(name) for name in ("allow_unused", "materialize_grads")}
-    is_batched = _flag(given, "is_grads_batched", False) is not False
-    if call is None or is_batched or (leaves := _leaves(t, call.roots)) is None:
-        return MISSING
     inputs = _items(given["inputs"])
-    if not all(_is_made_here(vt) or any(vt is leaf for leaf in leaves) for vt in inputs):
+    if call is None or not inputs or _flag(given, "is_grads_batched", False) is not False:
         return MISSING
-    if not inputs or not _is_unobserved(t):
+    _refuse_observed(t)
+    leaves = _leaves(t, call.roots)
+    if not all(_is_made_here(vt) or any(vt is leaf for leaf in leaves) for vt in inputs):
         return MISSING
 
     operands = [ListTracker(call.roots), ListTracker(inputs), call.seeds, *call.flags]
+    rest = {name: given.get(name) for name in ("allow_unused", "materialize_grads")}
     named = {name: vt for name, vt in rest.items() if vt is not None}
     return _record(t, torch.autograd.grad, operands, named, leaves)
 
@@ -137,12 +138,11 @@ def _is_made_here(vt: VariableTracker) -> bool:
 
 def _record(t: Space, target: Any, args: Args, kwargs: Kwargs, leaves: Sequence[Any]) -> Any:
     """Record the operator, which frees the history that it passes through."""
-    begun = t.machine.save()
     operands = [_torch_calls.argument(t, vt) for vt in args]
     named = {name: _torch_calls.argument(t, vt) for name, vt in kwargs.items()}
     traced = t.graph.call(target, operands, named)
     t.graph.free_history(traced, [leaf.before for leaf in leaves])
-    t.journal.assign(t, backwards=(*t.backwards, begun))
+    t.journal.assign(t, differentiates=True)
     return _torch_calls.from_traced(t, traced, args)
 
 
@@ -186,26 +186,40 @@ def _is_differentiable(vt: VariableTracker) -> bool:
     return is_a(vt, TensorTracker) and vt.cls in _PLAIN and vt.traced.example.requires_grad
 
 
-def _is_unobserved(t: Space) -> bool:
-    """Return True if nothing but the gradients shows how a backward runs."""
-    if t.hooks or t.is_sealed or t.touched or t.levels or t.overrides.modes:
-        return False
+def _refuse_observed(t: Space) -> None:
+    """Raise Unsupported where more than the gradients shows how a backward runs."""
+    if t.policy.native_backwards:
+        raise _refusal(t, t.policy.native_backwards)
+    if t.recomputes and not t.policy.runs_in_order:
+        raise _refusal(t, "a checkpoint, which a compiler would not compute again")
+    if t.hooks:
+        raise _refusal(t, "a hook that was registered before it")
     is_checked: Any = t.call(BuiltinTracker(torch.is_anomaly_enabled), [])
-    if torch.is_inference_mode_enabled() or is_checked.constant() is not False:
-        return False
     before = _native.set_autograd_compiler(None, False)
     _native.set_autograd_compiler(*before)
-    return before[0] is None
+    if before[0] is not None or is_checked.constant() is not False:
+        raise _refusal(t, "compiled autograd or anomaly detection")
+    is_inside = t.touched or t.levels or t.overrides.modes
+    if is_inside or t.is_sealed or torch.is_inference_mode_enabled():
+        raise _refusal(t, "a mode, a transform or an operator with a body around it")
+
+
+def _refusal(t: Space, detail: str) -> Exception:
+    return t.unsupported("backward", f"a backward with {detail}")
 
 
 # -- leaves ----------------------------------------------------------------------------------------
-def _leaves(t: Space, roots: Sequence[Any]) -> list[Any] | None:
-    """Return the leaves that a backward reaches; None if one is no ordinary tensor from outside,
-    to which nobody has attached a hook."""
+def _leaves(t: Space, roots: Sequence[Any]) -> list[Any]:
+    """Return the leaves that a backward reaches.
+
+    Raises Unsupported if one is no ordinary tensor from outside, or somebody attached a hook to it.
+    """
     known = {id(vt.before.example): vt for vt in t.heap.values() if type(vt) is TensorTracker}
     found = [known.get(id(leaf)) for leaf in reached_leaves(root.before.example for root in roots)]
     if not all(vt is not None and _is_ordinary(vt) for vt in found):
-        return None
+        raise _refusal(t, "a history that begins outside of the region")
+    if not all(is_unhooked(vt.real) for vt in found):
+        raise _refusal(t, "a hook on a parameter")
     for vt in found:
         t.guard(vt.source, UNHOOKED)
     return found
@@ -233,7 +247,7 @@ def reached_leaves(roots: Iterable[Tensor]) -> list[Tensor]:
 
 def _is_ordinary(vt: Any) -> bool:
     is_from_outside = vt.source is not None and not vt.is_new and vt.data is MISSING
-    return is_from_outside and vt.cls in _PLAIN and is_unhooked(vt.real)
+    return is_from_outside and vt.cls in _PLAIN
 
 
 def is_unhooked(tensor: Tensor) -> bool:
@@ -257,11 +271,12 @@ def _restricted(leaves: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
 
 
 def _gradient(t: Space, leaf: Any) -> Any:
-    """Return the present `.grad` of a leaf; MISSING if a gradient is not simply added to it."""
+    """Return the present `.grad` of a leaf; raises Unsupported if a gradient is not simply added to
+    it."""
     gradient: Any = t.read_tensor(leaf, "grad")
     if is_none(gradient):
         return NONE
     is_simple = is_a(gradient, TensorTracker) and gradient.cls is Tensor
     if not is_simple or gradient.example.layout is not torch.strided:
-        return MISSING
+        raise _refusal(t, "a gradient that is sparse, or of a subclass")
     return gradient

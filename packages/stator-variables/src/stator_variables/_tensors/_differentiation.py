@@ -1,17 +1,17 @@
 """Calls that read the autograd history of values inside the graph before them.
 
 Where a compiler makes one autograd function of the graph, the results depend on the inputs alone,
-there are no second derivatives, and hooks of values between do not run. The calls themselves run
-natively. The handlers here record that the graph must keep its history; then the calls are handled
-like any other.
+there are no second derivatives, and hooks of values between do not run. Where the calls are not
+part of the graph themselves (`_backward.py`), the handlers here record that it must keep its
+history; then the calls are handled like any other.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from stator_bytecode import Result
+from stator_bytecode import Result, Unsupported
 
 from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._space import Space
@@ -27,22 +27,30 @@ def _register(
 ) -> None:
     signature = inspect.signature(function)
 
-
     @handlers.handles(function)
     def note(t: Space, args: Args, kwargs: Kwargs) -> Result:
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:  # the program's mistake, raised by the call
             return MISSING
-        if (captured := capture(t, given)) is not MISSING:
-            return captured
-        creates = given.get("create_graph")
-        if creates is not None and creates.constant() is not False:
-            t.graph.keep_history()
-        keep_history_for(t, given.get("inputs"))
-        for root in _tensors_in(given[roots]):
-            t.graph.end_with_backward(root.shown)
-        return MISSING
+        try:
+            captured = capture(t, given)
+        except Unsupported:
+            _note_native(t, given, roots)
+            raise
+        if captured is MISSING:
+            _note_native(t, given, roots)
+        return captured
+
+
+def _note_native(t: Space, given: Mapping[str, Any], roots: str) -> None:
+    """Note what a call does, which runs natively, to the history of the graph before it."""
+    creates = given.get("create_graph")
+    if creates is not None and creates.constant() is not False:
+        t.graph.keep_history()
+    keep_history_for(t, given.get("inputs"))
+    for root in _tensors_in(given[roots]):
+        t.graph.end_with_backward(root.shown)
 
 
 def keep_history_for(t: Space, subject: Any) -> None:
