@@ -201,7 +201,7 @@ def _reentrant(
         leaves, spec = flatten(t, result)
         _refuse_results(t, leaves, spec)
         graph, _ = body.flat(result)
-    t.journal.assign(t, recomputes=True)
+    t.journal.assign(t, is_reentrant=True)
     held = t.graph.install("wrap_body", graph.module)
     inputs = [vt.traced for vt in tensors]
     given = t.graph.call(

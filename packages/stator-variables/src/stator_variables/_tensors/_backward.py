@@ -123,8 +123,10 @@ def capture_grad(t: Space, given: Mapping[str, Any]) -> Result:
         return MISSING
     _refuse_observed(t)
     leaves = _leaves(t, call.roots)
-    if not all(_is_made_here(vt) or any(vt is leaf for leaf in leaves) for vt in inputs):
+    others = [vt for vt in inputs if not _is_made_here(vt)]
+    if not all(is_a(vt, TensorTracker) and vt.example.is_leaf for vt in others):
         return MISSING
+    _refuse_unordinary(t, others)
 
     operands = [ListTracker(call.roots), ListTracker(inputs), call.seeds, *call.flags]
     rest = {name: given.get(name) for name in ("allow_unused", "materialize_grads")}
@@ -190,6 +192,8 @@ def _refuse_observed(t: Space) -> None:
     """Raise Unsupported where more than the gradients shows how a backward runs."""
     if t.policy.native_backwards:
         raise _refusal(t, t.policy.native_backwards)
+    if t.is_reentrant:
+        raise _refusal(t, "a reentrant checkpoint")
     if t.recomputes and not t.policy.runs_in_order:
         raise _refusal(t, "a checkpoint, which a compiler would not compute again")
     if t.hooks:
@@ -216,13 +220,17 @@ def _leaves(t: Space, roots: Sequence[Any]) -> list[Any]:
     """
     known = {id(vt.before.example): vt for vt in t.heap.values() if type(vt) is TensorTracker}
     found = [known.get(id(leaf)) for leaf in reached_leaves(root.before.example for root in roots)]
-    if not all(vt is not None and _is_ordinary(vt) for vt in found):
-        raise _refusal(t, "a history that begins outside of the region")
-    if not all(is_unhooked(vt.real) for vt in found):
-        raise _refusal(t, "a hook on a parameter")
-    for vt in found:
-        t.guard(vt.source, UNHOOKED)
+    _refuse_unordinary(t, found)
     return found
+
+
+def _refuse_unordinary(t: Space, leaves: Sequence[Any]) -> None:
+    if not all(map(_is_ordinary, leaves)):
+        raise _refusal(t, "a history that begins outside of the region")
+    if not all(is_unhooked(vt.real) for vt in leaves):
+        raise _refusal(t, "a hook on a parameter")
+    for vt in leaves:
+        t.guard(vt.source, UNHOOKED)
 
 
 def reached_leaves(roots: Iterable[Tensor]) -> list[Tensor]:
@@ -246,6 +254,8 @@ def reached_leaves(roots: Iterable[Tensor]) -> list[Tensor]:
 
 
 def _is_ordinary(vt: Any) -> bool:
+    if vt is None:
+        return False
     is_from_outside = vt.source is not None and not vt.is_new and vt.data is MISSING
     return is_from_outside and vt.cls in _PLAIN
 
