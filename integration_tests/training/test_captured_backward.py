@@ -1,5 +1,5 @@
-"""`backward` and `autograd.grad` in a region: forward, backward and step of an optimizer in one graph,
-equal to eager bit by bit."""
+"""`backward` and `autograd.grad` in a region: forward, backward and step of an optimizer in one
+graph, equal to eager bit by bit."""
 
 from __future__ import annotations
 

@@ -20,11 +20,11 @@ from stator_guards import Guard
 
 from stator._break_policy import raises_on_break
 from stator._call_history import CallEvidence, CallsUnderWay, visible_calls
-from stator._differentiated import undone_history
 from stator._frame_state import Carried, reads_frames
 from stator._native_call import before_library, before_loop
 from stator._options import Options
 from stator._release import release, without_frames
+from stator._remaining_history import remaining_history
 from stator._target import Root, Target
 from stator._trace_location import MachineLocations
 
@@ -255,7 +255,7 @@ def _written_down(
     while True:
         try:
             emitter, point, values, result = _emitted(outcome, tracing)
-            if reason := undone_history(emitter, graph):
+            if reason := remaining_history(emitter, graph):
                 raise _Again(attrs.evolve(tracing.policy, native_backwards=reason))
             if (other := variables.first_changed_user_hash(emitter)) is None:
                 break

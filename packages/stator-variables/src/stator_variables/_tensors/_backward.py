@@ -10,9 +10,8 @@ natively.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
-import attrs
 import torch
 from stator_bytecode import Result
 from stator_guards import Custom
@@ -96,19 +95,19 @@ def capture_backward(t: Space, given: Mapping[str, Any]) -> Result:
 
     Raises Unsupported where it has to run natively.
     """
-    call = None if _is_given(given, "grad_variables") else Call.of(given, "tensors", "grad_tensors")
-    if call is None:
+    operands = _operands(given, "tensors", "grad_tensors")
+    if not operands or _is_given(given, "grad_variables"):
         return MISSING
     _refuse_observed(t)
-    leaves = _leaves(t, call.roots)
+    leaves = _leaves(t, operands[0].items)
     if _is_given(given, "inputs"):
         leaves = _restricted(leaves, _items(given["inputs"]))
     if not leaves:
         return MISSING
 
     present = [_gradient(t, leaf) for leaf in leaves]
-    lists = [ListTracker(call.roots), call.seeds, ListTracker(leaves), ListTracker(present)]
-    made: Any = _record(t, gradients, [*lists, *call.flags], {}, leaves)
+    operands[2:2] = [ListTracker(leaves), ListTracker(present)]
+    made: Any = _record(t, gradients, operands, {}, leaves)
     for leaf, gradient in zip(leaves, made.items, strict=True):
         if not is_none(gradient):
             t.write(leaf, grad=gradient)
@@ -117,25 +116,18 @@ def capture_backward(t: Space, given: Mapping[str, Any]) -> Result:
 
 def capture_grad(t: Space, given: Mapping[str, Any]) -> Result:
     """The same for `torch.autograd.grad`, about leaves and what the region made."""
-    call = Call.of(given, "outputs", "grad_outputs")
+    operands = _operands(given, "outputs", "grad_outputs")
     inputs = _items(given["inputs"])
-    if call is None or not inputs or _flag(given, "is_grads_batched", False) is not False:
+    is_batched = _flag(given, "is_grads_batched", False) is not False
+    if not operands or not inputs or is_batched or not all(map(_is_tensor, inputs)):
         return MISSING
     _refuse_observed(t)
-    leaves = _leaves(t, call.roots)
-    others = [vt for vt in inputs if not _is_made_here(vt)]
-    if not all(is_a(vt, TensorTracker) and vt.example.is_leaf for vt in others):
-        return MISSING
-    _refuse_unordinary(t, others)
+    leaves = _leaves(t, operands[0].items)
+    _refuse_unordinary(t, [vt for vt in inputs if vt.source is not None])
 
-    operands = [ListTracker(call.roots), ListTracker(inputs), call.seeds, *call.flags]
-    rest = {name: given.get(name) for name in ("allow_unused", "materialize_grads")}
-    named = {name: vt for name, vt in rest.items() if vt is not None}
+    operands.insert(1, ListTracker(inputs))
+    named = {name: given[name] for name in ("allow_unused", "materialize_grads") if name in given}
     return _record(t, torch.autograd.grad, operands, named, leaves)
-
-
-def _is_made_here(vt: VariableTracker) -> bool:
-    return is_a(vt, TensorTracker) and vt.cls in _PLAIN and vt.source is None
 
 
 def _record(t: Space, target: Any, args: Args, kwargs: Kwargs, leaves: Sequence[Any]) -> Any:
@@ -148,26 +140,20 @@ def _record(t: Space, target: Any, args: Args, kwargs: Kwargs, leaves: Sequence[
     return _torch_calls.from_traced(t, traced, args)
 
 
-@attrs.frozen
-class Call:
-    """The arguments that both calls have."""
+def _operands(given: Mapping[str, Any], roots: str, seeds: str) -> list[Any]:
+    """Return the arguments that both calls have: roots, their gradients, `retain_graph` and
+    `create_graph`.
 
-    roots: list[Any]
-    seeds: VariableTracker
-    flags: list[ConstantTracker]  # `retain_graph` and `create_graph`
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any], roots: str, seeds: str) -> Self | None:
-        """Return None for roots without a history, and for what is no argument of an operator."""
-        creates = _flag(given, "create_graph", False)
-        retains = _flag(given, "retain_graph", creates)
-        tensors, gradients = _items(given[roots]), _items(given.get(seeds, NONE))
-        if MISSING in (creates, retains) or not all(map(_is_differentiable, tensors)):
-            return None
-        if not all(is_none(seed) or is_a(seed, TensorTracker) for seed in gradients):
-            return None
-        flags = [ConstantTracker(retains), ConstantTracker(creates)]
-        return cls(tensors, ListTracker(gradients) if gradients else NONE, flags)
+    The list is empty if one of them is no argument of an operator.
+    """
+    creates = _flag(given, "create_graph", False)
+    retains = _flag(given, "retain_graph", creates)
+    tensors, gradients = _items(given[roots]), _items(given.get(seeds, NONE))
+    known = [*tensors, *(seed for seed in gradients if not is_none(seed))]
+    if MISSING in (creates, retains) or not all(map(_is_tensor, known)):
+        return []
+    flags = [ConstantTracker(retains), ConstantTracker(creates)]
+    return [ListTracker(tensors), ListTracker(gradients) if gradients else NONE, *flags]
 
 
 def _is_given(given: Mapping[str, Any], name: str) -> bool:
@@ -184,17 +170,17 @@ def _items(vt: VariableTracker) -> list[Any]:
     return list(vt.items) if is_a(vt, SequenceTracker) else [vt]
 
 
-def _is_differentiable(vt: VariableTracker) -> bool:
-    return is_a(vt, TensorTracker) and vt.cls in _PLAIN and vt.traced.example.requires_grad
+def _is_tensor(vt: VariableTracker) -> bool:
+    return is_a(vt, TensorTracker) and vt.cls in _PLAIN
 
 
 def _refuse_observed(t: Space) -> None:
     """Raise Unsupported where more than the gradients shows how a backward runs."""
     if t.policy.native_backwards:
         raise _refusal(t, t.policy.native_backwards)
-    if t.is_reentrant:
+    if t.has_reentrant:
         raise _refusal(t, "a reentrant checkpoint")
-    if t.recomputes and not t.policy.runs_in_order:
+    if t.has_reentrant is not None and not t.policy.runs_in_order:
         raise _refusal(t, "a checkpoint, which a compiler would not compute again")
     if t.hooks:
         raise _refusal(t, "a hook that was registered before it")
@@ -274,10 +260,9 @@ UNHOOKED = Custom(
 
 
 def _restricted(leaves: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
-    """Return the leaves that `inputs` has; none if an input is another kind of tensor."""
-    if not all(is_a(vt, TensorTracker) and vt.source is not None for vt in inputs):
-        return []
-    return [leaf for leaf in leaves if any(vt is leaf for vt in inputs)]
+    """Return the leaves that are among `inputs`; none if these have another tensor."""
+    wanted = set(map(id, inputs))
+    return [vt for vt in leaves if id(vt) in wanted] if wanted <= set(map(id, leaves)) else []
 
 
 def _gradient(t: Space, leaf: Any) -> Any:

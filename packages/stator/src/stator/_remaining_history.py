@@ -8,7 +8,6 @@ program is traced again, with a break at each backward.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import stator_variables as variables
@@ -19,27 +18,16 @@ if TYPE_CHECKING:
     from stator_subgraphs import OutputGraph
 
 
-def undone_history(emitter: variables.Emitter, graph: OutputGraph) -> str:
+def remaining_history(emitter: variables.Emitter, graph: OutputGraph) -> str:
     """Return why a graph with a backward needs its history still; empty if it does not."""
     t = emitter.t
     if not t.differentiates or t.policy.runs_in_order or graph.keeps_history:
         return ""
+    inputs = [node.meta["example_value"] for node in graph.current.find_nodes(op="placeholder")]
     outputs = [traced.example for traced in emitter.outputs]
-    if all(_is_done(graph, each) for each in (*outputs, *_written_inputs(graph))):
+    if all(_is_done(graph, each) for each in (*inputs, *outputs)):  # inputs are written to
         return ""
     return "a result that can be differentiated again"
-
-
-def _written_inputs(graph: OutputGraph) -> Iterator[Any]:
-    from stator_subgraphs import storage_of
-
-    nodes = [*graph.current.nodes]
-    written = set().union(*(node.meta.get("writes", ()) for node in nodes))
-    for node in nodes:
-        example = node.meta.get("example_value")
-        is_tensor = node.op == "placeholder" and isinstance(example, Tensor)
-        if is_tensor and storage_of(example) in written:
-            yield example
 
 
 def _is_done(graph: OutputGraph, example: Any) -> bool:
