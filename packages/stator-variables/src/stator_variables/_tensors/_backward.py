@@ -9,7 +9,7 @@ natively.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -205,7 +205,9 @@ def _leaves(t: Space, roots: Sequence[Any]) -> list[Any]:
     Raises Unsupported if one is no ordinary tensor from outside, or somebody attached a hook to it.
     """
     known = {id(vt.before.example): vt for vt in t.heap.values() if type(vt) is TensorTracker}
-    found = [known.get(id(leaf)) for leaf in reached_leaves(root.before.example for root in roots)]
+    found = [
+        known.get(id(leaf)) for leaf in reached_leaves([root.before.example for root in roots])
+    ]
     _refuse_unordinary(t, found)
     return found
 
@@ -219,15 +221,10 @@ def _refuse_unordinary(t: Space, leaves: Sequence[Any]) -> None:
         t.guard(vt.source, UNHOOKED)
 
 
-def reached_leaves(roots: Iterable[Tensor]) -> list[Tensor]:
+def reached_leaves(roots: Sequence[Tensor]) -> list[Tensor]:
     """Return the leaves in the history of fake tensors."""
-    leaves: dict[int, Tensor] = {}
-    pending: list[Any] = []
-    for root in roots:
-        if root.grad_fn is None:
-            leaves[id(root)] = root
-        else:
-            pending.append(root.grad_fn)
+    leaves = {id(root): root for root in roots if root.requires_grad and root.grad_fn is None}
+    pending: list[Any] = [root.grad_fn for root in roots if root.grad_fn is not None]
     seen = set(pending)
     while pending:
         node = pending.pop()

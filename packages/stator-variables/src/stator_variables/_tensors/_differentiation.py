@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from stator_bytecode import Result, Unsupported
+from stator_bytecode import Result
 
 from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._space import Space
@@ -33,14 +33,13 @@ def _register(
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:  # the program's mistake, raised by the call
             return MISSING
+        captured: Result = MISSING
         try:
             captured = capture(t, given)
-        except Unsupported:
-            _note_native(t, given, roots)
-            raise
-        if captured is MISSING:
-            _note_native(t, given, roots)
-        return captured
+            return captured
+        finally:
+            if captured is MISSING:
+                _note_native(t, given, roots)
 
 
 def _note_native(t: Space, given: Mapping[str, Any], roots: str) -> None:
