@@ -255,8 +255,8 @@ def _written_down(
     while True:
         try:
             emitter, point, values, result = _emitted(outcome, tracing)
-            if reason := remaining_history(emitter, graph):
-                raise _Again(attrs.evolve(tracing.policy, native_backwards=reason))
+            if remaining := remaining_history(emitter, graph):
+                raise _Again(attrs.evolve(tracing.policy, native_backwards=remaining))
             if (other := variables.first_changed_user_hash(emitter)) is None:
                 break
             outcome = _broken_at_answer(other, machine)

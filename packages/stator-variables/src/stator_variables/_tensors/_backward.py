@@ -245,7 +245,7 @@ def _is_ordinary(vt: Any) -> bool:
 
 def is_unhooked(tensor: Tensor) -> bool:
     """Return True for a leaf of autograd without hooks."""
-    hooks = tensor._backward_hooks or tensor._post_accumulate_grad_hooks  # type: ignore[attr-defined]
+    hooks = tensor._backward_hooks or tensor._post_accumulate_grad_hooks
     return tensor.is_leaf and not hooks
 
 
