@@ -16,7 +16,7 @@ from .optimizer_pair import assert_equal, stepping_as_compiled
 from .scripts import SCRIPTS, Script
 from .training_script_counts import STEPS, counts, recorded, run
 
-CAPTURES_LESS = {"GPT", "timm", "meta-learning"}
+CAPTURES_LESS = {"GPT", "meta-learning"}
 """Scripts of which torch.compile has fewer graphs, as it leaves more of the step to Python."""
 
 

@@ -37,6 +37,7 @@ from ._check import check_graph
 from ._compiler_inputs import record_contexts, symbolic_input, with_symbols
 from ._context import attach_sources, cleared, sources_of_held
 from ._contracts import prepare, restore_all
+from ._contracts._freed_history import cut_freed_history, with_freed_history
 from ._contracts._history import begin_with_gradients, with_gradients_on
 from ._contracts._saved_tensors import keep_saved_tensors
 from ._eager import eager
@@ -145,14 +146,17 @@ def lower(
 
     if uses_steps(backend):
         mark_buffers(gm)
-    refused = ""
+    refused, freed = "", list[int]()
     if spec_of(backend).compiles:
+        freed = [] if options.get("keeps_history") else cut_freed_history(gm)
         refused = options.get("as_it_is") or reason_to_run_uncompiled(gm, spec_of(backend))
     used = eager if options.get("keeps_history") or refused else backend
     job = _job(gm, example_inputs, backend, used, fake_mode, options)
     if not job.spec.compiles:
-        return evolve(_uncompiled(job), refused=refused)
-    return _compiled(job)
+        lowered = evolve(_uncompiled(job), refused=refused)
+    else:
+        lowered = _compiled(job)
+    return evolve(lowered, callable=with_freed_history(lowered.callable, freed))
 
 
 def _job(

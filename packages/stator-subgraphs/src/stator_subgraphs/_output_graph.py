@@ -194,6 +194,10 @@ class OutputGraph:
             x.requires_grad for example in given for x in tensors_in(example)
         )
 
+    @property
+    def keeps_history(self) -> bool:
+        return self._state.keeps_history
+
     def keep_history(self) -> None:
         """A rollback leaves this: it costs speed, not correctness."""
         self._state.keeps_history = True
@@ -201,6 +205,13 @@ class OutputGraph:
     def end_with_backward(self, traced: GraphValue) -> None:
         """A rollback leaves this, too."""
         self._state.differentiated.append(traced.node)
+
+    def free_history(self, traced: GraphValue, leaves: Sequence[GraphValue]) -> None:
+        """A rollback makes the history again, from the leaves on."""
+        state, node = self._state, traced.node
+        node.meta["frees_history"] = True
+        state.current.effects.add(node)
+        state.journal.record(lambda: state.stale.extend(leaf.example for leaf in leaves))
 
     # -- operators ---------------------------------------------------------------------------------
     def call(

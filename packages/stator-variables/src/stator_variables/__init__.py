@@ -60,6 +60,7 @@ from stator_variables._runtime._support import (
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._standard_space import StandardSpace
+from stator_variables._tensors._backward import reached_leaves
 from stator_variables._tensors._history import UNTOLD, history_of
 from stator_variables._tensors._hooks import call_after_graph, pass_hooks, passes_hooks
 from stator_variables._tensors._outside import can_be_taken, enter_taken, give_back, taken
@@ -200,5 +201,5 @@ __all__ += [
     "attributes_of",
     "dict_items",
 ]
-__all__ += ["UsedBehindHook", "call_after_graph", "pass_hooks", "passes_hooks"]
+__all__ += ["UsedBehindHook", "call_after_graph", "pass_hooks", "passes_hooks", "reached_leaves"]
 __all__ += ["get_attribute", "grad_mode", "is_none", "known_value", "new_object", "throw"]

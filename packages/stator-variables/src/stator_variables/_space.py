@@ -125,6 +125,8 @@ class Space(Operations):
     # per open body: what was changed in it, and where
     touched: list[dict[int, Any]] = Factory(list)
     hooks: tuple[Any, ...] = ()  # calls that register hooks for gradients, or take them back
+    differentiates: bool = False  # an operator of the graph is a backward
+    has_reentrant: bool | None = None  # checkpoint, in the graph; None if it has no checkpoint
     warnings: tuple[Any, ...] = ()  # function, text, category, and where, of each that is given
     user_hashes: UserHashResults = Factory(UserHashResults)
     memory: InputMemory = Factory(InputMemory)

@@ -78,7 +78,10 @@ class GraphEffects:
 def has_effect(node: Node) -> bool:
     """Return True if running the node again, or not at all, could be observed."""
     calls = [node, *(inner for body in bodies_of(node) for inner in _all_calls(body))]
-    return any(_written(call) or node_may_draw(call) or _is_final(call) for call in calls)
+    return any(
+        _written(call) or node_may_draw(call) or _is_final(call) or "frees_history" in call.meta
+        for call in calls
+    )
 
 
 def is_check(node: Node) -> bool:

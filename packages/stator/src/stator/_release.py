@@ -19,7 +19,7 @@ def release(tracing: Space, machine: Machine, places: MachineLocations) -> None:
     made: Any
     for made in tracing.heap.made.values():
         forget_class(made.value)
-    tracing.heap.trackers.release()
+    tracing.heap.release()
     tracing.lifetimes.release()
     tracing.lookups.clear()
     tracing.shared.clear()

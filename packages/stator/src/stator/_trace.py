@@ -24,6 +24,7 @@ from stator._frame_state import Carried, reads_frames
 from stator._native_call import before_library, before_loop
 from stator._options import Options
 from stator._release import release, without_frames
+from stator._remaining_history import remaining_history
 from stator._target import Root, Target
 from stator._trace_location import MachineLocations
 
@@ -258,6 +259,8 @@ def _written_down(
     while True:
         try:
             emitter, point, values, result = _emitted(outcome, tracing)
+            if remaining := remaining_history(emitter, graph):
+                raise _Again(attrs.evolve(tracing.policy, native_backwards=remaining))
             if (other := variables.first_changed_user_hash(emitter)) is None:
                 break
             outcome = _broken_at_answer(other, machine)

@@ -76,6 +76,8 @@ def checkpoint(
             result = yield from body.run(args[0], args[1:], kwargs)
         graph = body.wrapping(result)
         repeats = not once and t.policy.repeats_effects and body.has_effects()
+    if not once:
+        t.journal.assign(t, has_reentrant=bool(t.has_reentrant))
     if policy is not None:
         graph.module.meta["_checkpoint_context_fn"] = policy
     if not repeats:
@@ -200,6 +202,7 @@ def _reentrant(
         leaves, spec = flatten(t, result)
         _refuse_results(t, leaves, spec)
         graph, _ = body.flat(result)
+    t.journal.assign(t, has_reentrant=True)
     held = t.graph.install("wrap_body", graph.module)
     inputs = [vt.traced for vt in tensors]
     given = t.graph.call(

@@ -1,13 +1,13 @@
 """Calls that read the autograd history of values inside the graph before them.
 
 Where a compiler makes one autograd function of the graph, the results depend on the inputs alone,
-there are no second derivatives, and hooks of values between do not run. The calls themselves run
-natively. The handlers here record that the graph must keep its history; then the calls are handled
-like any other.
+there are no second derivatives, and hooks of values between do not run. Where the calls are not
+part of the graph themselves (`_backward.py`), the handlers here record that it must keep its
+history; then the calls are handled like any other.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -15,7 +15,7 @@ from stator_bytecode import Result
 
 from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._space import Space
-from stator_variables._tensors import _new_leaves, _tensor_attributes
+from stator_variables._tensors import _backward, _new_leaves, _tensor_attributes
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import ConstantTracker, TensorTracker
 
@@ -23,21 +23,33 @@ handlers = FunctionTable("differentiation")
 
 
 def _register(
-    function: Callable[..., Any], roots: str, subjects: str, signature: inspect.Signature
+    function: Callable[..., Any], roots: str, capture: Callable[[Space, Any], Result]
 ) -> None:
+    signature = inspect.signature(function)
+
     @handlers.handles(function)
     def note(t: Space, args: Args, kwargs: Kwargs) -> Result:
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:  # the program's mistake, raised by the call
             return MISSING
-        creates = given.get("create_graph")
-        if creates is not None and creates.constant() is not False:
-            t.graph.keep_history()
-        keep_history_for(t, given.get(subjects))
-        for root in _tensors_in(given[roots]):
-            t.graph.end_with_backward(root.shown)
-        return MISSING
+        captured: Result = MISSING
+        try:
+            captured = capture(t, given)
+            return captured
+        finally:
+            if captured is MISSING:
+                _note_native(t, given, roots)
+
+
+def _note_native(t: Space, given: Mapping[str, Any], roots: str) -> None:
+    """Note what a call does, which runs natively, to the history of the graph before it."""
+    creates = given.get("create_graph")
+    if creates is not None and creates.constant() is not False:
+        t.graph.keep_history()
+    keep_history_for(t, given.get("inputs"))
+    for root in _tensors_in(given[roots]):
+        t.graph.end_with_backward(root.shown)
 
 
 def keep_history_for(t: Space, subject: Any) -> None:
@@ -81,5 +93,5 @@ def _tensors_in(given: VariableTracker) -> list[Any]:
     return [item for item in items if is_a(item, TensorTracker) and item.source is None]
 
 
-_register(torch.autograd.grad, "outputs", "inputs", inspect.signature(torch.autograd.grad))
-_register(torch.autograd.backward, "tensors", "inputs", inspect.signature(torch.autograd.backward))
+_register(torch.autograd.grad, "outputs", _backward.capture_grad)
+_register(torch.autograd.backward, "tensors", _backward.capture_backward)

@@ -146,6 +146,9 @@ class GraphRecorder(Protocol):
     def end_with_backward(self, traced: GraphValue) -> None:
         """Note that the call which ends the graph frees the history of `traced`."""
 
+    def free_history(self, traced: GraphValue, leaves: Sequence[GraphValue]) -> None:
+        """Note that the operator of `traced` frees the history that it passes to these leaves."""
+
     def tensor_input(
         self,
         source: Source,
