@@ -33,10 +33,10 @@ _BYTES_OF_CACHES = 1 << 28
 class Figures:
     """The figures of one process, in seconds, without the time of the graphs.
 
-    ``steady`` is one call in the steady state, ``cold`` one whose code and data have left the caches
-    of the processor by then, as those of a new entry have, and ``first`` the call that compiles. ``early`` is the
-    sum over calls 2 to ``first_calls``, ``slowest`` the longest of them by their number; calls that
-    compiled something are left out and counted in ``recompiled``.
+    ``steady`` is one call in the steady state, ``cold`` one whose code and data have left the
+    caches of the processor by then, as those of a new entry have, and ``first`` the call that
+    compiles. ``early`` is the sum over calls 2 to ``first_calls``, ``slowest`` the longest of them
+    by their number; calls that compiled something are left out and counted in ``recompiled``.
     """
 
     steady: float

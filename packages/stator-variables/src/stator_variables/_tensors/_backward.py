@@ -204,7 +204,9 @@ def _leaves(t: Space, roots: Sequence[Any]) -> list[Any]:
 
     Raises Unsupported if one is no ordinary tensor from outside, or somebody attached a hook to it.
     """
-    known = {id(vt.before.example): vt for vt in t.heap.trackers.values() if type(vt) is TensorTracker}
+    known = {
+        id(vt.before.example): vt for vt in t.heap.trackers.values() if type(vt) is TensorTracker
+    }
     found = [
         known.get(id(leaf)) for leaf in reached_leaves([root.before.example for root in roots])
     ]
