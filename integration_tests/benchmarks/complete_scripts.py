@@ -101,6 +101,8 @@ def _log_recompiles(compiler: str) -> _Records:
     if compiler == "torch":
         logs: Any = torch._logging
         logs.set_logs(recompiles=True)
+    else:
+        importlib.import_module(compiler)  # which sets the levels of its loggers
     logger = logging.getLogger(_RECOMPILES[compiler])
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
