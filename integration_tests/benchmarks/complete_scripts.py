@@ -50,7 +50,7 @@ any result from that of eager code, relative to its size. All three are for stat
 
 *Wall* and *CPU* are times from start to end, stator's as a multiple of torch.compile's: the import of the compiler, compilation and all
 steps, without the import of torch and the libraries. Each is the least of {processes} processes with empty caches; processes of the two
-compilers alternate. Python is {python}, torch {torch}.
+compilers alternate. Other processes share the machine, which wall times show more than CPU times. Python is {python}, torch {torch}.
 
 | script | backend | graphs | recompiled | difference | seconds | wall | CPU |
 |---|---|---|---|---|---|---|---|
@@ -101,6 +101,8 @@ def _log_recompiles(compiler: str) -> _Records:
     if compiler == "torch":
         logs: Any = torch._logging
         logs.set_logs(recompiles=True)
+    else:
+        importlib.import_module(compiler)  # which sets the levels of its loggers
     logger = logging.getLogger(_RECOMPILES[compiler])
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
