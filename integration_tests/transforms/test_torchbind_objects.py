@@ -15,7 +15,7 @@ from torch.testing._internal.torchbind_impls import load_torchbind_test_lib
 
 if not find_library_location("libtorchbind_test.so").exists():
     pytest.skip("torch was built without its test classes", allow_module_level=True)
-load_torchbind_test_lib()
+load_torchbind_test_lib()  # type: ignore[no-untyped-call]  # of torch
 classes: Any = torch.classes
 TESTS: Any = classes._TorchScriptTesting
 
