@@ -153,12 +153,13 @@ def backend_contract() -> str:
     lowering restores."""
     from stator_backends import BackendSpec, InputSpec, _contracts
     from stator_backends._capability_table import PROPERTIES
+    from stator_backends._contracts._freed_history import cut_freed_history
     from stator_backends._contracts._saved_tensors import keep_saved_tensors
 
     declared = [field for field in attrs.fields(BackendSpec) if field.name != "name"]
     fields = [f"- `{field.name}`, by default `{field.default}`" for field in declared]
     kept = [f"| {name} | {text} |" for name, text in PROPERTIES.items()]
-    contracts: list[Any] = [*_contracts.CONTRACTS, keep_saved_tensors]
+    contracts: list[Any] = [*_contracts.CONTRACTS, cut_freed_history, keep_saved_tensors]
     restored = [*map(_contract, contracts)]
     facts = inspect.cleandoc(InputSpec.__doc__ or "").partition("\n\n")[2]
     return _page(

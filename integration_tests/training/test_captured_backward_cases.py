@@ -399,3 +399,24 @@ def test_size_that_changes_is_symbolic() -> None:
         torch.testing.assert_close(compiled(x), step(x))
     assert compiled.report.graph_count <= 3
     assert not compiled.report.breaks
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("is_first", [False, True])
+def test_hooks_on_saved_tensors_from_outside(backend: str, is_first: bool) -> None:
+    """A compiler may save other tensors, but saves some."""
+
+    def seen(log: list[object], tensor: Tensor) -> Tensor:
+        log.append(tensor.shape)
+        return tensor
+
+    found = []
+    for function in (updated, stator.compile(updated, backend=backend)):
+        a, b, log = leaf(3), leaf(3, number=1), list[object]()
+        if not is_first:
+            function(a, b)
+        with torch.autograd.graph.saved_tensors_hooks(partial(seen, log), partial(seen, log)):
+            function(a, b)
+        found.append(a.detach())
+        assert log
+    assert_equal(*found)

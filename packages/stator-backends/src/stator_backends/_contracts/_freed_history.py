@@ -21,8 +21,11 @@ from stator_backends._graph_facts import example_of, results_of
 
 
 def cut_freed_history(gm: GraphModule) -> list[int]:
-    """Let a graph that differentiates return tensors without a history; return the positions of
-    those that had one."""
+    """Contract: results whose history a backward inside of the graph has freed raise when they are
+    differentiated again.
+
+    The graph returns them without a history; their positions are returned.
+    """
     if not any("frees_history" in node.meta for node in gm.graph.nodes):
         return []
     output = gm.graph.output_node()

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from stator_bytecode import Result
-from stator_guards import Custom
+from stator_guards import CallSource, Custom, Equals
 from torch import Tensor
 from torch._prims_common import is_non_overlapping_and_dense_or_false
 
@@ -180,8 +180,12 @@ def _refuse_observed(t: Space) -> None:
         raise _refusal(t, t.policy.native_backwards)
     if t.has_reentrant:
         raise _refusal(t, "a reentrant checkpoint")
-    if t.has_reentrant is not None and not t.policy.runs_in_order:
-        raise _refusal(t, "a checkpoint, which a compiler would not compute again")
+    if not t.policy.runs_in_order:
+        if t.has_reentrant is not None:
+            raise _refusal(t, "a checkpoint, which a compiler would not compute again")
+        if saves_by_hooks():
+            raise _refusal(t, "hooks on saved tensors, of which a compiler has none")
+        t.guard(CallSource(saves_by_hooks), Equals(False))
     if t.hooks:
         raise _refusal(t, "a hook that was registered before it")
     is_checked: Any = t.call(BuiltinTracker(torch.is_anomaly_enabled), [])
@@ -192,6 +196,11 @@ def _refuse_observed(t: Space) -> None:
     is_inside = t.touched or t.levels or t.overrides.modes
     if is_inside or t.is_sealed or torch.is_inference_mode_enabled():
         raise _refusal(t, "a mode, a transform or an operator with a body around it")
+
+
+def saves_by_hooks() -> bool:
+    """Return True if hooks of the program see the tensors that autograd saves."""
+    return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
 
 
 def _refusal(t: Space, detail: str) -> Exception:
