@@ -381,7 +381,10 @@ def moving_average() -> Made:
 
 
 def rates_of_groups() -> Made:
-    groups = [{"lr": 0.1, "weight": torch.ones(4)}, {"lr": 0.2, "weight": torch.zeros(4)}]
+    groups: list[dict[str, Any]] = [
+        {"lr": 0.1, "weight": torch.ones(4)},
+        {"lr": 0.2, "weight": torch.zeros(4)},
+    ]
 
     def step(x: torch.Tensor) -> list[torch.Tensor]:
         return [group["weight"] - group["lr"] * x.mean(0) for group in groups]

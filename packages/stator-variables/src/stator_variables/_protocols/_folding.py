@@ -83,7 +83,7 @@ def folded(t: Space, function: Any, /, *values: object, **named: object) -> Vari
     return _new_values.fresh(t, found)
 
 
-def fold_numbers(t: Space, target: object, args: Args, kwargs: Kwargs) -> Any:
+def fold_numbers(t: Space, target: Any, args: Args, kwargs: Kwargs) -> Any:
     """`fold`, with symbolic numbers among the arguments: computed in the graph where possible, else
     made constants."""
     if not _symbolic_numbers.has_numbers([*args, *kwargs.values()]):
