@@ -66,7 +66,7 @@ def over_an_input(x: Tensor) -> Any:
 def with_a_view(x: Tensor) -> Any:
     y = (x * 2).detach()
     row = y[0]
-    parts = y.split(1)
+    parts = y.split(1)  # type: ignore[no-untyped-call]
     y.requires_grad_()
     return y, row, row.requires_grad, parts[0].requires_grad, y[0] * x[0]
 
@@ -107,7 +107,7 @@ def outcome(run: Program, *, has_gradients: bool) -> list[Any]:
     tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
     roots = [leaf.sum() for leaf in tensors[:-1] if leaf.requires_grad]
     if roots:
-        torch.stack(roots).sum().backward()
+        torch.stack(roots).sum().backward()  # type: ignore[no-untyped-call]
     found: list[Any] = [leaf for leaf in leaves if not isinstance(leaf, Tensor)]
     for leaf in tensors:
         storage = leaf.untyped_storage()._cdata

@@ -111,14 +111,14 @@ def test_average_in_a_region_is_that_of_eager(program: Program, backend: str) ->
 AVERAGES: dict[str, Callable[[], dict[str, Any]]] = {
     "default": dict,
     "default, buffers": lambda: {"use_buffers": True},
-    "ema": lambda: {"multi_avg_fn": swa_utils.get_ema_multi_avg_fn(0.9)},
+    "ema": lambda: {"multi_avg_fn": swa_utils.get_ema_multi_avg_fn(0.9)},  # type: ignore[no-untyped-call]
     "ema, buffers": lambda: {
-        "multi_avg_fn": swa_utils.get_ema_multi_avg_fn(0.9),
+        "multi_avg_fn": swa_utils.get_ema_multi_avg_fn(0.9),  # type: ignore[no-untyped-call]
         "use_buffers": True,
     },
-    "ema of each": lambda: {"avg_fn": swa_utils.get_ema_avg_fn(0.9)},
-    "swa": lambda: {"multi_avg_fn": swa_utils.get_swa_multi_avg_fn()},
-    "swa of each": lambda: {"avg_fn": swa_utils.get_swa_avg_fn()},
+    "ema of each": lambda: {"avg_fn": swa_utils.get_ema_avg_fn(0.9)},  # type: ignore[no-untyped-call]
+    "swa": lambda: {"multi_avg_fn": swa_utils.get_swa_multi_avg_fn()},  # type: ignore[no-untyped-call]
+    "swa of each": lambda: {"avg_fn": swa_utils.get_swa_avg_fn()},  # type: ignore[no-untyped-call]
 }
 
 

@@ -40,7 +40,7 @@ def chained_schedules(model: nn.Module, compile: Compile, stack: ExitStack) -> I
     stack.enter_context(stepping_as_compiled(optimizer))
     step = compile(optimizer.step)
     for number in range(STEPS):
-        loss_of(model, batch(number)).backward()
+        loss_of(model, batch(number)).backward()  # type: ignore[no-untyped-call]
         step()
         optimizer.zero_grad()
         schedule.step()
@@ -55,7 +55,7 @@ def cyclic_momentum(model: nn.Module, compile: Compile, stack: ExitStack) -> Ite
     def step(x: Tensor) -> Tensor:
         optimizer.zero_grad(set_to_none=False)
         loss = loss_of(model, x)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         return loss.detach()
 
@@ -73,7 +73,7 @@ def frozen_later(model: nn.Module, compile: Compile, stack: ExitStack) -> Iterat
     first = next(model.parameters())
 
     def step(x: Tensor) -> None:
-        loss_of(model, x).backward()
+        loss_of(model, x).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         optimizer.zero_grad()
 
@@ -96,7 +96,7 @@ def scaled_and_clipped(model: nn.Module, compile: Compile, stack: ExitStack) -> 
 
     def step(x: Tensor) -> Tensor:
         optimizer.zero_grad()
-        scaler.scale(loss_of(model, x)).backward()
+        scaler.scale(loss_of(model, x)).backward()  # type: ignore[no-untyped-call]
         scaler.unscale_(optimizer)
         norm = clip_grad_norm_(model.parameters(), 0.5)
         scaler.step(optimizer)
@@ -118,10 +118,10 @@ def closures(model: nn.Module, compile: Compile, stack: ExitStack) -> Iterator[A
         def closure() -> Tensor:
             optimizer.zero_grad()
             loss = loss_of(model, x)
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             return loss
 
-        return optimizer.step(closure)
+        return optimizer.step(closure)  # type: ignore[no-untyped-call]
 
     compiled = compile(step)
     for _ in range(4):
@@ -141,7 +141,7 @@ def two_optimizers(model: nn.Module, compile: Compile, stack: ExitStack) -> Iter
 
     def step(x: Tensor) -> Tensor:
         loss = loss_of(model, x)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         clip_grad_value_(model.parameters(), 0.01)
         one.step()
         other.step()
@@ -159,7 +159,7 @@ def two_optimizers(model: nn.Module, compile: Compile, stack: ExitStack) -> Iter
 def averaged(model: nn.Module, compile: Compile, stack: ExitStack) -> Iterator[Any]:
     """Training with an average of the weights, by a distilled loss and hooks of the step."""
     optimizer = optim.Adagrad(model.parameters(), lr=0.1)
-    mean = swa_utils.AveragedModel(model, multi_avg_fn=swa_utils.get_ema_multi_avg_fn(0.5))
+    mean = swa_utils.AveragedModel(model, multi_avg_fn=swa_utils.get_ema_multi_avg_fn(0.5))  # type: ignore[no-untyped-call]
     seen: list[float] = []
     optimizer.register_step_post_hook(lambda *_: seen.append(optimizer.param_groups[0]["lr"]))
     stack.enter_context(stepping_as_compiled(optimizer))
@@ -168,7 +168,7 @@ def averaged(model: nn.Module, compile: Compile, stack: ExitStack) -> Iterator[A
         with torch.no_grad():
             target = mean(x)
         loss = F.mse_loss(model(x), target) + loss_of(model, x)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         optimizer.zero_grad()
         mean.update_parameters(model)
@@ -198,7 +198,7 @@ def moved_state(model: nn.Module, compile: Compile, stack: ExitStack) -> Iterato
             other.param_groups[0]["maximize"] = True
             stack.enter_context(stepping_as_compiled(other))
             held[0] = other
-        loss_of(model, batch(number)).backward()
+        loss_of(model, batch(number)).backward()  # type: ignore[no-untyped-call]
         compiled()
         held[0].zero_grad()
         yield contents(model, held[0])

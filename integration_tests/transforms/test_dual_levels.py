@@ -97,7 +97,7 @@ def levels_in_a_loop(x: Tensor, t: Tensor) -> Tensor:
 
 
 def decorated(x: Tensor, t: Tensor) -> Any:
-    @dual_level()
+    @dual_level()  # type: ignore[untyped-decorator]
     def inner(x: Tensor, t: Tensor) -> Any:
         return unpack_dual(make_dual(x, t).exp())
 
@@ -274,9 +274,9 @@ def writes_to_input(x: Tensor, t: Tensor) -> Tensor:
 
 def leaves_and_enters(x: Tensor, t: Tensor) -> Any:
     y = make_dual(x, t).sin()
-    forward_ad.exit_dual_level()
+    forward_ad.exit_dual_level()  # type: ignore[no-untyped-call]
     z = y * 2
-    forward_ad.enter_dual_level()
+    forward_ad.enter_dual_level()  # type: ignore[no-untyped-call]
     return z, unpack_dual(z).tangent
 
 
@@ -310,7 +310,7 @@ def test_region_under_a_level_is_captured(under: Callable[[], Any]) -> None:
 
 def test_level_that_stays_open() -> None:
     def enters(x: Tensor, t: Tensor) -> Tensor:
-        forward_ad.enter_dual_level()
+        forward_ad.enter_dual_level()  # type: ignore[no-untyped-call]
         dual: Tensor = make_dual(x, t)
         return dual.sin()
 
@@ -320,5 +320,5 @@ def test_level_that_stays_open() -> None:
         found = compiled(x, t)
         assert forward_ad._current_level == 0
         torch.testing.assert_close(unpack_dual(found).tangent, x.cos() * t)
-        forward_ad.exit_dual_level()
+        forward_ad.exit_dual_level()  # type: ignore[no-untyped-call]
     assert not is_level_open()

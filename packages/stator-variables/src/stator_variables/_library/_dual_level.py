@@ -29,8 +29,8 @@ from stator_variables._trackers import ConstantTracker
 handlers = FunctionTable("dual level")
 _enter: Any = torch._C._enter_dual_level
 _exit: Any = torch._C._exit_dual_level
-_make_dual: Any = torch._VF._make_dual  # type: ignore[attr-defined]  # made at run time
-_unpack_dual: Any = torch._VF._unpack_dual  # type: ignore[attr-defined]  # made at run time
+_make_dual: Any = torch._VF._make_dual
+_unpack_dual: Any = torch._VF._unpack_dual
 _FUNCTIONS = (forward_ad.enter_dual_level, forward_ad.make_dual, forward_ad.unpack_dual)
 
 

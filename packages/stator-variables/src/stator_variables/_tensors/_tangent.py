@@ -16,8 +16,8 @@ from torch.autograd import forward_ad
 
 from stator_variables._space import Space
 
-_make_dual: Any = torch._VF._make_dual  # type: ignore[attr-defined]  # made at run time
-_unpack_dual: Any = torch._VF._unpack_dual  # type: ignore[attr-defined]
+_make_dual: Any = torch._VF._make_dual
+_unpack_dual: Any = torch._VF._unpack_dual
 
 
 class Tangent(enum.Enum):
