@@ -196,6 +196,7 @@ LEFT_OUT = frozenset(
 )
 """What tells of addresses, sizes, the code itself; or makes an object anew in place."""
 _TAKES = re.compile(r"\w+\.\w+\(\) takes ")
+_ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
 def _made(value: str) -> dict[str, Any]:
@@ -224,7 +225,7 @@ def _run(program: Any) -> Any:
         raise
     except Exception as error:
         text = str(error)  # C names the class or that of the method, by the way it was called
-        return type(error), _TAKES.sub("takes ", text)
+        return type(error), _ADDRESS.sub("0x", _TAKES.sub("takes ", text))
     return [_said(part) for part in found]
 
 
@@ -244,7 +245,7 @@ def _said(value: Any, depth: int = 0) -> Any:
         parts = [*vars(value).values()]
     if parts is not None:
         return type(value), [_said(part, depth + 1) for part in parts]
-    return type(value), re.sub(r"0x[0-9a-f]+", "0x", repr(value))
+    return type(value), _ADDRESS.sub("0x", repr(value))
 
 
 def _check(value: str, call: str) -> None:

@@ -19,6 +19,20 @@ from .training_script_counts import STEPS, counts, recorded, run
 CAPTURES_LESS = {"GPT", "meta-learning"}
 """Scripts of which torch.compile has fewer graphs, as it leaves more of the step to Python."""
 
+FAULTS_OF_INDUCTOR = {
+    "contrastive learning": "a pattern of torch 2.13 fails on `x[torch.randperm(n)]`",
+}
+"""Scripts that inductor does not compile, under torch.compile either."""
+
+
+def marks(name: str, backend: str) -> list[pytest.MarkDecorator]:
+    """Return the marks of a run in the nightly tier."""
+    fault = FAULTS_OF_INDUCTOR.get(name) if backend == "inductor" else None
+    if fault is None:
+        return [pytest.mark.slow]
+    expected = pytest.mark.xfail(reason=fault, raises=stator.errors.BackendFailed, strict=True)
+    return [pytest.mark.slow, expected]
+
 
 def compiled_by(backend: str) -> Callable[[Script], Callable[..., Any]]:
     return lambda script: stator.compile(script.step, backend=backend)
@@ -42,7 +56,7 @@ def test_script_is_that_of_eager(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "backend"),
     [
-        pytest.param(name, backend, marks=[] if is_quick else [pytest.mark.slow])
+        pytest.param(name, backend, marks=[] if is_quick else marks(name, backend))
         for backend in ("aot_eager", "inductor")
         for name in SCRIPTS
         for is_quick in [backend == "aot_eager" and "GAN" in name]
