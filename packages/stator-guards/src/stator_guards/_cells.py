@@ -281,7 +281,7 @@ def _address(key: object) -> int:
 
 def _hashes_address(cls: type) -> bool:
     """Return True for the hash of `object` and for a method that is `return id(self)`."""
-    hashing = cls.__hash__
+    hashing: object = cls.__hash__
     if not isinstance(hashing, FunctionType):
         return hashing is object.__hash__
     code, known = hashing.__code__, _address.__code__

@@ -294,8 +294,8 @@ def _copying(value: object) -> Iterator[None]:
 
 
 def _keys(value: object) -> list[Any]:
-    base = next((base for base in (dict, set, frozenset) if issubclass(type(value), base)), None)
-    return [] if base is None else [*base.__iter__(value)]
+    bases: list[Any] = [base for base in (dict, set, frozenset) if issubclass(type(value), base)]
+    return [*bases[0].__iter__(value)] if bases else []
 
 
 def _runs_code(container: object) -> bool:
