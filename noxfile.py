@@ -259,7 +259,7 @@ def share_torch(
 ) -> None:
     """Put the one torch of ``.nox/shared`` for this interpreter on the path of its environment."""
     # The folder's name is part of compiler command lines: letters only, no "==".
-    # Tools tell installed code from the project's own by "site-packages" in its path: hypothesis
+    # Tools recognize installed code by "site-packages" in its path: hypothesis
     # parses every module of the latter for constants, more than 800 of torch in each process.
     folder = f"{tag}-{TORCH[0].replace('==', '-')}"
     shared = ROOT / ".nox" / "shared" / folder / "site-packages"

@@ -201,24 +201,24 @@ def under_anomaly_detection(a: Tensor, b: Tensor) -> object:
     return a.grad
 
 
-def asked(a: Tensor, b: Tensor) -> object:
+def grad_of_leaves(a: Tensor, b: Tensor) -> object:
     y = a * b
     return torch.autograd.grad(total(y), [y, a])
 
 
-def asked_for_unreached(a: Tensor, b: Tensor) -> object:
+def grad_of_unreached(a: Tensor, b: Tensor) -> object:
     return torch.autograd.grad(total(a), [a, b], allow_unused=True)
 
 
-def asked_for_zeros(a: Tensor, b: Tensor) -> object:
+def grad_of_zeros(a: Tensor, b: Tensor) -> object:
     return torch.autograd.grad(total(a), (a, b), materialize_grads=True)
 
 
-def asked_in_vain(a: Tensor, b: Tensor) -> object:
+def grad_of_unused(a: Tensor, b: Tensor) -> object:
     return torch.autograd.grad(total(a), [a, b])
 
 
-def asked_in_batches(a: Tensor, b: Tensor) -> object:
+def grad_in_batches(a: Tensor, b: Tensor) -> object:
     return torch.autograd.grad(a.sin(), a, torch.eye(3), is_grads_batched=True)
 
 
@@ -244,17 +244,17 @@ CASES: dict[Callable[[Tensor, Tensor], object], Case] = {
     **dict.fromkeys((plain, unreached, one_gradient_for_two, root_is_leaf, joined), Case()),
     **dict.fromkeys((without_gradients, retained, updated), Case()),
     **dict.fromkeys((several_results, with_function, raises_behind), Case()),
-    **dict.fromkeys((asked, asked_for_unreached, asked_for_zeros), Case()),
+    **dict.fromkeys((grad_of_leaves, grad_of_unreached, grad_of_zeros), Case()),
     **dict.fromkeys((added_with_history, retained_for_later, other_history), Case((), ONE)),
     differentiated_twice: Case((), ONE),  # `b.grad` keeps its history
     **dict.fromkeys((second_is_caught, second_raises), Case(*[("operator-error",)] * 2)),
     **dict.fromkeys((of_no_scalar, saved_is_written), Case(*[("operator-error",)] * 2)),
-    asked_in_vain: Case(*[("operator-error",)] * 2),
+    grad_of_unused: Case(*[("operator-error",)] * 2),
     with_checkpoint: Case((), ONE),
     with_reentrant_checkpoint: Case(ONE, ONE),
     **dict.fromkeys((with_hook, with_retained_gradient), Case(ONE, ("backward", "tensor-hook"))),
     **dict.fromkeys((of_no_history, for_intermediate), Case(*[("not-inlined",)] * 2)),
-    asked_in_batches: Case(*[("not-inlined",)] * 2),
+    grad_in_batches: Case(*[("not-inlined",)] * 2),
     under_anomaly_detection: Case(*[("backward", "not-inlined")] * 2),
 }
 

@@ -269,8 +269,10 @@ UNHOOKED = Custom(
 
 def _restricted(leaves: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
     """Return the leaves that are among `inputs`; none if these have another tensor."""
-    wanted = set(map(id, inputs))
-    return [vt for vt in leaves if id(vt) in wanted] if wanted <= set(map(id, leaves)) else []
+    numbers = set(map(id, inputs))
+    if not numbers <= set(map(id, leaves)):
+        return []
+    return [vt for vt in leaves if id(vt) in numbers]
 
 
 def _gradient(t: Space, leaf: Any) -> Any:

@@ -80,10 +80,10 @@ def require_gradients(t: Space, args: Args, kwargs: Kwargs) -> Result:
         )
     except TypeError:  # see above
         return MISSING
-    wanted = ConstantTracker(True) if flag is None else flag
-    if _tensor_attributes.has_flag(t, tensor, wanted):
+    requires = ConstantTracker(True) if flag is None else flag
+    if _tensor_attributes.has_flag(t, tensor, requires):
         return tensor
-    if wanted.constant() is not True or type(tensor) is not TensorTracker:
+    if requires.constant() is not True or type(tensor) is not TensorTracker:
         return MISSING
     return _new_leaves.become_leaf(t, tensor) or MISSING
 

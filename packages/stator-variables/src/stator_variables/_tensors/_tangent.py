@@ -1,7 +1,7 @@
 """Tangents of tensors that a region finds under a level of forward-mode derivatives.
 
 What a compiler makes of a graph has no tangents, so it runs as it is there; operators see those of
-the real tensors. The trace needs to know which tensors have one, for `unpack_dual` and the history
+the real tensors. Which tensors have one is found while tracing, for `unpack_dual` and the history
 of results.
 """
 
