@@ -2,8 +2,8 @@
 
 A compiler takes forward and backward as one computation without a history. Results that the
 backward has freed get a history that is freed, too
-(`stator_backends/_contracts/_freed_history.py`). Anything else that can still be differentiated has to come from a graph of its own: then the
-program is traced again, with a break at each backward.
+(`stator_backends/_contracts/_freed_history.py`). Anything else that can still be differentiated has
+to come from a graph of its own: then the program is traced again, with a break at each backward.
 """
 
 from __future__ import annotations
