@@ -144,6 +144,14 @@ def named_in_a_warning(name: str, module: Any = config) -> None:
         assert torch.equal(stator.compile(plus, backend="eager")(X), plus(X))
 
 
+def always_on(name: str, module: Any = config) -> None:
+    """Nobody is warned who sets what stator does anyway."""
+    _torch_settings._warned.clear()
+    with changed(name, module), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert torch.equal(stator.compile(plus, backend="eager")(X), plus(X))
+
+
 def deprecated(name: str) -> None:
     config._config[name]._deprecation_warned = False
     with pytest.warns(FutureWarning, match=name), changed(name):

@@ -31,6 +31,7 @@ from torch.fx.experimental.dynamic_spec import ShapeVar, TensorSpec
 from integration_tests.interoperation.effects_of_settings import (
     EFFECTS,
     alias_of,
+    always_on,
     deprecated,
     named_in_a_warning,
 )
@@ -539,6 +540,10 @@ OPTIONS = [
 SETTINGS = [
     Row(name, SUPPORTED, EFFECTS[name], effect)
     for name, effect in _torch_settings.TAKING_EFFECT.items()
+]
+SETTINGS += [
+    Row(name, DIFFERS, functools.partial(always_on, name), f"always on: {effect}")
+    for name, effect in _torch_settings.ALWAYS_ON.items()
 ]
 SETTINGS += [
     Row(name, REJECTED, functools.partial(named_in_a_warning, name), "named in a warning")

@@ -117,7 +117,7 @@ def a_hook_keeps_features(x, n, box):
     return found["out"] * n, found["inp"] is x
 
 
-@program(breaks="not-inlined")
+@program(breaks="backward")
 def a_full_backward_hook(x, n, box):
     handle = model.register_full_backward_hook(
         lambda m, gin, gout: box.log.append([g.sum() for g in gout])
@@ -128,7 +128,7 @@ def a_full_backward_hook(x, n, box):
     return box.log
 
 
-@program(breaks="not-inlined")
+@program(breaks="backward")
 def a_full_backward_pre_hook(x, n, box):
     handle = model.register_full_backward_pre_hook(lambda m, gout: tuple(g * n for g in gout))
     model(x).sum().backward()

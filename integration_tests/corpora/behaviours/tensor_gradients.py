@@ -14,7 +14,7 @@ def leaf(n):
     return torch.linspace(-1, n, 4).requires_grad_()
 
 
-@program(breaks="not-inlined")
+@program
 def backward_fills_the_gradient_of_an_argument(x, n, box):
     if x.requires_grad:
         (x * n).pow(2).sum().backward()
@@ -22,7 +22,7 @@ def backward_fills_the_gradient_of_an_argument(x, n, box):
     return x * 2
 
 
-@program(breaks="builtin")
+@program(breaks="backward")
 def backward_accumulates(x, n, box):
     w = leaf(n)
     for _ in range(2):
@@ -30,7 +30,7 @@ def backward_accumulates(x, n, box):
     return w.grad, w
 
 
-@program(breaks="builtin")
+@program(breaks="backward")
 def backward_of_a_leaf_made_here(x, n, box):
     w = leaf(n)
     loss = (w**2).sum()
@@ -40,7 +40,7 @@ def backward_of_a_leaf_made_here(x, n, box):
     return w, loss.detach()
 
 
-@program(breaks="builtin")
+@program(breaks="backward")
 def backward_with_a_gradient_and_retained_graph(x, n, box):
     w = leaf(n)
     y = w.exp()
@@ -50,7 +50,7 @@ def backward_with_a_gradient_and_retained_graph(x, n, box):
     return first, w.grad
 
 
-@program(breaks="builtin")
+@program(breaks="backward")
 def backward_twice_is_an_error(x, n, box):
     w = leaf(n)
     y = w.exp().sum()
@@ -71,21 +71,21 @@ def backward_without_a_graph_is_an_error(x, n, box):
     return x
 
 
-@program(breaks="builtin not-inlined")
+@program(breaks="backward")
 def grad_of_an_argument(x, n, box):
     w = x if x.requires_grad else leaf(n)
     (g,) = torch.autograd.grad((w**3).sum(), w)
     return g * n
 
 
-@program(breaks="builtin")
+@program(breaks="backward")
 def grad_of_a_leaf_made_here(x, n, box):
     w = leaf(n)
     (g,) = torch.autograd.grad((w**3).sum(), [w])
     return g, w.grad is None
 
 
-@program(breaks="builtin")
+@program(breaks="backward")
 def grad_of_grad(x, n, box):
     w = leaf(n)
     (first,) = torch.autograd.grad((w**3).sum(), w, create_graph=True)
@@ -93,7 +93,7 @@ def grad_of_grad(x, n, box):
     return first, second
 
 
-@program(breaks="builtin")
+@program(breaks="backward")
 def grad_of_an_intermediate_value(x, n, box):
     w = leaf(n)
     y = w * n
@@ -101,7 +101,7 @@ def grad_of_an_intermediate_value(x, n, box):
     return g
 
 
-@program(breaks="builtin")
+@program(breaks="backward")
 def grad_with_weights_and_several_outputs(x, n, box):
     w = leaf(n)
     outs = [w * 2, w.exp()]
@@ -109,7 +109,7 @@ def grad_with_weights_and_several_outputs(x, n, box):
     return g
 
 
-@program(breaks="builtin")
+@program(breaks="backward")
 def grad_of_something_unused(x, n, box):
     w, v = leaf(n), leaf(n)
     first = torch.autograd.grad((w * 2).sum(), [w, v], allow_unused=True)
@@ -121,7 +121,7 @@ def grad_of_something_unused(x, n, box):
     return first
 
 
-@program(breaks="builtin")
+@program(breaks="backward")
 def grad_under_no_grad_blocks(x, n, box):
     w = leaf(n)
     with torch.no_grad():
@@ -131,14 +131,14 @@ def grad_under_no_grad_blocks(x, n, box):
     return y.requires_grad, torch.autograd.grad(z, w)[0]
 
 
-@program(breaks="builtin")
+@program(breaks="backward")
 def detach_cuts_the_graph(x, n, box):
     w = leaf(n)
     z = (w.detach() * w).sum()
     return torch.autograd.grad(z, w)[0], z.detach()
 
 
-@program(breaks="builtin")
+@program(breaks="backward")
 def a_training_loop(x, n, box):
     w = leaf(n)
     losses = []
@@ -152,7 +152,7 @@ def a_training_loop(x, n, box):
     return w, losses
 
 
-@program(breaks="builtin")
+@program(breaks="not-inlined")
 def an_optimizer_steps(x, n, box):
     w = leaf(n)
     optimizer = torch.optim.SGD([w], lr=0.1, momentum=0.9)
@@ -163,7 +163,7 @@ def an_optimizer_steps(x, n, box):
     return w
 
 
-@program(breaks="not-inlined")
+@program(breaks="backward")
 def a_module_is_trained(x, n, box):
     model = torch.nn.Linear(3, 2)
     loss = model(x.detach()).pow(2).sum()
@@ -171,7 +171,7 @@ def a_module_is_trained(x, n, box):
     return [p.grad.norm() for p in model.parameters()], loss.detach()
 
 
-@program(breaks="builtin")
+@program(breaks="not-inlined")
 def a_hook_sees_the_gradient(x, n, box):
     w = leaf(n)
     w.register_hook(lambda grad: box.log.append(grad.sum()))
@@ -179,7 +179,7 @@ def a_hook_sees_the_gradient(x, n, box):
     return box.log
 
 
-@program(breaks="builtin")
+@program(breaks="backward")
 def a_hook_on_an_intermediate_value_scales(x, n, box):
     w = leaf(n)
     y = w * 2
@@ -189,7 +189,7 @@ def a_hook_on_an_intermediate_value_scales(x, n, box):
     return w.grad
 
 
-@program(breaks="builtin")
+@program(breaks="not-inlined")
 def a_post_accumulate_hook(x, n, box):
     w = leaf(n)
     w.register_post_accumulate_grad_hook(lambda p: box.log.append(p.grad.sum()))
@@ -197,7 +197,7 @@ def a_post_accumulate_hook(x, n, box):
     return box.log
 
 
-@program(breaks="builtin not-inlined")
+@program(breaks="backward")
 def a_graph_that_reaches_outside(x, n, box):
     y = (x * 2) if x.requires_grad else leaf(n)
     return torch.autograd.grad((y * y).sum(), y)[0] + 1
@@ -207,7 +207,7 @@ OUTER = torch.ones(4, requires_grad=True)
 DERIVED = OUTER * 2
 
 
-@program(breaks="not-inlined")
+@program(breaks="backward")
 def an_argument_that_was_computed_outside(x, n, box):
     if n == 2:
         globals()["DERIVED"] = OUTER * 2
@@ -216,14 +216,14 @@ def an_argument_that_was_computed_outside(x, n, box):
     return g
 
 
-@program(breaks="not-inlined")
+@program(breaks="backward")
 def grad_of_a_computed_argument(x, n, box):
     z = (DERIVED * n).sum()
     (g,) = torch.autograd.grad(z, DERIVED)
     return g
 
 
-@program(breaks="builtin")
+@program(breaks="not-inlined")
 def set_detect_anomaly_around_it(x, n, box):
     w = leaf(n)
     with torch.autograd.set_detect_anomaly(False):
@@ -231,7 +231,7 @@ def set_detect_anomaly_around_it(x, n, box):
     return w.grad, torch.is_anomaly_enabled()
 
 
-@program(breaks="builtin not-inlined")
+@program(breaks="backward")
 def the_result_is_differentiated_by_the_caller(x, n, box):
     w = x if x.requires_grad else leaf(n)
     (g,) = torch.autograd.grad((w**3).sum(), w, create_graph=True)

@@ -139,7 +139,7 @@ def the_name_of_grad_fn(x, n, box):
     return type(y.grad_fn).__name__, y.grad_fn is not None and y.grad_fn.name(), y
 
 
-@program(breaks="not-inlined")
+@program(breaks="backward")
 def retained_gradients(x, n, box):
     y = x * n
     if y.requires_grad:

@@ -170,7 +170,7 @@ def grad_of_an_argument_is_zeroed(x, n, box):
     return p.grad
 
 
-@program(breaks="builtin")
+@program
 def requires_grad_of_something_new(x, n, box):
     y = torch.ones(3).requires_grad_()
     z = (y * n).sum()
@@ -210,7 +210,7 @@ def requires_grad_of_a_non_leaf_is_an_error(x, n, box):
     return y
 
 
-@program(breaks="builtin")
+@program(breaks="operator-error")
 def requires_grad_of_integers_is_an_error(x, n, box):
     try:
         torch.arange(3).requires_grad_()
@@ -269,7 +269,7 @@ def a_write_to_a_leaf_without_gradients(x, n, box):
     return x * 2
 
 
-@program(breaks="not-inlined")
+@program(breaks="not-inlined operator-error")
 def a_write_to_what_backward_needs_is_an_error_at_backward(x, n, box):
     y = x.exp()
     z = y * 2

@@ -35,6 +35,13 @@ TAKING_EFFECT = {
 }
 """The effect of each in stator."""
 
+ALWAYS_ON = {
+    "allow_rnn": "recurrent layers are captured",
+    "allow_unspec_int_on_nn_module": "ints of modules that change become symbolic",
+    "trace_autograd_ops": "`backward` and `torch.autograd.grad` are captured",
+}
+"""Settings that are off by default in torch, and what stator does whatever their value is."""
+
 _warned: set[str] = set()
 
 
@@ -58,7 +65,7 @@ def without_effect() -> dict[str, Callable[[], object]]:
         # `bool` gives a value for those that a variable of the environment has set
         name: entry.user_override.get if config._is_default(name) else bool
         for name, entry in config._config.items()
-        if not (name in TAKING_EFFECT or entry.alias or entry.deprecated)
+        if not (name in TAKING_EFFECT or name in ALWAYS_ON or entry.alias or entry.deprecated)
         if name[0] != "_" and name.islower()
     }
 
