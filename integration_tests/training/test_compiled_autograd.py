@@ -621,6 +621,7 @@ def test_autocast_around_a_backward_is_part_of_what_is_compiled(dtype: torch.dty
 
 def _peak(run: Callable[[], None]) -> int:
     """Return the most bytes of tensors that are alive at one time, besides those from before."""
+    gc.collect()  # what earlier tests left is not to be freed meanwhile
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         run()
     results: Any = profiler.profiler
