@@ -108,6 +108,34 @@ def test_a_loop_of_single_operators_between_breaks_runs_natively() -> None:
     assert compiled.report.graph_count == 3
 
 
+def test_functions_of_a_library_that_compute_nothing_change_nothing() -> None:
+    tqdm = pytest.importorskip("tqdm").tqdm
+
+    def shows_progress(x: Tensor) -> Tensor:
+        for _ in tqdm(range(4), file=SHOWN):
+            x = x * 2
+        return x
+
+    _, runs = runs_of(shows_progress, torch.ones(3))
+
+    assert runs[0] > 0
+    assert runs[-1] == 0
+
+
+def test_functions_of_a_library_that_compute_something_stay() -> None:
+    layers = torch.nn.Sequential(torch.nn.ReLU())
+
+    def calls_layers(x: Tensor) -> Tensor:
+        for step in range(4):
+            x = layers(x)
+            print(step, file=SHOWN)
+        return x
+
+    _, runs = runs_of(calls_layers, torch.ones(3))
+
+    assert runs[-1] == runs[0] > 0
+
+
 def test_views_are_no_operators() -> None:
     _, runs = runs_of(sizes_from_data, torch.tensor([2, 3]), torch.ones(6))
 

@@ -45,8 +45,8 @@ class CallEvidence:
     contributing: frozenset[CallSite] = frozenset()
     broken: tuple[CallSite, ...] = ()
     finished: tuple[CallSite, ...] = ()
-    enters_functions: bool = False
-    """A function in Python was traced in another."""
+    enters_program: bool = False
+    """A function of the program was traced in another."""
 
 
 def visible_calls(frames: Sequence[Any]) -> list[tuple[int, CallSite]]:
@@ -90,12 +90,12 @@ class CallHistory:
     contributing: set[CallSite] = attrs.field(factory=set)
     breaks: Counter[CallSite] = attrs.field(factory=Counter)
     ends: Counter[CallSite] = attrs.field(factory=Counter)
-    enters_functions: bool = False
+    enters_program: bool = False
 
     def record(self, evidence: CallEvidence) -> None:
         self.contributing |= evidence.contributing
         self.breaks.update(evidence.broken)
-        self.enters_functions |= evidence.enters_functions
+        self.enters_program |= evidence.enters_program
 
     def suspected(self, sites: Iterable[CallSite]) -> list[CallSite]:
         """Return the calls that broke often enough and have contributed nothing yet."""

@@ -20,13 +20,11 @@ import copy
 import functools
 import gc
 import sys
-import sysconfig
 import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -35,13 +33,10 @@ import torch
 from stator_variables import UNTOLD, history_of
 
 from stator._comparison import ATOMS, Comparison, parts
+from stator._installed_code import is_installed
 from stator._wrapper import original_of
 
 _HOLDERS_OF_FUNCTIONS = (staticmethod, classmethod, property, functools.partial, MethodType)
-_LIBRARIES = tuple(
-    {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}
-    | {str(Path(torch.__file__).parents[1])}
-)
 _SHARED = (type(threading.Lock()), type(threading.RLock()), ContextVar, ModuleType)
 _WITHOUT_COPY = (
     functools._lru_cache_wrapper,
@@ -332,5 +327,5 @@ def _is_of_a_library(namespace: dict[str, Any]) -> bool:
     return (
         top in sys.stdlib_module_names - {"__main__"}
         or top.startswith("stator")
-        or file.startswith(_LIBRARIES)
+        or is_installed(file)
     )

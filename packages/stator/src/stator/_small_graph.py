@@ -9,8 +9,8 @@ with. An entry of a function runs it natively from its sixteenth call on, if
 
 - its calls break at two places or more, and the graphs that were made of the function have fewer
   than two operators on average, views aside;
-- no call can take another path: the function has no branch but the end of its loops, and no other
-  function in Python was traced in it;
+- no call can take another path: the function has no branch but the end of its loops, no other
+  function of the program was traced in it, and none of a library that computed something;
 - all of its parameters are positional.
 
 Calls for which other guards hold are captured as before. Time plays no part.
@@ -48,7 +48,7 @@ def watch_first_calls(entry: Entry, target: Target, pool: EntryPool) -> None:
 
 def _decide(target: Root, entry: Entry, pool: EntryPool, left: int) -> None:
     """Let an entry that gains nothing run the function natively after its last counted call."""
-    if left or pool.history.enters_functions:
+    if left or pool.history.enters_program or pool.history.contributing:
         return
     entries = [each for place in pool.places.values() for each in place.latest]
     graphs = [each.data.graph for each in entries if each.data.graph is not None]

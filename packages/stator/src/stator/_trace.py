@@ -7,20 +7,31 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import stator_variables as variables
 from stator_backends import one_at_a_time, spec_of
-from stator_bytecode import Broke, CallSite, Escaped, Machine, Outcome, Point, Returned, layout_of
+from stator_bytecode import (
+    Broke,
+    CallSite,
+    Code,
+    Escaped,
+    Machine,
+    Outcome,
+    Point,
+    Returned,
+    layout_of,
+)
 from stator_bytecode.errors import NOWHERE, InternalError, SourceSpan, StatorError, Unsupported
 from stator_guards import Guard
 
 from stator._break_policy import raises_on_break
 from stator._call_history import CallEvidence, CallsUnderWay, visible_calls
 from stator._frame_state import Carried, reads_frames
+from stator._installed_code import is_installed
 from stator._native_call import before_library, before_loop
 from stator._options import Options
 from stator._release import release, without_frames
@@ -113,7 +124,7 @@ def _traced(
                     outcome = _without_library(outcome, machine, domain, policy)
             is_error = isinstance(outcome, Broke) and raises_on_break(tracing)
             traced = _written_down(outcome, machine, tracing, graph, started)
-            calls = _evidence(traced, places, finished, machine.enters_functions)
+            calls = _evidence(traced, places, finished, machine.entered)
             reads = tuple(tracing.heap.trackers) if policy.is_whole else ()
             return attrs.evolve(traced, calls=calls, is_error=is_error, reads=reads)
     except BaseException:  # raised again: an unused graph must keep no object alive
@@ -171,7 +182,7 @@ def _evidence(
     traced: TraceResult,
     places: MachineLocations,
     finished: list[CallSite],
-    enters_functions: bool,
+    entered: Iterable[Code],
 ) -> CallEvidence:
     """Return what the trace shows of the calls in it."""
     contributing = places.contributing(traced.captured.graph.nodes)
@@ -181,7 +192,7 @@ def _evidence(
         contributing,
         broken=tuple(site for site in under_way if site not in contributing),
         finished=tuple(site for site in finished if site not in under_way),
-        enters_functions=enters_functions,
+        enters_program=not all(is_installed(code.raw.co_filename) for code in entered),
     )
 
 

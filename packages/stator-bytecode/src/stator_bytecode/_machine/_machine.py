@@ -67,7 +67,7 @@ class Machine(MachineState):
         self.handlers = handlers
         self.depth_limit = depth_limit
         self.native_calls = native_calls  # calls before which a run breaks
-        self.enters_functions = False  # of the program: app-level code represents C
+        self.entered: set[Code] = set()  # called functions; app-level code represents C
         self._steps: dict[Code, dict[int, PreparedInstruction]] = {}
 
     def run(self, frames: list[Frame]) -> Outcome:
@@ -169,7 +169,8 @@ class Machine(MachineState):
             )
         if type(request) is Invoke:
             self._refuse_native(request.frame)
-            self.enters_functions |= not request.frame.hidden
+            if not request.frame.hidden:
+                self.entered.add(request.frame.code)
             self.frames.append(request.frame)
         else:
             assert type(request) is Resume

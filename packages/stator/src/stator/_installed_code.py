@@ -1,0 +1,16 @@
+"""Code that is installed in this environment, as opposed to that of the program."""
+
+import sysconfig
+from pathlib import Path
+
+import torch
+
+_FOLDERS = tuple(
+    {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}
+    | {str(Path(torch.__file__).parents[1])}
+)
+
+
+def is_installed(filename: str) -> bool:
+    """Return True for a file of the standard library, or of an installed distribution."""
+    return filename.startswith(_FOLDERS)
