@@ -55,14 +55,16 @@ class CompiledTarget:
         self.follow(last, entry)
 
     def forget_dropped(self) -> None:
-        """Expect no entry that the cache has no longer."""
+        """Expect no entry that the cache has no longer. Other threads use the tables meanwhile."""
         kept = set(self.cache.all_entries())
-        if self.last is not None and not kept.issuperset(self.last[:2]):
+        latest = self.last
+        if latest is not None and not kept.issuperset(latest[:2]):
             self.last = None
-        self.newest = {key: entry for key, entry in self.newest.items() if entry in kept}
+        newest, following = self.newest.copy(), self.following.copy()
+        self.newest = {key: entry for key, entry in newest.items() if entry in kept}
         self.following = {
             last: entry
-            for last, entry in self.following.items()
+            for last, entry in following.items()
             if kept.issuperset((entry, *(last[:2] if isinstance(last, tuple) else (last,))))
         }
 
