@@ -19,6 +19,8 @@ class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
     """A tensor: the node that computes it and the fake tensor that it evaluates to.
 
     - `grad` and `data`: the values assigned to these attributes, a tracker and a `GraphValue`.
+    - `had_grad`: if the program found a `.grad`, None until it reads it; `drops_grad`: it was set
+      to None unread.
     - `history`: the `grad_fn` that the fake of an existing tensor began with.
     - `is_new`: a leaf that the region makes.
     - `connected`: its data, these with its history, and the number of writes to them by then.
@@ -29,6 +31,8 @@ class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
     history: object = None
     is_late = False  # read after the graph: see `_streams`
     grad: Any = MISSING
+    had_grad: bool | None = None
+    drops_grad: bool = False
     data: Any = MISSING
     # what the Machine saved ahead of a hook: a compiled graph may not use it from there on
     hooked: object = None
@@ -101,12 +105,21 @@ class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
             if self.data.example.requires_grad:
                 raise e.refuse(self)
             e.lines.append(f"{e.expr(self)}.data = {e.output(self.data)}")
+        if self.drops_grad:  # as the program does: its memory is there for the graph
+            e.early.append(f"{e.expr(self)}.grad = None")
         if self.grad is not MISSING:
-            if self.grad.cls is not NoneType and self.grad.example.shape != self.example.shape:
-                raise e.t.unsupported(
-                    "tensor-attribute-write", "a gradient that no longer fits its tensor"
-                )
-            e.lines.append(f"{e.expr(self)}.grad = {e.expr(self.grad)}")
+            self._replay_grad(e)
+
+    def _replay_grad(self, e: Emitter) -> None:
+        is_none = self.grad.cls is NoneType
+        if is_none and self.had_grad is False:
+            return
+
+        if not is_none and self.grad.example.shape != self.example.shape:
+            raise e.t.unsupported(
+                "tensor-attribute-write", "a gradient that no longer fits its tensor"
+            )
+        e.lines.append(f"{e.expr(self)}.grad = {e.expr(self.grad)}")
 
 
 class UsedBehindHook(Unsupported):

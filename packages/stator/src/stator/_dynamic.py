@@ -50,6 +50,8 @@ class Shapes:
                 return False
             if varies or (type(value) is int and _follows(source, value, state)):
                 return True
+            if type(value) is float and _is_scheduled(source, state):
+                return True
             at_once = at_once or (self.dynamic is True and value not in (0, 1))
             return at_once and _is_passed_in(source, state)
 
@@ -205,6 +207,15 @@ def _is_passed_in(source: guards.Source, state: Mapping[str, object]) -> bool:
     if not any(isinstance(step, guards.ParameterSource) for step in steps) or any(defaults):
         return False
     return not any(isinstance(step.evaluate(state), torch.nn.Module) for step in steps)
+
+
+def _is_scheduled(source: guards.Source, state: Mapping[str, object]) -> bool:
+    """Return whether this is the rate of a group of parameters that a scheduler writes: it has put
+    `initial_lr` beside it (torch.optim.lr_scheduler.LRScheduler)."""
+    if not isinstance(source, guards.DictItemSource) or source.key != "lr":
+        return False
+    group = source.whole.evaluate(state)
+    return isinstance(group, dict) and dict.__contains__(group, "initial_lr")
 
 
 def _follows(source: guards.Source, value: int, state: Mapping[str, object]) -> bool:

@@ -242,7 +242,7 @@ def _function(
     emitter = traced.emitter
     number = next(_numbers)
     name = f"entry_{number}"
-    call: list[str] = [*emitter.draws]
+    call: list[str] = [*emitter.early, *emitter.draws]
     graph = None
     if lowered is not None and recovery is not None:
         assert recovery.retrace is not None  # `_recovery` gives it one
@@ -302,6 +302,7 @@ def _graph_call(
         *copies,
         *emitter.draws,
         *loads,
+        *emitter.early,
         "try:",
         f"    g = {graph}({arguments})",
         "except BaseException as error:",

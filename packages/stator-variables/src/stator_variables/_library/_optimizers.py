@@ -10,11 +10,14 @@ the compiler:
                                    the first step and all others
 """
 
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import Any
 
 from stator_bytecode import Invoke, Result
+from stator_guards import Custom, Equals
+from torch import Tensor
 from torch.optim.adam import adam
 from torch.optim.optimizer import Optimizer
 
@@ -22,7 +25,7 @@ from stator_variables._objects import _inlining
 from stator_variables._protocols import _calls
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_pending
-from stator_variables._trackers import NONE, ConstantTracker, FunctionTracker
+from stator_variables._trackers import NONE, ConstantTracker, FunctionTracker, is_none
 
 _FUNCTIONAL_CODE = adam.__code__
 """The wrapper that the functional form of each optimizer has; under `is_compiling()` it requires
@@ -31,11 +34,28 @@ _FUNCTIONAL_CODE = adam.__code__
 
 def functional(t: Space, function: FunctionTracker, args: Args, kwargs: Kwargs) -> Result:
     """Call the functional form of an optimizer with `capturable`, as torch.compile does
-    (torch.optim.optimizer, Note [torch.compile x capturable])."""
+    (torch.optim.optimizer, Note [torch.compile x capturable]).
+
+    A warm-up begins with a rate of 0, by which the loop of `adam` over parameters then divides:
+    NaN, where a gradient is 0. Its `foreach` form does not, and moves no parameter either.
+    """
     if function.code is not _FUNCTIONAL_CODE or "capturable" not in kwargs:
         return MISSING
     given = {**kwargs, "capturable": ConstantTracker(True)}
+    if function.real is adam and _is_zero(t, kwargs["lr"]):
+        given["foreach"] = ConstantTracker(kwargs["fused"].constant() is not True)
     return Invoke(_calls.frame_for(t, function, args, given))
+
+
+def _is_zero(t: Space, rate: VariableTracker) -> bool:
+    """Return True for a rate of 0, and guard for a symbolic one whether it is."""
+    if rate.constant() is not MISSING or rate.cls is not float or rate.source is None:
+        return bool(rate.constant() == 0)
+    t.guard(rate.source, Equals(0.0) if rate.real == 0 else NOT_ZERO)
+    return bool(rate.real == 0)
+
+
+NOT_ZERO = Custom("{value} != 0", bool, "a number that is not 0")
 
 
 def separation(t: Space, function: VariableTracker, args: Args, kwargs: Kwargs) -> Any:
@@ -64,10 +84,33 @@ def state_first(t: Space, function: FunctionTracker, args: Args, kwargs: Kwargs)
 
     lists = [()] * len(args[2:])
     for group in optimizer.param_groups:
-        if any(each.grad is not None and not optimizer.state.get(each) for each in group["params"]):
-            with suppress(RuntimeError):  # of gradients that it refuses: the traced call raises it
+        gradients = {each: _gradient(t, each) for each in group["params"]}
+        if any(gradients[each] is not None and not optimizer.state.get(each) for each in gradients):
+            # RuntimeError: gradients that it refuses, for which the traced call raises it
+            with _with_gradients(gradients), suppress(RuntimeError):
                 function.real(optimizer, group, *map(list, lists))
     return MISSING
+
+
+def _gradient(t: Space, parameter: Tensor) -> Tensor | None:
+    """Return the `.grad` of a parameter, or something like the one that the graph gives it."""
+    tracker: Any = t.heap.trackers.get(id(parameter))
+    if tracker is None or is_pending(tracker) or tracker.grad is MISSING:
+        return parameter.grad
+    return None if is_none(tracker.grad) else parameter.detach()
+
+
+@contextmanager
+def _with_gradients(gradients: Mapping[Tensor, Tensor | None]) -> Iterator[None]:
+    """Give parameters these gradients for a while; no state depends on the numbers in them."""
+    found = {parameter: parameter.grad for parameter in gradients}
+    try:
+        for parameter, gradient in gradients.items():
+            parameter.grad = gradient
+        yield
+    finally:
+        for parameter, gradient in found.items():
+            parameter.grad = gradient
 
 
 def _is_untouched(t: Space, optimizer: Optimizer) -> bool:
@@ -75,6 +118,13 @@ def _is_untouched(t: Space, optimizer: Optimizer) -> bool:
     state = t.heap.trackers.get(id(optimizer.state))
     if state is not None and not is_pending(state):
         return False
+
     groups = optimizer.param_groups
-    parts = [optimizer, groups, *groups, *chain(*(group["params"] for group in groups))]
-    return all(id(t.heap.trackers.get(id(part))) not in t.heap.changed for part in parts)
+    if any(
+        id(t.heap.trackers.get(id(part))) in t.heap.changed for part in (optimizer, groups, *groups)
+    ):
+        return False
+    parameters = chain(*(group["params"] for group in groups))
+    return all(
+        getattr(t.heap.trackers.get(id(each)), "data", MISSING) is MISSING for each in parameters
+    )

@@ -1,11 +1,12 @@
 """Attributes of tensors: metadata from the fake tensor, views as nodes, the rest as ordinary
 attributes."""
 
+import inspect
 import operator
 from typing import Any
 
 import torch
-from stator_bytecode import Result
+from stator_bytecode import Frame, Result
 from stator_guards import AttrSource, Custom, Equals
 from torch import Tensor
 from torch.nested._internal.nested_tensor import NestedTensor
@@ -29,6 +30,13 @@ _METADATA = frozenset(name for name in _NAMES.split() if hasattr(Tensor, name))
 # what it keeps when its data is replaced
 _HISTORY = frozenset({"requires_grad", "is_leaf", "output_nr", "grad_fn"})
 _VIEWS = frozenset("T mT H mH real imag data".split())
+_ZEROING = {
+    function.__code__: function.__code__.co_varnames.index("set_to_none")
+    for function in map(
+        inspect.unwrap, (torch.optim.Optimizer.zero_grad, torch.nn.Module.zero_grad)
+    )
+}
+"""The functions that set gradients to None, and where the argument is that makes them do so."""
 
 
 def read(t: Space, vt: Any, name: str) -> Result:
@@ -66,15 +74,34 @@ def _autograd(t: Space, vt: Any, name: str) -> Any:
         )
     if name == "grad" and vt.grad is not MISSING:
         return vt.grad
+    if is_as_before and name == "grad":
+        return _present_gradient(t, vt)
     if is_as_before:
-        source = AttrSource(vt.source, name)
-        return t.wrap(getattr(vt.real, name), source)
+        return t.wrap(getattr(vt.real, name), AttrSource(vt.source, name))
     # a leaf, and nothing that is traced accumulates gradients
     if vt.source is None and _of_example(t, vt, "grad_fn") is None:
         return NONE
     raise t.unsupported(
         "tensor-attribute", f"the attribute {name} of a tensor whose history is made here"
     )
+
+
+def _present_gradient(t: Space, vt: Any) -> Any:
+    """Return the `.grad` that an existing tensor has, unless it is read to be replaced by None:
+    then that is done whatever it is, and no guard is about it."""
+    if vt.had_grad is None and vt.cls in _PLAIN and _drops_gradients(t.frame):
+        t.write(vt, grad=NONE, had_grad=False, drops_grad=True)
+        return NONE
+    t.journal.assign(vt, had_grad=vt.real.grad is not None)
+    return t.wrap(vt.real.grad, AttrSource(vt.source, "grad"))
+
+
+def _drops_gradients(frame: Frame | None) -> bool:
+    """Return True in a `zero_grad` that leaves no gradient of any tensor that it comes to."""
+    if frame is None or frame.code.raw not in _ZEROING:
+        return False
+    set_to_none: VariableTracker = frame.slots[_ZEROING[frame.code.raw]]
+    return set_to_none.constant() is True
 
 
 def _known_flag(t: Space, vt: Any, name: str) -> Any:
