@@ -31,10 +31,9 @@ _METADATA = frozenset(name for name in _NAMES.split() if hasattr(Tensor, name))
 _HISTORY = frozenset({"requires_grad", "is_leaf", "output_nr", "grad_fn"})
 _VIEWS = frozenset("T mT H mH real imag data".split())
 _ZEROING = {
-    function.__code__: function.__code__.co_varnames.index("set_to_none")
-    for function in map(
-        inspect.unwrap, (torch.optim.Optimizer.zero_grad, torch.nn.Module.zero_grad)
-    )
+    code: code.co_varnames.index("set_to_none")
+    for owner in (torch.optim.Optimizer, torch.nn.Module)
+    for code in [inspect.unwrap(owner.zero_grad).__code__]
 }
 """The functions that set gradients to None, and where the argument is that makes them do so."""
 
