@@ -221,7 +221,9 @@ def test_questions_for_the_compiler() -> None:
     assert torch.equal(torch.export.export(Exported(), (X,)).module()(X), X + 2)
 
 
-@pytest.mark.parametrize("reset", [stator.reset, compiler.reset, dynamo.reset])
+@pytest.mark.parametrize(
+    "reset", [stator.reset, compiler.reset, dynamo.reset, dynamo.reset_code_caches]
+)
 def test_reset_compiles_again(reset: Any) -> None:
     counting = Counting()
     compiled = stator.compile(steps, backend=counting, dynamic=False)

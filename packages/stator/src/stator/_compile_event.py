@@ -24,6 +24,7 @@ from stator._compile_log import Compilation, log_end, log_start
 from stator._comptime import follow_comptime
 from stator._stance import follow_stance
 from stator._target import Target
+from stator._torch_managers import follow_managers
 
 
 @attrs.frozen
@@ -129,6 +130,7 @@ def observed(place: Observable, key: Hashable, state: tuple[object, ...]) -> Ite
         with _callbacks.around(event), _callbacks_of_torch(event):
             follow_error_on_graph_break()
             follow_comptime()
+            follow_managers()
             log_start(place.target, place.cache, key, state)
             with compiling(), rare_collections():
                 yield made
