@@ -391,7 +391,8 @@ def traces_native_code_around(maker: Any) -> None:
         with maker():
             return plus(x)
 
-    for fn in (entering, maker(plus)):
+    decorated = maker(plus)
+    for fn in (entering, lambda x: decorated(x) * 1):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             compiled = stator.compile(fn, backend="eager", fullgraph=True, isolate_recompiles=True)

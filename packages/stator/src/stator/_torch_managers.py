@@ -14,11 +14,13 @@ from stator_variables import SUBSTITUTES, ConstantTracker, Space
 from stator._torch_settings import warn_of
 
 handlers: HandlerTable[Any, Any] = HandlerTable("manager of torch._dynamo")
+SKIPS_NOTHING = "dont_skip_tracing"
+"""No function of the program is skipped anyway."""
 MANAGERS = {
     "override_cudagraphs": "CudagraphOverrideContextManager",
     "patch_dynamo_config": "DynamoConfigPatchProxy",
     "disable_nested_graph_breaks": "",
-    "dont_skip_tracing": "",
+    SKIPS_NOTHING: "",
 }
 """Functions that make managers, or decorate functions with them, and the classes of some."""
 
@@ -33,9 +35,7 @@ def manages_nothing(name: str, *args: object) -> None:
 
 @handlers.handles(manages_nothing)
 def at_compile_time(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    name = args[0].constant()
-    changes = (getattr(manager.real, "changes", ()) for manager in args[1:2])
-    if "dont_skip_tracing" not in {name}.union(*changes):  # nothing of the program is skipped
+    if (name := args[0].constant()) != SKIPS_NOTHING:
         warn_of([f"torch._dynamo.{name}"])
     return ConstantTracker(None)
 
