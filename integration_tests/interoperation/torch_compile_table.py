@@ -472,7 +472,10 @@ DYNAMO = [
     Row("list_backends", SUPPORTED, lambda: holds("inductor" in dynamo.list_backends())),
     Row("lookup_backend", SUPPORTED, lambda: same(backend=dynamo.lookup_backend("eager"))),
     Row("register_backend", SUPPORTED, registers, "its names are known to stator"),
-    Row("mark_dynamic", SUPPORTED, lambda: marked(dynamo.mark_dynamic, 0)),
+    Row(
+        *("mark_dynamic", SUPPORTED, lambda: marked(dynamo.mark_dynamic, 0)),
+        "but for `specialize_on=`, which is named in a warning",
+    ),
     Row("maybe_mark_dynamic", SUPPORTED, lambda: marked(dynamo.maybe_mark_dynamic, 0)),
     Row("mark_static", SUPPORTED, lambda: marked(dynamo.mark_static, 0, count=3)),
     Row("mark_static_address", SUPPORTED, lambda: marked(dynamo.mark_static_address, count=2)),
@@ -592,7 +595,7 @@ DECORATORS = [
     Row("leaf_function", SUPPORTED, lambda: leaf(decorators.leaf_function)),
     Row(
         *("mark_unbacked", DIFFERS, lambda: unbacked(decorators.mark_unbacked)),
-        "a branch on the size is a graph break, also with `strict=True`; no `shape_id=`",
+        "a branch on the size is a graph break, also with `strict=True`; a warning names `shape_id=`",
     ),
     Row(
         *("CudagraphOverrideContextManager", REJECTED),

@@ -16,7 +16,7 @@ from stator_bytecode import DEFAULT, HandlerTable, OpcodeHandler
 from stator_guards import Guard, GuardSet, compile_guards
 from stator_variables import DEFAULT_HANDLERS, BuilderTable, Space, SymbolicDomain
 
-from stator import _comptime, _module, _torch_managers
+from stator import _comptime, _module
 from stator._deferred_warning import defer_warning
 from stator._guard_filter import Filter
 from stator._logs import log_into
@@ -63,9 +63,7 @@ def default_operators() -> HandlerTable[Any, Any]:
 def default_handlers() -> HandlerTable[Any, Any]:
     """Return the handlers of callables in C, with those of installed distributions (entry point
     group `stator_handlers`)."""
-    own = DEFAULT_HANDLERS.merged_with(
-        _module.handlers, _comptime.handlers, _torch_managers.handlers
-    )
+    own = DEFAULT_HANDLERS.merged_with(_module.handlers, _comptime.handlers)
     return own.merged_with(*_installed("stator_handlers"))
 
 

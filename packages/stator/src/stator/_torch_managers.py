@@ -1,28 +1,25 @@
-"""Managers of `torch._dynamo` for parts of a program that mean nothing to stator: compiled code
-enters them without a break, and a warning names those that change what torch.compile does."""
+"""What compiled code calls of `torch._dynamo`, and the functions of stator traced in its place.
+
+Managers for parts of a program that mean nothing to stator are entered without a break, and a
+warning names those that change what torch.compile does.
+"""
 
 from __future__ import annotations
 
 import sys
 from contextlib import ContextDecorator, nullcontext
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
-from stator_bytecode import HandlerTable
 from stator_variables import SUBSTITUTES, ConstantTracker, Space
 
+from stator._break_policy import enter_of_torch, error_on_graph_break, exit_of_torch
+from stator._comptime import comptime, handlers
 from stator._torch_settings import warn_of
 
-handlers: HandlerTable[Any, Any] = HandlerTable("manager of torch._dynamo")
 SKIPS_NOTHING = "dont_skip_tracing"
 """No function of the program is skipped anyway."""
-MANAGERS = {
-    "override_cudagraphs": "CudagraphOverrideContextManager",
-    "patch_dynamo_config": "DynamoConfigPatchProxy",
-    "disable_nested_graph_breaks": "",
-    SKIPS_NOTHING: "",
-}
-"""Functions that make managers, or decorate functions with them, and the classes of some."""
 
 
 class NoManager(ContextDecorator, nullcontext[None]):
@@ -45,12 +42,27 @@ def _made(name: str, fn: Any = None, *args: object, **settings: object) -> Any:
     return fn if callable(fn) else NoManager()
 
 
-def follow_managers() -> None:
-    """Trace functions of this module where compiled code makes a manager of torch, or enters it."""
-    decorators: Any = sys.modules.get("torch._dynamo.decorators")
-    for name, cls in MANAGERS.items() if decorators else ():
-        manager = getattr(decorators, cls, None)
-        ends = [manager.__enter__, manager.__exit__] if manager else []
-        for torchs in (getattr(decorators, name), *ends):
-            ours = manages_nothing if torchs in ends else _made
-            SUBSTITUTES.setdefault(id(torchs), (torchs, partial(ours, name)))
+_of_cudagraphs = partial(manages_nothing, "override_cudagraphs")
+_of_patches = partial(manages_nothing, "patch_dynamo_config")
+MAKERS = ("override_cudagraphs", "patch_dynamo_config", "disable_nested_graph_breaks")
+FOLLOWED: dict[str, Any] = {
+    **{f"decorators.{name}": partial(_made, name) for name in (*MAKERS, SKIPS_NOTHING)},
+    "decorators.CudagraphOverrideContextManager.__enter__": _of_cudagraphs,
+    "decorators.CudagraphOverrideContextManager.__exit__": _of_cudagraphs,
+    "decorators.DynamoConfigPatchProxy.__enter__": _of_patches,
+    "decorators.DynamoConfigPatchProxy.__exit__": _of_patches,
+    "decorators.error_on_graph_break": error_on_graph_break,
+    "decorators.ErrorOnGraphBreakDecoratorContextManager.__enter__": enter_of_torch,
+    "decorators.ErrorOnGraphBreakDecoratorContextManager.__exit__": exit_of_torch,
+    "comptime.comptime.__class__.__call__": comptime,
+}
+"""What is traced in place of a function of `torch._dynamo`."""
+
+
+def follow_torch() -> None:
+    """Let functions be traced in place of those of `torch._dynamo`, if the program has imported
+    it."""
+    module = sys.modules.get("torch._dynamo")
+    for path, ours in FOLLOWED.items() if module else ():
+        torchs = attrgetter(path)(module)
+        SUBSTITUTES.setdefault(id(torchs), (torchs, ours))
