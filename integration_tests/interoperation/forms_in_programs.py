@@ -30,6 +30,10 @@ from torch.optim import swa_utils
 from integration_tests.interoperation.forms_of_use import Compile, Form, Layer, X, plus, seeded
 
 FORMS: dict[str, Form] = {}
+# without annotations in torch
+pruning: Any = prune
+averaging: Any = swa_utils
+tracing: Any = torch.jit
 
 
 def form(function: Any) -> Any:
@@ -75,7 +79,7 @@ def method_objects_in_a_class_body(compile: Compile) -> Any:
     class Methods:
         amount = 2.0
         doubled = staticmethod(compile(lambda x: x * 2))
-        scaled = classmethod(compile(lambda cls, x: x * cls.amount))
+        scaled: Any = classmethod(compile(lambda cls, x: x * cls.amount))
         partial = functools.partialmethod(compile(lambda self, k, x: x * k), 3.0)
 
     class Other(Methods):
@@ -283,9 +287,9 @@ def method_of_a_wrapped_module(compile: Compile) -> Any:
         def gather(self, outputs: list[Tensor]) -> Tensor:
             return torch.cat(outputs)
 
-    wrapped = Parallel(seeded(Layer))
+    wrapped: Any = Parallel(seeded(Layer))
     wrapped.module.embed = compile(wrapped.module.embed)
-    wrapped.gather = compile(wrapped.gather)  # type: ignore[method-assign]
+    wrapped.gather = compile(wrapped.gather)
     first = wrapped.module.embed(X), wrapped(X), compile(wrapped)(X, doubled=True)
     return first, compile(nn.DataParallel(seeded(Layer)))(X)
 
@@ -343,9 +347,9 @@ def normalized_and_pruned_weights(compile: Compile) -> Any:
     parametrizations.weight_norm(layer.linear)
     first = compiled(X)
     parametrize.remove_parametrizations(layer.linear, "weight")
-    prune.l1_unstructured(layer.linear, "weight", amount=4)
+    pruning.l1_unstructured(layer.linear, "weight", amount=4)
     second = compiled(X)
-    prune.remove(layer.linear, "weight")
+    pruning.remove(layer.linear, "weight")
     return first, second, compiled(X)
 
 
@@ -387,7 +391,7 @@ def backward_hooks_on_the_compiled_module(compile: Compile) -> Any:
 @form
 def averaged_weights(compile: Compile) -> Any:
     model = seeded(Layer)
-    averaged = swa_utils.AveragedModel(model, multi_avg_fn=swa_utils.get_ema_multi_avg_fn(0.5))
+    averaged = swa_utils.AveragedModel(model, multi_avg_fn=averaging.get_ema_multi_avg_fn(0.5))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     compiled, compiled_average = compile(model), compile(averaged)
     results = []
@@ -568,7 +572,7 @@ def default_device_and_dtype(compile: Compile) -> Any:
 @form
 def scripted_and_traced_around(compile: Compile) -> Any:
     scripted = torch.jit.script(lambda_free)
-    return compile(lambda x: scripted(x) + 1)(X), torch.jit.trace(compile(plus), X)(X)
+    return compile(lambda x: scripted(x) + 1)(X), tracing.trace(compile(plus), X)(X)
 
 
 def lambda_free(x: Tensor) -> Tensor:

@@ -167,7 +167,7 @@ class _Pools:
         self.known: weakref.WeakValueDictionary[Hashable, EntryPool] = weakref.WeakValueDictionary()
         self.latest: OrderedDict[Hashable, EntryPool] = OrderedDict()
 
-    def find(self, root: Root, options: Options, key: Hashable) -> EntryPool:
+    def find(self, root: Root, options: Options, key: tuple[Hashable, ...]) -> EntryPool:
         """Return the pool of a key, made if there is none."""
         with self.lock:
             if (pool := self.known.get(key)) is None:

@@ -228,7 +228,7 @@ class Region:
             self.pool.users.add(self)
             for place in self.all_places():
                 point = None if isinstance(place.target, Root) else place.target.point
-                is_under = place is not self.root and self.places.get(point) is not place
+                is_under = place is not (self.root if point is None else self.places.get(point))
                 place.shared = self.pool.place_of(point, under_modes=is_under)
                 _limit(place.cache, options)
 

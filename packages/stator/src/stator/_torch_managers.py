@@ -1,4 +1,4 @@
-"""What compiled code calls of `torch._dynamo`, and the functions of stator traced in its place.
+"""Functions that are traced in place of those of `torch._dynamo`.
 
 Managers for parts of a program that mean nothing to stator are entered without a break, and a
 warning names those that change what torch.compile does.
@@ -56,7 +56,7 @@ FOLLOWED: dict[str, Any] = {
     "decorators.ErrorOnGraphBreakDecoratorContextManager.__exit__": exit_of_torch,
     "comptime.comptime.__class__.__call__": comptime,
 }
-"""What is traced in place of a function of `torch._dynamo`."""
+"""The function that is traced in place of one of `torch._dynamo`, by its name there."""
 
 
 def follow_torch() -> None:

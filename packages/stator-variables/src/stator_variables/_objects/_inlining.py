@@ -223,7 +223,7 @@ def behind_bookkeeping(function: Any) -> Any:
         return None
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
     manager = cells["self"].cell_contents if "self" in cells else None
-    is_patch = hasattr(manager, "changes") and "dont_skip_tracing" not in manager.changes
-    if is_patch or type(manager).__name__ in _ENTERED:
+    is_followed = "dont_skip_tracing" not in getattr(manager, "changes", {"dont_skip_tracing"})
+    if is_followed or type(manager).__name__ in _ENTERED:
         return None
     return cells[name].cell_contents if name in cells else None

@@ -157,7 +157,8 @@ class _Step(TorchFunctionMode):
         """The argument that a tracker represents, with arrays by `array` and constants by
         `value`."""
         if is_a(vt, NumberTracker):
-            if vt is self.key and vt.cls is int and vt.example.node.hint is not None:
+            is_index = vt is self.key and vt.cls is int
+            if is_index and vt.example.node.hint is not None:
                 return self._bound(vt, array, value)
             vt = _symbolic_numbers.as_constant(self.t, vt)
         if is_a(vt, ArrayTracker):
