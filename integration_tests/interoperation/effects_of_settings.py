@@ -15,6 +15,7 @@ import pytest
 import stator
 import torch
 import torch._dynamo.config as settings_module
+import torch.compiler.config as compiler_settings
 from stator import _torch_settings
 
 from integration_tests.support.counting import Counting
@@ -163,3 +164,11 @@ def alias_of(name: str, alias: str) -> None:
     setting = functools.partial(getattr, config)
     with changed(name):
         assert setting(name) == setting(alias.rpartition(".")[2])
+
+
+def alias_in_compiler(name: str) -> None:
+    """The setting has the value that is set by its name in `torch.compiler.config`."""
+    before = getattr(config, name)
+    with changed(name, compiler_settings):
+        assert getattr(config, name) != before
+    assert getattr(config, name) == before

@@ -12,6 +12,7 @@ import pytest
 import stator
 import torch
 import torch._dynamo
+from stator import _torch_settings
 from stator_variables import MARKED, SUBSTITUTES
 
 from integration_tests.support.counting import Counting
@@ -221,7 +222,9 @@ def test_questions_for_the_compiler() -> None:
     assert torch.equal(torch.export.export(Exported(), (X,)).module()(X), X + 2)
 
 
-@pytest.mark.parametrize("reset", [stator.reset, compiler.reset, dynamo.reset])
+@pytest.mark.parametrize(
+    "reset", [stator.reset, compiler.reset, dynamo.reset, dynamo.reset_code_caches]
+)
 def test_reset_compiles_again(reset: Any) -> None:
     counting = Counting()
     compiled = stator.compile(steps, backend=counting, dynamic=False)
@@ -374,3 +377,19 @@ def test_exception_of_a_callee_has_the_lines_of_the_program() -> None:
         assert [name for name in names if name in ("fn", "natively", "callee")] == [
             *("fn", "natively", "callee"),
         ]
+
+
+@pytest.mark.parametrize(
+    ("mark", "name"),
+    [
+        (lambda x: dynamo.mark_dynamic(x, 0, specialize_on=[lambda n: n == 8]), "specialize_on"),
+        (lambda x: dynamo.decorators.mark_unbacked(x, 0, shape_id="batch"), "shape_id"),
+    ],
+)
+def test_argument_of_a_mark_that_has_no_effect_is_named(mark: Mark, name: str) -> None:
+    _torch_settings._warned.clear()
+    compiled, x = stator.compile(lambda x: x.sin(), backend="eager"), torch.ones(8)
+    mark(x)
+    with pytest.warns(UserWarning, match=name):
+        result = compiled(x)
+    assert torch.equal(result, x.sin())

@@ -60,10 +60,10 @@ def without_use(module: str, rows: list[Row], monkeypatch: pytest.MonkeyPatch) -
     return found
 
 
-@pytest.mark.parametrize("module", ["compiler", "dynamo"])
+@pytest.mark.parametrize("module", ["compiler", "dynamo", "decorators"])
 def test_checks_use_the_names_of_their_rows(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = {"compiler": torch_compile_table.COMPILER, "dynamo": torch_compile_table.DYNAMO}
-    assert without_use(module, rows[module], monkeypatch) == []
+    rows = getattr(torch_compile_table, module.upper())
+    assert without_use(module, rows, monkeypatch) == []
 
 
 def test_check_without_a_use_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

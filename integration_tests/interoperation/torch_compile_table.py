@@ -8,9 +8,12 @@ test.
 from __future__ import annotations
 
 import contextlib
+import decimal
 import functools
 import inspect
 import io
+import logging
+import operator
 import pathlib
 import pickle
 import warnings
@@ -18,23 +21,28 @@ from collections.abc import Callable
 from typing import Any
 
 import attrs
+import pytest
 import stator
 import torch
 import torch._dynamo
+import torch._dynamo.testing
 from stator import _torch_settings
 from stator._options import OURS
 from stator_variables import SUBSTITUTES
 from torch._dynamo.backends import registry
 from torch._dynamo.callback import callback_handler
+from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch.fx.experimental.dynamic_spec import ShapeVar, TensorSpec
 
 from integration_tests.interoperation.effects_of_settings import (
     EFFECTS,
+    alias_in_compiler,
     alias_of,
     always_on,
     deprecated,
     named_in_a_warning,
 )
+from integration_tests.support.counting import Counting
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "reference" / "torch-compile.md"
 SUPPORTED, DIFFERS = "supported", "supported with differences"
@@ -43,6 +51,8 @@ REJECTED, OF_TORCH = "rejected", "of torch.compile alone"
 X = torch.linspace(-1.0, 2.0, 6)
 compiler: Any = torch.compiler
 dynamo: Any = torch._dynamo
+decorators: Any = torch._dynamo.decorators
+dynamo_config: Any = torch._dynamo.config
 Check = Callable[[], object]
 
 
@@ -270,7 +280,7 @@ COMPILER = [
     ),
     Row(
         *("config", DIFFERS, lambda: beside(lambda: compiler.config.job_id)),
-        "of caches on disk: followed by Inductor, not by stator",
+        "see below",
     ),
     Row("assume_constant_result", SUPPORTED, lambda: constant(compiler.assume_constant_result)),
     Row("reset", SUPPORTED, lambda: beside(compiler.reset), "resets stator, once it was used"),
@@ -330,17 +340,10 @@ COMPILER = [
 ]
 
 OF_DYNAMO_ALONE: dict[str, tuple[Any, ...]] = {
-    "allow_c_slot": (type("Slotted", (), {}),),
     "bytecode_debugger": (),
-    "disable_nested_graph_breaks": (plus,),
-    "dont_skip_tracing": (plus,),
     "get_recursion_limit": (),
-    "override_cudagraphs": (),
-    "override_optimization_hint": (X, 1),
-    "register_hook_for_recompile_user_context": (str,),
     "replay": ("no such file",),
     "reset_code": (plus.__code__,),
-    "reset_code_caches": (),
     "reset_code_state": (),
     "reset_frame_count": (),
     "reset_recompile_user_contexts": (),
@@ -361,7 +364,82 @@ def uses(name: str, *args: Any) -> None:
     dynamo.reset_recompile_user_contexts()
 
 
+def named_where_traced(maker: Any, **settings: Any) -> None:
+    """A manager in compiled code is no break, has no effect, and is named in one warning."""
+
+    def entering(x: torch.Tensor) -> torch.Tensor:
+        with maker(**settings):
+            y = x.sin()
+        return y + 1
+
+    decorated = maker(**settings)(plus)
+    for fn in (entering, decorated, lambda x: decorated(x) * 1):
+        _torch_settings._warned.clear()
+        compiled = stator.compile(fn, backend="eager", fullgraph=True, isolate_recompiles=True)
+        with pytest.warns(UserWarning, match=r"settings: torch\._dynamo\.\w+$"):
+            result = compiled(X)
+        assert torch.equal(result, plus(X))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            compiled(X)
+
+
+def traces_native_code_around(maker: Any) -> None:
+    """Nothing of the program is skipped anyway: there is no warning."""
+
+    def entering(x: torch.Tensor) -> torch.Tensor:
+        with maker():
+            return plus(x)
+
+    decorated = maker(plus)
+    for fn in (entering, lambda x: decorated(x) * 1):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            compiled = stator.compile(fn, backend="eager", fullgraph=True, isolate_recompiles=True)
+            assert torch.equal(compiled(X), plus(X))
+
+
+def resets(reset: Any) -> None:
+    counting = Counting()
+    compiled = stator.compile(lambda x: x.sin() + 1, backend=counting)
+    for count in (1, 2):
+        compiled(X)
+        assert counting.count == count
+        reset()
+
+
+def in_logs_of_recompiles(register: Any) -> None:
+    register(lambda: "epoch 3")
+    seen: list[str] = []
+    logger, handler = logging.getLogger("stator.recompiles"), logging.Handler()
+    handler.emit = lambda record: seen.append(record.getMessage())  # type: ignore[method-assign]
+    logger.addHandler(handler)
+    try:
+        compiled = stator.compile(plus, backend="eager", isolate_recompiles=True)
+        logger.setLevel(logging.INFO)
+        compiled(X)
+        compiled(X.double())
+    finally:
+        logger.removeHandler(handler)
+        stator.set_logs()
+        dynamo.reset_recompile_user_contexts()
+    assert any("epoch 3" in text for text in seen)
+
+
+def slots_of_c(allow: Any) -> None:
+    """A comparison of objects of C is a break, whether it is allowed or not."""
+
+    def fn(x: torch.Tensor, price: decimal.Decimal) -> torch.Tensor:
+        return x.sin() + (price == decimal.Decimal("1.5"))
+
+    allow(decimal.Decimal)
+    compiled = stator.compile(fn, backend="eager")
+    assert torch.equal(compiled(X, decimal.Decimal("1.5")), X.sin() + 1)
+    assert compiled.report.breaks
+
+
 _BREAKS = "a graph break with its message"
+_NO_EFFECT = "no effect in compiled code: named in a warning"
 DYNAMO = [
     Row("allow_in_graph", SUPPORTED, lambda: one_graph(dynamo.allow_in_graph)),
     Row("assume_constant_result", SUPPORTED, lambda: constant(dynamo.assume_constant_result)),
@@ -394,7 +472,10 @@ DYNAMO = [
     Row("list_backends", SUPPORTED, lambda: holds("inductor" in dynamo.list_backends())),
     Row("lookup_backend", SUPPORTED, lambda: same(backend=dynamo.lookup_backend("eager"))),
     Row("register_backend", SUPPORTED, registers, "its names are known to stator"),
-    Row("mark_dynamic", SUPPORTED, lambda: marked(dynamo.mark_dynamic, 0)),
+    Row(
+        *("mark_dynamic", SUPPORTED, lambda: marked(dynamo.mark_dynamic, 0)),
+        "but for `specialize_on=`, which is named in a warning",
+    ),
     Row("maybe_mark_dynamic", SUPPORTED, lambda: marked(dynamo.maybe_mark_dynamic, 0)),
     Row("mark_static", SUPPORTED, lambda: marked(dynamo.mark_static, 0, count=3)),
     Row("mark_static_address", SUPPORTED, lambda: marked(dynamo.mark_static_address, count=2)),
@@ -412,8 +493,43 @@ DYNAMO = [
     ),
     Row(
         *("patch_dynamo_config", DIFFERS),
-        lambda: under(dynamo.patch_dynamo_config(verbose=True)),
-        "sets settings while it is entered; in compiled code it is a graph break",
+        lambda: named_where_traced(dynamo.patch_dynamo_config, verbose=True),
+        "sets settings around calls; in compiled code it is named in a warning",
+    ),
+    Row(
+        *("override_cudagraphs", REJECTED),
+        lambda: named_where_traced(dynamo.override_cudagraphs, fwd=False),
+        _NO_EFFECT,
+    ),
+    Row(
+        *("disable_nested_graph_breaks", REJECTED),
+        lambda: named_where_traced(dynamo.disable_nested_graph_breaks),
+        _NO_EFFECT,
+    ),
+    Row(
+        *("dont_skip_tracing", DIFFERS),
+        lambda: traces_native_code_around(dynamo.dont_skip_tracing),
+        "functions of the program are never skipped, those of torch's own machinery always",
+    ),
+    Row(
+        *("override_optimization_hint", DIFFERS),
+        lambda: breaks(dynamo.override_optimization_hint, 3, 4),
+        "a graph break, after which the number is an int: it needs no hint",
+    ),
+    Row(
+        *("allow_c_slot", REJECTED),
+        lambda: slots_of_c(dynamo.allow_c_slot),
+        "hashes and comparisons of objects of C extensions are a graph break, which names them",
+    ),
+    Row(
+        *("register_hook_for_recompile_user_context", SUPPORTED),
+        lambda: in_logs_of_recompiles(dynamo.register_hook_for_recompile_user_context),
+        "in the log of recompiles",
+    ),
+    Row(
+        *("reset_code_caches", SUPPORTED),
+        lambda: resets(dynamo.reset_code_caches),
+        "resets stator, once it was used",
     ),
     Row("reset", SUPPORTED, lambda: beside(dynamo.reset), "resets stator, once it was used"),
     Row("run", OF_TORCH, lambda: beside(lambda: dynamo.run(plus)(X))),
@@ -433,6 +549,226 @@ DYNAMO = [
     *(
         Row(name, OF_TORCH, functools.partial(uses, name, *args), "concerns how Dynamo traces")
         for name, args in OF_DYNAMO_ALONE.items()
+    ),
+]
+
+
+def skips(skip: Any) -> None:
+    """The function runs eagerly; so does what it calls."""
+    skipped = skip(lambda x: plus(x).cos())
+    compiled = same(lambda x: skipped(x.sin()) + 1)
+    assert (compiled.report.graph_count, len(compiled.report.breaks)) == (2, 1)
+
+
+def leaf(leaf_function: Any) -> None:
+    looked_up = leaf_function(lambda x: x.cos())
+    looked_up.register_fake(torch.empty_like)
+    assert same(lambda x: looked_up(x.sin()) + 1, fullgraph=True).report.graph_count == 1
+
+
+def unbacked(mark: Any) -> None:
+    counting = Counting()
+    compiled = stator.compile(plus, backend=counting)
+    for size in (0, 1, 2, 5):
+        x = torch.ones(size)
+        mark(x, 0)
+        assert torch.equal(compiled(x), plus(x))
+    assert counting.count == 1
+
+
+def decorates(manager: Any, *args: Any) -> None:
+    """A manager by its class, entered around calls."""
+    under(manager(*args))
+
+
+DECORATORS = [
+    Row(
+        *("skip", DIFFERS, lambda: skips(decorators.skip)),
+        "what the function calls runs eagerly, too",
+    ),
+    Row("leaf_function", SUPPORTED, lambda: leaf(decorators.leaf_function)),
+    Row(
+        *("mark_unbacked", DIFFERS, lambda: unbacked(decorators.mark_unbacked)),
+        "a branch on the size is a graph break, also with `strict=True`; a warning names `shape_id=`",
+    ),
+    Row(
+        *("CudagraphOverrideContextManager", REJECTED),
+        lambda: decorates(decorators.CudagraphOverrideContextManager),
+        "made by `override_cudagraphs`",
+    ),
+    Row(
+        *("DynamoConfigPatchProxy", DIFFERS),
+        lambda: decorates(decorators.DynamoConfigPatchProxy, dynamo_config.patch(verbose=True)),
+        "made by `patch_dynamo_config`",
+    ),
+    Row(
+        *("ErrorOnGraphBreakDecoratorContextManager", SUPPORTED),
+        lambda: same(decorators.ErrorOnGraphBreakDecoratorContextManager(True)(plus)),
+        "made by `error_on_graph_break`",
+    ),
+]
+
+
+def counts(read: Callable[[], Any]) -> None:
+    read().clear()
+
+    def breaking(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        stator.graph_break("on purpose")
+        return y.cos() + 1
+
+    same(breaking, isolate_recompiles=True)
+    found = read()
+    assert found["frames"] == {"total": 2, "ok": 2}
+    assert found["stats"] == {"calls_captured": 3, "unique_graphs": 2}
+    ((reason, count),) = found["graph_break"].items()
+    assert "on purpose" in reason
+    assert count == 1
+    found.clear()
+
+
+def counting_backend(backend: Any) -> None:
+    same(backend=backend, isolate_recompiles=True)
+    assert getattr(backend, "frame_count", None) == 1 or len(backend.graphs) == 1
+
+
+def raises_instead(theirs: Any, ours: type[Exception], use: Callable[[], object]) -> None:
+    with pytest.raises(ours) as caught:
+        use()
+    assert not isinstance(caught.value, theirs)
+
+
+def breaks_whole_graph() -> None:
+    stator.compile(lambda x: stator.graph_break(), backend="eager", fullgraph=True)(X)
+
+
+def backend_fails() -> None:
+    def failing(graph: Any, inputs: Any) -> Any:
+        raise ValueError("of the backend")
+
+    stator.compile(plus, backend=failing)(X)
+
+
+def recompiles() -> None:
+    compiled = stator.compile(plus, backend="eager", isolate_recompiles=True)
+    compiled(X)
+    with dynamo_config.patch(error_on_recompile=True):
+        compiled(X.double())
+
+
+def program_fails() -> None:
+    stator.compile(lambda x: x @ x.reshape(2, 3), backend="eager")(X)
+
+
+def compiled_backwards(enable: Any) -> None:
+    x = X.clone().requires_grad_()
+    compiled = stator.compile(plus, backend="aot_eager")
+    with enable(lambda graph: torch.compile(graph, backend="eager")):
+        compiled(x).sum().backward()
+    assert torch.equal(x.grad, X.cos())  # type: ignore[arg-type]  # it has one
+
+
+def original_of_compiled(innermost: Any) -> None:
+    assert innermost(stator.compile(plus, backend="eager")) is plus
+
+
+_COUNTS = "counts of torch.compile alone: a report has those of stator"
+ELSEWHERE = [
+    Row(
+        *("utils.counters", DIFFERS, lambda: counts(lambda: dynamo.utils.counters)),
+        "`frames`, `stats` and `graph_break`, with the reasons of stator",
+    ),
+    Row("utils.compile_times", OF_TORCH, lambda: beside(dynamo.utils.compile_times), _COUNTS),
+    Row(
+        *("utils.maybe_enable_compiled_autograd", OF_TORCH),
+        lambda: under(dynamo.utils.maybe_enable_compiled_autograd(True)),
+        "`stator.compiled_autograd`",
+    ),
+    Row(
+        *("compiled_autograd._enable", OF_TORCH),
+        lambda: compiled_backwards(dynamo.compiled_autograd._enable),
+        "captures backward passes of graphs of stator, too, and compiles them for torch.compile",
+    ),
+    *(
+        Row(
+            f"testing.{name}",
+            SUPPORTED,
+            functools.partial(
+                lambda name, *args: counting_backend(getattr(dynamo.testing, name)(*args)),
+                *(name, *args),
+            ),
+            "as a backend",
+        )
+        for name, *args in (
+            ("CompileCounter",),
+            ("CompileCounterWithBackend", "aot_eager"),
+            ("EagerAndRecordGraphs",),
+            ("AotEagerAndRecordGraphs",),
+        )
+    ),
+    Row(
+        *("backends.common.aot_autograd", SUPPORTED),
+        lambda: same(
+            backend=dynamo.backends.common.aot_autograd(
+                fw_compiler=lambda graph, inputs: make_boxed_func(graph.forward)
+            )
+        ),
+        "its result is a backend",
+    ),
+    Row(
+        *("backends.registry.register_backend", SUPPORTED),
+        lambda: holds(dynamo.backends.registry.register_backend is dynamo.register_backend),
+        "as `register_backend`",
+    ),
+    Row(
+        *("external_utils.is_compiling", SUPPORTED),
+        lambda: holds(value_in_code_of_stator(dynamo.external_utils.is_compiling)),
+    ),
+    Row(
+        *("comptime.comptime", SUPPORTED),
+        lambda: same(lambda x: (dynamo.comptime.comptime(lambda trace: None), x)[1] + 1),
+        "as `stator.comptime`",
+    ),
+    Row(
+        *("eval_frame.OptimizedModule", REJECTED),
+        lambda: holds(
+            not isinstance(
+                stator.compile(Layer(), backend="eager"), dynamo.eval_frame.OptimizedModule
+            )
+        ),
+        "a compiled module is an instance of the class of its original, which is its `_orig_mod`",
+    ),
+    Row(
+        *("eval_frame.innermost_fn", SUPPORTED),
+        lambda: original_of_compiled(dynamo.eval_frame.innermost_fn),
+    ),
+    *(
+        Row(
+            f"exc.{name}",
+            REJECTED,
+            functools.partial(
+                lambda name, *facts: raises_instead(getattr(dynamo.exc, name), *facts),
+                *(name, error, use),
+            ),
+            f"raised instead: {told}",
+        )
+        for name, error, use, told in (
+            ("Unsupported", stator.Unsupported, breaks_whole_graph, "`stator.Unsupported`"),
+            (
+                "BackendCompilerFailed",
+                stator.BackendFailed,
+                backend_fails,
+                "`stator.BackendFailed`",
+            ),
+            ("RecompileError", stator.InvalidUse, recompiles, "`stator.InvalidUse`"),
+            ("TorchRuntimeError", RuntimeError, program_fails, "what eager code raises"),
+            (
+                "TorchDynamoException",
+                stator.StatorError,
+                breaks_whole_graph,
+                "`stator.StatorError`",
+            ),
+        )
     ),
 ]
 
@@ -564,6 +900,28 @@ SETTINGS += [
 ]
 
 
+COMPILER_SETTINGS = [
+    *(
+        Row(
+            *(name, REJECTED, functools.partial(named_in_a_warning, name, compiler.config)),
+            "named in a warning: it has words of Dynamo for values",
+        )
+        for name in _torch_settings.SOURCES
+    ),
+    *rows_of(
+        *(OF_TORCH, "job_id pgo_extra_read_key pgo_extra_write_key cache_key_tag"),
+        "of caches on disk",
+    ),
+    Row("force_disable_caches", SUPPORTED, beside, "of Inductor's caches"),
+    Row("force_cudagraph_gc", OF_TORCH, beside, "of Inductor's CUDA graphs"),
+    *(
+        Row(name, SUPPORTED, functools.partial(alias_in_compiler, name), f"`{entry.alias}`")
+        for name, entry in sorted(compiler.config._config.items())
+        if entry.alias
+    ),
+]
+
+
 def settings() -> set[str]:
     """Return the public settings; the test of one name is not for users."""
     return {name for name in dynamo.config._config if name[0] != "_" and name.islower()}
@@ -577,6 +935,22 @@ def public_functions() -> set[str]:
     return functions | {*dynamo.__all__}
 
 
+def public_decorators() -> set[str]:
+    """Return what is defined in `torch._dynamo.decorators`, and not public in `torch._dynamo`."""
+    defined = {
+        name
+        for name, value in vars(decorators).items()
+        if getattr(value, "__module__", "") == decorators.__name__
+        if name[0] != "_" and callable(value)
+    }
+    return defined - public_functions()
+
+
+def existing() -> set[str]:
+    """Return the names of `ELSEWHERE` that torch has."""
+    return {row.name for row in ELSEWHERE if operator.attrgetter(row.name)(dynamo) is not None}
+
+
 def keywords() -> set[str]:
     return {*inspect.signature(torch.compile).parameters} - {"model"}
 
@@ -585,12 +959,18 @@ TABLES: dict[str, tuple[list[Row], Callable[[], set[str]]]] = {
     "Keywords of torch.compile": (KEYWORDS, keywords),
     "torch.compiler": (COMPILER, lambda: {*compiler.__all__}),
     "torch._dynamo": (DYNAMO, public_functions),
+    "torch._dynamo.decorators, besides": (DECORATORS, public_decorators),
+    "Other names in torch._dynamo that programs use": (ELSEWHERE, existing),
     "Backends": (BACKENDS, lambda: {*compiler.list_backends(())}),
     "Modes of Inductor": (MODES, lambda: {*stator.list_modes()}),
     "Options of stator": (OPTIONS, lambda: {*OURS}),
     "Settings of torch._dynamo.config": (
         SETTINGS,
         settings,
+    ),
+    "Settings of torch.compiler.config": (
+        COMPILER_SETTINGS,
+        lambda: {*compiler.config._config},
     ),
 }
 

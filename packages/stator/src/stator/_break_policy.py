@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from stator_variables import SUBSTITUTES, Space
+from stator_variables import Space
 
 
 class BreakPolicy:
@@ -61,25 +61,12 @@ def _is_error_in_torch() -> bool:
     return setting is not None and bool(setting())
 
 
-def follow_error_on_graph_break() -> None:
-    """Trace the manager of this module where the program enters that of torch, in a `with`
-    statement or in a function that was decorated with it."""
-    decorators = sys.modules.get("torch._dynamo.decorators")
-    manager: Any = getattr(decorators, "ErrorOnGraphBreakDecoratorContextManager", None)
-    if manager is not None:
-        made: Any = getattr(decorators, "error_on_graph_break")
-        for torchs, ours in (
-            (made, error_on_graph_break),
-            (manager.__enter__, _enter_of_torch),
-            (manager.__exit__, _exit_of_torch),
-        ):
-            SUBSTITUTES.setdefault(id(torchs), (torchs, ours))
-
-
-def _enter_of_torch(manager: Any) -> None:
+def enter_of_torch(manager: Any) -> None:
+    """Enter the manager of torch, as compiled code does."""
     manager.prev_error_on_graph_break.append(_POLICY.error)
     _POLICY.error = manager.error_on_graph_break
 
 
-def _exit_of_torch(manager: Any, *error: object) -> None:
+def exit_of_torch(manager: Any, *error: object) -> None:
+    """Leave the manager of torch, as compiled code does."""
     _POLICY.error = manager.prev_error_on_graph_break.pop()

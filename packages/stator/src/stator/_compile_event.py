@@ -17,13 +17,12 @@ import attrs
 from stator_guards import Cache
 from torch._guards import CompileContext, CompileId, compile_context
 
-from stator._break_policy import follow_error_on_graph_break
 from stator._collector import rare_collections
 from stator._compilation_flag import compiling
 from stator._compile_log import Compilation, log_end, log_start
-from stator._comptime import follow_comptime
 from stator._stance import follow_stance
 from stator._target import Target
+from stator._torch_managers import follow_torch
 
 
 @attrs.frozen
@@ -127,8 +126,7 @@ def observed(place: Observable, key: Hashable, state: tuple[object, ...]) -> Ite
     event = CompileEvent(str(compile_id), place.target.name)
     with compile_context(CompileContext(compile_id)):
         with _callbacks.around(event), _callbacks_of_torch(event):
-            follow_error_on_graph_break()
-            follow_comptime()
+            follow_torch()
             log_start(place.target, place.cache, key, state)
             with compiling(), rare_collections():
                 yield made

@@ -7,6 +7,7 @@ Texts are made where they are logged. An artifact carries the id of the compilat
 from __future__ import annotations
 
 import functools
+import sys
 import time
 import traceback
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -54,7 +55,9 @@ def log_start(target: Target, cache: Cache, key: Hashable, state: tuple[object, 
     def reasons() -> list[str]:
         return [str(reason) for reason in cache.reasons(state, key)]
 
-    head = f"{target.name} is compiled again ({start_of(target)})"
+    user = getattr(sys.modules.get("torch._dynamo.utils"), "_recompile_user_contexts", None) or ()
+    context = "".join(f", {hook()}" for hook in user)
+    head = f"{target.name} is compiled again ({start_of(target)}{context})"
     emit("recompiles", lambda: _text(head, reasons()[:1]), lambda: _text("", reasons()[1:]))
     _artifact("recompile_reasons", reasons, "json")
 
@@ -84,8 +87,19 @@ def log_end(made: Compilation) -> None:
     trace_structured("compilation_metrics", lambda: _metrics(made))
 
 
+def _count_for_torch(data: Any) -> None:
+    """Count an entry where programs read the counts of torch.compile."""
+    if (utils := sys.modules.get("torch._dynamo.utils")) is not None:
+        utils.counters["frames"].update(total=1, ok=1)
+        graphs = int(data.op_count > 0)
+        utils.counters["stats"].update(calls_captured=data.op_count, unique_graphs=graphs)
+        if data.reason is not None:
+            utils.counters["graph_break"][str(data.reason)] += 1
+
+
 def _log_entry(name: str, entry: Entry) -> None:
     data: Any = entry.data
+    _count_for_torch(data)
 
     def source() -> str:
         return str(getattr(entry.guards, "source", ""))  # made when it is read

@@ -6,7 +6,6 @@ trace.
 
 from __future__ import annotations
 
-import sys
 import time
 import types
 from collections.abc import Callable
@@ -18,7 +17,6 @@ from stator_bytecode import NULL, Frame, HandlerTable
 from stator_bytecode.errors import InvalidUse, SourceSpan, StatorError
 from stator_variables import (
     MISSING,
-    SUBSTITUTES,
     ConstantTracker,
     FunctionTracker,
     Space,
@@ -183,11 +181,3 @@ def at_compile_time(t: Space, args: list[Any], kwargs: dict[str, Any]) -> Any:
     except Exception as error:  # a function of the user may raise anything
         raise InvalidUse(f"a function for comptime raised {error!r}") from error
     return ConstantTracker(None)
-
-
-def follow_comptime() -> None:
-    """Call functions for `torch._dynamo.comptime` as those for `comptime`."""
-    module = sys.modules.get("torch._dynamo.comptime")
-    if module is not None:
-        torchs = type(module.comptime).__call__
-        SUBSTITUTES.setdefault(id(torchs), (torchs, comptime))

@@ -219,8 +219,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_release_in_child)
 
 
-class _Sentinel(str):
-    """A member of a set that `torch.compiler.reset` clears: it dies then."""
+class _Sentinel:
+    """A value in a dict that `torch.compiler.reset` clears: it dies then."""
 
 
 _sentinels: weakref.WeakSet[_Sentinel] = weakref.WeakSet()
@@ -229,11 +229,11 @@ _sentinels: weakref.WeakSet[_Sentinel] = weakref.WeakSet()
 def follow_resets_of_torch() -> None:
     """Let `torch.compiler.reset` reset stator, too, from now on, if the program has imported what
     it resets."""
-    cleared = getattr(sys.modules.get("torch._dynamo.utils"), "warn_once_cache", None)
+    cleared = getattr(sys.modules.get("torch._dynamo.code_context"), "code_context", None)
     if cleared is None or _sentinels:
         return
-    sentinel = _Sentinel("stator")
-    cleared.add(sentinel)
+    sentinel = _Sentinel()
+    cleared.get_context(_reset_with_torch.__code__)[sentinel] = sentinel
     _sentinels.add(sentinel)
     weakref.finalize(sentinel, _reset_with_torch).atexit = False
 

@@ -11,6 +11,7 @@ import stator_guards as guards
 import torch
 from stator_variables import Dim, Policy
 
+from stator._torch_settings import warn_of
 from stator.errors import InvalidUse
 
 Sizes = tuple[int | None, ...]  # None: it changed
@@ -335,6 +336,13 @@ def _attribute(tensor: torch.Tensor, name: str, empty: object) -> Any:
     return getattr(tensor, name)
 
 
+WITHOUT_EFFECT = {
+    "_specialize_on": "mark_dynamic(specialize_on=...)",
+    "_dynamo_shape_ids": "mark_unbacked(shape_id=...)",
+}
+"""Attributes by which torch stores arguments of marks that stator does not follow."""
+
+
 def marks_of(tensor: torch.Tensor) -> dict[int, Dim]:
     """The dimensions that carry marks, in the order of precedence: weak, dynamic, unbacked, static.
 
@@ -354,6 +362,11 @@ def marks_of(tensor: torch.Tensor) -> dict[int, Dim]:
     }
     for index in marked("_dynamo_dynamic_indices"):
         found[index] = Dim("dynamic", *ranges.get(index, (None, None)), strict=True)
+    warn_of(
+        f"torch._dynamo.decorators.{text}"
+        for name, text in WITHOUT_EFFECT.items()
+        if any(getattr(tensor, name, {}).values())
+    )
     bounds = getattr(tensor, "_dynamo_unbacked_bounds", {})
     for is_strict, name in enumerate(
         ("_dynamo_unbacked_indices", "_dynamo_strict_unbacked_indices")

@@ -106,7 +106,7 @@ class EntryPool:
 
     root: Root
     options: Options
-    key: Hashable = None
+    key: tuple[Hashable, ...] | None = None
     """The key by which others find the pool; None: nobody does."""
     places: dict[tuple[Point | None, bool], PooledPlace] = attrs.field(factory=dict)
     sites: dict[tuple[Point, str], Site] = attrs.field(factory=dict)
@@ -167,7 +167,7 @@ class _Pools:
         self.known: weakref.WeakValueDictionary[Hashable, EntryPool] = weakref.WeakValueDictionary()
         self.latest: OrderedDict[Hashable, EntryPool] = OrderedDict()
 
-    def find(self, root: Root, options: Options, key: Hashable) -> EntryPool:
+    def find(self, root: Root, options: Options, key: tuple[Hashable, ...]) -> EntryPool:
         """Return the pool of a key, made if there is none."""
         with self.lock:
             if (pool := self.known.get(key)) is None:
@@ -211,6 +211,13 @@ def renewed(pool: EntryPool) -> EntryPool:
         return EntryPool(pool.root, pool.options)
     _pools.forget(pool)
     return _pools.find(pool.root, pool.options, pool.key)
+
+
+def with_options(pool: EntryPool, options: Options) -> EntryPool:
+    """Return the pool for what `pool` is for, under other options."""
+    if pool.key is None or options.sharing is None:
+        return EntryPool(pool.root, options)
+    return _pools.find(pool.root, options, (*pool.key[:-1], options.sharing))
 
 
 def forget_pools() -> None:

@@ -164,7 +164,7 @@ ENVIRONMENT = {"oracle": "STATOR_ORACLE", "check": "STATOR_CHECK"}
 """The variables that switch an option on with the value 1."""
 
 
-TOTAL_LIMIT = 64
+RECOMPILE_LIMIT, TOTAL_LIMIT = 8, 64
 
 
 @attrs.frozen
@@ -175,7 +175,7 @@ class Options:
     fullgraph: bool = False
     dynamic: bool | None = None
     stack: Stack = attrs.field(factory=Stack)
-    recompile_limit: int = 8
+    recompile_limit: int = RECOMPILE_LIMIT
     fallback: bool = False
     break_everywhere: bool | str | int = False
     oracle: bool = False
@@ -200,9 +200,15 @@ class Options:
     """The name in reports and warnings, in place of that of the function."""
     shapes_spec: ShapesSpec | None = attrs.field(default=None, kw_only=True, eq=False)
     """The sizes and numbers that are symbols, where the program has named them."""
-    sharing: Hashable = attrs.field(default=None, kw_only=True, eq=False, repr=False)
+    sharing: tuple[Hashable, ...] | None = attrs.field(
+        default=None, kw_only=True, eq=False, repr=False
+    )
     """A key that is equal for options with which entries may be shared; None: not with any other
     compilation."""
+    settings: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, eq=False, repr=False)
+    """The options that settings of torch gave when they were read last."""
+    passed: frozenset[str] = attrs.field(default=frozenset(), kw_only=True, eq=False, repr=False)
+    """The options that the program has passed, which no setting replaces."""
 
     @opcodes.default
     def _opcodes(self) -> Mapping[str, OpcodeHandler]:
@@ -234,15 +240,12 @@ def make_options(  # `compile` hands on what it was given, in its own order
     spec = _described(shapes_spec, dynamic)
     backend = default_backend() if backend is None else backend
     given = dict(options or {})
-    ours = {**_from_surroundings(), **{name: given.pop(name) for name in OURS if name in given}}
-    if recompile_limit is not None:
-        ours["recompile_limit"] = recompile_limit
-    dynamic = dynamic_by_settings() if dynamic is None else dynamic
-    warn_of_settings()
-    if file := setting("log_file_name"):
-        log_into(file)
-    checked = {name: value for name, value in ours.items() if name in OURS}
-    _check_types({**checked, "fullgraph": fullgraph, "dynamic": dynamic})
+    passed = _passed(given, {"recompile_limit": recompile_limit, "dynamic": dynamic})
+    _check_types({**passed, "fullgraph": fullgraph})
+    _follow_others()
+    settings = _by_settings()
+    chosen = {**settings, **passed}
+    dynamic = chosen.pop("dynamic")
     if not isinstance(backend, str) and not callable(backend):
         raise InvalidUse(
             f"{backend!r} is not a backend", "pass a name (see list_backends) or a callable"
@@ -252,11 +255,20 @@ def make_options(  # `compile` hands on what it was given, in its own order
         _check_unknown(given)
         configured = configure(found, mode, given or None, dynamic)
     dynamic = _taken_by(configured, dynamic)
-    facts = fullgraph, dynamic, id(stack), mode, _typed(given), _typed(ours), id(shapes_spec)
+    facts = fullgraph, id(stack), mode, _typed(given), _typed(passed), id(shapes_spec)
     sharing = None if isolate_recompiles else _hashable((_identity(found), *facts))
-    disabled = disable or disabled_by_environment()
-    ours |= {"disabled": disabled, "name": name or "", "shapes_spec": spec}
-    return Options(configured, fullgraph, dynamic, stack or Stack(), **ours, sharing=sharing)
+    chosen |= {"disabled": disable or disabled_by_environment(), "name": name or ""}
+    chosen |= {"shapes_spec": spec, "settings": settings, "passed": frozenset(passed)}
+    chosen["sharing"] = sharing and (sharing, *settings.values())
+    return Options(configured, fullgraph, dynamic, stack or Stack(), **chosen)
+
+
+def _passed(given: dict[str, Any], keywords: dict[str, Any]) -> dict[str, Any]:
+    """Take our options from those that are given, and return them with those of the environment and
+    of keywords."""
+    ours = {name: os.environ.get(each) == "1" for name, each in ENVIRONMENT.items()}
+    ours |= {name: given.pop(name) for name in OURS if name in given}
+    return ours | {name: value for name, value in keywords.items() if value is not None}
 
 
 def _described(shapes_spec: object, dynamic: bool | None) -> ShapesSpec | None:
@@ -271,7 +283,7 @@ def with_backend(options: Options, backend: str | Callable[..., Any]) -> Options
     """Return the same options with another backend, in its default mode."""
     with backend_boundary():
         found = lookup(backend)
-    sharing = None if options.sharing is None else (_identity(found), options.sharing)
+    sharing = options.sharing and ((_identity(found), options.sharing[0]), *options.sharing[1:])
     dynamic = _taken_by(found, options.dynamic)
     return attrs.evolve(options, backend=found, dynamic=dynamic, sharing=sharing)
 
@@ -287,20 +299,39 @@ def _taken_by(backend: Backend, dynamic: bool | None) -> bool | None:
     return False
 
 
-def _from_surroundings() -> dict[str, Any]:
-    """Return options for the environment, and for the settings of `torch._dynamo.config` that the
-    program has changed."""
+def _by_settings() -> dict[str, Any]:
+    """Return the options that settings of `torch._dynamo.config` decide, unless the program passes
+    them."""
     captures = setting("capture_scalar_outputs") or setting("capture_dynamic_output_shape_ops")
-    static = [cls for cls in (int, float) if setting(f"specialize_{cls.__name__}")]
-    found = {
-        **{name: os.environ.get(each) == "1" for name, each in ENVIRONMENT.items()},
-        "recompile_limit": setting("recompile_limit"),
-        "total_limit": setting("accumulated_recompile_limit"),
-        "fallback": setting("suppress_errors") or None,
+    static = (cls for cls in (int, float) if setting(f"specialize_{cls.__name__}"))
+    return {
+        "recompile_limit": setting("recompile_limit") or RECOMPILE_LIMIT,
+        "total_limit": setting("accumulated_recompile_limit") or TOTAL_LIMIT,
+        "fallback": setting("suppress_errors") or False,
         "capture_data": captures or None,
-        "static_types": frozenset(static) or None,
+        "static_types": frozenset(static),
+        "dynamic": dynamic_by_settings(),
     }
-    return {name: value for name, value in found.items() if value is not None}
+
+
+def with_settings(options: Options) -> Options:
+    """Return the options as the settings of torch are now; the same object if they are
+    unchanged."""
+    _follow_others()
+    if (now := _by_settings()) == options.settings:
+        return options
+    changed = {name: value for name, value in now.items() if name not in options.passed}
+    if "dynamic" in changed:
+        changed["dynamic"] = _taken_by(options.backend, changed["dynamic"])
+    sharing = options.sharing and (options.sharing[0], *now.values())
+    return attrs.evolve(options, **changed, settings=now, sharing=sharing)
+
+
+def _follow_others() -> None:
+    """Follow the settings that are no options, or warn of them."""
+    warn_of_settings()
+    if file := setting("log_file_name"):
+        log_into(file)
 
 
 def _identity(backend: object) -> Hashable:

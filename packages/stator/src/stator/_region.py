@@ -30,13 +30,13 @@ from stator._deferred_warning import (
 )
 from stator._dynamic import recorded
 from stator._entry import finishing_entry, make_entry
-from stator._entry_pool import EntryPool, pool_of, renewed
+from stator._entry_pool import EntryPool, pool_of, renewed, with_options
 from stator._fallback import EagerFallback, Remainder
 from stator._graph_lowering import FloatsNeeded, SeparationNeeded
 from stator._known_graph import KnownGraph
 from stator._lazy import make_parameters
 from stator._local_ends import observed_ends
-from stator._options import Options, with_backend
+from stator._options import Options, disabled_by_environment, with_backend, with_settings
 from stator._recompile_limit import past_limit, recompiled
 from stator._release import without_frames
 from stator._retrace import Retrace
@@ -204,8 +204,9 @@ class Region:
     def _may_compile(self, place: CompiledTarget, state: tuple[object, ...], key: Hashable) -> bool:
         """Return whether a call that no entry accepts is compiled. Raises InvalidUse where that is
         an error."""
-        if _must_not_compile(place, state):
+        if _must_not_compile(place, state) or disabled_by_environment():
             return False
+        self._follow_settings()
         name = stance().name
         is_recompile = bool(place.cache.entries(key)) and setting("error_on_recompile")
         if name == "fail_on_recompile" or is_recompile:
@@ -217,6 +218,19 @@ class Region:
             place.shared.shapes.observe(dict(named))
             return False
         return name != "eager_on_recompile"
+
+    def _follow_settings(self) -> None:
+        """Compile by the settings of torch as they are now; what was compiled stays."""
+        if (options := with_settings(self.options)) is self.options:
+            return
+        with self._lock:
+            self.options, self.pool = options, with_options(self.pool, options)
+            self.pool.users.add(self)
+            for place in self.all_places():
+                point = None if isinstance(place.target, Root) else place.target.point
+                is_under = place is not (self.root if point is None else self.places.get(point))
+                place.shared = self.pool.place_of(point, under_modes=is_under)
+                _limit(place.cache, options)
 
     def _breaks_once(self, place: CompiledTarget, entry: Entry) -> bool:
         """Return True if the cause of the break at the end of an entry is gone when it has run: the
@@ -408,12 +422,16 @@ def _first_run(entry: Entry, state: tuple[object, ...]) -> object:
 
 
 def _place(pool: EntryPool, point: Point | None, *, under_modes: bool = False) -> CompiledTarget:
-    options, shared = pool.options, pool.place_of(point, under_modes=under_modes)
-    raises = options.fullgraph or setting("fail_on_recompile_limit_hit")
-    warn = None if raises else defer_warning
-    limits = options.recompile_limit, options.total_limit
-    cache = Cache(shared.target.name, *limits, warn=warn)
+    shared = pool.place_of(point, under_modes=under_modes)
+    cache = Cache(shared.target.name)
+    _limit(cache, pool.options)
     return CompiledTarget(shared, shared.target, cache)
+
+
+def _limit(cache: Cache, options: Options) -> None:
+    raises = options.fullgraph or setting("fail_on_recompile_limit_hit")
+    cache.limit, cache.total_limit = options.recompile_limit, options.total_limit
+    cache.warn = None if raises else defer_warning
 
 
 def _ends_all(reason: Unsupported) -> bool:

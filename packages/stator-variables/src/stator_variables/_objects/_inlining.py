@@ -203,8 +203,8 @@ def is_assumed_constant(function: object) -> bool:
 _DISABLED = torch._compile._disable_dynamo(torch.random.manual_seed).__code__
 _WRAPPED = {"torch._dynamo.mutation_guard": "init", "torch._dynamo.external_utils": "func"}
 """The free variable that holds the wrapped function, by the module of the wrapper."""
-_ENTERED = "ErrorOnGraphBreakDecoratorContextManager"
-"""The manager of a decorated function that is no bookkeeping."""
+_ENTERED = ("ErrorOnGraphBreakDecoratorContextManager", "CudagraphOverrideContextManager")
+"""Managers of decorated functions that are no bookkeeping."""
 _TRACED = (torch.random.manual_seed, getattr(torch.optim.Optimizer.zero_grad, "__wrapped__"))
 
 
@@ -223,6 +223,7 @@ def behind_bookkeeping(function: Any) -> Any:
         return None
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
     manager = cells["self"].cell_contents if "self" in cells else None
-    if type(manager).__name__ == _ENTERED:
+    is_followed = "dont_skip_tracing" not in getattr(manager, "changes", {"dont_skip_tracing"})
+    if is_followed or type(manager).__name__ in _ENTERED:
         return None
     return cells[name].cell_contents if name in cells else None

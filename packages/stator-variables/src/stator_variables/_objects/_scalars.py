@@ -144,12 +144,12 @@ def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def field_of(t: Space, vt: VariableTracker, name: str) -> Any:
-    """Return an attribute of such a number; MISSING where it depends on the whole number."""
-    if not is_a(vt, ScalarTracker):
-        return MISSING
-    if name in PARTS:
+    """Return an attribute of a number of NumPy; MISSING where it depends on the whole number."""
+    if name in PARTS and is_a(vt, ScalarTracker):
         return computed(t, PARTS[name], [vt])
-    return ConstantTracker(getattr(vt.real, name)) if name in OF_CLASS else MISSING
+    if name in OF_CLASS and is_number_of_numpy(vt.cls):
+        return ConstantTracker(getattr(vt.cls(), name))
+    return MISSING
 
 
 PARTS = {name: operator.attrgetter(name) for name in ("real", "imag")}

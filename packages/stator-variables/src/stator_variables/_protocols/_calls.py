@@ -214,7 +214,7 @@ def call_substitute(t: Space, target: object, args: Args, kwargs: Kwargs) -> Res
     """Call what `substitute_in_graph` has put in place of a function; MISSING without one."""
     if (traceable := _inlining.substitute_of(target)) is None:
         return MISSING
-    function = t.wrap(traceable, CapturedSource(traceable.__name__, traceable))
+    function = t.wrap(traceable, CapturedSource("substitute", traceable))
     return call(t, function, args, kwargs)
 
 

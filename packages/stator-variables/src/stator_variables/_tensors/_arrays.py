@@ -74,6 +74,8 @@ def compute(
     _refuse_error_state(t)
     step = _Step(t)
     args = _array_operands.operands(t, function, args)
+    if function is operator.getitem or (function is operator.setitem and args[2] is not args[1]):
+        step.key = args[1]
     try:
         expected = step.sampled(function, args, kwargs)
         made = MISSING if step.samples else step.made(expected)
@@ -122,7 +124,9 @@ class _Step(TorchFunctionMode):
         # by the id of the tracker: tracker, NumPy's own array
         self.samples: dict[int, tuple[Any, Any]] = {}
         self.traced: dict[int, GraphValue] = {}  # by the id of the fake
-        self.bounds: dict[Any, GraphValue] = {}  # by the expression: symbolic bounds of slices
+        # by the expression: symbolic indices and bounds of slices
+        self.bounds: dict[Any, GraphValue] = {}
+        self.key: VariableTracker | None = None  # of a subscript
         # by the id of the tracker: what an operand is converted to
         self.loops: dict[int, torch.dtype] = {}
 
@@ -153,6 +157,9 @@ class _Step(TorchFunctionMode):
         """The argument that a tracker represents, with arrays by `array` and constants by
         `value`."""
         if is_a(vt, NumberTracker):
+            is_index = vt is self.key and vt.cls is int
+            if is_index and vt.example.node.hint is not None:
+                return self._bound(vt, array, value)
             vt = _symbolic_numbers.as_constant(self.t, vt)
         if is_a(vt, ArrayTracker):
             return array(vt)
@@ -240,6 +247,10 @@ class _Step(TorchFunctionMode):
                 "dtype": func(*args).dtype,
             }  # under the default of the layer, which is NumPy's
         target = _SUBSCRIPTS.get(name) or _torch_calls.node_target(func)
+        if name in _SUBSCRIPTS and type(args[1]) is tuple and len(args[1]) == 1:
+            args = (args[0], args[1][0], *args[2:])
+        if target is operator.getitem and isinstance(args[1], torch.SymInt):
+            target, args = torch.select, (args[0], 0, args[1])  # a subscript would need its value
         return self._kept(self.t.graph.call(target, self._traced([*args]), self._traced(kwargs)))
 
     def _kept(self, traced: GraphValue) -> object:
