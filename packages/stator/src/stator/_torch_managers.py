@@ -7,7 +7,7 @@ warning names those that change what torch.compile does.
 from __future__ import annotations
 
 import sys
-from contextlib import ContextDecorator, nullcontext
+from contextlib import ContextDecorator, nullcontext, suppress
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -64,5 +64,6 @@ def follow_torch() -> None:
     it."""
     module = sys.modules.get("torch._dynamo")
     for path, ours in FOLLOWED.items() if module else ():
-        torchs = attrgetter(path)(module)
-        SUBSTITUTES.setdefault(id(torchs), (torchs, ours))
+        with suppress(AttributeError):  # releases of torch lack some
+            torchs = attrgetter(path)(module)
+            SUBSTITUTES.setdefault(id(torchs), (torchs, ours))
