@@ -5,8 +5,6 @@
 Graphs that cannot be recorded run operator by operator; `cudagraphs.rejected` counts the reasons.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence

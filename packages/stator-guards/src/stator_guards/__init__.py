@@ -6,8 +6,6 @@ A `Source` is the place a value is read from, a `Guard` a fact about it that is 
 imported on first use, so all else works without it.
 """
 
-from __future__ import annotations
-
 import importlib as _importlib
 from importlib.util import find_spec as _find_spec
 from typing import TYPE_CHECKING

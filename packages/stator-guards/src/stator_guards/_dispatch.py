@@ -7,8 +7,6 @@ discriminants for one source and one function differ exclude each other, so read
 selects the few entries whose guards are then checked.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from operator import itemgetter

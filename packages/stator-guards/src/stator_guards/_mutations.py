@@ -5,8 +5,6 @@ Each mutation has a subject with guards that hold, a change after which one of t
 undoing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any

@@ -3,8 +3,6 @@
 `observed` surrounds the making of each entry. Nothing here runs in a call that has an entry.
 """
 
-from __future__ import annotations
-
 import itertools
 import sys
 import threading

@@ -14,8 +14,6 @@ Code of libraries is not followed. An object without a faithful copy (a generato
 cached function holds) would be used up or written: it raises `CannotCopy`.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import gc

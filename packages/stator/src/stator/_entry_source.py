@@ -1,7 +1,5 @@
 """Lines of generated entries, from what the emitter of a trace collected."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

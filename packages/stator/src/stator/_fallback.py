@@ -1,7 +1,5 @@
 """Running a target natively: the program itself, in place of an entry."""
 
-from __future__ import annotations
-
 from typing import Any, Protocol
 
 import attrs

@@ -1,8 +1,6 @@
 """First call of a compiled lazy module (`nn.LazyLinear` and its like): it makes its parameters,
 then it is traced."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -7,8 +7,6 @@ run has no effects and no output, except outside of the process and on objects t
 copied.
 """
 
-from __future__ import annotations
-
 import contextlib
 import contextvars
 import io

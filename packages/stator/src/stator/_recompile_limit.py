@@ -1,7 +1,5 @@
 """Errors for functions that were compiled too often, or again where that is an error."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 
 from stator_guards import Cache

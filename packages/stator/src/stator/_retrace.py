@@ -1,7 +1,5 @@
 """Tracing a target again, as it was traced before, up to one instruction."""
 
-from __future__ import annotations
-
 import attrs
 from stator_backends import ordinary_signal_handlers
 from stator_variables import Policy, RetraceLimit

@@ -5,8 +5,6 @@ The module is read if the program has imported it, and never imported. Where a s
 default, so has stator.
 """
 
-from __future__ import annotations
-
 import functools
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The real device: torch's CUDA graphs and a private pool of its caching allocator."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Outside of a recording the pool owns nothing: results are plain addresses in it;
 which are alive.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 

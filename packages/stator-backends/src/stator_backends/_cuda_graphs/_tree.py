@@ -6,8 +6,6 @@ replay      a child accepts it; it becomes the current recording
 new step    what is alive moves out of the pool, the next call starts at the root
 """
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence

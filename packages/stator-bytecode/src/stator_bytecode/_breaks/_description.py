@@ -5,8 +5,6 @@ parameters     x    stack0                f1_y
 descriptions   x    the loop over xs      y of helper
 """
 
-from __future__ import annotations
-
 import ast
 import linecache
 from collections.abc import Iterator, Sequence

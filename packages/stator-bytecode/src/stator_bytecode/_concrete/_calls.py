@@ -4,8 +4,6 @@ A Python function becomes a frame. Builtins that read the frame of their caller 
 `sys.exc_info`) are in `FRAME_AWARE`: natively they would see the Machine's own frames.
 """
 
-from __future__ import annotations
-
 import builtins
 import inspect
 import sys

@@ -1,7 +1,5 @@
 """`__build_class__` with the class body run as a frame."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from types import CellType, FunctionType, prepare_class, resolve_bases
 from typing import Any

@@ -6,8 +6,6 @@ Python functions called from interpreted frames become frames; whatever C code c
 the `_concrete_*.py` files, one per family.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from traceback import walk_tb
 from types import FunctionType, TracebackType

@@ -1,7 +1,5 @@
 """Names, imports, cells and attributes of the concrete domain."""
 
-from __future__ import annotations
-
 from collections.abc import MutableMapping
 from types import CellType, GeneratorType
 from typing import Any

@@ -9,8 +9,6 @@ A `Then` may be met by a result that needs further frames ("length": the `__inde
 gives any `Result`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from stator_bytecode._codec._instruction import Instruction

@@ -7,8 +7,6 @@ def forward(self, x, mask):          the entry of a compilation, without guards 
     return r0, ((buffers, {"seen": g[1]}),)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
