@@ -41,17 +41,12 @@ def _super_attribute(scope: Scope, arg: int) -> tuple[str, bool, bool]:
 
 
 SINCE_312: dict[str, Rule] = {
-    **rules.same(
-        rules.nothing, "BINARY_SLICE", "STORE_SLICE", "LOAD_LOCALS", "END_SEND", "CLEANUP_THROW"
-    ),
+    **rules.same(rules.nothing, "BINARY_SLICE STORE_SLICE LOAD_LOCALS END_SEND CLEANUP_THROW"),
     **rules.same(
         rules.nothing,
-        "POP_JUMP_IF_TRUE",
-        "POP_JUMP_IF_FALSE",
-        "POP_JUMP_IF_NONE",
-        "POP_JUMP_IF_NOT_NONE",
+        "POP_JUMP_IF_TRUE POP_JUMP_IF_FALSE POP_JUMP_IF_NONE POP_JUMP_IF_NOT_NONE",
     ),
-    **rules.same(rules.number, "LOAD_FAST_AND_CLEAR", "LOAD_FROM_DICT_OR_DEREF"),
+    **rules.same(rules.number, "LOAD_FAST_AND_CLEAR LOAD_FROM_DICT_OR_DEREF"),
     **rules.same(rules.name, "LOAD_FROM_DICT_OR_GLOBALS"),
     "LOAD_FAST_CHECK": rules.one("LOAD_FAST", rules.number),
     "LOAD_ATTR": _attribute,
