@@ -41,7 +41,7 @@ from stator_guards._source import (
     shown_as,
 )
 from stator_guards._value import Equals, Is, IsNone, IsNotNone, Truth, TypeIs
-from stator_guards._walk import load_source
+from stator_guards._walk import function_text, load_source, tuple_text
 
 if TYPE_CHECKING:
     from stator_guards._global_state import GlobalState
@@ -56,8 +56,10 @@ __all__ = [
     "Kind",
     "Loads",
     "compile_guards",
+    "function_text",
     "identity",
     "load_source",
+    "tuple_text",
 ]
 __all__ += ["Cache", "Checked", "Entry", "RecompileLimitWarning", "RecompileReason"]
 # kinds of guards

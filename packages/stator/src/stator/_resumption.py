@@ -27,12 +27,12 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode import Goto, Site, exception_field
-from stator_guards import Source, load_source
+from stator_guards import Source, function_text, load_source
 from stator_subgraphs import CapturedGraph, bodies_of, is_mode_call, is_of_torch, storage_of
 from stator_variables import Step, enters_level
 from torch import fx
 
-from stator._entry_source import ending, function_text, inference_marks
+from stator._entry_source import ending, inference_marks
 from stator._graph_effects import has_effect
 from stator._random_steps import RandomSteps, given_again
 from stator._retrace import Retrace
