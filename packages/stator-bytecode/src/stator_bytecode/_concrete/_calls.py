@@ -20,6 +20,7 @@ from types import (
 from typing import Any
 
 from stator_bytecode._concrete._classes import build_class
+from stator_bytecode._concrete._generators import call_generator_method, call_next
 from stator_bytecode._concrete._names import cell_content, namespace
 from stator_bytecode._concrete._operations import ConcreteOperations
 from stator_bytecode._concrete._values import is_iterable, shown
@@ -48,7 +49,7 @@ class Calls(ConcreteOperations):
             return function(*args, **kwargs)
         if kind is BuiltinFunctionType or kind is MethodWrapperType:
             if type(function.__self__) is GeneratorType:
-                return self.call_generator_method(function, args, kwargs)
+                return call_generator_method(function, args, kwargs)
         elif (
             isinstance(function, type)
             and (instance := self._instance(function, args, kwargs)) is not None
@@ -161,7 +162,7 @@ def _caller(domain: ConcreteOperations) -> Frame:
 def _next(
     domain: ConcreteOperations, function: Any, args: list[Any], kwargs: dict[str, Any]
 ) -> Result:
-    return function(*args, **kwargs) if kwargs else domain.call_next(args)
+    return function(*args, **kwargs) if kwargs else call_next(args)
 
 
 def _evaluate(
@@ -190,7 +191,7 @@ def _exc_info(domain: ConcreteOperations) -> Any:
 
 def _super(domain: ConcreteOperations) -> Any:
     frame = _caller(domain)
-    return super(_class_of(domain, frame), _first_argument(domain, frame))
+    return super(_class_of(frame), _first_argument(frame))
 
 
 _WITHOUT_ARGUMENTS: dict[Any, Callable[[ConcreteOperations], Any]] = {
@@ -221,22 +222,22 @@ FRAME_AWARE: dict[int, Callable[[ConcreteOperations, Any, list[Any], dict[str, A
 }
 
 
-def _first_argument(domain: ConcreteOperations, frame: Frame) -> Any:
+def _first_argument(frame: Frame) -> Any:
     first = frame.slots[0]
     if type(first) is CellType and frame.code.slots[0] in frame.code.raw.co_cellvars:
-        first = domain.cell_get(first)
+        first = cell_content(first)
     if first is NULL:
         raise RuntimeError("super(): arg[0] deleted")
     return first
 
 
-def _class_of(domain: ConcreteOperations, frame: Frame) -> Any:
+def _class_of(frame: Frame) -> Any:
     names = frame.code.raw.co_freevars
     if not frame.code.raw.co_argcount:
         raise RuntimeError("super(): no arguments")
     if "__class__" not in names:
         raise RuntimeError("super(): __class__ cell not found")
-    cls = domain.cell_get(frame.slots[len(frame.slots) - len(names) + names.index("__class__")])
+    cls = cell_content(frame.slots[len(frame.slots) - len(names) + names.index("__class__")])
     if cls is NULL:
         raise RuntimeError("super(): empty __class__ cell")
     if not isinstance(cls, type):
