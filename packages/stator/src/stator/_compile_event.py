@@ -12,6 +12,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, Protocol
 
 import attrs
+from stator_bytecode import FlatState
 from stator_guards import Cache
 from torch._guards import CompileContext, CompileId, compile_context
 
@@ -118,7 +119,7 @@ class Observable(Protocol):
 
 
 @contextmanager
-def observed(place: Observable, key: Hashable, state: tuple[object, ...]) -> Iterator[Compilation]:
+def observed(place: Observable, key: Hashable, state: FlatState) -> Iterator[Compilation]:
     """Surround the making of an entry, which the block leaves in the `Compilation`."""
     compile_id = place.ids.next()
     made = Compilation(place.target, time.time(), place.shared.refused)

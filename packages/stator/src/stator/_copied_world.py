@@ -28,6 +28,7 @@ from typing import Any
 
 import attrs
 import torch
+from stator_bytecode import FlatState
 from stator_variables import UNTOLD, history_of
 
 from stator._comparison import ATOMS, Comparison, parts
@@ -117,7 +118,7 @@ def _is_bound(owner: object, name: str) -> bool:
 class CopiedWorld:
     fn: FunctionType
     arguments: tuple[Any, ...]
-    state: tuple[Any, ...] = attrs.field(init=False)
+    state: FlatState = attrs.field(init=False)
     places: list[OwnedNames] = attrs.field(factory=list)
     left: list[dict[str, Any]] = attrs.field(factory=list)
     cuts_history: bool = False  # of a tensor that was computed: autograd may raise for the copy

@@ -30,7 +30,7 @@ from collections.abc import Callable, Hashable, Iterable
 from types import CodeType, FunctionType
 from typing import Any, Protocol
 
-from stator_bytecode import PASSED_OVER, Goto
+from stator_bytecode import PASSED_OVER, FlatState, Goto
 from stator_guards import Entry, load_source, tuple_text
 
 from stator._fallback import EagerFallback
@@ -96,7 +96,7 @@ class Runner(Protocol):
     @property
     def finish(self) -> Callable[[Any], Any]: ...
 
-    def run(self, state: tuple[Any, ...]) -> Any: ...
+    def run(self, state: FlatState) -> Any: ...
 
 
 def make_wrapper(
