@@ -32,7 +32,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from . import _session
 from ._alias import AliasLayout, InputGuard, from_torch, writes_to_inputs
-from ._backend import Backend, BackendSpec, Compiled, spec_of
+from ._backend import Backend, BackendSpec, BoxedRun, Compiled, spec_of
 from ._check import check_graph
 from ._compiler_inputs import record_contexts, symbolic_input, with_symbols
 from ._context import attach_sources, cleared, sources_of_held
@@ -283,7 +283,7 @@ def _call_backend(job: _Job) -> Compiled:
     return _unboxed(compiled) if job.spec.boxed else compiled
 
 
-def _unboxed(compiled: Callable[[list[Any]], Sequence[Any]]) -> Compiled:
+def _unboxed(compiled: BoxedRun) -> Compiled:
     def call(*args: object) -> Sequence[Any]:
         return compiled(list(args))
 

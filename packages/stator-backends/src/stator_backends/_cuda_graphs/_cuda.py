@@ -7,7 +7,7 @@ import attrs
 import torch
 from torch import Tensor
 
-from stator_backends._cuda_graphs._device import BoxedRun
+from stator_backends._backend import BoxedRun
 
 _C: Any = torch._C
 

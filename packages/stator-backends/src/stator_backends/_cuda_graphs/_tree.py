@@ -13,7 +13,8 @@ from typing import Any
 
 from attrs import Factory, define, frozen
 
-from stator_backends._cuda_graphs._device import BoxedRun, GraphDevice
+from stator_backends._backend import BoxedRun
+from stator_backends._cuda_graphs._device import GraphDevice
 from stator_backends._cuda_graphs._node import PassedInput, PoolResult, Recording
 
 LIMIT = 64

@@ -7,7 +7,7 @@ tables of names.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stator_bytecode._codec._dialect import Emit, Fuse, Fused, Resolve, Rule, Scope
+from stator_bytecode._codec._dialect import Emit, Fuse, Fused, Resolve, Rule, Rules, Scope
 from stator_bytecode._codec._raw_instruction import Raw
 from stator_bytecode.errors import Unsupported
 
@@ -57,12 +57,12 @@ def one(op: str, resolve: Resolve = nothing) -> Rule:
     return (Emit(op, resolve),)
 
 
-def same(resolve: Resolve, ops: str) -> dict[str, Rule]:
+def same(resolve: Resolve, ops: str) -> Rules:
     """Give the rules of raw opcodes that have the neutral name; `ops` separates them by spaces."""
     return {op: one(op, resolve) for op in ops.split()}
 
 
-def renamed(resolve: Resolve, **ops: str) -> dict[str, Rule]:
+def renamed(resolve: Resolve, **ops: str) -> Rules:
     return {raw: one(neutral, resolve) for raw, neutral in ops.items()}
 
 
@@ -107,7 +107,7 @@ def call(*after: str, named: bool = False) -> Fuse:
     return fuse
 
 
-SHARED: dict[str, Rule] = {
+SHARED: Rules = {
     **dict.fromkeys(("CACHE", "RESUME"), VANISHES),
     **same(
         nothing,
@@ -149,7 +149,7 @@ SHARED: dict[str, Rule] = {
     "CALL_FUNCTION_EX": one("CALL_FUNCTION_EX", lambda scope, arg: bool(arg & 1)),
 }
 
-UNTIL_312: dict[str, Rule] = {
+UNTIL_312: Rules = {
     "LOAD_CONST": one("LOAD_CONST", constant),
     **same(number, "LOAD_FAST LOAD_CLOSURE MAKE_FUNCTION"),
     "LOAD_GLOBAL": one(

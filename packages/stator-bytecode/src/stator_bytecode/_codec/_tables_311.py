@@ -1,9 +1,9 @@
 """The bytecode of CPython 3.11."""
 
 from stator_bytecode._codec import _rules as rules
-from stator_bytecode._codec._dialect import Dialect, Rule
+from stator_bytecode._codec._dialect import Dialect, Rules
 
-_RULES: dict[str, Rule] = {
+_RULES: Rules = {
     **rules.SHARED,
     **rules.UNTIL_312,
     **rules.same(rules.number, "LOAD_CLASSDEREF"),

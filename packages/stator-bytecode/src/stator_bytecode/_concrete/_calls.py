@@ -22,7 +22,7 @@ from typing import Any
 from stator_bytecode._concrete._classes import build_class
 from stator_bytecode._concrete._generators import call_generator_method, call_next
 from stator_bytecode._concrete._names import cell_content, namespace
-from stator_bytecode._concrete._operations import ConcreteOperations
+from stator_bytecode._concrete._operations import ConcreteOperations, NamedArgs
 from stator_bytecode._concrete._values import is_iterable, shown
 from stator_bytecode._fields import exception_field
 from stator_bytecode._machine._binding import BindingError, bind_arguments, new_frame
@@ -39,7 +39,7 @@ def is_internal(names: dict[str, Any]) -> bool:
 
 
 class Calls(ConcreteOperations):
-    def call(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+    def call(self, function: Any, args: Sequence[Any], kwargs: NamedArgs) -> Result:
         kind = type(function)
         if kind is MethodType:
             return self.call(function.__func__, [function.__self__, *args], kwargs)
@@ -62,7 +62,7 @@ class Calls(ConcreteOperations):
             else aware(self, function, list(args), kwargs)
         )
 
-    def call_spread(self, function: Any, args: Any, kwargs: dict[str, Any] | None) -> Result:
+    def call_spread(self, function: Any, args: Any, kwargs: NamedArgs | None) -> Result:
         if type(args) is not tuple:
             if not is_iterable(args):
                 raise TypeError(
@@ -77,9 +77,7 @@ class Calls(ConcreteOperations):
             return False
         return not is_internal(function.__globals__) and self.interprets(function)
 
-    def frame_of(
-        self, function: FunctionType, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> Frame:
+    def frame_of(self, function: FunctionType, args: Sequence[Any], kwargs: NamedArgs) -> Frame:
         code, problem = function.__code__, None
         defaults = function.__defaults__ or (), function.__kwdefaults__ or {}
         try:
@@ -93,7 +91,7 @@ class Calls(ConcreteOperations):
             code, bound, function.__closure__ or (), function.__globals__, builtin_names, function
         )
 
-    def _instance(self, cls: type, args: Sequence[Any], kwargs: dict[str, Any]) -> Invoke | None:
+    def _instance(self, cls: type, args: Sequence[Any], kwargs: NamedArgs) -> Invoke | None:
         """Act as `type.__call__` when `__init__` is a Python function and the object a plain
         one."""
         initializer: Any = getattr(cls, "__init__")
@@ -159,14 +157,12 @@ def _caller(domain: ConcreteOperations) -> Frame:
     return domain.active.frames[-1]
 
 
-def _next(
-    domain: ConcreteOperations, function: Any, args: list[Any], kwargs: dict[str, Any]
-) -> Result:
+def _next(domain: ConcreteOperations, function: Any, args: list[Any], kwargs: NamedArgs) -> Result:
     return function(*args, **kwargs) if kwargs else call_next(args)
 
 
 def _evaluate(
-    domain: ConcreteOperations, function: Any, args: list[Any], kwargs: dict[str, Any]
+    domain: ConcreteOperations, function: Any, args: list[Any], kwargs: NamedArgs
 ) -> Result:
     frame = _caller(domain)
     if (
@@ -206,13 +202,11 @@ _WITHOUT_ARGUMENTS: dict[Any, Callable[[ConcreteOperations], Any]] = {
 }
 
 
-def _look(
-    domain: ConcreteOperations, function: Any, args: list[Any], kwargs: dict[str, Any]
-) -> Result:
+def _look(domain: ConcreteOperations, function: Any, args: list[Any], kwargs: NamedArgs) -> Result:
     return function(*args, **kwargs) if args or kwargs else _WITHOUT_ARGUMENTS[function](domain)
 
 
-FRAME_AWARE: dict[int, Callable[[ConcreteOperations, Any, list[Any], dict[str, Any]], Result]] = {
+FRAME_AWARE: dict[int, Callable[[ConcreteOperations, Any, list[Any], NamedArgs], Result]] = {
     id(builtins.__build_class__): lambda domain, _, args, kwargs: build_class(
         domain, *args, **kwargs
     ),

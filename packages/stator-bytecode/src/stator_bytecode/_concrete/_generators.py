@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from types import GeneratorType
 from typing import Any, NoReturn, cast
 
-from stator_bytecode._concrete._operations import ConcreteOperations
+from stator_bytecode._concrete._operations import ConcreteOperations, NamedArgs
 from stator_bytecode._fields import exception_field, set_exception_field
 from stator_bytecode._machine._domain import Result, Resume, operation
 from stator_bytecode._machine._frame import NULL, Frame, GeneratorState, GeneratorStatus, Then
@@ -63,7 +63,7 @@ def resumable(value: GeneratorType[Any, Any, Any]) -> GeneratorState | None:
     return state
 
 
-def call_generator_method(method: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+def call_generator_method(method: Any, args: Sequence[Any], kwargs: NamedArgs) -> Result:
     """Call `send`, `throw`, `close` or `__next__` of a generator; anything else, and odd arguments,
     natively."""
     if (state := resumable(method.__self__)) is not None and not kwargs:

@@ -17,6 +17,7 @@ from stator_bytecode._concrete._exceptions import Exceptions, traceback_at
 from stator_bytecode._concrete._generators import Generators, value_of
 from stator_bytecode._concrete._matching import Matching
 from stator_bytecode._concrete._names import NameOperations
+from stator_bytecode._concrete._operations import NamedArgs
 from stator_bytecode._concrete._values import Values
 from stator_bytecode._fields import exception_field, set_exception_field
 from stator_bytecode._handlers._all import DEFAULT
@@ -107,7 +108,7 @@ def interpret(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
 
 
 def interpret_in(
-    domain: ConcreteDomain, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    domain: ConcreteDomain, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: NamedArgs
 ) -> Any:
     result = domain.call(fn, args, kwargs)
     if not isinstance(result, Invoke) or result.then.kind != "value":

@@ -16,6 +16,8 @@ from stator_bytecode._machine._frame import Frame
 from stator_bytecode._machine._machine import Machine
 from stator_bytecode._machine._outcome import Outcome, Yielded
 
+NamedArgs = dict[str, Any]
+
 
 class ConcreteOperations(ABC):
     """`active` is the Machine that runs now; `interprets` selects the Python functions that become
@@ -30,12 +32,10 @@ class ConcreteOperations(ABC):
         a call."""
 
     @abstractmethod
-    def call(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result: ...
+    def call(self, function: Any, args: Sequence[Any], kwargs: NamedArgs) -> Result: ...
 
     @abstractmethod
     def runs_as_frame(self, function: FunctionType) -> bool: ...
 
     @abstractmethod
-    def frame_of(
-        self, function: FunctionType, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> Frame: ...
+    def frame_of(self, function: FunctionType, args: Sequence[Any], kwargs: NamedArgs) -> Frame: ...
