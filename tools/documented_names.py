@@ -292,8 +292,10 @@ def _defined_by(node: ast.AST) -> Iterator[str]:
         yield node.arg or ""
     elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
         yield node.attr
-    elif isinstance(node, ast.Constant) and str(node.value).isidentifier():
-        yield str(node.value)
+    elif isinstance(node, ast.Constant):
+        text = str(node.value)
+        words = text.split() if text.isupper() else [text]  # a list of opcodes is one text
+        yield from filter(str.isidentifier, words)
 
 
 def _members(node: ast.ClassDef) -> Iterator[str]:

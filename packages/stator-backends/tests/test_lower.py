@@ -30,7 +30,14 @@ from stator_backends import (
 from stator_backends._alias import from_torch
 from stator_backends._context import PlaceholderSource
 from stator_backends.conformance import GraphBuilder, HandBuilt, lower_built
-from torch._guards import CompileContext, CompileId, DuplicateInputs, Source, TracingContext
+from torch._guards import (
+    CompileContext,
+    CompileId,
+    DuplicateInputs,
+    Source,
+    TracingContext,
+    compile_context,
+)
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.graph_module import _loader
 
@@ -68,7 +75,8 @@ def test_backend_runs_in_context_and_leaves_none() -> None:
         seen.append(bool(torch.compiler.is_compiling()))
 
     built, compile_id = sine(3), CompileId(frame_id=4, frame_compile_id=2)
-    lower(built.gm, built.inputs, watching(look), fake_mode=built.fake_mode, compile_id=compile_id)
+    with compile_context(CompileContext(compile_id)):
+        lower(built.gm, built.inputs, watching(look), fake_mode=built.fake_mode)
     fresh_mode, *rest = seen
     assert fresh_mode is not built.fake_mode
     assert fresh_mode.shape_env is built.fake_mode.shape_env
@@ -332,14 +340,7 @@ def test_parameters_kept_as_attributes_of_the_graph() -> None:
         build.attribute("weight", torch.nn.Parameter(torch.full((3,), 2.0))),
     )
     built = build.finish(build.call(torch.mul, x, weight))
-    (context,) = built.contexts.values()  # any source will do, as long as it is no other input's
-    lowered = lower(
-        built.gm,
-        built.inputs,
-        aot_eager,
-        fake_mode=built.fake_mode,
-        param_sources={"weight": context.tensor_source},
-    )
+    lowered = lower(built.gm, built.inputs, aot_eager, fake_mode=built.fake_mode)
     lowered.callable(torch.full((3,), 5.0))[0].sum().backward()
     grad = built.gm.weight.grad
     assert isinstance(grad, torch.Tensor)

@@ -23,6 +23,7 @@ from stator_bytecode._breaks._plain import plain
 from stator_bytecode._breaks._point import layout_of
 from stator_bytecode._breaks._shuffle import NO_STEP
 from stator_bytecode._breaks._site import Goto, Site, drive
+from stator_bytecode._concrete._generators import resumable
 from stator_bytecode._concrete._interpreter import ConcreteDomain
 from stator_bytecode._handlers._all import DEFAULT
 from stator_bytecode._machine._domain import Invoke, Raised, after
@@ -201,7 +202,7 @@ class Breaker:
         state.frame.function = SimpleNamespace(__name__=raw.co_name, __qualname__=raw.co_qualname)
         generator = self.domain.make_generator(state)
         if state.status is not GeneratorStatus.CREATED:
-            self.domain._resumable(generator)  # so that it is closed when it dies
+            resumable(generator)  # so that it is closed when it dies
         return generator
 
 

@@ -1,7 +1,5 @@
 """The graphs of ATen operators that AOTAutograd makes of one captured graph."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Sequence
 from functools import partial

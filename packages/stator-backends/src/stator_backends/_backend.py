@@ -14,6 +14,8 @@ from torch.fx import GraphModule
 from .errors import InvalidBackendOption
 
 Compiled: TypeAlias = Callable[..., Sequence[Any]]
+BoxedRun: TypeAlias = Callable[[list[Any]], Sequence[Any]]
+"""A compiled graph as a function of a list that it empties."""
 
 
 class Backend(Protocol):

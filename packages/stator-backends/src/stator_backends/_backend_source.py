@@ -1,7 +1,5 @@
 """The expression that gives a backend in another process, for scripts that are to run alone."""
 
-from __future__ import annotations
-
 import os
 import sys
 import sysconfig

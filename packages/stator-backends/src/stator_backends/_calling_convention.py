@@ -1,13 +1,13 @@
 """Calls that release their inputs early: a compiled graph as a function of a list that it
 empties."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from ._backend import Compiled
+from ._backend import BoxedRun, Compiled
 
 
-def boxed(compiled: Compiled) -> Callable[[list[Any]], Sequence[Any]]:
+def boxed(compiled: Compiled) -> BoxedRun:
     """Return `compiled` as a function of a list.
 
     AOTAutograd has such a function, which drops each input after its last use. The function that it
@@ -19,7 +19,7 @@ def boxed(compiled: Compiled) -> Callable[[list[Any]], Sequence[Any]]:
     while outer is not None:
         code = getattr(outer, "__code__", None)
         if code is not None and code.co_filename == aot_autograd.__file__:
-            taking_list: Callable[[list[Any]], Sequence[Any]] = outer.__wrapped__
+            taking_list: BoxedRun = outer.__wrapped__
             return taking_list
         outer = getattr(outer, "__wrapped__", None)
 

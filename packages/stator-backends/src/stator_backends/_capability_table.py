@@ -4,8 +4,6 @@ graphs.
     print(capability_table(backend))
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

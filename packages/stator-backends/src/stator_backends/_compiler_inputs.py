@@ -1,8 +1,6 @@
 """Example inputs as a compiler takes them: symbols for numbers, fake tensors with the symbols of
 the trace."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ that change. A backend that is right for one operator may be wrong for another o
 run.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias

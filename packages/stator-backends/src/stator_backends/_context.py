@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +108,7 @@ def attach_sources(gm: GraphModule) -> dict[Source, int]:
     return positions
 
 
-def sources_of_held(gm: GraphModule, known: Mapping[str, Source]) -> dict[str, Source]:
+def sources_of_held(gm: GraphModule) -> dict[str, Source]:
     """One for each tensor that `gm` holds: AOTAutograd makes an input of it."""
     held = (*gm.named_parameters(remove_duplicate=False), *gm.named_buffers(remove_duplicate=False))
-    return {name: known.get(name) or PlaceholderSource(name) for name, _ in held}
+    return {name: PlaceholderSource(name) for name, _ in held}

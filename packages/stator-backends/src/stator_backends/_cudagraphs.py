@@ -5,11 +5,9 @@
 Graphs that cannot be recorded run operator by operator; `cudagraphs.rejected` counts the reasons.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -18,7 +16,7 @@ import torch
 from torch._guards import TracingContext
 from torch.fx import GraphModule
 
-from ._backend import BackendSpec, Compiled
+from ._backend import BackendSpec, BoxedRun, Compiled
 from ._cuda_graphs._cuda import CudaDevice
 from ._cuda_graphs._rejection import reason_not_to_record
 from ._cuda_graphs._tree import RecordableGraph, RecordingTree
@@ -63,14 +61,14 @@ class CudaGraphs:
         is_backward: bool,
         gm: GraphModule,
         inputs: Sequence[Any],
-    ) -> Callable[[list[Any]], Sequence[Any]]:
+    ) -> BoxedRun:
         """Compile one graph. `lasting` are the names of parameters, set by the forward graph."""
         names = [node.name for node in gm.graph.find_nodes(op="placeholder")]
         if not is_backward:
             lasting.update(names[at] for at in _static())
         static = frozenset(at for at, name in enumerate(names) if name in lasting)
         reason = reason_not_to_record(gm, inputs, static)
-        run: Callable[[list[Any]], Sequence[Any]] = run_boxed(gm, inputs)
+        run: BoxedRun = run_boxed(gm, inputs)
         if reason:
             self.rejected[reason] += 1
             return run

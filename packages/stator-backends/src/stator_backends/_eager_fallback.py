@@ -1,8 +1,6 @@
 """Graphs that run uncompiled although the backend compiles: AOTAutograd refuses them, or would
 change their meaning."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from traceback import walk_tb

@@ -5,8 +5,6 @@ fault = find_fault(gm, inputs, backend, check)    # None: the backend does what 
 fault.kind, fault.detail                          # "crash", "RuntimeError: ..."
 """
 
-from __future__ import annotations
-
 from attrs import field, frozen, validators
 
 from ._tolerance import Tolerance

@@ -1,7 +1,5 @@
 """The search for a fault: one graph eagerly and through a backend."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from typing import Any

@@ -5,8 +5,6 @@ their address become attributes of a copy of the graph; a guard requires the sam
 calls.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 from typing import Any

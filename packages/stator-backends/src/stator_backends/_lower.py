@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, TypedDict, Unpack
 
 import torch
-from attrs import define, evolve, frozen
+from attrs import Factory, define, evolve, frozen
 from torch import Tensor
 from torch._functorch import config as functorch_config
 from torch._guards import (
@@ -32,7 +32,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from . import _session
 from ._alias import AliasLayout, InputGuard, from_torch, writes_to_inputs
-from ._backend import Backend, BackendSpec, Compiled, spec_of
+from ._backend import Backend, BackendSpec, BoxedRun, Compiled, spec_of
 from ._check import check_graph
 from ._compiler_inputs import record_contexts, symbolic_input, with_symbols
 from ._context import attach_sources, cleared, sources_of_held
@@ -75,15 +75,14 @@ class _Job:
     inputs: list[Any]
     backend: Backend
     fake_mode: FakeTensorMode
-    context: TracingContext
     ambient: _session.AmbientState | None
-    compile_id: CompileId
     contexts: Mapping[Tensor, Any]
     positions: dict[Source, int]
     add_fake_kernels: Callable[[FakeTensorMode], None] | None = None
     hides_floats: bool = False
     graph_spec: GraphSpec | None = None
     captured: GraphSnapshot | None = None  # for a script, as the backend owns the graph
+    context: TracingContext = Factory(lambda: TracingContext(None))
 
     @property
     def spec(self) -> BackendSpec:
@@ -95,10 +94,6 @@ class LoweringOptions(TypedDict, total=False):
 
     - `contexts`: the symbolic context of each input, so that it gets the same symbols again.
     - `ambient`: the modes at the entry of the trace; the present ones by default.
-    - `compile_id`: the id under which compilers report; by default that of the context.
-    - `param_sources`: sources of tensors that are attributes of the graph; the others get one.
-    - `context`: a context of the front end, for this graph only: compiling the backward later uses
-      it.
     - `keeps_history`: gradients for values inside the graph will be computed, so it runs
       uncompiled.
     - `as_it_is`: another reason to run it uncompiled, which `Lowered.refused` repeats.
@@ -111,9 +106,6 @@ class LoweringOptions(TypedDict, total=False):
 
     contexts: Mapping[Tensor, Any] | None
     ambient: _session.AmbientState | None
-    compile_id: CompileId | None
-    param_sources: Mapping[str, Source] | None
-    context: TracingContext | None
     keeps_history: bool
     as_it_is: str
     add_fake_kernels: Callable[[FakeTensorMode], None] | None
@@ -142,7 +134,7 @@ def lower(
         raise MalformedGraph(tuple(faults))
     # Its absence would mean that the graph was exported. `setattr`, as modules declare tensors and
     # modules only.
-    setattr(gm, "_param_name_to_source", sources_of_held(gm, options.get("param_sources") or {}))
+    setattr(gm, "_param_name_to_source", sources_of_held(gm))
 
     if uses_steps(backend):
         mark_buffers(gm)
@@ -168,16 +160,13 @@ def _job(
     options: LoweringOptions,
 ) -> _Job:
     """Return the job for the backend that is `used` in place of the requested one, `wanted`."""
-    default_id = CompileContext.current_compile_id() or CompileId(frame_id=0, frame_compile_id=0)
     spec = spec_of(wanted)
     return _Job(
         gm,
         with_symbols(gm, example_inputs),
         used,
         fake_mode,
-        options.get("context") or TracingContext(None),
         options.get("ambient"),
-        options.get("compile_id") or default_id,
         options.get("contexts") or {},
         attach_sources(gm),
         options.get("add_fake_kernels"),
@@ -251,7 +240,8 @@ def _script(job: _Job) -> str:
 def _surroundings(job: _Job, modes: _session.AmbientState) -> Iterator[None]:
     """Set up everything that a compiler relies on, and remove it afterwards."""
     gm, context = job.gm, job.context
-    gm.meta["dynamo_compile_id"] = job.compile_id
+    compile_id = CompileContext.current_compile_id() or CompileId(frame_id=0, frame_compile_id=0)
+    gm.meta["dynamo_compile_id"] = compile_id
     with ExitStack() as stack:
         stack.enter_context(_session.compile_session())
         stack.enter_context(_session.preserved_rng())
@@ -260,7 +250,7 @@ def _surroundings(job: _Job, modes: _session.AmbientState) -> Iterator[None]:
         stack.enter_context(modes.restored())
         stack.enter_context(_session.harmless_warnings())
         stack.enter_context(cleared(job.fake_mode, context))
-        stack.enter_context(compile_context(CompileContext(job.compile_id)))
+        stack.enter_context(compile_context(CompileContext(compile_id)))
 
         # The trace may have changed its fake tensors (`x.t_()`); a backend starts from unchanged
         # ones.
@@ -293,7 +283,7 @@ def _call_backend(job: _Job) -> Compiled:
     return _unboxed(compiled) if job.spec.boxed else compiled
 
 
-def _unboxed(compiled: Callable[[list[Any]], Sequence[Any]]) -> Compiled:
+def _unboxed(compiled: BoxedRun) -> Compiled:
     def call(*args: object) -> Sequence[Any]:
         return compiled(list(args))
 

@@ -6,8 +6,6 @@
 The search is torch's own `fx_minifier`: it cuts the end off, and replaces parts by their values.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 from collections.abc import Iterator, Sequence

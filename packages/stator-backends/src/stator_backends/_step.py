@@ -5,8 +5,6 @@ CUDA graphs reuse the memory of results of earlier steps. torch's trees read the
 takes the place of both.
 """
 
-from __future__ import annotations
-
 import itertools
 import sys
 from typing import Any

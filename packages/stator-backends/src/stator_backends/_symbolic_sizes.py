@@ -7,8 +7,6 @@ gm = with_sizes(gm, inputs, {"s0": 4})    # the placeholders have symbols
 gm(*inputs(4))
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Tolerances of comparisons between a backend and eager execution."""
 
-from __future__ import annotations
-
 import attrs
 import torch
 from torch import Tensor

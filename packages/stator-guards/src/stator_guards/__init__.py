@@ -6,8 +6,6 @@ A `Source` is the place a value is read from, a `Guard` a fact about it that is 
 imported on first use, so all else works without it.
 """
 
-from __future__ import annotations
-
 import importlib as _importlib
 from importlib.util import find_spec as _find_spec
 from typing import TYPE_CHECKING
@@ -43,7 +41,7 @@ from stator_guards._source import (
     shown_as,
 )
 from stator_guards._value import Equals, Is, IsNone, IsNotNone, Truth, TypeIs
-from stator_guards._walk import load_source
+from stator_guards._walk import function_text, load_source, tuple_text
 
 if TYPE_CHECKING:
     from stator_guards._global_state import GlobalState
@@ -58,8 +56,10 @@ __all__ = [
     "Kind",
     "Loads",
     "compile_guards",
+    "function_text",
     "identity",
     "load_source",
+    "tuple_text",
 ]
 __all__ += ["Cache", "Checked", "Entry", "RecompileLimitWarning", "RecompileReason"]
 # kinds of guards

@@ -7,8 +7,6 @@ discriminants for one source and one function differ exclude each other, so read
 selects the few entries whose guards are then checked.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from operator import itemgetter
@@ -21,7 +19,8 @@ from stator_guards._part_source import DictItemSource, ItemSource, PartSource
 from stator_guards._source import ParameterSource, Source
 
 MOST_PARTS = 3
-Discriminants = dict[tuple[Source, CaseFunction], Hashable]
+Feature = tuple[Source, CaseFunction]
+Discriminants = dict[Feature, Hashable]
 
 _CONTAINERS: dict[type[Source], tuple[type, ...]] = {
     ItemSource: (list, tuple),
@@ -119,14 +118,14 @@ def decide(entries: Sequence[tuple[Any, Discriminants]], parameters: Sequence[st
     )
 
 
-def _best(entries: Sequence[tuple[Any, Discriminants]]) -> tuple[Source, CaseFunction] | None:
+def _best(entries: Sequence[tuple[Any, Discriminants]]) -> Feature | None:
     """The feature that leaves the fewest candidates in its worst case."""
-    sizes: defaultdict[tuple[Source, CaseFunction], Counter[Hashable]] = defaultdict(Counter)
+    sizes: defaultdict[Feature, Counter[Hashable]] = defaultdict(Counter)
     for _, facts in entries:
         for feature, key in facts.items():
             sizes[feature][key] += 1
 
-    def most_candidates(feature: tuple[Source, CaseFunction]) -> int:
+    def most_candidates(feature: Feature) -> int:
         listed = sizes[feature]
         return max(listed.values()) + len(entries) - listed.total()
 

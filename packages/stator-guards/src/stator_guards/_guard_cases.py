@@ -108,6 +108,9 @@ def _on(index: int, change: Callable[[Any], object]) -> Callable[[list[Any]], ob
     return lambda state: change(state[index])
 
 
+Cases = dict[str, Case]
+
+
 def _case(source: Source, kind: Any, a: Any, broken: object, other: object = None) -> Case:
     """A guard whose fact is broken by `broken`: a change of `a`, or `a`'s new value. `other` must
     not matter."""
@@ -129,7 +132,7 @@ def cases() -> dict[str, Case]:
     }
 
 
-def _value_cases() -> dict[str, Case]:
+def _value_cases() -> Cases:
     thing = Thing()
     return {
         "type": _case(A, TypeIs(Thing), Thing(), OtherThing(), Thing()),
@@ -162,7 +165,7 @@ def _value_cases() -> dict[str, Case]:
     }
 
 
-def _container_cases() -> dict[str, Case]:
+def _container_cases() -> Cases:
     def ordered() -> OrderedDict[str, int]:
         return OrderedDict(x=1, y=2)
 
@@ -194,7 +197,7 @@ def _container_cases() -> dict[str, Case]:
     }
 
 
-def _source_cases() -> dict[str, Case]:
+def _source_cases() -> Cases:
     return {
         "attribute": _case(AttrSource(A, "x"), Equals(1), Thing(x=1), _sets("x", 2), _sets("y", 2)),
         "attribute deleted": _case(
@@ -226,7 +229,7 @@ def _source_cases() -> dict[str, Case]:
     }
 
 
-def _function_cases() -> dict[str, Case]:
+def _function_cases() -> Cases:
     return {
         "cell": _case(
             ItemSource(CellSource(_part_of(A, "closure")), 0),
@@ -268,7 +271,7 @@ def _captured_case() -> Case:
     return Case([guard], [0, 0], lambda state: module.update(x=2), lambda state: module.update(y=2))
 
 
-def _relation_cases() -> dict[str, Case]:
+def _relation_cases() -> Cases:
     thing = Thing()
     sizes = {"n": CallSource(len, A), "m": CallSource(len, B)}
     shape = ShapeExpression("n + m == total", sizes, {"total": 3})

@@ -14,7 +14,7 @@ from stator_guards._loads import Loads
 from stator_guards._memory import ObjectLayout, layout
 from stator_guards._plan import Plan
 from stator_guards._source import Source, State, parents_first
-from stator_guards._walk import Predicate, Walk, function, load_source
+from stator_guards._walk import Predicate, Walk, load_source, predicate_text
 from stator_guards._watch import Watching, is_worth_watching
 from stator_guards._watched_writer import write_watched
 from stator_guards._writer import Names, ordered
@@ -178,7 +178,7 @@ def _watch(
             return
         own = names.copy()  # a cycle otherwise: `watching`, the walk, `names`
         lines = write_watched(plan, watching, own)
-        target.watched = function("watched_check", parameters, lines, own)
+        target.watched = predicate_text("watched_check", parameters, lines, own)
         target.check = load_source(target.watched, filename, own.objects, target)["watched_check"]
 
     guard_set.watching = Watching(walk, guards, known, install, is_lasting)

@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from stator_guards._source import Source
-from stator_guards._walk import load_source
+from stator_guards._walk import function_text, load_source
 from stator_guards._writer import Names, Writer, with_wholes
 
 _numbers = itertools.count()
@@ -45,11 +45,12 @@ class Loads:
         writer = Writer(
             names or Names([*self.parameters, "loads"]), with_wholes(Counter(self.sources))
         )
+        return self._text("loads", writer)
+
+    def _text(self, name: str, writer: Writer) -> str:
         values = [writer.value(source) for source in self.sources]
-        lines = "".join(
-            f"    {line}\n" for line in [*writer.lines, f"return ({', '.join(values)},)"]
-        )
-        return f"def loads({', '.join(self.parameters)}):\n{lines}"
+        lines = [*writer.lines, f"return ({', '.join(values)},)"]
+        return function_text(name, self.parameters, lines)
 
     def serving(
         self,
@@ -64,15 +65,12 @@ class Loads:
         writer = Writer(names, with_wholes(Counter(self.sources)))
         key = "0" if root is None else f"id({writer.value(root)})"
         taken = writer.take(pinned)
-        lines = [
+        writer.lines += [
             f"binding = {names.capture(bindings, 'bindings')}.get({key})",
             "if binding is None: return None",
             f"{taken}, = binding.loads[{place}]",
         ]
-        writer.lines += lines
-        values = ", ".join([writer.value(source) for source in self.sources])
-        text = "".join(f"    {line}\n" for line in [*writer.lines, f"return ({values},)"])
-        text = f"def served({', '.join(self.parameters)}):\n{text}"
+        text = self._text("served", writer)
         filename = f"<stator loads {next(_numbers)}, served>"
         return load_source(text, filename, names.objects, self)["served"]  # type: ignore[no-any-return]
 

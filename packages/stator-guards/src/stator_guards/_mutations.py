@@ -5,8 +5,6 @@ Each mutation has a subject with guards that hold, a change after which one of t
 undoing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -28,6 +26,7 @@ from stator_guards._source import Source
 from stator_guards._value import Equals, Is, IsNone, TypeIs
 
 Change = Callable[[Any], object]
+Changes = dict[str, Change]
 
 
 @attrs.frozen
@@ -36,6 +35,9 @@ class Mutation:
     guards: Callable[[Source, Any], list[Guard]]
     change: Change
     undo: Change
+
+
+Mutations = dict[str, Mutation]
 
 
 def mutations() -> dict[str, Mutation]:
@@ -51,11 +53,11 @@ def mutations() -> dict[str, Mutation]:
 
 
 # -- dicts -----------------------------------------------------------------------------------------
-def _of_dicts() -> dict[str, Mutation]:
+def _of_dicts() -> Mutations:
     def guards(source: Source, subject: object) -> list[Guard]:
         return [Guard(DictItemSource(source, "x"), Equals(1)), Guard(source, KeysAre(("x", "y")))]
 
-    changes: dict[str, Change] = {
+    changes: Changes = {
         "item set": lambda d: d.__setitem__("x", 2),
         "item deleted": lambda d: d.__delitem__("x"),
         "update": lambda d: d.update(x=2),
@@ -113,7 +115,7 @@ def _specialized(make: Callable[[], Any]) -> Change:
     return change
 
 
-_INSTANCE_CHANGES: dict[str, Change] = {
+_INSTANCE_CHANGES: Changes = {
     "attribute set": lambda o: setattr(o, "x", 2),
     "attribute set past its class": lambda o: object.__setattr__(o, "x", 2),
     "attribute deleted": lambda o: delattr(o, "x"),
@@ -127,7 +129,7 @@ _INSTANCE_CHANGES: dict[str, Change] = {
 }
 
 
-def _of_instances() -> dict[str, Mutation]:
+def _of_instances() -> Mutations:
     def guards(source: Source, subject: object) -> list[Guard]:
         attributes = InstanceDictSource(source)
         fixed = [Guard(source, TypeIs(type(subject))), Guard(source, AttrAbsent("extra"))]
@@ -200,7 +202,7 @@ def _undo_rebase(subject: Any) -> None:
     type(subject).__bases__ = (subject.base,)
 
 
-def _of_classes() -> dict[str, Mutation]:
+def _of_classes() -> Mutations:
     def mutation(change: Change, undo: Change) -> Mutation:
         return Mutation(_family, _class_guards, change, undo)
 
@@ -231,7 +233,7 @@ def _module() -> ModuleType:
     return module
 
 
-def _of_modules() -> dict[str, Mutation]:
+def _of_modules() -> Mutations:
     def guards(source: Source, subject: object) -> list[Guard]:
         attributes = InstanceDictSource(source)
         return [
@@ -247,7 +249,7 @@ def _of_modules() -> dict[str, Mutation]:
         for _ in range(40):
             subject.rebind(2)
 
-    changes: dict[str, Change] = {
+    changes: Changes = {
         "attribute set": lambda m: setattr(m, "x", 2),
         "attribute deleted": lambda m: delattr(m, "x"),
         "attribute added": lambda m: setattr(m, "z", 2),
@@ -266,7 +268,7 @@ def _function() -> Any:
     return fn
 
 
-def _of_functions() -> dict[str, Mutation]:
+def _of_functions() -> Mutations:
     def guards(source: Source, subject: Any) -> list[Guard]:
         code = Guard(FunctionPartSource(source, "code"), Is(subject.__code__))
         default = Guard(ItemSource(FunctionPartSource(source, "defaults"), 0), Equals(1))
@@ -278,7 +280,7 @@ def _of_functions() -> dict[str, Mutation]:
     def undo(subject: Any) -> None:
         subject.__code__, subject.__defaults__, subject.__kwdefaults__ = code, (1,), {"b": 2}
 
-    changes: dict[str, Change] = {
+    changes: Changes = {
         "code": lambda fn: setattr(fn, "__code__", code.replace(co_name="changed")),
         "defaults": lambda fn: setattr(fn, "__defaults__", (2,)),
         "defaults removed": lambda fn: setattr(fn, "__defaults__", None),
@@ -312,7 +314,7 @@ def _closure() -> Any:
     return read
 
 
-def _of_cells() -> dict[str, Mutation]:
+def _of_cells() -> Mutations:
     def guards(source: Source, subject: object) -> list[Guard]:
         return [Guard(CellSource(ItemSource(FunctionPartSource(source, "closure"), 0)), Equals(1))]
 
@@ -320,7 +322,7 @@ def _of_cells() -> dict[str, Mutation]:
         for _ in range(40):
             subject.write(2)
 
-    changes: dict[str, Change] = {
+    changes: Changes = {
         "contents set": lambda fn: setattr(fn.__closure__[0], "cell_contents", 2),
         "emptied": lambda fn: delattr(fn.__closure__[0], "cell_contents"),
         "stored by a closure": stored,

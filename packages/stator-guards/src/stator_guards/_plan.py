@@ -9,8 +9,6 @@ step out of something that changes often). All guards on pinned values that the 
 be tested.
 """
 
-from __future__ import annotations
-
 import gc
 import weakref
 from collections import Counter

@@ -17,8 +17,6 @@ TensorImpl is held as long as its words are read, since `torch.utils.swap_tensor
 another one.
 """
 
-from __future__ import annotations
-
 import ctypes
 import functools
 from collections.abc import Callable

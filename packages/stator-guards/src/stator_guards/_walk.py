@@ -139,7 +139,7 @@ class Walk:
             names = self.names.copy()
             writer = Writer(names, uses(self.guards))
             writer.write(self.guards)
-            text = function("check", self.parameters, writer.lines, names)
+            text = predicate_text("check", self.parameters, writer.lines, names)
             self._module = text, names.objects
             _show(text, self.filename, self)
         return self._module
@@ -167,14 +167,22 @@ def _unread(source: Source, places: dict[Source, int]) -> list[Source]:
     return found[::-1]
 
 
-def function(name: str, parameters: Sequence[str], lines: Sequence[str], names: Names) -> str:
-    """The text of a predicate with these lines."""
-    body = "".join(f"        {line}\n" for line in lines)
-    return (
-        f"def {name}({', '.join(parameters)}):\n"
-        f"    try:\n{body}        return True\n"
-        f"    except {names.capture(CANNOT_READ, 'CANNOT_READ')}:\n        return False\n"
-    )
+def predicate_text(name: str, parameters: Sequence[str], lines: Sequence[str], names: Names) -> str:
+    """Return the text of a predicate with these lines."""
+    tests = [f"    {line}" for line in [*lines, "return True"]]
+    unreadable = f"except {names.capture(CANNOT_READ, 'CANNOT_READ')}:"
+    return function_text(name, parameters, ["try:", *tests, unreadable, "    return False"])
+
+
+def function_text(name: str, parameters: Sequence[str], lines: Iterable[str]) -> str:
+    """Return the text of a function with these lines."""
+    body = "".join(f"    {line}\n" for line in lines)
+    return f"def {name}({', '.join(parameters)}):\n{body}"
+
+
+def tuple_text(items: Iterable[str]) -> str:
+    """Return the text of a tuple of these expressions, whatever their number."""
+    return f"({''.join(f'{item}, ' for item in items)})"
 
 
 def load_source(

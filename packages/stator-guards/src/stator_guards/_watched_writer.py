@@ -8,6 +8,7 @@ from itertools import groupby
 from stator_guards._guard import Guard
 from stator_guards._plan import Group, Plan
 from stator_guards._source import Source, parents_first
+from stator_guards._walk import tuple_text
 from stator_guards._watch import Watching
 from stator_guards._writer import Names, Writer, uses
 
@@ -24,7 +25,7 @@ class WatchedWriter(Writer):
         super().__init__(names, count)
         self._watches = watching.watches
         self._group_of = plan.group_of
-        self._state = "".join(f"{parameter}, " for parameter in watching.walk.parameters)
+        self._state = tuple_text(watching.walk.parameters)
         self._opened: dict[Group, str] = {}
         """The names of bindings."""
         self._takes: list[tuple[Group, int, str]] = []
@@ -106,7 +107,7 @@ class WatchedWriter(Writer):
         for name, obj in watch.reader.objects.items():
             read = read.replace(name, self.capture(obj, name), 1)
         # captured under a name of its own: a bound method is made anew for every reader
-        renew = f"{bound} = {self.capture(watch, f'watch_{label}')}.renew({root}, ({self._state}))"
+        renew = f"{bound} = {self.capture(watch, f'watch_{label}')}.renew({root}, {self._state})"
         count = f"{len(group.covered)} guards stand on {group.words} words"
         self.lines += [
             f"{bound} = {bindings}.get({key})  # {count}",

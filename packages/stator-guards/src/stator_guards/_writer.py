@@ -17,6 +17,10 @@ from typing import Any
 from stator_guards._guard import Guard, Kind
 from stator_guards._source import LiteralSource, ParameterSource, Source, parents_first
 
+Place = tuple[int, int]
+"""The rank at which a source is read, and how deep it lies."""
+Places = dict[Source, Place]
+
 LONGEST_EXPRESSION = 200
 LONGEST_NAME = 100
 
@@ -36,8 +40,8 @@ def ordered(guards: Iterable[Guard]) -> list[Guard]:
         for other in kind.others:
             read[other] = None
 
-    places: dict[Source, tuple[int, int]] = {}
-    below: dict[Source, tuple[int, int]] = {}
+    places: Places = {}
+    below: Places = {}
     for source in parents_first(read):
         children = source.children
         rank, depth = places[source] = (
@@ -49,7 +53,7 @@ def ordered(guards: Iterable[Guard]) -> list[Guard]:
     return [unique[i] for i in sorted(range(len(unique)), key=keys.__getitem__)]
 
 
-def _key(guard: Guard, places: dict[Source, tuple[int, int]]) -> tuple[int, int]:
+def _key(guard: Guard, places: Places) -> Place:
     """The rank at which a guard may run (no lower than that of any guard above it), and how deep
     its sources lie."""
     kind, source = guard.kind, guard.source
@@ -59,7 +63,7 @@ def _key(guard: Guard, places: dict[Source, tuple[int, int]]) -> tuple[int, int]
     return (kind.rank if kind.rank > above else above), depth
 
 
-def _highest(places: dict[Source, tuple[int, int]], sources: Iterable[Source]) -> tuple[int, int]:
+def _highest(places: Places, sources: Iterable[Source]) -> Place:
     found = [places[source] for source in sources]
     return max((rank for rank, _ in found), default=0), max(
         (depth for _, depth in found), default=0

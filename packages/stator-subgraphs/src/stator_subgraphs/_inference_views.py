@@ -5,8 +5,6 @@ that makes views, so that their fakes are no views and require no gradients, unl
 results.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

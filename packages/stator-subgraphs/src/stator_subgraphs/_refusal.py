@@ -4,8 +4,6 @@ functionalization disagree about them, or fakes are not precise enough.
 Symbolic sizes are compared by their present values: only a break depends on it.
 """
 
-from __future__ import annotations
-
 import itertools
 import operator
 from collections import defaultdict

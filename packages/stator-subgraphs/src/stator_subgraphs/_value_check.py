@@ -1,8 +1,6 @@
 """Operators that may raise depending on the values, which no trace can determine: from a table, by
 their names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import torch

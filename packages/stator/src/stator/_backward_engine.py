@@ -4,8 +4,6 @@ It runs plainly the backward passes that C++ cannot describe faithfully, and col
 that hooks queue for the end of a captured one: C++ would drop them.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 import types

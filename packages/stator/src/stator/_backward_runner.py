@@ -3,6 +3,7 @@
 from typing import Any
 
 import attrs
+from stator_bytecode import FlatState
 
 from stator._backward_engine import BackwardSettings
 from stator._compiled_autograd import CompiledAutograd
@@ -22,7 +23,7 @@ class BackwardRunner:
     def finish(self) -> Any:
         return self.runner.finish
 
-    def run(self, state: tuple[Any, ...]) -> Any:
+    def run(self, state: FlatState) -> Any:
         settings = self.options.backend, self.options.fullgraph, self.options.dynamic
         with CompiledAutograd(BackwardSettings(*settings)):
             return self.runner.run(state)

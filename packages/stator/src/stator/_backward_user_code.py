@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 from stator_backends import Backend
-from stator_guards import Guard, ParameterSource, Source, load_source
+from stator_guards import Guard, ParameterSource, Source, function_text, load_source
 from stator_variables import Dim, Policy, is_drawn
 from torch import Tensor
 from torch.fx import Graph, Node
 
-from stator._entry_source import function_text
 from stator._options import make_options
 from stator._target import Root
 from stator._trace import TraceResult, trace

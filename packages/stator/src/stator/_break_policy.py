@@ -3,8 +3,6 @@
 The manager is a plain Python object, so a trace can read what it has set at the place of a break.
 """
 
-from __future__ import annotations
-
 import functools
 import sys
 from collections.abc import Callable

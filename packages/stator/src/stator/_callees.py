@@ -6,8 +6,6 @@ called (`with_hooked_calls`). Python functions and modules of the program are co
 the options of the object that the function was called from; all else is called as it is.
 """
 
-from __future__ import annotations
-
 import sys
 import weakref
 from collections.abc import Callable

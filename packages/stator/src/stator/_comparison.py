@@ -1,8 +1,6 @@
 """Differences between two values that two runs of one program gave: structure, classes, values,
 sharing."""
 
-from __future__ import annotations
-
 import collections
 import contextlib
 from collections.abc import Iterator

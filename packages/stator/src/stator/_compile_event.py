@@ -3,8 +3,6 @@
 `observed` surrounds the making of each entry. Nothing here runs in a call that has an entry.
 """
 
-from __future__ import annotations
-
 import itertools
 import sys
 import threading
@@ -14,6 +12,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, Protocol
 
 import attrs
+from stator_bytecode import FlatState
 from stator_guards import Cache
 from torch._guards import CompileContext, CompileId, compile_context
 
@@ -119,7 +118,7 @@ class Observable(Protocol):
 
 
 @contextmanager
-def observed(place: Observable, key: Hashable, state: tuple[object, ...]) -> Iterator[Compilation]:
+def observed(place: Observable, key: Hashable, state: FlatState) -> Iterator[Compilation]:
     """Surround the making of an entry, which the block leaves in the `Compilation`."""
     compile_id = place.ids.next()
     made = Compilation(place.target, time.time(), place.shared.refused)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
+from stator_bytecode import FlatState
 from stator_guards import Cache, Entry, Guard
 from torch._logging import structured
 from torch._logging._internal import trace_structured
@@ -45,7 +46,7 @@ class Compilation:
         return self.refusals[-1] if self.refusals and self.entry is None else None
 
 
-def log_start(target: Target, cache: Cache, key: Hashable, state: tuple[object, ...]) -> None:
+def log_start(target: Target, cache: Cache, key: Hashable, state: FlatState) -> None:
     """Record that a call is compiled, and why the entries that exist do not serve it."""
     trace_structured("dynamo_start", lambda: {"stack": _stack(target)})
     if not cache.entries(key):

@@ -14,8 +14,6 @@ Code of libraries is not followed. An object without a faithful copy (a generato
 cached function holds) would be used up or written: it raises `CannotCopy`.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import gc
@@ -30,6 +28,7 @@ from typing import Any
 
 import attrs
 import torch
+from stator_bytecode import FlatState
 from stator_variables import UNTOLD, history_of
 
 from stator._comparison import ATOMS, Comparison, parts
@@ -46,6 +45,7 @@ _WITHOUT_COPY = (
 )
 _ATOMS = frozenset(map(id, ATOMS))
 UNBOUND = object()
+NamedValues = dict[str, Any]
 _IS_IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE
 
 
@@ -62,7 +62,7 @@ class OwnedNames:
     label: str
     wanted: frozenset[str] | None = None
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> NamedValues:
         if isinstance(self.owner, type):
             return {
                 name: value
@@ -79,7 +79,7 @@ class OwnedNames:
         )
         return {name: getattr(self.owner, name) for name in names if _is_bound(self.owner, name)}
 
-    def write(self, values: dict[str, Any]) -> None:
+    def write(self, values: NamedValues) -> None:
         """Bind each name to its value, and none besides of those that `read` gives."""
         now = self.read()
         for name in now.keys() - values.keys():
@@ -119,11 +119,11 @@ def _is_bound(owner: object, name: str) -> bool:
 class CopiedWorld:
     fn: FunctionType
     arguments: tuple[Any, ...]
-    state: tuple[Any, ...] = attrs.field(init=False)
+    state: FlatState = attrs.field(init=False)
     places: list[OwnedNames] = attrs.field(factory=list)
-    left: list[dict[str, Any]] = attrs.field(factory=list)
+    left: list[NamedValues] = attrs.field(factory=list)
     cuts_history: bool = False  # of a tensor that was computed: autograd may raise for the copy
-    _copies: list[dict[str, Any]] = attrs.field(factory=list)
+    _copies: list[NamedValues] = attrs.field(factory=list)
     _memo: dict[int, Any] = attrs.field(factory=dict)
     _seen: dict[int, Any] = attrs.field(factory=dict)
     _faithful: Comparison = attrs.field(factory=Comparison)
@@ -136,7 +136,7 @@ class CopiedWorld:
         with self._harmless_hashes(values):
             self._copy(values)
 
-    def _copy(self, values: list[dict[str, Any]]) -> None:
+    def _copy(self, values: list[NamedValues]) -> None:
         for reference in [found for found in self._seen.values() if type(found) is weakref.ref]:
             self._memo[id(reference)] = weakref.ref(
                 self._copied(reference()), reference.__callback__
@@ -154,7 +154,7 @@ class CopiedWorld:
         ]
 
     @contextmanager
-    def _harmless_hashes(self, values: list[dict[str, Any]]) -> Iterator[None]:
+    def _harmless_hashes(self, values: list[NamedValues]) -> Iterator[None]:
         """A copied container hashes and compares its keys: where these have code of the program,
         it runs with the names bound to copies that are dropped."""
         hashing = {number: found for number, found in self._seen.items() if _runs_code(found)}
@@ -266,7 +266,7 @@ def _deep_copy(value: object, memo: dict[int, Any]) -> Any:
 
 @contextmanager
 def _bound(
-    places: list[OwnedNames], values: list[dict[str, Any]], left: list[dict[str, Any]]
+    places: list[OwnedNames], values: list[NamedValues], left: list[NamedValues]
 ) -> Iterator[None]:
     """Bind the names of each place to these values; `left` receives what they are at the end."""
     before = [place.read() for place in places]
@@ -305,7 +305,7 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def _namespaces(first: dict[str, Any], wanted: frozenset[str]) -> list[dict[str, Any]]:
+def _namespaces(first: NamedValues, wanted: frozenset[str]) -> list[NamedValues]:
     """Return the namespace, and those of the program's modules that it names, recursively."""
     found = [first]
     for namespace in found:
@@ -317,11 +317,11 @@ def _namespaces(first: dict[str, Any], wanted: frozenset[str]) -> list[dict[str,
     return found
 
 
-def _namespace_of(cls: type) -> dict[str, Any]:
+def _namespace_of(cls: type) -> NamedValues:
     return vars(sys.modules[cls.__module__]) if cls.__module__ in sys.modules else {}
 
 
-def _is_of_a_library(namespace: dict[str, Any]) -> bool:
+def _is_of_a_library(namespace: NamedValues) -> bool:
     top = str(namespace.get("__name__")).partition(".")[0]
     file = str(namespace.get("__file__") or "")
     return (

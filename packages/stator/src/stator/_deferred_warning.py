@@ -4,8 +4,6 @@ Inside the compiled function they would reach the program, which may catch warni
 into errors half way through.
 """
 
-from __future__ import annotations
-
 import inspect
 import sys
 import threading

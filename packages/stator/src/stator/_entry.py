@@ -34,12 +34,14 @@ from stator_guards import (
     PartSource,
     Source,
     Truth,
+    function_text,
     load_source,
+    tuple_text,
 )
 from stator_variables import enters_level, is_drawn
 
 from stator._compile_log import log_graph
-from stator._entry_source import ending, function_text, inference_marks
+from stator._entry_source import ending, inference_marks
 from stator._fallback import EagerFallback, Remainder
 from stator._graph_lowering import (
     effects_of,
@@ -181,10 +183,8 @@ def finishing_entry(
     state is."""
     data = EntryData(target, None, "", 0, reason, 0.0, {})
     name = f"entry_{next(_numbers)}"
-    state = "".join(f"{parameter}, " for parameter in target.parameters)
-    data.source = function_text(
-        name, target.parameters, [f"return EagerFallback(remainder, ({state}))"]
-    )
+    line = f"return EagerFallback(remainder, {tuple_text(target.parameters)})"
+    data.source = function_text(name, target.parameters, [line])
     data.namespace = {"EagerFallback": EagerFallback, "remainder": remainder}
     filename = f"<stator {name}: {target.name}>"
     run = load_source(data.source, filename, dict(data.namespace), data)[name]
@@ -274,8 +274,8 @@ def _loads(emitter: Any, target: Target) -> list[str]:
         emitter.capture((KeyError, ReferenceError), "Gone"),
         emitter.capture(EagerFallback, "EagerFallback"),
     )
-    state = "".join(f"{name}, " for name in target.parameters)
-    again = f"return {plainly}({emitter.capture(target, 'target')}, ({state}))"
+    state = tuple_text(target.parameters)
+    again = f"return {plainly}({emitter.capture(target, 'target')}, {state})"
     return ["try:", *(f"    {line}" for line in emitter.loads), f"except {errors}:", f"    {again}"]
 
 
@@ -287,17 +287,16 @@ def _graph_call(
     graph = compiled.capture(emitter)
     loads: list[str] = []
     arguments = ", ".join(graph_arguments(traced, target, emitter, loads))
-    state = "".join(f"{name}, " for name in target.parameters)
     recover = emitter.capture(recovery, "recovery")
 
     copies: list[str] = []
-    given = f"error, ({state})"
+    given = f"error, {tuple_text(target.parameters)}"
     if recovery.plan is not None:
         copies = [f"before = {recover}.before({', '.join(_kept(traced, recovery))})"]
         given += ", before"
     if recovery.steps.steps:
-        drawn = "".join(f"{step.drawn.name}, " for step in recovery.steps.steps)
-        given += f", drawn=({drawn})"
+        drawn = [step.drawn.name for step in recovery.steps.steps]
+        given += f", drawn={tuple_text(drawn)}"
     return [
         *copies,
         *emitter.draws,
@@ -318,7 +317,7 @@ def _kept(traced: TraceResult, recovery: Recovery) -> Iterator[str]:
         if item.kind == "tensor":
             yield "None" if is_drawn(item.source) else load(item.source)
     if streams := [source for source in recovery.steps.saved if source is not None]:
-        yield f"streams=({''.join(f'{load(source)}, ' for source in streams)})"
+        yield f"streams={tuple_text(map(load, streams))}"
 
 
 def _recovery(

@@ -1,7 +1,5 @@
 """Lines of generated entries, from what the emitter of a trace collected."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -17,7 +15,7 @@ def ending(traced: TraceResult, site: Site | None) -> str:
     if site is None:
         return f"return {traced.result}"
     emitter = traced.emitter
-    values = "".join(f"{value}, " for value in traced.values)
+    values = ", ".join(traced.values)
     return f"return {emitter.capture(Goto, 'Goto')}({emitter.capture(site, 'site')}, [{values}])"
 
 
@@ -32,8 +30,3 @@ def inference_marks(emitter: Any) -> list[str]:
     if not emitter.t.inference.ever or not (made or plain):
         return []
     return [f"g = {emitter.capture(as_inference)}(g, {made}, {plain})"]
-
-
-def function_text(name: str, parameters: tuple[str, ...], body: list[str]) -> str:
-    lines = "".join(f"    {line}\n" for line in body)
-    return f"def {name}({', '.join(parameters)}):\n{lines}"

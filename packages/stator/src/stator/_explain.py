@@ -1,7 +1,5 @@
 """`explain`: one call of a function, and what was compiled for it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

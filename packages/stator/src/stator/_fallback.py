@@ -1,11 +1,9 @@
 """Running a target natively: the program itself, in place of an entry."""
 
-from __future__ import annotations
-
 from typing import Any, Protocol
 
 import attrs
-from stator_bytecode import InnermostFrames
+from stator_bytecode import FlatState, InnermostFrames
 
 
 class Native(Protocol):
@@ -31,7 +29,7 @@ class EagerFallback:
     `state`."""
 
     target: Native
-    state: tuple[Any, ...]
+    state: FlatState
 
     def run(self) -> Any:
         """Run the target. The state is kept neither here nor in this frame, so that its objects die

@@ -5,8 +5,6 @@ bools, so the filters of torch work, such as `torch.compiler.keep_tensor_guards_
 a backend adds are kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

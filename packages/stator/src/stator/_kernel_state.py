@@ -11,8 +11,6 @@ setters are taken out of the graph and run around what the compiler made of it:
 A graph with operators under several states runs as it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,11 +1,8 @@
 """First call of a compiled lazy module (`nn.LazyLinear` and its like): it makes its parameters,
 then it is traced."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import torch
+from stator_bytecode import FlatState
 from torch.nn.modules.lazy import LazyModuleMixin
 
 from stator._target import Root, Target
@@ -16,7 +13,7 @@ _HOOKS_OF_ALL = torch.nn.modules.module._global_forward_pre_hooks
 _ALWAYS_CALLED = torch.nn.modules.module._global_forward_hooks_always_called
 
 
-def make_parameters(target: Target, state: tuple[Any, ...]) -> None:
+def make_parameters(target: Target, state: FlatState) -> None:
     """Run the hook that makes the parameters if it is the first thing that this call of a module
     would run.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import Goto, Point, drive
+from stator_bytecode import FlatState, Goto, Point, drive
 from stator_guards import compile_guards
 
 from stator._dump import Portable
@@ -29,7 +29,7 @@ class Loaded:
     entries: dict[Point | None, list[tuple[Check, Callable[..., Any]]]] = attrs.field(factory=dict)
     newest: list[Any] = attrs.field(factory=lambda: [NOTHING])
 
-    def run(self, state: tuple[Any, ...]) -> Any:
+    def run(self, state: FlatState) -> Any:
         return self.finish(self._enter(None, self.root, state))
 
     def finish(self, result: object) -> Any:
@@ -41,9 +41,7 @@ class Loaded:
         result = self._enter(point, Continuation(point), tuple(state))
         return result.run() if type(result) is EagerFallback else result
 
-    def _enter(
-        self, point: Point | None, target: Root | Continuation, state: tuple[object, ...]
-    ) -> object:
+    def _enter(self, point: Point | None, target: Root | Continuation, state: FlatState) -> object:
         """Run the first dumped entry whose guards hold; without one, run eagerly, as nothing is
         compiled here."""
         for check, run in self.entries.get(point, ()):

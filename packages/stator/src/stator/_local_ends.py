@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from types import CellType, MethodType
 
 import attrs
+from stator_bytecode import FlatState
 from stator_guards import identity, load_source
 from stator_variables import (
     dying_with,
@@ -50,7 +51,7 @@ class LocalEnds:
 
     places: tuple[int, ...] = ()
     source: str = ""
-    _check: Callable[[tuple[object, ...]], bool] | None = attrs.field(default=None, init=False)
+    _check: Callable[[FlatState], bool] | None = attrs.field(default=None, init=False)
 
     @classmethod
     def of(
@@ -69,7 +70,7 @@ class LocalEnds:
             made._check = loaded["releases_plain_values"]
         return made
 
-    def are_observed(self, state: tuple[object, ...]) -> bool:
+    def are_observed(self, state: FlatState) -> bool:
         """Return whether the end of one of the locals is observable in this state, which is all
         that refers to them on behalf of the caller."""
         if not self.places or (self._check is not None and self._check(state)):
@@ -77,9 +78,7 @@ class LocalEnds:
         return bool(observed_ends(state, self.places))
 
 
-def observed_ends(
-    state: tuple[object, ...], places: Sequence[int], holders: int = 1
-) -> tuple[int, ...]:
+def observed_ends(state: FlatState, places: Sequence[int], holders: int = 1) -> tuple[int, ...]:
     """Return those of `places` in the state of a continuation where an object is whose end is
     observable, and that nothing but the state refers to, which does so `holders` times."""
     if not places:
@@ -110,7 +109,7 @@ def _others(size: int, places: tuple[int, ...]) -> list[int]:
     return [place for place in range(size) if place not in places]
 
 
-def _references(state: tuple[object, ...], holders: int) -> dict[int, int]:
+def _references(state: FlatState, holders: int) -> dict[int, int]:
     """Return how often a state refers to each of its values."""
     numbers = [*map(identity, state)]
     count = dict.fromkeys(numbers, holders)
@@ -124,6 +123,6 @@ def _die_unobserved(values: dict[int, object], count: dict[int, int]) -> bool:
     return dying is not None and not is_end_observable(dying)
 
 
-def _is_observed(state: tuple[object, ...], place: int, count: dict[int, int]) -> bool:
+def _is_observed(state: FlatState, place: int, count: dict[int, int]) -> bool:
     is_last = sys.getrefcount(state[place]) <= count[identity(state[place])] + 1
     return is_last and has_observable_end(state[place])

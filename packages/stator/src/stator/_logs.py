@@ -10,8 +10,6 @@ subjects have the names of torch's artifacts; where torch has one switched on (`
 logger gets the record as well.
 """
 
-from __future__ import annotations
-
 import difflib
 import logging
 import os

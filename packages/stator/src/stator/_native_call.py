@@ -14,8 +14,6 @@
     =>      f before `logger.info(...)`
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -7,8 +7,6 @@ run has no effects and no output, except outside of the process and on objects t
 copied.
 """
 
-from __future__ import annotations
-
 import contextlib
 import contextvars
 import io
@@ -23,7 +21,7 @@ from typing import Any
 import attrs
 import torch
 from stator_backends import AmbientState
-from stator_bytecode import passed_over
+from stator_bytecode import FlatState, passed_over
 from torch.utils.hooks import RemovableHandle
 
 from stator._comparison import Comparison
@@ -105,7 +103,7 @@ class Oracle:
         """The part of a state before the arguments."""
         return (self.fn,) if self.region.pool.root.fn is None else ()
 
-    def run(self, state: tuple[Any, ...]) -> Any:
+    def run(self, state: FlatState) -> Any:
         # no exception of ours is being handled while the program runs
         if (beside := self._beside(state)) is None:
             return self.region.run(state)
@@ -123,7 +121,7 @@ class Oracle:
         self._compare(expected, RunOutcome(result), world)
         return result
 
-    def _beside(self, state: tuple[object, ...]) -> tuple[CopiedWorld, RunOutcome] | None:
+    def _beside(self, state: FlatState) -> tuple[CopiedWorld, RunOutcome] | None:
         """Run the original function in a copied world; return None, with a warning, without a
         faithful copy.
 

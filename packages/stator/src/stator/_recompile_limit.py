@@ -1,15 +1,14 @@
 """Errors for functions that were compiled too often, or again where that is an error."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 
+from stator_bytecode import FlatState
 from stator_guards import Cache
 
 from stator.errors import InvalidUse, Unsupported
 
 
-def recompiled(cache: Cache, key: Hashable, state: tuple[object, ...]) -> InvalidUse:
+def recompiled(cache: Cache, key: Hashable, state: FlatState) -> InvalidUse:
     """The error of a call that is to be compiled while the stance or a setting of torch forbids
     it."""
     reasons = [str(reason) for reason in cache.reasons(state, key)]
@@ -18,7 +17,7 @@ def recompiled(cache: Cache, key: Hashable, state: tuple[object, ...]) -> Invali
     return InvalidUse("\n".join([text, *reasons]), hint)
 
 
-def past_limit(cache: Cache, key: Hashable, state: tuple[object, ...]) -> Unsupported:
+def past_limit(cache: Cache, key: Hashable, state: FlatState) -> Unsupported:
     """`fullgraph` promises one graph or an error, so nothing may run plainly past the limit."""
     failure = next(
         (failure for reason in cache.reasons(state, key) for failure in reason.failures), None

@@ -27,7 +27,14 @@ from typing import Any
 import attrs
 import torch
 from stator_backends import AmbientState
-from stator_bytecode import Point, Site, exception_field, passed_over, set_exception_field
+from stator_bytecode import (
+    FlatState,
+    Point,
+    Site,
+    exception_field,
+    passed_over,
+    set_exception_field,
+)
 from stator_subgraphs import bodies_of
 from stator_variables import saved_stream
 
@@ -137,7 +144,7 @@ class Recovery:
     def after(
         self,
         error: BaseException,
-        state: tuple[object, ...],
+        state: FlatState,
         before: Before | None = None,
         drawn: Sequence[Any] = (),
     ) -> EagerFallback:
@@ -175,7 +182,7 @@ class Recovery:
             return False
         return not _is_raised_by_program(error)
 
-    def _run_natively(self, error: BaseException, state: tuple[object, ...]) -> EagerFallback:
+    def _run_natively(self, error: BaseException, state: FlatState) -> EagerFallback:
         # its frames hold modes that the graph entered
         set_exception_field(error, "__traceback__", None)
         return EagerFallback(self.target, state)
@@ -192,7 +199,7 @@ class Recovery:
         self,
         error: BaseException,
         failure: NodeFailure,
-        state: tuple[object, ...],
+        state: FlatState,
         made: Made,
         is_of_operator: bool,
     ) -> EagerFallback | None:
@@ -232,7 +239,7 @@ class Recovery:
                 restore()
         return True
 
-    def _resumption(self, failure: NodeFailure, state: tuple[object, ...]) -> Resumption | None:
+    def _resumption(self, failure: NodeFailure, state: FlatState) -> Resumption | None:
         name = failure.node.name
         if self.retrace is None or "began" not in failure.node.meta:
             return None

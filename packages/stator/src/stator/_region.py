@@ -13,7 +13,16 @@ from typing import Any
 import attrs
 import torch
 from stator_backends import AmbientState, ordinary_signal_handlers
-from stator_bytecode import CallSite, Goto, InnermostFrames, Point, Site, drive, passed_over
+from stator_bytecode import (
+    CallSite,
+    FlatState,
+    Goto,
+    InnermostFrames,
+    Point,
+    Site,
+    drive,
+    passed_over,
+)
 from stator_guards import Cache, Entry
 from stator_variables import REPLACEABLE, Policy, can_be_taken, give_back, taken
 
@@ -83,7 +92,7 @@ class Region:
         return made
 
     # -- running -----------------------------------------------------------------------------------
-    def run(self, state: tuple[Any, ...]) -> Any:
+    def run(self, state: FlatState) -> Any:
         """Call the compiled function: no entry was found by the fast way."""
         now = stance()
         if now.backend is not None:
@@ -137,7 +146,7 @@ class Region:
     def enter(
         self,
         place: CompiledTarget,
-        state: tuple[object, ...],
+        state: FlatState,
         failed: Entry = NOTHING,
     ) -> object:
         """Run the entry for a state: not `failed`, which does not serve it."""
@@ -145,7 +154,7 @@ class Region:
             return self._enter_under_modes(place, state)
         return self._entered(place, state, failed)
 
-    def _enter_under_modes(self, place: CompiledTarget, state: tuple[object, ...]) -> Any:
+    def _enter_under_modes(self, place: CompiledTarget, state: FlatState) -> Any:
         """An entry puts modes back itself, those that are then entered; what runs plainly finds
         them as they were."""
         with taken() as modes:
@@ -165,7 +174,7 @@ class Region:
     def _entered(
         self,
         place: CompiledTarget,
-        state: tuple[object, ...],
+        state: FlatState,
         failed: Entry = NOTHING,
     ) -> object:
         key = self._key(place, state)
@@ -201,7 +210,7 @@ class Region:
             return NativeTarget(place.target, self.callees)
         return place.target
 
-    def _may_compile(self, place: CompiledTarget, state: tuple[object, ...], key: Hashable) -> bool:
+    def _may_compile(self, place: CompiledTarget, state: FlatState, key: Hashable) -> bool:
         """Return whether a call that no entry accepts is compiled. Raises InvalidUse where that is
         an error."""
         if _must_not_compile(place, state) or disabled_by_environment():
@@ -251,14 +260,12 @@ class Region:
         if place is not self.root:  # reset meanwhile by another thread
             self.newest[0] = NOTHING
 
-    def _key(self, place: CompiledTarget, state: tuple[object, ...]) -> Hashable:
+    def _key(self, place: CompiledTarget, state: FlatState) -> Hashable:
         ending = observed_ends(state, place.shared.ending) if place.shared.ending else ()
         return (self.options.key, ending) if ending else self.options.key
 
     # -- making ------------------------------------------------------------------------------------
-    def _pooled(
-        self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
-    ) -> Entry | None:
+    def _pooled(self, place: CompiledTarget, state: FlatState, key: Hashable) -> Entry | None:
         """Take the entry of another compiled object, or make one that others may take."""
         shared = place.shared
         with self.pool.lock:
@@ -268,16 +275,14 @@ class Region:
                 shared.add(made)
             return made
 
-    def _make(
-        self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
-    ) -> Entry | None:
+    def _make(self, place: CompiledTarget, state: FlatState, key: Hashable) -> Entry | None:
         with observed(place, key, state) as made, ordinary_signal_handlers():
             finishing = self._finishing(place, state, key)
             made.entry = finishing or self._made_for_backend(place, state, key)
         return made.entry
 
     def _made_for_backend(
-        self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
+        self, place: CompiledTarget, state: FlatState, key: Hashable
     ) -> Entry | None:
         while True:
             try:
@@ -287,9 +292,7 @@ class Region:
             except SeparationNeeded:
                 place.shared.shapes.separates_steps = True
 
-    def _made(
-        self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
-    ) -> Entry | None:
+    def _made(self, place: CompiledTarget, state: FlatState, key: Hashable) -> Entry | None:
         ambient = AmbientState.capture()
         named = dict(zip(place.target.parameters, state, strict=True))
         policy, again = recorded(self._policy(place, named))
@@ -355,9 +358,7 @@ class Region:
                 if is_inside(point, site):
                     self.places.pop(point, None)
 
-    def _finishing(
-        self, place: CompiledTarget, state: tuple[object, ...], key: Hashable
-    ) -> Entry | None:
+    def _finishing(self, place: CompiledTarget, state: FlatState, key: Hashable) -> Entry | None:
         """The entry that leaves a native call to Python; None outside of such calls."""
         target, known = place.target, self.pool.history.native
         if isinstance(target, Root):
@@ -412,7 +413,7 @@ def _count_ends(sites: list[CallSite], entry: Entry, pool: EntryPool, left: int)
     pool.count_ends(sites)
 
 
-def _first_run(entry: Entry, state: tuple[object, ...]) -> object:
+def _first_run(entry: Entry, state: FlatState) -> object:
     """Run an entry whose trace made calls of cached functions. Its guards hold only then; to check
     them once plans how they are watched, which the second call would have to do."""
     entry.data.made_calls = False
@@ -448,7 +449,7 @@ def _initializes(reason: Unsupported | None, place: CompiledTarget) -> bool:
     return True
 
 
-def _must_not_compile(place: CompiledTarget, state: tuple[object, ...]) -> bool:
+def _must_not_compile(place: CompiledTarget, state: FlatState) -> bool:
     """Return whether a call that no entry accepts runs eagerly."""
     return bool(
         place.shared.refused

@@ -26,13 +26,13 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import Goto, Site, exception_field
-from stator_guards import Source, load_source
+from stator_bytecode import FlatState, Goto, Site, exception_field
+from stator_guards import Source, function_text, load_source
 from stator_subgraphs import CapturedGraph, bodies_of, is_mode_call, is_of_torch, storage_of
 from stator_variables import Step, enters_level
 from torch import fx
 
-from stator._entry_source import ending, function_text, inference_marks
+from stator._entry_source import ending, inference_marks
 from stator._graph_effects import has_effect
 from stator._random_steps import RandomSteps, given_again
 from stator._retrace import Retrace
@@ -115,7 +115,7 @@ class Resumption:
 
     @classmethod
     def of(
-        cls, retrace: Retrace, state: tuple[object, ...], failure: NodeFailure, steps: RandomSteps
+        cls, retrace: Retrace, state: FlatState, failure: NodeFailure, steps: RandomSteps
     ) -> Resumption:
         """Raises Unsupported when the trace takes another way than the first, or cannot be
         continued there."""
@@ -140,7 +140,7 @@ class Resumption:
             traced.captured.release()
 
     def resume(
-        self, target: Target, state: tuple[object, ...], failure: NodeFailure, drawn: Sequence[Any]
+        self, target: Target, state: FlatState, failure: NodeFailure, drawn: Sequence[Any]
     ) -> Goto:
         """Raises Unavailable when a value is missing; then nothing has changed.
 

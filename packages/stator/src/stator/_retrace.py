@@ -1,9 +1,8 @@
 """Tracing a target again, as it was traced before, up to one instruction."""
 
-from __future__ import annotations
-
 import attrs
 from stator_backends import ordinary_signal_handlers
+from stator_bytecode import FlatState
 from stator_variables import Policy, RetraceLimit
 
 from stator._compilation_flag import compiling
@@ -21,7 +20,7 @@ class Retrace:
     options: Options
     policy: Policy
 
-    def to(self, state: tuple[object, ...], began: int) -> TraceResult:
+    def to(self, state: FlatState, began: int) -> TraceResult:
         """Trace up to the instruction that was the `began`-th to begin. Raises Unsupported when
         that fails."""
         reason = Unsupported("operator-error", "an operator that raised", "")

@@ -5,8 +5,6 @@ Made before the graph runs, and only where the program may catch what the graph 
 they had before the graph ran.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

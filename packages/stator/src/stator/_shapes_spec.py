@@ -17,6 +17,7 @@ from typing import Any
 
 import attrs
 import torch
+from stator_bytecode import FlatState
 from stator_guards import CallSource, Equals, ParameterSource, Source
 from stator_variables import Dim, Policy, Space
 
@@ -45,7 +46,7 @@ class ShapesSpec:
         except TypeError as error:
             raise InvalidUse(f"shapes_spec={given!r} is not valid", str(error)) from error
 
-    def policy(self, root: Root, state: tuple[Any, ...], policy: Policy) -> Policy:
+    def policy(self, root: Root, state: FlatState, policy: Policy) -> Policy:
         """Return the policy with the symbols of the specification. Raises InvalidUse for a call
         that it does not describe."""
         leaves = [*self._leaves(root, state)]
@@ -62,7 +63,7 @@ class ShapesSpec:
 
         return attrs.evolve(policy, dims=dims, number_is_symbolic=number_is_symbolic)
 
-    def guard(self, space: Space, root: Root, state: tuple[Any, ...]) -> None:
+    def guard(self, space: Space, root: Root, state: FlatState) -> None:
         """Add the guard that a call is one which the specification describes, if the guards of
         constants do not imply that."""
         numbers = _numbers([*self._leaves(root, state)])
@@ -97,7 +98,7 @@ class ShapesSpec:
                 return f"{spec} is {result}, not {value}"
         return ""
 
-    def _leaves(self, root: Root, state: tuple[Any, ...]) -> Iterator[DescribedPart]:
+    def _leaves(self, root: Root, state: FlatState) -> Iterator[DescribedPart]:
         """Yield the parts of a call that have a specification."""
         params, names = self.spec._params, parameters_of(root.code)
         named = dict(params._named_args) if params else {}

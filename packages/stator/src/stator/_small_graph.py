@@ -16,8 +16,6 @@ with. An entry of a function runs it natively from its sixteenth call on, if
 Calls for which other guards hold are captured as before. Time plays no part.
 """
 
-from __future__ import annotations
-
 import operator
 from functools import partial
 

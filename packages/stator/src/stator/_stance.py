@@ -5,8 +5,6 @@ out of all wrappers. While it is not the default, every call goes through its re
 it. So `torch.compiler.set_stance` is made to take them out, too.
 """
 
-from __future__ import annotations
-
 import functools
 import sys
 import weakref

@@ -13,7 +13,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 import attrs
-from stator_bytecode import Frame, Point, plain
+from stator_bytecode import FlatState, Frame, Point, plain
 from stator_guards import CapturedSource, ParameterSource
 from stator_variables import (
     Space,
@@ -59,15 +59,13 @@ class Root:
         """A key that is equal for functions which share entries, while this root exists."""
         return (id(self.code) if self.fn is None else id(self.fn)), id(self.namespace)
 
-    def is_stale(self, state: tuple[Any, ...]) -> bool:
+    def is_stale(self, state: FlatState) -> bool:
         """Return True if the function was given code with another signature: state is bound as it
         was before."""
         code = (self.fn or state[0]).__code__
         return code is not self.code and _signature(code) != _signature(self.code)
 
-    def frames(
-        self, tracing: Space, domain: SymbolicDomain, state: tuple[object, ...]
-    ) -> list[Frame]:
+    def frames(self, tracing: Space, domain: SymbolicDomain, state: FlatState) -> list[Frame]:
         names = parameters_of(self.code)
         if self.fn is None:
             names = (FUNCTION, *names)
@@ -136,12 +134,10 @@ class Continuation:
         line = frame.instruction.positions[0]
         return f"{frame.code.raw.co_qualname} from line {line}"
 
-    def is_stale(self, state: tuple[object, ...]) -> bool:
+    def is_stale(self, state: FlatState) -> bool:
         return False
 
-    def frames(
-        self, tracing: Space, domain: SymbolicDomain, state: tuple[object, ...]
-    ) -> list[Frame]:
+    def frames(self, tracing: Space, domain: SymbolicDomain, state: FlatState) -> list[Frame]:
         ending = observed_ends(state, range(len(state)), WHILE_TRACED)
         tracing.lifetimes.observable = {id(state[place]) for place in ending}
         tracing.lifetimes.local_places = {id(value): place for place, value in enumerate(state)}
@@ -200,7 +196,7 @@ def entry_names(names: Iterable[str]) -> tuple[str, ...]:
 def wrap_state(
     tracing: Space,
     parameters: tuple[str, ...],
-    state: tuple[object, ...],
+    state: FlatState,
     descriptions: Callable[[], tuple[str, ...]],
 ) -> list[VariableTracker]:
     """Return trackers of the flat state; messages have the descriptions, which are made on

@@ -5,8 +5,6 @@ The module is read if the program has imported it, or sets one of its variables.
 its default, so has stator. Settings are read by `compile`, and again before a call is compiled.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import sys

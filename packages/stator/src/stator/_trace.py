@@ -19,6 +19,7 @@ from stator_bytecode import (
     CallSite,
     Code,
     Escaped,
+    FlatState,
     Machine,
     Outcome,
     Point,
@@ -71,7 +72,7 @@ class TraceResult:
 
 
 def trace(
-    target: Target, state: tuple[object, ...], options: Options, policy: variables.Policy
+    target: Target, state: FlatState, options: Options, policy: variables.Policy
 ) -> TraceResult:
     """Trace `target` on `state`. Raises Unsupported when not even the start can be written down."""
     while True:
@@ -94,7 +95,7 @@ class _Again(StatorError):
 
 
 def _traced(
-    target: Target, state: tuple[object, ...], options: Options, policy: variables.Policy
+    target: Target, state: FlatState, options: Options, policy: variables.Policy
 ) -> TraceResult:
     started = time.perf_counter()
     places = MachineLocations()
@@ -136,7 +137,7 @@ def _traced(
 
 
 def _guard_shapes(
-    target: Target, state: tuple[object, ...], options: Options, tracing: variables.Space
+    target: Target, state: FlatState, options: Options, tracing: variables.Space
 ) -> None:
     if options.shapes_spec is not None and isinstance(target, Root):
         options.shapes_spec.guard(tracing, target, state)

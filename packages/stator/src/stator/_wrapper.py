@@ -30,8 +30,8 @@ from collections.abc import Callable, Hashable, Iterable
 from types import CodeType, FunctionType
 from typing import Any, Protocol
 
-from stator_bytecode import PASSED_OVER, Goto
-from stator_guards import Entry, load_source
+from stator_bytecode import PASSED_OVER, FlatState, Goto
+from stator_guards import Entry, load_source, tuple_text
 
 from stator._fallback import EagerFallback
 from stator._interoperation import show_to_dynamo
@@ -65,7 +65,7 @@ def {function}({signature}):
 {defaults}\
         {entry} = {newest}[0]
         if not {entry}.guards.check({arguments}):
-            return {run}(({state}))
+            return {run}({state})
         {result} = {entry}.run({arguments})
         if {type}({result}) is {Goto} or {type}({result}) is {EagerFallback}:
             return {finish}({result})
@@ -96,7 +96,7 @@ class Runner(Protocol):
     @property
     def finish(self) -> Callable[[Any], Any]: ...
 
-    def run(self, state: tuple[Any, ...]) -> Any: ...
+    def run(self, state: FlatState) -> Any: ...
 
 
 def make_wrapper(
@@ -197,7 +197,7 @@ def _text(fn: FunctionType, name: str, root: Root, names: dict[str, str]) -> str
         signature=_signature(fn),
         defaults="".join(_default_lines(fn, names)),
         arguments=", ".join(given),
-        state="".join(f"{value}, " for value in given),
+        state=tuple_text(given),
         **names,
     )
 

@@ -8,8 +8,6 @@ a backend changes the graph, and returns a wrapper that restores its property at
     compiled = restore_all(backend(gm, inputs), restores)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from torch.fx import GraphModule

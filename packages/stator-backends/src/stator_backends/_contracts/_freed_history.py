@@ -4,8 +4,6 @@ A compiler computes them without a history. In the program they have one, which 
 differentiates it again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from typing import Any

@@ -1,8 +1,6 @@
 """Gradient history of results: a result has one exactly where it has one when the program runs
 uncompiled."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any

@@ -4,8 +4,6 @@ The tensors that AOTAutograd makes after the graph, such as views of inputs, it 
 result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from operator import itemgetter

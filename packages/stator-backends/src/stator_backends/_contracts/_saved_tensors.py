@@ -1,7 +1,5 @@
 """Tensors saved for backward: they stay after the first backward, as in the program."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from torch._functorch import config

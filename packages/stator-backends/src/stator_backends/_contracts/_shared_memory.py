@@ -7,8 +7,6 @@ Where nothing requires gradients, a compiler returns separate tensors over one m
 for `d`, and for `v` a tensor that is no view of it.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial

@@ -5,8 +5,6 @@ Writes past autograd (`x.data`, an array of NumPy) do not increase the counter o
 has a counter of its own. A compiler copies the outcome of either to `x`, which does increase it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import add, attrgetter, itemgetter

@@ -1,7 +1,5 @@
 """The real device: torch's CUDA graphs and a private pool of its caching allocator."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +7,7 @@ import attrs
 import torch
 from torch import Tensor
 
-from stator_backends._cuda_graphs._device import BoxedRun
+from stator_backends._backend import BoxedRun
 
 _C: Any = torch._C
 

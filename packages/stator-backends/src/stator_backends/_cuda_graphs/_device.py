@@ -4,12 +4,10 @@ Outside of a recording the pool owns nothing: results are plain addresses in it;
 which are alive.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
-BoxedRun = Callable[[list[Any]], Sequence[Any]]
+from stator_backends._backend import BoxedRun
 
 
 class GraphDevice(Protocol):

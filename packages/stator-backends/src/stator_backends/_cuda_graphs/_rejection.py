@@ -1,7 +1,5 @@
 """Graphs that are not recorded, with the reason."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Any
 

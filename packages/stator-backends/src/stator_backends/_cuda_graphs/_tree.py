@@ -6,8 +6,6 @@ replay      a child accepts it; it becomes the current recording
 new step    what is alive moves out of the pool, the next call starts at the root
 """
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,7 +13,8 @@ from typing import Any
 
 from attrs import Factory, define, frozen
 
-from stator_backends._cuda_graphs._device import BoxedRun, GraphDevice
+from stator_backends._backend import BoxedRun
+from stator_backends._cuda_graphs._device import GraphDevice
 from stator_backends._cuda_graphs._node import PassedInput, PoolResult, Recording
 
 LIMIT = 64

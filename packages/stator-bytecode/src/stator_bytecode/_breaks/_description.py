@@ -5,18 +5,15 @@ parameters     x    stack0                f1_y
 descriptions   x    the loop over xs      y of helper
 """
 
-from __future__ import annotations
-
 import ast
 import linecache
 from collections.abc import Iterator, Sequence
 
 from stator_bytecode._breaks import _layout as layouts
 from stator_bytecode._codec._instruction import Code, Instruction
-from stator_bytecode._codec._stack_effect import stack_effect
+from stator_bytecode._machine._check import stack_depths
 
 _LONGEST_TEXT = 60
-_ENDS_PATH = frozenset({"JUMP", "RAISE_VARARGS", "RERAISE", "RETURN_VALUE"})
 
 
 def descriptions_of(
@@ -56,34 +53,12 @@ def _of_frame(layout: layouts.FrameLayout) -> Iterator[str]:
 
 def _loops_at(code: Code, pc: int) -> dict[int, str]:
     """Return the loops around an instruction, by the stack position of their iterators."""
-    depths = _depths(code)
     loops = {}
-    for instr in code.instructions:
+    for instr, depth in zip(code.instructions, stack_depths(code), strict=True):
         is_around = instr.op == "FOR_ITER" and instr.index <= pc < instr.target
-        if is_around and instr.index in depths:
-            loops[depths[instr.index] - 1] = _loop_text(code, instr)
+        if is_around and depth is not None:
+            loops[depth - 1] = _loop_text(code, instr)
     return loops
-
-
-def _depths(code: Code) -> dict[int, int]:
-    """Return the depth of the stack before each instruction that can be reached."""
-    found: dict[int, int] = {}
-    waiting = [(0, 0)]
-    while waiting:
-        index, depth = waiting.pop()
-        if index in found:
-            continue
-
-        found[index] = depth
-        instr = code.instructions[index]
-        if instr.handler is not None:
-            handler = instr.handler
-            waiting.append((handler.target, handler.depth + 1 + handler.lasti))
-        if instr.target >= 0:
-            waiting.append((instr.target, depth + stack_effect(instr, True)))
-        if instr.op not in _ENDS_PATH:
-            waiting.append((index + 1, depth + stack_effect(instr, False)))
-    return found
 
 
 def _loop_text(code: Code, for_iter: Instruction) -> str:

@@ -10,8 +10,6 @@ functions of the original code, as in a native continuation, and take their valu
 objects die when the program drops them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from stator_bytecode._breaks._exit import FlatState, materialized

@@ -6,8 +6,6 @@ compiled continuations, so layouts are compared by value, with codes and globals
 identity.
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Iterator, Sequence
 from itertools import count, islice

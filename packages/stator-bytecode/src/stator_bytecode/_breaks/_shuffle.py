@@ -36,9 +36,11 @@ NO_STEP: Mapping[str, str] = {
     "YIELD_VALUE": "suspending a frame is the Machine's",
     "RETURN_VALUE": "leaving a frame is the Machine's",
     **dict.fromkeys(
-        ("LOAD_NAME", "STORE_NAME", "DELETE_NAME", "SETUP_ANNOTATIONS"), "a class body has no stub"
+        """
+        LOAD_NAME STORE_NAME DELETE_NAME SETUP_ANNOTATIONS LOAD_LOCALS LOAD_CLASSDEREF IMPORT_STAR
+        """.split(),
+        "a class body has no stub",
     ),
-    **dict.fromkeys(("LOAD_LOCALS", "LOAD_CLASSDEREF", "IMPORT_STAR"), "a class body has no stub"),
 }
 """Instructions that no Site can stand on, with the reason."""
 

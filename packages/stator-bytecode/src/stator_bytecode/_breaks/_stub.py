@@ -29,17 +29,11 @@ from stator_bytecode._codec._raw_instruction import Raw
 Stub = Callable[[Any], Any]
 
 FRAME_BOUND = frozenset(
-    {
-        *("LOAD_FAST", "DELETE_FAST", "LOAD_CLOSURE", "LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF"),
-        *(
-            "LOAD_GLOBAL",
-            "STORE_GLOBAL",
-            "DELETE_GLOBAL",
-            "LOAD_FROM_DICT_OR_DEREF",
-            "LOAD_FROM_DICT_OR_GLOBALS",
-        ),
-        *("MAKE_FUNCTION", "IMPORT_NAME", "LOAD_BUILD_CLASS", "RAISE_VARARGS", "RERAISE"),
-    }
+    """
+    LOAD_FAST DELETE_FAST LOAD_CLOSURE LOAD_DEREF STORE_DEREF DELETE_DEREF
+    LOAD_GLOBAL STORE_GLOBAL DELETE_GLOBAL LOAD_FROM_DICT_OR_DEREF LOAD_FROM_DICT_OR_GLOBALS
+    MAKE_FUNCTION IMPORT_NAME LOAD_BUILD_CLASS RAISE_VARARGS RERAISE
+    """.split()
 )
 """Instructions of a hidden frame that need its locals, cells or globals: they run in a native frame
 of its own."""

@@ -45,6 +45,8 @@ class Emit(NamedTuple):
 
 
 Rule: TypeAlias = tuple[Emit, ...] | Fuse
+Rules: TypeAlias = dict[str, Rule]
+"""The rule of each raw opcode, under its name."""
 
 
 @attrs.frozen(eq=False)

@@ -7,7 +7,7 @@ tables of names.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stator_bytecode._codec._dialect import Emit, Fuse, Fused, Resolve, Rule, Scope
+from stator_bytecode._codec._dialect import Emit, Fuse, Fused, Resolve, Rule, Rules, Scope
 from stator_bytecode._codec._raw_instruction import Raw
 from stator_bytecode.errors import Unsupported
 
@@ -57,12 +57,12 @@ def one(op: str, resolve: Resolve = nothing) -> Rule:
     return (Emit(op, resolve),)
 
 
-def same(resolve: Resolve, *ops: str) -> dict[str, Rule]:
-    """Raw opcodes with the neutral name."""
-    return {op: one(op, resolve) for op in ops}
+def same(resolve: Resolve, ops: str) -> Rules:
+    """Give the rules of raw opcodes that have the neutral name; `ops` separates them by spaces."""
+    return {op: one(op, resolve) for op in ops.split()}
 
 
-def renamed(resolve: Resolve, **ops: str) -> dict[str, Rule]:
+def renamed(resolve: Resolve, **ops: str) -> Rules:
     return {raw: one(neutral, resolve) for raw, neutral in ops.items()}
 
 
@@ -107,42 +107,36 @@ def call(*after: str, named: bool = False) -> Fuse:
     return fuse
 
 
-SHARED: dict[str, Rule] = {
+SHARED: Rules = {
     **dict.fromkeys(("CACHE", "RESUME"), VANISHES),
-    **same(nothing, "NOP", "POP_TOP", "PUSH_NULL", "GET_ITER", "FOR_ITER"),
-    **same(nothing, "BINARY_SUBSCR", "STORE_SUBSCR", "DELETE_SUBSCR"),
-    **same(number, "COPY", "SWAP", "STORE_FAST", "DELETE_FAST"),
-    **same(number, "MAKE_CELL", "COPY_FREE_VARS", "LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF"),
-    **same(name, "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_NAME", "STORE_NAME", "DELETE_NAME"),
-    **same(name, "STORE_ATTR", "DELETE_ATTR"),
-    **same(flag, "IS_OP", "CONTAINS_OP"),
-    **same(number, "BUILD_TUPLE", "BUILD_LIST", "BUILD_SET", "BUILD_MAP", "BUILD_CONST_KEY_MAP"),
-    **same(number, "BUILD_STRING", "BUILD_SLICE"),
-    **same(
-        number,
-        "LIST_APPEND",
-        "SET_ADD",
-        "MAP_ADD",
-        "LIST_EXTEND",
-        "SET_UPDATE",
-        "DICT_UPDATE",
-        "DICT_MERGE",
-    ),
-    **same(number, "UNPACK_SEQUENCE", "MATCH_CLASS", "RAISE_VARARGS", "RERAISE"),
     **same(
         nothing,
-        "SETUP_ANNOTATIONS",
-        "LOAD_BUILD_CLASS",
-        "RETURN_VALUE",
-        "RETURN_GENERATOR",
-        "GET_YIELD_FROM_ITER",
+        """
+        NOP POP_TOP PUSH_NULL GET_ITER FOR_ITER BINARY_SUBSCR STORE_SUBSCR DELETE_SUBSCR
+        SETUP_ANNOTATIONS LOAD_BUILD_CLASS RETURN_VALUE RETURN_GENERATOR GET_YIELD_FROM_ITER
+        PUSH_EXC_INFO POP_EXCEPT CHECK_EXC_MATCH CHECK_EG_MATCH WITH_EXCEPT_START BEFORE_WITH
+        MATCH_MAPPING MATCH_SEQUENCE MATCH_KEYS GET_LEN
+        YIELD_VALUE GET_AITER GET_ANEXT BEFORE_ASYNC_WITH END_ASYNC_FOR
+        """,
     ),
-    **same(name, "IMPORT_NAME", "IMPORT_FROM"),
-    **same(nothing, "PUSH_EXC_INFO", "POP_EXCEPT", "CHECK_EXC_MATCH", "CHECK_EG_MATCH"),
-    **same(nothing, "WITH_EXCEPT_START", "BEFORE_WITH"),
-    **same(nothing, "MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_KEYS", "GET_LEN"),
-    **same(nothing, "YIELD_VALUE", "GET_AITER", "GET_ANEXT", "BEFORE_ASYNC_WITH", "END_ASYNC_FOR"),
-    **same(number, "GET_AWAITABLE"),
+    **same(
+        number,
+        """
+        COPY SWAP STORE_FAST DELETE_FAST
+        MAKE_CELL COPY_FREE_VARS LOAD_DEREF STORE_DEREF DELETE_DEREF
+        BUILD_TUPLE BUILD_LIST BUILD_SET BUILD_MAP BUILD_CONST_KEY_MAP BUILD_STRING BUILD_SLICE
+        LIST_APPEND SET_ADD MAP_ADD LIST_EXTEND SET_UPDATE DICT_UPDATE DICT_MERGE
+        UNPACK_SEQUENCE MATCH_CLASS RAISE_VARARGS RERAISE GET_AWAITABLE
+        """,
+    ),
+    **same(
+        name,
+        """
+        STORE_GLOBAL DELETE_GLOBAL LOAD_NAME STORE_NAME DELETE_NAME STORE_ATTR DELETE_ATTR
+        IMPORT_NAME IMPORT_FROM
+        """,
+    ),
+    **same(flag, "IS_OP CONTAINS_OP"),
     **renamed(
         nothing, JUMP_FORWARD="JUMP", JUMP_BACKWARD="JUMP", JUMP_BACKWARD_NO_INTERRUPT="JUMP"
     ),
@@ -155,9 +149,9 @@ SHARED: dict[str, Rule] = {
     "CALL_FUNCTION_EX": one("CALL_FUNCTION_EX", lambda scope, arg: bool(arg & 1)),
 }
 
-UNTIL_312: dict[str, Rule] = {
-    **same(constant, "LOAD_CONST"),
-    **same(number, "LOAD_FAST", "LOAD_CLOSURE", "MAKE_FUNCTION"),
+UNTIL_312: Rules = {
+    "LOAD_CONST": one("LOAD_CONST", constant),
+    **same(number, "LOAD_FAST LOAD_CLOSURE MAKE_FUNCTION"),
     "LOAD_GLOBAL": one(
         "LOAD_GLOBAL", lambda scope, arg: (scope.names[arg >> 1], "before" if arg & 1 else None)
     ),

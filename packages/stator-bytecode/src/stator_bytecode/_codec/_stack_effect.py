@@ -31,45 +31,33 @@ def _plus(extra: int) -> Callable[[int], int]:
     return lambda arg: arg + extra
 
 
-def _each(effect: Effect, *ops: str) -> dict[str, Effect]:
-    return dict.fromkeys(ops, effect)
+def _each(effect: Effect, ops: str) -> dict[str, Effect]:
+    return dict.fromkeys(ops.split(), effect)
 
 
 EFFECTS: Mapping[str, Effect] = {
     # stack, constants, locals, cells
     **_each(
-        Effect(0, 0),
-        "NOP",
-        "MAKE_CELL",
-        "COPY_FREE_VARS",
-        "DELETE_FAST",
-        "DELETE_DEREF",
-        "SETUP_ANNOTATIONS",
+        Effect(0, 0), "NOP MAKE_CELL COPY_FREE_VARS DELETE_FAST DELETE_DEREF SETUP_ANNOTATIONS"
     ),
     **_each(
-        Effect(0, 1),
-        "PUSH_NULL",
-        "LOAD_CONST",
-        "LOAD_FAST",
-        "LOAD_FAST_AND_CLEAR",
-        "LOAD_CLOSURE",
-        "LOAD_DEREF",
+        Effect(0, 1), "PUSH_NULL LOAD_CONST LOAD_FAST LOAD_FAST_AND_CLEAR LOAD_CLOSURE LOAD_DEREF"
     ),
-    **_each(Effect(1, 0), "POP_TOP", "STORE_FAST", "STORE_DEREF"),
+    **_each(Effect(1, 0), "POP_TOP STORE_FAST STORE_DEREF"),
     "COPY": Effect(_number, _plus(1)),
     "SWAP": Effect(_number, _number),
     # names, attributes
-    **_each(Effect(0, 1), "LOAD_NAME", "LOAD_LOCALS", "LOAD_CLASSDEREF", "LOAD_BUILD_CLASS"),
-    **_each(Effect(1, 1), "LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS", "LOAD_ATTR"),
-    **_each(Effect(1, 0), "STORE_GLOBAL", "STORE_NAME", "DELETE_ATTR"),
-    **_each(Effect(0, 0), "DELETE_GLOBAL", "DELETE_NAME"),
+    **_each(Effect(0, 1), "LOAD_NAME LOAD_LOCALS LOAD_CLASSDEREF LOAD_BUILD_CLASS"),
+    **_each(Effect(1, 1), "LOAD_FROM_DICT_OR_DEREF LOAD_FROM_DICT_OR_GLOBALS LOAD_ATTR"),
+    **_each(Effect(1, 0), "STORE_GLOBAL STORE_NAME DELETE_ATTR"),
+    **_each(Effect(0, 0), "DELETE_GLOBAL DELETE_NAME"),
     "LOAD_GLOBAL": Effect(0, lambda arg: 1 if arg[1] is None else 2),
     "LOAD_METHOD": Effect(1, 2),
     "LOAD_SUPER_ATTR": Effect(3, lambda arg: 2 if arg[1] else 1),
     "STORE_ATTR": Effect(2, 0),
     # operators
-    **_each(Effect(1, 1), "UNARY_OP", "TO_BOOL"),
-    **_each(Effect(2, 1), "BINARY_OP", "BINARY_SUBSCR", "COMPARE_OP", "IS_OP", "CONTAINS_OP"),
+    **_each(Effect(1, 1), "UNARY_OP TO_BOOL"),
+    **_each(Effect(2, 1), "BINARY_OP BINARY_SUBSCR COMPARE_OP IS_OP CONTAINS_OP"),
     "STORE_SUBSCR": Effect(3, 0),
     "DELETE_SUBSCR": Effect(2, 0),
     "BINARY_SLICE": Effect(3, 1),
@@ -77,29 +65,16 @@ EFFECTS: Mapping[str, Effect] = {
     # jumps, iteration
     "JUMP": Effect(0, 0),
     **_each(
-        Effect(1, 0),
-        "POP_JUMP_IF_TRUE",
-        "POP_JUMP_IF_FALSE",
-        "POP_JUMP_IF_NONE",
-        "POP_JUMP_IF_NOT_NONE",
+        Effect(1, 0), "POP_JUMP_IF_TRUE POP_JUMP_IF_FALSE POP_JUMP_IF_NONE POP_JUMP_IF_NOT_NONE"
     ),
-    **_each(Effect(1, 0, 1), "JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP"),
+    **_each(Effect(1, 0, 1), "JUMP_IF_TRUE_OR_POP JUMP_IF_FALSE_OR_POP"),
     "GET_ITER": Effect(1, 1),
     "FOR_ITER": Effect(1, 2, 0),
     # building: the container of the adding ones lies `arg` deep once the added is popped
-    **_each(
-        Effect(_number, 1), "BUILD_TUPLE", "BUILD_LIST", "BUILD_SET", "BUILD_STRING", "BUILD_SLICE"
-    ),
+    **_each(Effect(_number, 1), "BUILD_TUPLE BUILD_LIST BUILD_SET BUILD_STRING BUILD_SLICE"),
     "BUILD_MAP": Effect(lambda arg: 2 * arg, 1),
     "BUILD_CONST_KEY_MAP": Effect(_plus(1), 1),
-    **_each(
-        Effect(_plus(1), _number),
-        "LIST_APPEND",
-        "SET_ADD",
-        "LIST_EXTEND",
-        "SET_UPDATE",
-        "DICT_UPDATE",
-    ),
+    **_each(Effect(_plus(1), _number), "LIST_APPEND SET_ADD LIST_EXTEND SET_UPDATE DICT_UPDATE"),
     "MAP_ADD": Effect(_plus(2), _number),
     # The error message of DICT_MERGE names the callable, which lies under the positional arguments
     # (and a NULL).
@@ -121,40 +96,41 @@ EFFECTS: Mapping[str, Effect] = {
     "RERAISE": Effect(_plus(1), _number),
     "PUSH_EXC_INFO": Effect(1, 2),
     "POP_EXCEPT": Effect(1, 0),
-    **_each(Effect(2, 2), "CHECK_EXC_MATCH", "CHECK_EG_MATCH"),
+    **_each(Effect(2, 2), "CHECK_EXC_MATCH CHECK_EG_MATCH"),
     "PREP_RERAISE_STAR": Effect(2, 1),
     "WITH_EXCEPT_START": Effect(4, 5),
     "BEFORE_WITH": Effect(1, 2),
     "STOPITERATION_ERROR": Effect(1, 1),
     # generators: a resumed one finds the value sent on its stack, the first None too
     "RETURN_GENERATOR": Effect(0, 1),
-    **_each(Effect(1, 1), "YIELD_VALUE", "GET_YIELD_FROM_ITER"),
+    **_each(Effect(1, 1), "YIELD_VALUE GET_YIELD_FROM_ITER"),
     "SEND": Effect(2, 2, lambda keeps_receiver: 2 if keeps_receiver else 1),
     "END_SEND": Effect(2, 1),
     "CLEANUP_THROW": Effect(3, 2),
     "RETURN_VALUE": Effect(1, 0),
     # match
     "MATCH_CLASS": Effect(3, 1),
-    **_each(Effect(1, 2), "MATCH_MAPPING", "MATCH_SEQUENCE", "GET_LEN"),
+    **_each(Effect(1, 2), "MATCH_MAPPING MATCH_SEQUENCE GET_LEN"),
     "MATCH_KEYS": Effect(2, 3),
     # refused ones, so that the depth is known everywhere
-    **_each(Effect(1, 1), "GET_AITER", "GET_AWAITABLE", "ASYNC_GEN_WRAP"),
-    **_each(Effect(1, 2), "GET_ANEXT", "BEFORE_ASYNC_WITH"),
+    **_each(Effect(1, 1), "GET_AITER GET_AWAITABLE ASYNC_GEN_WRAP"),
+    **_each(Effect(1, 2), "GET_ANEXT BEFORE_ASYNC_WITH"),
     "END_ASYNC_FOR": Effect(2, 0),
     "PRINT_EXPR": Effect(1, 0),
     **_each(
         Effect(1, 1),
-        "INTRINSIC_PRINT",
-        "INTRINSIC_TYPEVAR",
-        "INTRINSIC_PARAMSPEC",
-        "INTRINSIC_TYPEVARTUPLE",
+        """
+        INTRINSIC_PRINT INTRINSIC_TYPEVAR INTRINSIC_PARAMSPEC INTRINSIC_TYPEVARTUPLE
+        INTRINSIC_SUBSCRIPT_GENERIC INTRINSIC_TYPEALIAS INTRINSIC_1_INVALID
+        """,
     ),
     **_each(
-        Effect(1, 1), "INTRINSIC_SUBSCRIPT_GENERIC", "INTRINSIC_TYPEALIAS", "INTRINSIC_1_INVALID"
+        Effect(2, 1),
+        """
+        INTRINSIC_TYPEVAR_WITH_BOUND INTRINSIC_TYPEVAR_WITH_CONSTRAINTS
+        INTRINSIC_SET_FUNCTION_TYPE_PARAMS INTRINSIC_SET_TYPEPARAM_DEFAULT INTRINSIC_2_INVALID
+        """,
     ),
-    **_each(Effect(2, 1), "INTRINSIC_TYPEVAR_WITH_BOUND", "INTRINSIC_TYPEVAR_WITH_CONSTRAINTS"),
-    **_each(Effect(2, 1), "INTRINSIC_SET_FUNCTION_TYPE_PARAMS", "INTRINSIC_SET_TYPEPARAM_DEFAULT"),
-    "INTRINSIC_2_INVALID": Effect(2, 1),
 }
 
 

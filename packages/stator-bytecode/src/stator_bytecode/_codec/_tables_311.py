@@ -1,21 +1,16 @@
 """The bytecode of CPython 3.11."""
 
 from stator_bytecode._codec import _rules as rules
-from stator_bytecode._codec._dialect import Dialect, Rule
+from stator_bytecode._codec._dialect import Dialect, Rules
 
-_RULES: dict[str, Rule] = {
+_RULES: Rules = {
     **rules.SHARED,
     **rules.UNTIL_312,
     **rules.same(rules.number, "LOAD_CLASSDEREF"),
-    **rules.same(rules.name, "LOAD_ATTR", "LOAD_METHOD"),
-    **rules.same(rules.nothing, "JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP"),
+    **rules.same(rules.name, "LOAD_ATTR LOAD_METHOD"),
+    **rules.same(rules.nothing, "JUMP_IF_TRUE_OR_POP JUMP_IF_FALSE_OR_POP"),
     **rules.same(
-        rules.nothing,
-        "LIST_TO_TUPLE",
-        "IMPORT_STAR",
-        "PREP_RERAISE_STAR",
-        "PRINT_EXPR",
-        "ASYNC_GEN_WRAP",
+        rules.nothing, "LIST_TO_TUPLE IMPORT_STAR PREP_RERAISE_STAR PRINT_EXPR ASYNC_GEN_WRAP"
     ),
     **{
         f"POP_JUMP_{direction}_IF_{condition}": rules.one(f"POP_JUMP_IF_{condition}")

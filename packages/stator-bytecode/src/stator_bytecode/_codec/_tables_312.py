@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from stator_bytecode._codec import _rules as rules
-from stator_bytecode._codec._dialect import Dialect, Emit, Fused, Rule, Scope
+from stator_bytecode._codec._dialect import Dialect, Emit, Fused, Rules, Scope
 from stator_bytecode._codec._raw_instruction import Raw
 
 _WITH_ONE_OPERAND = (
@@ -40,18 +40,13 @@ def _super_attribute(scope: Scope, arg: int) -> tuple[str, bool, bool]:
     return scope.names[arg >> 2], bool(arg & 1), bool(arg & 2)
 
 
-SINCE_312: dict[str, Rule] = {
-    **rules.same(
-        rules.nothing, "BINARY_SLICE", "STORE_SLICE", "LOAD_LOCALS", "END_SEND", "CLEANUP_THROW"
-    ),
+SINCE_312: Rules = {
+    **rules.same(rules.nothing, "BINARY_SLICE STORE_SLICE LOAD_LOCALS END_SEND CLEANUP_THROW"),
     **rules.same(
         rules.nothing,
-        "POP_JUMP_IF_TRUE",
-        "POP_JUMP_IF_FALSE",
-        "POP_JUMP_IF_NONE",
-        "POP_JUMP_IF_NOT_NONE",
+        "POP_JUMP_IF_TRUE POP_JUMP_IF_FALSE POP_JUMP_IF_NONE POP_JUMP_IF_NOT_NONE",
     ),
-    **rules.same(rules.number, "LOAD_FAST_AND_CLEAR", "LOAD_FROM_DICT_OR_DEREF"),
+    **rules.same(rules.number, "LOAD_FAST_AND_CLEAR LOAD_FROM_DICT_OR_DEREF"),
     **rules.same(rules.name, "LOAD_FROM_DICT_OR_GLOBALS"),
     "LOAD_FAST_CHECK": rules.one("LOAD_FAST", rules.number),
     "LOAD_ATTR": _attribute,
@@ -66,7 +61,7 @@ SINCE_312: dict[str, Rule] = {
 loads."""
 
 
-_RULES: dict[str, Rule] = {
+_RULES: Rules = {
     **rules.SHARED,
     **SINCE_312,
     **rules.UNTIL_312,

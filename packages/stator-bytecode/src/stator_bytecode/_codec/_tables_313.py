@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from stator_bytecode._codec import _rules as rules
-from stator_bytecode._codec._dialect import Dialect, Fused, Rule, Scope
+from stator_bytecode._codec._dialect import Dialect, Fused, Rules, Scope
 from stator_bytecode._codec._raw_instruction import Raw
 from stator_bytecode._codec._tables_312 import SINCE_312
 
@@ -31,7 +31,7 @@ def _local_or_closure(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
     return index + 1, index, "LOAD_CLOSURE" if slot in scope.cell_slots else "LOAD_FAST", slot
 
 
-_RULES: dict[str, Rule] = {
+_RULES: Rules = {
     **rules.SHARED,
     **SINCE_312,
     **rules.same(rules.nothing, "TO_BOOL"),

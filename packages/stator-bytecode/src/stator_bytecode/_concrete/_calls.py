@@ -4,8 +4,6 @@ A Python function becomes a frame. Builtins that read the frame of their caller 
 `sys.exc_info`) are in `FRAME_AWARE`: natively they would see the Machine's own frames.
 """
 
-from __future__ import annotations
-
 import builtins
 import inspect
 import sys
@@ -22,8 +20,9 @@ from types import (
 from typing import Any
 
 from stator_bytecode._concrete._classes import build_class
+from stator_bytecode._concrete._generators import call_generator_method, call_next
 from stator_bytecode._concrete._names import cell_content, namespace
-from stator_bytecode._concrete._operations import ConcreteOperations
+from stator_bytecode._concrete._operations import ConcreteOperations, NamedArgs
 from stator_bytecode._concrete._values import is_iterable, shown
 from stator_bytecode._fields import exception_field
 from stator_bytecode._machine._binding import BindingError, bind_arguments, new_frame
@@ -40,7 +39,7 @@ def is_internal(names: dict[str, Any]) -> bool:
 
 
 class Calls(ConcreteOperations):
-    def call(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+    def call(self, function: Any, args: Sequence[Any], kwargs: NamedArgs) -> Result:
         kind = type(function)
         if kind is MethodType:
             return self.call(function.__func__, [function.__self__, *args], kwargs)
@@ -50,7 +49,7 @@ class Calls(ConcreteOperations):
             return function(*args, **kwargs)
         if kind is BuiltinFunctionType or kind is MethodWrapperType:
             if type(function.__self__) is GeneratorType:
-                return self.call_generator_method(function, args, kwargs)
+                return call_generator_method(function, args, kwargs)
         elif (
             isinstance(function, type)
             and (instance := self._instance(function, args, kwargs)) is not None
@@ -63,7 +62,7 @@ class Calls(ConcreteOperations):
             else aware(self, function, list(args), kwargs)
         )
 
-    def call_spread(self, function: Any, args: Any, kwargs: dict[str, Any] | None) -> Result:
+    def call_spread(self, function: Any, args: Any, kwargs: NamedArgs | None) -> Result:
         if type(args) is not tuple:
             if not is_iterable(args):
                 raise TypeError(
@@ -78,9 +77,7 @@ class Calls(ConcreteOperations):
             return False
         return not is_internal(function.__globals__) and self.interprets(function)
 
-    def frame_of(
-        self, function: FunctionType, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> Frame:
+    def frame_of(self, function: FunctionType, args: Sequence[Any], kwargs: NamedArgs) -> Frame:
         code, problem = function.__code__, None
         defaults = function.__defaults__ or (), function.__kwdefaults__ or {}
         try:
@@ -94,7 +91,7 @@ class Calls(ConcreteOperations):
             code, bound, function.__closure__ or (), function.__globals__, builtin_names, function
         )
 
-    def _instance(self, cls: type, args: Sequence[Any], kwargs: dict[str, Any]) -> Invoke | None:
+    def _instance(self, cls: type, args: Sequence[Any], kwargs: NamedArgs) -> Invoke | None:
         """Act as `type.__call__` when `__init__` is a Python function and the object a plain
         one."""
         initializer: Any = getattr(cls, "__init__")
@@ -160,14 +157,12 @@ def _caller(domain: ConcreteOperations) -> Frame:
     return domain.active.frames[-1]
 
 
-def _next(
-    domain: ConcreteOperations, function: Any, args: list[Any], kwargs: dict[str, Any]
-) -> Result:
-    return function(*args, **kwargs) if kwargs else domain.call_next(args)
+def _next(domain: ConcreteOperations, function: Any, args: list[Any], kwargs: NamedArgs) -> Result:
+    return function(*args, **kwargs) if kwargs else call_next(args)
 
 
 def _evaluate(
-    domain: ConcreteOperations, function: Any, args: list[Any], kwargs: dict[str, Any]
+    domain: ConcreteOperations, function: Any, args: list[Any], kwargs: NamedArgs
 ) -> Result:
     frame = _caller(domain)
     if (
@@ -192,7 +187,7 @@ def _exc_info(domain: ConcreteOperations) -> Any:
 
 def _super(domain: ConcreteOperations) -> Any:
     frame = _caller(domain)
-    return super(_class_of(domain, frame), _first_argument(domain, frame))
+    return super(_class_of(frame), _first_argument(frame))
 
 
 _WITHOUT_ARGUMENTS: dict[Any, Callable[[ConcreteOperations], Any]] = {
@@ -207,13 +202,11 @@ _WITHOUT_ARGUMENTS: dict[Any, Callable[[ConcreteOperations], Any]] = {
 }
 
 
-def _look(
-    domain: ConcreteOperations, function: Any, args: list[Any], kwargs: dict[str, Any]
-) -> Result:
+def _look(domain: ConcreteOperations, function: Any, args: list[Any], kwargs: NamedArgs) -> Result:
     return function(*args, **kwargs) if args or kwargs else _WITHOUT_ARGUMENTS[function](domain)
 
 
-FRAME_AWARE: dict[int, Callable[[ConcreteOperations, Any, list[Any], dict[str, Any]], Result]] = {
+FRAME_AWARE: dict[int, Callable[[ConcreteOperations, Any, list[Any], NamedArgs], Result]] = {
     id(builtins.__build_class__): lambda domain, _, args, kwargs: build_class(
         domain, *args, **kwargs
     ),
@@ -223,22 +216,22 @@ FRAME_AWARE: dict[int, Callable[[ConcreteOperations, Any, list[Any], dict[str, A
 }
 
 
-def _first_argument(domain: ConcreteOperations, frame: Frame) -> Any:
+def _first_argument(frame: Frame) -> Any:
     first = frame.slots[0]
     if type(first) is CellType and frame.code.slots[0] in frame.code.raw.co_cellvars:
-        first = domain.cell_get(first)
+        first = cell_content(first)
     if first is NULL:
         raise RuntimeError("super(): arg[0] deleted")
     return first
 
 
-def _class_of(domain: ConcreteOperations, frame: Frame) -> Any:
+def _class_of(frame: Frame) -> Any:
     names = frame.code.raw.co_freevars
     if not frame.code.raw.co_argcount:
         raise RuntimeError("super(): no arguments")
     if "__class__" not in names:
         raise RuntimeError("super(): __class__ cell not found")
-    cls = domain.cell_get(frame.slots[len(frame.slots) - len(names) + names.index("__class__")])
+    cls = cell_content(frame.slots[len(frame.slots) - len(names) + names.index("__class__")])
     if cls is NULL:
         raise RuntimeError("super(): empty __class__ cell")
     if not isinstance(cls, type):

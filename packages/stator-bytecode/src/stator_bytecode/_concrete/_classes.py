@@ -1,11 +1,10 @@
 """`__build_class__` with the class body run as a frame."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from types import CellType, FunctionType, prepare_class, resolve_bases
 from typing import Any
 
+from stator_bytecode._concrete._names import cell_content
 from stator_bytecode._concrete._operations import ConcreteOperations
 from stator_bytecode._machine._domain import Invoke, Result, operation, settle
 from stator_bytecode._machine._frame import NULL
@@ -39,7 +38,7 @@ def _build(
         names["__orig_bases__"] = originals
     cls = yield from settle(domain.call(metaclass, [name, bases, names], keywords))
     if isinstance(cls, type) and type(cell) is CellType:
-        _check_cell(domain.cell_get(cell), name, cls)
+        _check_cell(cell_content(cell), name, cls)
     return cls
 
 

@@ -1,7 +1,5 @@
 """Exceptions and `with` of the concrete domain."""
 
-from __future__ import annotations
-
 import functools
 import sys
 from collections.abc import Callable

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from types import GeneratorType
 from typing import Any, NoReturn, cast
 
-from stator_bytecode._concrete._operations import ConcreteOperations
+from stator_bytecode._concrete._operations import ConcreteOperations, NamedArgs
 from stator_bytecode._fields import exception_field, set_exception_field
 from stator_bytecode._machine._domain import Result, Resume, operation
 from stator_bytecode._machine._frame import NULL, Frame, GeneratorState, GeneratorStatus, Then
@@ -31,13 +31,7 @@ class Generators(ConcreteOperations):
         return generator
 
     def generator_state(self, value: Any) -> GeneratorState | None:
-        if (
-            type(value) is not GeneratorType
-            or value.gi_code is not _drive.__code__
-            or value.gi_frame is None
-        ):
-            return None
-        return cast(GeneratorState, value.gi_frame.f_locals["state"])
+        return state_of(value)
 
     def drop(self, value: Any, holders: list[Frame], kept: Any = None) -> None:
         """The objects are real, and die by themselves."""
@@ -45,44 +39,61 @@ class Generators(ConcreteOperations):
     def abandon(self, ran: list[GeneratorState], released: list[Any], holders: list[Any]) -> None:
         """Do nothing: see `drop`."""
 
-    def _resumable(self, value: GeneratorType[Any, Any, Any]) -> GeneratorState | None:
-        """The state of a generator that the Machine is about to resume without its driver."""
-        state = self.generator_state(value)
-        if state is not None and inspect.getgeneratorstate(value) == inspect.GEN_CREATED:
-            state.value = _PRIMING
-            next(value)
-        return state
-
     def next_value(self, iterator: Any) -> Result:
-        state = self._resumable(iterator) if type(iterator) is GeneratorType else None
+        state = resumable(iterator) if type(iterator) is GeneratorType else None
         return next(iterator, NULL) if state is None else Resume(state, then=_NEXT)
 
-    def call_generator_method(
-        self, method: Any, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> Result:
-        if (state := self._resumable(method.__self__)) is not None and not kwargs:
-            name, count = method.__name__, len(args)
-            if name == "__next__" and not count:
-                return Resume(state)
-            if name == "send" and count == 1:
-                return Resume(state, sent=args[0])
-            if name == "throw" and count == 1 and (thrown := _exception(args[0])) is not None:
-                return Resume(state, thrown=thrown)
-            if name == "close" and not count:
-                return Resume(state, thrown=GeneratorExit(), then=_CLOSE)
-        return method(*args, **kwargs)
 
-    def call_next(self, args: list[Any]) -> Result:
-        known = 1 <= len(args) <= 2 and type(args[0]) is GeneratorType
-        state = self._resumable(args[0]) if known else None
-        if state is None:
-            return next(*args)
-        return Resume(state) if len(args) == 1 else _next_or(state, args[1])
+def state_of(value: Any) -> GeneratorState | None:
+    if (
+        type(value) is not GeneratorType
+        or value.gi_code is not _drive.__code__
+        or value.gi_frame is None
+    ):
+        return None
+    return cast(GeneratorState, value.gi_frame.f_locals["state"])
 
-    def generator_attribute(self, generator: GeneratorType[Any, Any, Any], name: str) -> Any:
-        if (state := self.generator_state(generator)) is None or name not in _ATTRIBUTES:
-            return getattr(generator, name)
-        return _ATTRIBUTES[name](state)
+
+def resumable(value: GeneratorType[Any, Any, Any]) -> GeneratorState | None:
+    """The state of a generator that the Machine is about to resume without its driver."""
+    state = state_of(value)
+    if state is not None and inspect.getgeneratorstate(value) == inspect.GEN_CREATED:
+        state.value = _PRIMING
+        next(value)
+    return state
+
+
+def call_generator_method(method: Any, args: Sequence[Any], kwargs: NamedArgs) -> Result:
+    """Call `send`, `throw`, `close` or `__next__` of a generator; anything else, and odd arguments,
+    natively."""
+    if (state := resumable(method.__self__)) is not None and not kwargs:
+        name, count = method.__name__, len(args)
+        if name == "__next__" and not count:
+            return Resume(state)
+        if name == "send" and count == 1:
+            return Resume(state, sent=args[0])
+        if name == "throw" and count == 1 and (thrown := _exception(args[0])) is not None:
+            return Resume(state, thrown=thrown)
+        if name == "close" and not count:
+            return Resume(state, thrown=GeneratorExit(), then=_CLOSE)
+    return method(*args, **kwargs)
+
+
+def call_next(args: list[Any]) -> Result:
+    """Call `next(iterator)` or `next(iterator, default)`."""
+    known = 1 <= len(args) <= 2 and type(args[0]) is GeneratorType
+    state = resumable(args[0]) if known else None
+    if state is None:
+        return next(*args)
+    return Resume(state) if len(args) == 1 else _next_or(state, args[1])
+
+
+def generator_attribute(generator: GeneratorType[Any, Any, Any], name: str) -> Any:
+    """Return a `gi_*` attribute of the generator's frame instead of its driver's, but for
+    `gi_frame`."""
+    if (state := state_of(generator)) is None or name not in _ATTRIBUTES:
+        return getattr(generator, name)
+    return _ATTRIBUTES[name](state)
 
 
 def _delegate(state: GeneratorState) -> Any:

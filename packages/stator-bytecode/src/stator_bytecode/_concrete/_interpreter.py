@@ -6,8 +6,6 @@ Python functions called from interpreted frames become frames; whatever C code c
 the `_concrete_*.py` files, one per family.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from traceback import walk_tb
 from types import FunctionType, TracebackType
@@ -19,6 +17,7 @@ from stator_bytecode._concrete._exceptions import Exceptions, traceback_at
 from stator_bytecode._concrete._generators import Generators, value_of
 from stator_bytecode._concrete._matching import Matching
 from stator_bytecode._concrete._names import NameOperations
+from stator_bytecode._concrete._operations import NamedArgs
 from stator_bytecode._concrete._values import Values
 from stator_bytecode._fields import exception_field, set_exception_field
 from stator_bytecode._handlers._all import DEFAULT
@@ -109,7 +108,7 @@ def interpret(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
 
 
 def interpret_in(
-    domain: ConcreteDomain, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    domain: ConcreteDomain, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: NamedArgs
 ) -> Any:
     result = domain.call(fn, args, kwargs)
     if not isinstance(result, Invoke) or result.then.kind != "value":

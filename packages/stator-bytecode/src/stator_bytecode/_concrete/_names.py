@@ -1,11 +1,10 @@
 """Names, imports, cells and attributes of the concrete domain."""
 
-from __future__ import annotations
-
 from collections.abc import MutableMapping
 from types import CellType, GeneratorType
 from typing import Any
 
+from stator_bytecode._concrete._generators import generator_attribute
 from stator_bytecode._concrete._operations import ConcreteOperations
 from stator_bytecode._concrete._values import natively
 from stator_bytecode._machine._frame import NULL, Frame
@@ -13,14 +12,17 @@ from stator_bytecode._machine._frame import NULL, Frame
 
 class NameOperations(ConcreteOperations):
     def load_global(self, frame: Frame, name: str) -> Any:
-        return _builtin(frame, name) if (value := _item(frame.globals, name)) is NULL else value
+        for mapping in (frame.globals, frame.builtins):
+            if (value := _item(mapping, name)) is not NULL:
+                return value
+        raise _undefined(name)
 
     def store_global(self, frame: Frame, name: str, value: Any) -> None:
         frame.globals[name] = value
 
     def delete_global(self, frame: Frame, name: str) -> None:
         if _item(frame.globals, name) is NULL:
-            raise NameError(f"name '{name}' is not defined", name=name)
+            raise _undefined(name)
         del frame.globals[name]
 
     def load_name(self, frame: Frame, name: str) -> Any:
@@ -37,7 +39,7 @@ class NameOperations(ConcreteOperations):
         except KeyError:
             missing = True
         if missing:
-            raise NameError(f"name '{name}' is not defined", name=name)
+            raise _undefined(name)
 
     def load_locals(self, frame: Frame) -> Any:
         return namespace(frame)
@@ -66,7 +68,7 @@ class NameOperations(ConcreteOperations):
 
     def get_attribute(self, value: Any, name: str) -> Any:
         if type(value) is GeneratorType and name.startswith("gi_"):
-            return self.generator_attribute(value, name)
+            return generator_attribute(value, name)
         return getattr(value, name)
 
     def load_method(self, value: Any, name: str) -> Any:
@@ -108,10 +110,8 @@ def _item(mapping: Any, name: str) -> Any:
         return NULL
 
 
-def _builtin(frame: Frame, name: str) -> Any:
-    if (value := _item(frame.builtins, name)) is NULL:
-        raise NameError(f"name '{name}' is not defined", name=name)
-    return value
+def _undefined(name: str) -> NameError:
+    return NameError(f"name '{name}' is not defined", name=name)
 
 
 def _import_from(module: Any, name: str, names: MutableMapping[str, Any]) -> None:

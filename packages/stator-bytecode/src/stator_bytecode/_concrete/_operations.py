@@ -6,17 +6,17 @@ A family that uses another extends `ConcreteOperations` and imports neither the 
 domain.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from types import CellType, FunctionType, GeneratorType
+from types import FunctionType
 from typing import Any
 
 from stator_bytecode._machine._domain import Result, Resume
 from stator_bytecode._machine._frame import Frame
 from stator_bytecode._machine._machine import Machine
 from stator_bytecode._machine._outcome import Outcome, Yielded
+
+NamedArgs = dict[str, Any]
 
 
 class ConcreteOperations(ABC):
@@ -32,31 +32,10 @@ class ConcreteOperations(ABC):
         a call."""
 
     @abstractmethod
-    def call(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result: ...
+    def call(self, function: Any, args: Sequence[Any], kwargs: NamedArgs) -> Result: ...
 
     @abstractmethod
     def runs_as_frame(self, function: FunctionType) -> bool: ...
 
     @abstractmethod
-    def frame_of(
-        self, function: FunctionType, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> Frame: ...
-
-    @abstractmethod
-    def cell_get(self, cell: CellType) -> Any: ...
-
-    @abstractmethod
-    def call_generator_method(
-        self, method: Any, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> Result:
-        """Call `send`, `throw`, `close` or `__next__` of a generator; anything else, and odd
-        arguments, natively."""
-
-    @abstractmethod
-    def call_next(self, args: list[Any]) -> Result:
-        """Call `next(iterator)` or `next(iterator, default)`."""
-
-    @abstractmethod
-    def generator_attribute(self, generator: GeneratorType[Any, Any, Any], name: str) -> Any:
-        """Return a `gi_*` attribute of the generator's frame instead of its driver's, but for
-        `gi_frame`."""
+    def frame_of(self, function: FunctionType, args: Sequence[Any], kwargs: NamedArgs) -> Frame: ...

@@ -3,8 +3,6 @@
 Layouts: `[NULL|method, fn|self, args]` where `Code.null_first`, else `[fn, NULL|self, args]`.
 """
 
-from __future__ import annotations
-
 from types import CodeType
 
 from stator_bytecode._codec._instruction import Instruction

@@ -6,8 +6,6 @@ opcodes.
 The result completes the instruction: see `_machine/_completion.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Opcodes of raising, handling and of `with`."""
 
-from __future__ import annotations
-
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handlers._domain_handler import domain_handlers
 from stator_bytecode._machine._domain import Domain, Raised, Reraised, Result, V, after

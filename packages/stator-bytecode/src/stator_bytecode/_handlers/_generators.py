@@ -1,7 +1,5 @@
 """Opcodes of generators; what they do to frames is in `_generator.py`."""
 
-from __future__ import annotations
-
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handlers._domain_handler import domain_handlers
 from stator_bytecode._machine import _generator

@@ -1,8 +1,6 @@
 """Opcodes of operators, items, branches, iteration and `match` statements; those that build
 containers and strings."""
 
-from __future__ import annotations
-
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._codec._rules import CONVERTERS
 from stator_bytecode._handler_table import HandlerTable

@@ -1,7 +1,5 @@
 """Opcodes that only move values: the stack, constants, locals, cells, jumps."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from stator_bytecode._codec._instruction import Instruction

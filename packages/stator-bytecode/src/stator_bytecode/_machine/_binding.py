@@ -6,22 +6,17 @@ values.
 of the closure, into a frame.
 """
 
-import contextlib
-import importlib
 from collections.abc import Callable, Mapping, Sequence
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 from stator_bytecode._codec._decode import decode
 from stator_bytecode._machine._frame import NULL, Frame
-
-_suggest: Callable[[list[str], str], str | None] | None = None
-# since CPython 3.13 an unexpected keyword is answered with a suggestion
-with contextlib.suppress(ImportError):
-    _suggest = importlib.import_module("_suggestions")._generate_suggestions
+from stator_bytecode.errors import InternalError
 
 V = Any
 VARARGS, VARKEYWORDS = 0x04, 0x08
+_NOTHING = (lambda: None).__code__
 
 
 class BindingError(Exception):
@@ -45,11 +40,14 @@ def bind_arguments(  # the parts of a call, in its own order
     flags = code.co_flags
     if not kwargs and given == count == total and not flags & (VARARGS | VARKEYWORDS):
         return list(args)
+
     slots = [*args[:count], *[NULL] * (total - min(given, count))]
-    extra = _bind_keywords(code, name, slots, kwargs) if kwargs else {}
-    if given > count and not flags & VARARGS:
-        raise BindingError(_too_many(code, name, given, len(defaults), slots))
-    _fill_defaults(code, name, slots, defaults, kwdefaults)
+    extra = dict(kwargs)
+    fits = _bind_keywords(code, slots, extra) and (given <= count or bool(flags & VARARGS))
+    _fill_defaults(code, slots, defaults, kwdefaults)
+    if not fits or any(value is NULL for value in slots):
+        raise BindingError(_complaint(code, name, len(defaults), kwdefaults, args, kwargs))
+
     if flags & VARARGS:
         slots.append(pack_args(list(args[count:])))
     if flags & VARKEYWORDS:
@@ -57,84 +55,61 @@ def bind_arguments(  # the parts of a call, in its own order
     return slots
 
 
-def _bind_keywords(
-    code: CodeType, name: str, slots: list[V], kwargs: Mapping[str, V]
-) -> dict[str, V]:
-    """Fill `slots` by name; what no parameter takes is left over for `**kwargs`."""
-    first = code.co_posonlyargcount
-    names = code.co_varnames[first : len(slots)]
-    extra = {}
-    for key, value in kwargs.items():
-        if not isinstance(key, str):
-            raise BindingError("keywords must be strings")
-        if key not in names:
-            if not code.co_flags & VARKEYWORDS:
-                raise BindingError(_unexpected(code, name, names, key, kwargs))
-            extra[key] = value
-            continue
-        slot = first + names.index(key)
-        if slots[slot] is not NULL:
-            raise BindingError(f"{name}() got multiple values for argument '{key}'")
-        slots[slot] = value
-    return extra
+def _bind_keywords(code: CodeType, slots: list[V], extra: dict[str, V]) -> bool:
+    """Move arguments by name from `extra` to `slots`; return whether all of them fit.
 
-
-def _unexpected(
-    code: CodeType, name: str, names: tuple[str, ...], key: str, kwargs: Mapping[str, V]
-) -> str:
-    if positional := [
-        other for other in code.co_varnames[: code.co_posonlyargcount] if other in kwargs
-    ]:
-        return (
-            f"{name}() got some positional-only arguments passed as keyword arguments: "
-            f"'{', '.join(positional)}'"
-        )
-    text = f"{name}() got an unexpected keyword argument '{key}'"
-    suggestion = _suggest(list(names), key) if _suggest is not None else None
-    return text if suggestion is None else f"{text}. Did you mean '{suggestion}'?"
+    What no parameter takes is left over for `**kwargs`.
+    """
+    is_free = True
+    for slot in range(code.co_posonlyargcount, len(slots)):
+        if (parameter := code.co_varnames[slot]) in extra:
+            is_free = is_free and slots[slot] is NULL
+            slots[slot] = extra.pop(parameter)
+    takes_rest = bool(code.co_flags & VARKEYWORDS) and all(isinstance(key, str) for key in extra)
+    return is_free and (takes_rest or not extra)
 
 
 def _fill_defaults(
-    code: CodeType, name: str, slots: list[V], defaults: Sequence[V], kwdefaults: Mapping[str, V]
+    code: CodeType, slots: list[V], defaults: Sequence[V], kwdefaults: Mapping[str, V]
 ) -> None:
-    count, names = code.co_argcount, code.co_varnames
-    required = count - len(defaults)
-    if missing := [names[i] for i in range(required) if slots[i] is NULL]:
-        raise BindingError(_missing(name, missing, "positional"))
-    for i in range(max(required, 0), count):
-        if slots[i] is NULL:
-            slots[i] = defaults[i - required]
-    for i in range(count, len(slots)):
-        if slots[i] is NULL:
-            slots[i] = kwdefaults.get(names[i], NULL)
-    if missing := [names[i] for i in range(count, len(slots)) if slots[i] is NULL]:
-        raise BindingError(_missing(name, missing, "keyword-only"))
+    required = code.co_argcount - len(defaults)
+    for slot, value in enumerate(slots):
+        if value is not NULL:
+            continue
+        if slot >= code.co_argcount:
+            slots[slot] = kwdefaults.get(code.co_varnames[slot], NULL)
+        elif slot >= required:
+            slots[slot] = defaults[slot - required]
 
 
-def _missing(name: str, missing: list[str], kind: str) -> str:
-    quoted = [repr(parameter) for parameter in missing]
-    if len(quoted) > 2:
-        quoted = [", ".join(quoted[:-1]) + ",", quoted[-1]]
-    count = len(missing)
-    return f"{name}() missing {count} required {kind} argument{_s(count)}: {' and '.join(quoted)}"
-
-
-def _too_many(code: CodeType, name: str, given: int, defaults: int, slots: list[V]) -> str:
-    count = code.co_argcount
-    keywords = sum(value is not NULL for value in slots[count:])
-    plural = "" if count == 1 and not defaults else "s"
-    accepts = f"from {count - defaults} to {count}" if defaults else str(count)
-    besides = ""
-    if keywords:
-        besides = (
-            f" positional argument{_s(given)} (and {keywords} keyword-only argument{_s(keywords)})"
-        )
-    was = "was" if given == 1 and not keywords else "were"
-    return f"{name}() takes {accepts} positional argument{plural} but {given}{besides} {was} given"
-
-
-def _s(count: int) -> str:
-    return "" if count == 1 else "s"
+def _complaint(
+    code: CodeType,
+    name: str,
+    defaults: int,
+    kwdefaults: Mapping[str, V],
+    args: Sequence[V],
+    kwargs: Mapping[str, V],
+) -> str:
+    """Return the text of CPython for such a call: that of a function with these parameters which
+    does nothing."""
+    rest = code.co_flags & (VARARGS | VARKEYWORDS)
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + rest.bit_count()]
+    body = _NOTHING.replace(
+        co_argcount=code.co_argcount,
+        co_posonlyargcount=code.co_posonlyargcount,
+        co_kwonlyargcount=code.co_kwonlyargcount,
+        co_nlocals=len(names),
+        co_varnames=names,
+        co_flags=_NOTHING.co_flags | rest,
+    )
+    function = FunctionType(body, {}, None, (None,) * defaults)
+    function.__kwdefaults__ = dict.fromkeys(kwdefaults)
+    function.__qualname__ = name
+    try:
+        function(*args, **kwargs)
+    except TypeError as error:
+        return str(error)
+    raise InternalError(f"CPython binds a call of {name} that was refused")
 
 
 def new_frame(  # the parts of a function, then of a frame

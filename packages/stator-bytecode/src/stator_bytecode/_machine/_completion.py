@@ -9,8 +9,6 @@ A `Then` may be met by a result that needs further frames ("length": the `__inde
 gives any `Result`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from stator_bytecode._codec._instruction import Instruction
@@ -169,12 +167,14 @@ UNBOUND_FREE = (
 )
 
 COMPLETIONS: dict[str, Completion] = {
-    **dict.fromkeys(("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_NAME", "DELETE_NAME"), discard),
     **dict.fromkeys(
-        ("STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE"), discard
+        """
+        STORE_GLOBAL DELETE_GLOBAL STORE_NAME DELETE_NAME STORE_ATTR DELETE_ATTR
+        STORE_SUBSCR DELETE_SUBSCR STORE_SLICE LIST_APPEND LIST_EXTEND SET_ADD SET_UPDATE
+        MAP_ADD DICT_UPDATE DICT_MERGE IMPORT_STAR
+        """.split(),
+        discard,
     ),
-    **dict.fromkeys(("LIST_APPEND", "LIST_EXTEND", "SET_ADD", "SET_UPDATE"), discard),
-    **dict.fromkeys(("MAP_ADD", "DICT_UPDATE", "DICT_MERGE", "IMPORT_STAR"), discard),
     **dict.fromkeys(("UNPACK_SEQUENCE", "UNPACK_EX"), push_all_reversed),
     **dict.fromkeys(("TO_BOOL", "CHECK_EXC_MATCH"), push_bool),
     **dict.fromkeys(("LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"), class_deref),

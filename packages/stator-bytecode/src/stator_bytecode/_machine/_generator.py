@@ -10,8 +10,6 @@ exception is being thrown in".
     while suspended.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Generator
 from typing import Any

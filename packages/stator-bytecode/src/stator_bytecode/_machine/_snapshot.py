@@ -27,20 +27,13 @@ generator journal. If that is not known (the frame was continued from a saved st
 waited): the callee to put back on top, and what the frame waited for."""
 
 SAFE = frozenset(
-    {
-        *("NOP", "POP_TOP", "PUSH_NULL", "COPY", "SWAP", "LOAD_CONST", "JUMP"),
-        *("LOAD_FAST", "LOAD_FAST_AND_CLEAR", "STORE_FAST", "DELETE_FAST"),
-        *("MAKE_CELL", "COPY_FREE_VARS", "LOAD_CLOSURE", "LOAD_DEREF"),
-        *(
-            "PUSH_EXC_INFO",
-            "POP_EXCEPT",
-            "RETURN_VALUE",
-            "RETURN_GENERATOR",
-            "YIELD_VALUE",
-            "END_SEND",
-        ),
-        *("BUILD_TUPLE", "LIST_TO_TUPLE", "RERAISE"),
-    }
+    """
+    NOP POP_TOP PUSH_NULL COPY SWAP LOAD_CONST JUMP
+    LOAD_FAST LOAD_FAST_AND_CLEAR STORE_FAST DELETE_FAST
+    MAKE_CELL COPY_FREE_VARS LOAD_CLOSURE LOAD_DEREF
+    PUSH_EXC_INFO POP_EXCEPT RETURN_VALUE RETURN_GENERATOR YIELD_VALUE END_SEND
+    BUILD_TUPLE LIST_TO_TUPLE RERAISE
+    """.split()
 )
 """Instructions that leave the stack as it was when they fail, and call nothing: no checkpoint
 before them."""

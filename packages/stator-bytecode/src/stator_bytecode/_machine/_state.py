@@ -5,8 +5,6 @@ it.
 import this one, so that none of them imports the loop that calls them.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias

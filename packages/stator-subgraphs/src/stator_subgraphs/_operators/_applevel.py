@@ -1,8 +1,6 @@
 """Python of ours that is interpreted in place of torch's: the context of an `autograd.Function`,
 part of torch.func."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """`autograd_function_apply` of a graph that torch captured: a `Function` over its two bodies."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -6,8 +6,6 @@
 Sources are then named in the words of the program, for modules and functions alike.
 """
 
-from __future__ import annotations
-
 import inspect
 import keyword
 import linecache

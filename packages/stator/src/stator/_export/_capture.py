@@ -1,7 +1,5 @@
 """The graph of one call, with all that it relies on."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

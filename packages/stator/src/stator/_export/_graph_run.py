@@ -5,8 +5,6 @@ since a program that is exported has no backward pass, and setters of autocast a
 that its pass finds and makes a region of.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

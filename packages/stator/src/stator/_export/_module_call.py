@@ -5,8 +5,6 @@ the arguments, or of the result, pass; when the graph runs for torch.export, the
 put on the submodule get them in their structure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial

@@ -6,8 +6,6 @@
 torch.export replaces the prefix by `L__self__`; a graph that was exported before has this one.
 """
 
-from __future__ import annotations
-
 from torch import fx
 
 ROOT, EXPORTED_ROOT = "_export_root", "L__self__"

@@ -1,7 +1,5 @@
 """The result of `capture`: a graph, and what its inputs, outputs, conditions and effects are."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal
 

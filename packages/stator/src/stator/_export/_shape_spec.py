@@ -6,8 +6,6 @@ A dimension that the specification names is a symbol while tracing, whatever its
 on it are conditions of the captured program, which `torch.export` checks against the specification.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

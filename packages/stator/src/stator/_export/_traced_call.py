@@ -7,18 +7,16 @@ def forward(self, x, mask):          the entry of a compilation, without guards 
     return r0, ((buffers, {"seen": g[1]}),)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
-from stator_guards import DictItemSource, Guard, Source, load_source
+from stator_guards import DictItemSource, Guard, Source, function_text, load_source, tuple_text
 from stator_variables import is_drawn
 from torch.fx import GraphModule
 
 from stator._entry import graph_arguments
-from stator._entry_source import function_text, inference_marks
+from stator._entry_source import inference_marks
 from stator._export._call import CapturedCall
 from stator._export._shape_spec import shape_spec
 from stator._options import Stack, make_options
@@ -109,8 +107,8 @@ def _replay(call: CapturedCall, traced: TraceResult) -> Callable[[Callable[..., 
     body = [*emitter.loads, *loads, f"g = graph({arguments})", *inference_marks(emitter), *made]
     body += [f"of_{variable}, {variable} = {variable}, {{}}" for variable in buffers]
     body += [line for line in effects if line.startswith(tuple(f"{v}[" for v in buffers))]
-    changed = "".join(f"(of_{variable}, {variable}), " for variable in buffers)
-    body.append(f"return {traced.result}, ({changed})")
+    changed = tuple_text(f"(of_{variable}, {variable})" for variable in buffers)
+    body.append(f"return {traced.result}, {changed}")
     text = function_text(name, call.root.parameters, body)
     captured = dict(emitter.captured)
 

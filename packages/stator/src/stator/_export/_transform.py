@@ -4,8 +4,6 @@ torch.export records levels of transforms as it meets them, and loses tensors th
 Here each transform is traced on its own before: what is left has no levels.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import attrs
