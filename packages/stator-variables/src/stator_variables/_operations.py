@@ -185,6 +185,10 @@ class Operations(ABC):
     def get_item(self, container: VariableTracker, key: VariableTracker) -> Result:
         """`container[key]`"""
 
+    @abstractmethod
+    def set_item(self, container: VariableTracker, key: VariableTracker, new: Any) -> Result:
+        """`container[key] = new`"""
+
     # -- iteration ---------------------------------------------------------------------------------
     @abstractmethod
     def get_iterator(self, vt: VariableTracker) -> Result:

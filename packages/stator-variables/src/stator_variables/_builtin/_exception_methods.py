@@ -10,7 +10,7 @@ from stator_bytecode import OperationSteps, Result, operation, settle
 from stator_guards import SlotSource
 
 from stator_variables._builtin._strings import convert
-from stator_variables._objects import _dictionary, _exception, _exceptions, _list
+from stator_variables._objects import _dict_entries, _exception, _exceptions, _list
 from stator_variables._objects._exception import (
     GROUPED,
     ExceptionTracker,
@@ -158,7 +158,7 @@ def add_note(t: Space, args: Args, kwargs: Kwargs) -> None:
         )
     if (notes := t.lookup(vt.namespace, "__notes__")) is MISSING:
         notes = ListTracker([])
-        _dictionary.set_name(t, vt.namespace, "__notes__", notes)
+        _dict_entries.set_name(t, vt.namespace, "__notes__", notes)
     if notes.base is not list:
         throw(TypeError, "Cannot add note: __notes__ is not a list")
     _list.append(t, notes, note)

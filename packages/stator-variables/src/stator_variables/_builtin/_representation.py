@@ -13,6 +13,7 @@ from stator_bytecode import OperationSteps, Result, after, operation, settle
 from stator_variables._builtin._strings import convert, text_of
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._dict_view import VIEW_CLASSES, ViewTracker
 from stator_variables._objects._hashing import is_known
 from stator_variables._objects._identity_number import IdTracker
 from stator_variables._objects._list import ListTracker
@@ -21,7 +22,6 @@ from stator_variables._objects._method_table import MethodTable, settle_all
 from stator_variables._objects._program_error import complain, name_of, throw
 from stator_variables._objects._set import SetTracker, in_order
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._objects._view import VIEW_CLASSES, ViewTracker
 from stator_variables._protocols import _attributes
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a

@@ -9,16 +9,15 @@ from typing import Any
 import torch
 from stator_bytecode import Result, after
 
-from stator_variables._builtin import _dicts
-from stator_variables._objects import _set_members, _symbolic_numbers
+from stator_variables._objects import _dict_update, _set_members, _symbolic_numbers
 from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._dict_view import ProxyTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._method_table import then
 from stator_variables._objects._sequence import size_of
 from stator_variables._objects._set import SetTracker
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
-from stator_variables._objects._view import ProxyTracker
 from stator_variables._objects._wrap import new_namespace
 from stator_variables._protocols import _attributes, _calls
 from stator_variables._space import Space
@@ -178,7 +177,7 @@ def make_dict(t: Space, args: Args, kwargs: Kwargs, of: type) -> Result:
     made = DictTracker(of, complete=True)
     if of is not dict:
         new_namespace(made)
-    return then(_dicts.update_all(t, made, args, kwargs), made)
+    return then(_dict_update.update_all(t, made, args, kwargs), made)
 
 
 _ALLOCATORS = (dict.__new__, list.__new__, set.__new__, collections.defaultdict.__new__)

@@ -1,7 +1,9 @@
 """Dicts: what is known of one, how a new one is made, and how writes to an existing one are
 replayed.
 
-`_dictionary` has the operations on its entries, `_builtin._dicts` its methods.
+The modules of dicts have names that begin as this one. `_dict_entries` builds an existing one,
+reads, writes and undoes; `_dict_methods` has the methods; `_dict_update` takes in other mappings;
+`_dict_view` and `_dict_view_methods` have the views.
 """
 
 import collections

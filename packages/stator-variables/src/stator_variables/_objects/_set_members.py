@@ -15,7 +15,7 @@ import torch
 from stator_bytecode import Result
 from stator_guards import CallSource, CapturedSource, Custom, ItemSource, Source, Truth
 
-from stator_variables._objects import _dictionary
+from stator_variables._objects import _dict_entries
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._hashing import (
     element_of,
@@ -192,7 +192,7 @@ def has_member(t: Space, vt: SetTracker, hashed: object) -> bool:
         return hashed in vt.entries
     if (thing := real_key(hashed)) is MISSING:
         return False
-    if type(hashed) is not Identity and _dictionary.may_call_eq(members_of(vt.real)):
+    if type(hashed) is not Identity and _dict_entries.may_call_eq(members_of(vt.real)):
         return hashed in vt.entries  # the program compares, which the Machine interprets
     if type(hashed) is not Identity:  # the entry reads an object itself, and looks it up
         rely_on_objects(t, hashed, in_existing=True)

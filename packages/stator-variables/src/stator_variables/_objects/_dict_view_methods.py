@@ -7,16 +7,14 @@ from typing import Any
 from stator_bytecode import OperationSteps, Result, operation, settle
 
 from stator_variables._applevel import _methods as app
-from stator_variables._builtin import _dicts, _sets
-from stator_variables._objects import _set_members
+from stator_variables._objects import _dict_methods, _set_members, _set_methods
+from stator_variables._objects._dict_view import DICT_VIEW, VIEW_CLASSES, ViewTracker
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._lookup import refuse_overridden
 from stator_variables._objects._method_table import COMPARISONS, MethodTable, app_level, then
 from stator_variables._objects._set import SetTracker, derived, in_order
 from stator_variables._objects._set_members import replace_set, step_with
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._objects._view import DICT_VIEW, VIEW_CLASSES, ViewTracker
-from stator_variables._protocols import _iteration
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a
 from stator_variables._trackers import NOT_IMPLEMENTED, ConstantTracker
@@ -35,7 +33,7 @@ def length(t: Space, vt: ViewTracker) -> ConstantTracker:
     KEYS.__iter__, VALUES.__iter__, ITEMS.__iter__, *(cls.__iter__ for cls in _ORDERED)
 )
 def iterate(t: Space, vt: ViewTracker) -> IteratorTracker:
-    return _iteration.dict_iterator(t, vt.mapping, vt.part)
+    return _dict_methods.iterator_over(t, vt.mapping, vt.part)
 
 
 _REVERSED = [cls.__reversed__ for cls in (KEYS, VALUES, ITEMS, *_ORDERED)]
@@ -43,7 +41,7 @@ _REVERSED = [cls.__reversed__ for cls in (KEYS, VALUES, ITEMS, *_ORDERED)]
 
 @methods.handles(*_REVERSED, takes=0)
 def reversed_(t: Space, vt: ViewTracker) -> IteratorTracker:
-    return _iteration.dict_iterator(t, vt.mapping, vt.part, backwards=True)
+    return _dict_methods.iterator_over(t, vt.mapping, vt.part, backwards=True)
 
 
 @methods.handles(KEYS.mapping, VALUES.mapping, ITEMS.mapping, takes=0)
@@ -83,8 +81,8 @@ def _operate(t: Space, left: VariableTracker, right: VariableTracker, verb: str)
     operand = right if right.base is set else TupleTracker([*other.entries.values()])
     if verb == "intersection":
         return _intersection(t, made, other, left, right)
-    entries = _sets.combine(verb, made.entries, other.entries)
-    replace_set(t, made, entries, *step_with(_sets.IN_PLACE[verb], operand))
+    entries = _set_methods.combine(verb, made.entries, other.entries)
+    replace_set(t, made, entries, *step_with(_set_methods.IN_PLACE[verb], operand))
     return made
 
 
@@ -94,7 +92,7 @@ def _of_pairs(t: Space, left: Any, right: Any, verb: str) -> Result:
     view, other = (left, right) if left.base is DICT_VIEW else (right, left)
     views = other.base is DICT_VIEW
     if verb == "symmetric_difference" and views and view.part == other.part == "items":
-        return app_level(t, app.differing, [_dicts.copy(t, left.mapping), right])
+        return app_level(t, app.differing, [_dict_methods.copy(t, left.mapping), right])
     if verb != "intersection" or "items" not in (view.part, other.part if views else ""):
         return MISSING
     size = len(t.items(view.mapping))
@@ -120,7 +118,11 @@ def _intersection(
         through, among = among, through
     elif right.base is set and not longer:
         return derived(
-            set, _sets.combine("intersection", among, right.entries), "intersection", made, right
+            set,
+            _set_methods.combine("intersection", among, right.entries),
+            "intersection",
+            made,
+            right,
         )
     elif right.base is set:
         through = {t.key_of(item): item for item in in_order(t, right)}
@@ -144,7 +146,7 @@ def _register(name: str, verb: str) -> None:
         )
 
 
-for _name, _verb in _sets.OPERATORS.items():
+for _name, _verb in _set_methods.OPERATORS.items():
     _register(_name, _verb)
 
 

@@ -8,19 +8,18 @@ from typing import Any, NoReturn
 
 from stator_bytecode import NULL, OperationSteps, Raised, Result, operation, settle
 
-from stator_variables._objects import _dictionary
+from stator_variables._objects import _dict_entries, _dict_update
 from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._dict_view import VIEW_CLASSES, ViewTracker
 from stator_variables._objects._hashing import hashing, tell_apart
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._lookup import defines, refuse_overridden
 from stator_variables._objects._method_table import MethodTable, then
 from stator_variables._objects._program_error import new_exception, throw
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._objects._view import VIEW_CLASSES, ViewTracker
 from stator_variables._objects._wrap import new_namespace
-from stator_variables._protocols import _containers, _iteration
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
+from stator_variables._tracker import MISSING, VariableTracker
 from stator_variables._trackers import NONE, NOT_IMPLEMENTED, ClassTracker, ConstantTracker, is_none
 
 methods = MethodTable("dict method")
@@ -51,7 +50,7 @@ def missing(t: Space, vt: DictTracker, key: VariableTracker) -> OperationSteps:
     if vt.default_factory is MISSING or is_none(vt.default_factory):
         raise_key_error(key)
     value = yield from settle(t.call(vt.default_factory, []))
-    _dictionary.store(t, vt, key, value)
+    _dict_entries.store(t, vt, key, value)
     return value
 
 
@@ -60,13 +59,13 @@ def default_factory(t: Space, vt: DictTracker) -> VariableTracker:
     return NONE if vt.default_factory is MISSING else vt.default_factory
 
 
-methods.handles(dict.__setitem__, OrderedDict.__setitem__)(_dictionary.store)
-methods.handles(dict.clear, OrderedDict.clear, takes=0)(_dictionary.clear)
+methods.handles(dict.__setitem__, OrderedDict.__setitem__)(_dict_entries.store)
+methods.handles(dict.clear, OrderedDict.clear, takes=0)(_dict_entries.clear)
 
 
 @methods.handles(dict.__delitem__, OrderedDict.__delitem__)
 def delitem(t: Space, vt: DictTracker, key: VariableTracker) -> None:
-    if _dictionary.remove(t, vt, t.key_of(key)) is MISSING:
+    if _dict_entries.remove(t, vt, t.key_of(key)) is MISSING:
         raise_key_error(key)
 
 
@@ -101,7 +100,7 @@ def setdefault(
 ) -> Result:
     if (found := t.lookup(vt, t.key_of(key))) is not MISSING:
         return found
-    _dictionary.store(t, vt, key, default)
+    _dict_entries.store(t, vt, key, default)
     return default
 
 
@@ -110,7 +109,7 @@ def setdefault(
 def pop(
     t: Space, vt: DictTracker, key: VariableTracker, default: VariableTracker | None = None
 ) -> Result:
-    if (found := _dictionary.remove(t, vt, t.key_of(key))) is not MISSING:
+    if (found := _dict_entries.remove(t, vt, t.key_of(key))) is not MISSING:
         return found
     if default is None:
         raise_key_error(key)
@@ -135,7 +134,7 @@ def _pop_at(t: Space, vt: DictTracker, index: int, complaint: str) -> TupleTrack
     if not (pairs := t.items(vt)):
         throw(KeyError, complaint)
     key, value = pairs[index]
-    _dictionary.remove(t, vt, t.key_of(key))
+    _dict_entries.remove(t, vt, t.key_of(key))
     return TupleTracker([key, value])
 
 
@@ -147,26 +146,40 @@ def move_to_end(
     """Taken out and put in again; to put it in front, so are all that were before it."""
     at_end = last is None or (yield from settle(t.truth(last)))
     hashed = t.key_of(key)
-    _dictionary.complete(t, vt)
+    _dict_entries.complete(t, vt)
     if hashed not in vt.entries:
         raise_key_error(key)
     others = [] if at_end else [entry for entry in vt.entries if entry != hashed]
     for moved in (hashed, *others):
         own_key, value = vt.entries[moved]
-        _dictionary.remove(t, vt, moved)
-        _dictionary.store_hashed(t, vt, moved, own_key, value)
+        _dict_entries.remove(t, vt, moved)
+        _dict_entries.store_hashed(t, vt, moved, own_key, value)
     return NONE
 
 
 # -- iteration and views ---------------------------------------------------------------------------
+def iterator_over(t: Space, d: DictTracker, part: str, backwards: bool = False) -> IteratorTracker:
+    ordered = issubclass(d.cls, collections.OrderedDict)
+    parts = [d, len(t.items(d)), backwards]
+    made = IteratorTracker(_iterator_class(part, ordered, backwards), part, parts)
+    d.iterators.append(made)
+    return made
+
+
+@functools.cache
+def _iterator_class(part: str, ordered: bool, backwards: bool) -> type:
+    view = getattr(collections.OrderedDict() if ordered else {}, part)()
+    return type(reversed(view) if backwards else iter(view))
+
+
 @methods.handles(dict.__iter__, OrderedDict.__iter__)
 def iterate(t: Space, vt: DictTracker) -> IteratorTracker:
-    return _iteration.dict_iterator(t, vt, "keys")
+    return iterator_over(t, vt, "keys")
 
 
 @methods.handles(dict.__reversed__, OrderedDict.__reversed__, takes=0)
 def reversed_(t: Space, vt: DictTracker) -> IteratorTracker:
-    return _iteration.dict_iterator(t, vt, "keys", backwards=True)
+    return iterator_over(t, vt, "keys", backwards=True)
 
 
 def _register_view(part: str, classes: tuple[type, type]) -> None:
@@ -183,7 +196,7 @@ for _part, _classes in VIEW_CLASSES.items():
 @methods.handles(dict.__init__, OrderedDict.__init__, takes=(0, 1), named=None)
 @methods.handles(dict.update, OrderedDict.update, takes=(0, 1), named=None)
 def update(t: Space, vt: VariableTracker, /, *args: Any, **kwargs: VariableTracker) -> Result:
-    return update_all(t, vt, args, kwargs)
+    return _dict_update.update_all(t, vt, args, kwargs)
 
 
 @methods.handles(defaultdict.__init__, takes=(0, 2), named=None)
@@ -200,20 +213,11 @@ def defaultdict_init(
     if vt.source is not None:
         raise t.unsupported("bad-arguments", "__init__ of a defaultdict that exists already")
     vt.default_factory = factory
-    return update_all(t, vt, args, kwargs)
-
-
-@operation
-def update_all(t: Space, vt: VariableTracker, args: Args, kwargs: Kwargs) -> OperationSteps:
-    for mapping in args:
-        yield from settle(_containers.dict_update(t, vt, mapping))
-    for keyword, value in kwargs.items():
-        yield from settle(_containers.putter(t, vt)(t, vt, ConstantTracker(keyword), value))
-    return NONE
+    return _dict_update.update_all(t, vt, args, kwargs)
 
 
 def _same_entries(t: Space, vt: DictTracker, made: DictTracker) -> VariableTracker:
-    _dictionary.complete(t, vt)
+    _dict_entries.complete(t, vt)
     made.entries = dict(vt.entries)
     return made
 
@@ -246,7 +250,7 @@ def _merged(t: Space, owner: DictTracker, left: DictTracker, right: VariableTrac
         return NOT_IMPLEMENTED
     refuse_overridden(t, left, "__iter__")
     made = _same_entries(t, left, _empty_like(t, owner, "|"))
-    return then(_containers.dict_update(t, made, right), made)
+    return then(_dict_update.dict_update(t, made, right), made)
 
 
 _either = methods.handles(dict.__or__, OrderedDict.__or__, defaultdict.__or__)
@@ -257,15 +261,15 @@ _reflected(lambda t, vt, other: _merged(t, vt, other, vt))
 
 @methods.handles(dict.__ior__, OrderedDict.__ior__)
 def ior(t: Space, vt: VariableTracker, other: VariableTracker) -> Result:
-    return then(_containers.dict_update(t, vt, other), vt)
+    return then(_dict_update.dict_update(t, vt, other), vt)
 
 
 @operation
 def _equality(t: Space, left: DictTracker, right: Any, invert: bool) -> OperationSteps:
     if right.base is not dict:
         return NOT_IMPLEMENTED
-    _dictionary.complete(t, left)
-    _dictionary.complete(t, right)
+    _dict_entries.complete(t, left)
+    _dict_entries.complete(t, right)
     if left.entries.keys() != right.entries.keys():
         return ConstantTracker(invert)
     for hashed, (_, value) in list(left.entries.items()):
@@ -301,8 +305,8 @@ def fromkeys(
 ) -> OperationSteps:
     is_dict = cls.value is dict
     made = DictTracker(dict, complete=True) if is_dict else (yield from settle(t.call(cls, [])))
-    put = _dictionary.put if is_dict else _containers.set_item
-    yield from settle(t.for_each(iterable, lambda key: put(t, made, key, value)))
+    put = functools.partial(_dict_entries.put, t) if is_dict else t.set_item
+    yield from settle(t.for_each(iterable, lambda key: put(made, key, value)))
     return made
 
 
@@ -324,7 +328,7 @@ def count_elements(t: Space, mapping: DictTracker, iterable: VariableTracker) ->
         before = yield from settle(hashing(t, functools.partial(_counted, t, mapping, item)))
         before = ConstantTracker(0) if before is MISSING else before
         after = yield from settle(t.binary("+", before, ConstantTracker(1)))
-        yield from settle(_dictionary.put(t, mapping, item, after))
+        yield from settle(_dict_entries.put(t, mapping, item, after))
     return NONE
 
 
