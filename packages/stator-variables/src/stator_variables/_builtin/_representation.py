@@ -4,7 +4,6 @@ defines them."""
 import collections
 import sys
 import types
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,7 +12,7 @@ from stator_bytecode import OperationSteps, Result, after, operation, settle
 from stator_variables._builtin._strings import convert, text_of
 from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._dict import DictTracker
-from stator_variables._objects._dict_view import VIEW_CLASSES, ViewTracker
+from stator_variables._objects._dict_view import VIEW_CLASSES, ViewTracker, elements
 from stator_variables._objects._hashing import is_known
 from stator_variables._objects._identity_number import IdTracker
 from stator_variables._objects._list import ListTracker
@@ -58,13 +57,13 @@ def object_format(t: Space, vt: VariableTracker, format_spec: VariableTracker) -
 # -- containers ------------------------------------------------------------------------------------
 @methods.handles(list.__repr__)
 def list_repr(t: Space, vt: ListTracker) -> Result:
-    return _in_turn(t, vt, "[...]", lambda: _joined(t, list(vt.items), "[", "]"))
+    return _in_turn(t, vt, "[...]", _joined(t, list(vt.items), "[", "]"))
 
 
 @methods.handles(tuple.__repr__)
 def tuple_repr(t: Space, vt: TupleTracker) -> Result:
     return _in_turn(
-        t, vt, "(...)", lambda: _joined(t, list(vt.items), "(", ",)" if len(vt.items) == 1 else ")")
+        t, vt, "(...)", _joined(t, list(vt.items), "(", ",)" if len(vt.items) == 1 else ")")
     )
 
 
@@ -78,14 +77,12 @@ def size_repr(t: Space, vt: TupleTracker) -> Result:
 def deque_repr(t: Space, vt: ListTracker) -> Result:
     refuse_overridden(t, vt, "__iter__", "__len__")
     end = "])" if vt.maxlen is None else f"], maxlen={vt.maxlen})"
-    return _in_turn(
-        t, vt, "[...]", lambda: _joined(t, list(vt.items), f"{name_of(t, vt.cls)}([", end)
-    )
+    return _in_turn(t, vt, "[...]", _joined(t, list(vt.items), f"{name_of(t, vt.cls)}([", end))
 
 
 @methods.handles(dict.__repr__)
 def dict_repr(t: Space, vt: VariableTracker) -> Result:
-    return _in_turn(t, vt, "{...}", lambda: _dict_text(t, vt))
+    return _in_turn(t, vt, "{...}", _dict_text(t, vt))
 
 
 @methods.handles(collections.defaultdict.__repr__)
@@ -105,8 +102,8 @@ def ordered_repr(t: Space, vt: VariableTracker) -> Result:
     if not pairs:
         return ConstantTracker(f"{start})")
     if sys.version_info >= (3, 12):
-        return _in_turn(t, vt, "...", lambda: _dict_text(t, vt, f"{start}{{", "})"))
-    return _in_turn(t, vt, "...", lambda: _joined(t, pairs, f"{start}[", "])"))
+        return _in_turn(t, vt, "...", _dict_text(t, vt, f"{start}{{", "})"))
+    return _in_turn(t, vt, "...", _joined(t, pairs, f"{start}[", "])"))
 
 
 _READ_BY_C = ("keys", "__getitem__") if sys.version_info >= (3, 12) else ("items",)
@@ -119,37 +116,26 @@ def set_repr(t: Space, vt: SetTracker) -> Result:
     if not vt.entries:
         return ConstantTracker(f"{name_of(t, vt.cls)}()")
     start, end = ("{", "}") if vt.cls is set else (f"{name_of(t, vt.cls)}({{", "})")
-    return _in_turn(t, vt, f"{name_of(t, vt.cls)}(...)", lambda: _joined(t, items, start, end))
+    return _in_turn(t, vt, f"{name_of(t, vt.cls)}(...)", _joined(t, items, start, end))
 
 
 @methods.handles(
     *dict.fromkeys(cls.__repr__ for classes in VIEW_CLASSES.values() for cls in classes)
 )
 def view_repr(t: Space, vt: ViewTracker) -> Result:
-    pairs = t.items(vt.mapping)
-    whole = [TupleTracker(pair) for pair in pairs]
-    items = {
-        "keys": [key for key, _ in pairs],
-        "values": [value for _, value in pairs],
-        "items": whole,
-    }[vt.part]
-    return _in_turn(t, vt, "...", lambda: _joined(t, items, f"{name_of(t, vt.cls)}([", "])"))
-
-
-def _in_turn(t: Space, vt: VariableTracker, again: str, make: Callable[[], Any]) -> Result:
-    """A container that contains itself is shown as `again` (`Py_ReprEnter`)."""
-    if any(shown is vt for shown in t.representing):
-        return ConstantTracker(again)
-    return _entered(t, vt, make)
+    return _in_turn(t, vt, "...", _joined(t, elements(t, vt), f"{name_of(t, vt.cls)}([", "])"))
 
 
 @operation
-def _entered(t: Space, vt: VariableTracker, make: Callable[[], Any]) -> OperationSteps:
+def _in_turn(t: Space, vt: VariableTracker, again: str, text: Result) -> OperationSteps:
+    """A container that contains itself is shown as `again` (`Py_ReprEnter`)."""
+    if any(shown is vt for shown in t.representing):
+        return ConstantTracker(again)
     depth = len(t.representing)
     t.representing.append(vt)
     t.journal.record(lambda: t.representing.__delitem__(slice(depth, None)))
     try:
-        return (yield from settle(make()))
+        return (yield from settle(text))
     finally:
         del t.representing[depth:]
 

@@ -4,9 +4,9 @@ Objects/odictobject.c)."""
 import collections
 import functools
 from collections import OrderedDict, defaultdict
-from typing import Any, NoReturn
+from typing import Any
 
-from stator_bytecode import NULL, OperationSteps, Raised, Result, operation, settle
+from stator_bytecode import NULL, OperationSteps, Result, operation, settle
 
 from stator_variables._objects import _dict_entries, _dict_update
 from stator_variables._objects._dict import DictTracker
@@ -14,8 +14,8 @@ from stator_variables._objects._dict_view import VIEW_CLASSES, ViewTracker
 from stator_variables._objects._hashing import hashing, tell_apart
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._lookup import defines, refuse_overridden
-from stator_variables._objects._method_table import MethodTable, then
-from stator_variables._objects._program_error import new_exception, throw
+from stator_variables._objects._method_table import MethodTable, comparisons, then
+from stator_variables._objects._program_error import throw
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import new_namespace
 from stator_variables._space import Space
@@ -23,10 +23,6 @@ from stator_variables._tracker import MISSING, VariableTracker
 from stator_variables._trackers import NONE, NOT_IMPLEMENTED, ClassTracker, ConstantTracker, is_none
 
 methods = MethodTable("dict method")
-
-
-def raise_key_error(key: VariableTracker) -> NoReturn:
-    raise Raised(new_exception(KeyError, [key]))
 
 
 def is_ordered(vt: VariableTracker) -> bool:
@@ -41,14 +37,14 @@ def getitem(t: Space, vt: VariableTracker, key: VariableTracker) -> Result:
     missing = t.special(vt, "__missing__") if vt.cls is not dict else MISSING
     if missing is not MISSING:
         return t.call(missing, [key])
-    raise_key_error(key)
+    throw(KeyError, key)
 
 
 @methods.handles(defaultdict.__missing__, takes=1)
 @operation
 def missing(t: Space, vt: DictTracker, key: VariableTracker) -> OperationSteps:
     if vt.default_factory is MISSING or is_none(vt.default_factory):
-        raise_key_error(key)
+        throw(KeyError, key)
     value = yield from settle(t.call(vt.default_factory, []))
     _dict_entries.store(t, vt, key, value)
     return value
@@ -66,7 +62,7 @@ methods.handles(dict.clear, OrderedDict.clear, takes=0)(_dict_entries.clear)
 @methods.handles(dict.__delitem__, OrderedDict.__delitem__)
 def delitem(t: Space, vt: DictTracker, key: VariableTracker) -> None:
     if _dict_entries.remove(t, vt, t.key_of(key)) is MISSING:
-        raise_key_error(key)
+        throw(KeyError, key)
 
 
 @methods.handles(dict.__len__)
@@ -112,7 +108,7 @@ def pop(
     if (found := _dict_entries.remove(t, vt, t.key_of(key))) is not MISSING:
         return found
     if default is None:
-        raise_key_error(key)
+        throw(KeyError, key)
     return default
 
 
@@ -148,7 +144,7 @@ def move_to_end(
     hashed = t.key_of(key)
     _dict_entries.complete(t, vt)
     if hashed not in vt.entries:
-        raise_key_error(key)
+        throw(KeyError, key)
     others = [] if at_end else [entry for entry in vt.entries if entry != hashed]
     for moved in (hashed, *others):
         own_key, value = vt.entries[moved]
@@ -182,14 +178,11 @@ def reversed_(t: Space, vt: DictTracker) -> IteratorTracker:
     return iterator_over(t, vt, "keys", backwards=True)
 
 
-def _register_view(part: str, classes: tuple[type, type]) -> None:
-    @methods.handles(getattr(dict, part), getattr(OrderedDict, part), takes=0)
-    def view(t: Space, vt: VariableTracker) -> ViewTracker:
-        return ViewTracker(classes[is_ordered(vt)], part, vt)
-
-
-for _part, _classes in VIEW_CLASSES.items():
-    _register_view(_part, _classes)
+@methods.handles_each(
+    {getattr(cls, part): part for part in VIEW_CLASSES for cls in (dict, OrderedDict)}, takes=0
+)
+def view(t: Space, vt: VariableTracker, of: str) -> ViewTracker:
+    return ViewTracker(VIEW_CLASSES[of][is_ordered(vt)], of, vt)
 
 
 # -- whole dicts -----------------------------------------------------------------------------------
@@ -264,10 +257,12 @@ def ior(t: Space, vt: VariableTracker, other: VariableTracker) -> Result:
     return then(_dict_update.dict_update(t, vt, other), vt)
 
 
+@methods.handles_each(comparisons(dict, OrderedDict))
 @operation
-def _equality(t: Space, left: DictTracker, right: Any, invert: bool) -> OperationSteps:
-    if right.base is not dict:
+def compare(t: Space, left: DictTracker, right: Any, of: str) -> OperationSteps:
+    if right.base is not dict or of not in ("==", "!="):
         return NOT_IMPLEMENTED
+    invert = of == "!="
     _dict_entries.complete(t, left)
     _dict_entries.complete(t, right)
     if left.entries.keys() != right.entries.keys():
@@ -281,14 +276,6 @@ def _equality(t: Space, left: DictTracker, right: Any, invert: bool) -> Operatio
             return ConstantTracker(invert)
     ordered = is_ordered(left) and is_ordered(right)
     return ConstantTracker((ordered and list(left.entries) != list(right.entries)) is invert)
-
-
-methods.handles(dict.__eq__, OrderedDict.__eq__)(
-    lambda t, left, right: _equality(t, left, right, False)
-)
-methods.handles(dict.__ne__, OrderedDict.__ne__)(
-    lambda t, left, right: _equality(t, left, right, True)
-)
 
 
 @methods.handles(dict.fromkeys, takes=(1, 2))
@@ -330,11 +317,3 @@ def count_elements(t: Space, mapping: DictTracker, iterable: VariableTracker) ->
         after = yield from settle(t.binary("+", before, ConstantTracker(1)))
         yield from settle(_dict_entries.put(t, mapping, item, after))
     return NONE
-
-
-_UNORDERED = [f"__{name}__" for name in ("lt", "le", "gt", "ge")]
-
-
-@methods.handles(*(getattr(cls, name) for cls in (dict, OrderedDict) for name in _UNORDERED))
-def no_order(t: Space, left: VariableTracker, right: VariableTracker) -> ConstantTracker:
-    return NOT_IMPLEMENTED

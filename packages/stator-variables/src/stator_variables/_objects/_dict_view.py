@@ -9,6 +9,7 @@ import stator_guards as guards
 
 from stator_variables._emitter import Emitter
 from stator_variables._objects._builder_table import BuilderTable
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import behind_proxy
 from stator_variables._runtime._contents import may_override
 from stator_variables._space import Space
@@ -35,6 +36,13 @@ class ViewTracker(VariableTracker, references=("mapping",)):
 
     def rebuild(self, e: Emitter) -> str:
         return e.bind(self, of_base(e, self.mapping, self.part, f"{{}}.{self.part}()"))
+
+
+def elements(t: Space, vt: ViewTracker) -> list[Any]:
+    pairs = t.items(vt.mapping)
+    if vt.part == "items":
+        return [TupleTracker(pair) for pair in pairs]
+    return [pair[vt.part == "values"] for pair in pairs]
 
 
 VIEW_CLASSES: dict[str, tuple[Any, Any]] = {

@@ -1,17 +1,22 @@
 """The methods of dict views (`dictviews_*` in Objects/dictobject.c): set operations on keys and
 items."""
 
-from collections.abc import Callable
 from typing import Any
 
 from stator_bytecode import OperationSteps, Result, operation, settle
 
 from stator_variables._applevel import _methods as app
 from stator_variables._objects import _dict_methods, _set_members, _set_methods
-from stator_variables._objects._dict_view import DICT_VIEW, VIEW_CLASSES, ViewTracker
+from stator_variables._objects._dict_view import DICT_VIEW, VIEW_CLASSES, ViewTracker, elements
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._lookup import refuse_overridden
-from stator_variables._objects._method_table import COMPARISONS, MethodTable, app_level, then
+from stator_variables._objects._method_table import (
+    COMPARISONS,
+    MethodTable,
+    app_level,
+    comparisons,
+    then,
+)
 from stator_variables._objects._set import SetTracker, derived, in_order
 from stator_variables._objects._set_members import replace_set, step_with
 from stator_variables._objects._tuple import TupleTracker
@@ -26,7 +31,7 @@ SET_LIKE = (KEYS, ITEMS)
 
 @methods.handles(KEYS.__len__, VALUES.__len__, ITEMS.__len__)
 def length(t: Space, vt: ViewTracker) -> ConstantTracker:
-    return ConstantTracker(len(t.items(vt.mapping)))
+    return _dict_methods.length(t, vt.mapping)
 
 
 @methods.handles(
@@ -51,7 +56,7 @@ def mapping(t: Space, vt: VariableTracker) -> Result:
 
 @methods.handles(KEYS.__contains__)
 def keys_contain(t: Space, vt: ViewTracker, key: VariableTracker) -> ConstantTracker:
-    return ConstantTracker(t.lookup(vt.mapping, t.key_of(key)) is not MISSING)
+    return _dict_methods.contains(t, vt.mapping, key)
 
 
 @methods.handles(ITEMS.__contains__)
@@ -64,26 +69,25 @@ def items_contain(t: Space, vt: ViewTracker, pair: TupleTracker) -> OperationSte
     return ConstantTracker((yield from settle(t.equal(found, pair.items[1]))))
 
 
-def elements(t: Space, vt: ViewTracker) -> list[Any]:
-    pairs = t.items(vt.mapping)
-    return (
-        [key for key, _ in pairs] if vt.part == "keys" else [TupleTracker(pair) for pair in pairs]
-    )
-
-
 # -- set operators ---------------------------------------------------------------------------------
+@methods.handles_each(_set_methods.operators("", *SET_LIKE))
 @operation
-def _operate(t: Space, left: VariableTracker, right: VariableTracker, verb: str) -> OperationSteps:
-    if (pairs := _of_pairs(t, left, right, verb)) is not MISSING:
+def operate(t: Space, left: VariableTracker, right: VariableTracker, of: str) -> OperationSteps:
+    if (pairs := _of_pairs(t, left, right, of)) is not MISSING:
         return (yield from settle(pairs))
     made = yield from settle(_as_set(t, left))
     other = yield from settle(_as_set(t, right))
     operand = right if right.base is set else TupleTracker([*other.entries.values()])
-    if verb == "intersection":
+    if of == "intersection":
         return _intersection(t, made, other, left, right)
-    entries = _set_methods.combine(verb, made.entries, other.entries)
-    replace_set(t, made, entries, *step_with(_set_methods.IN_PLACE[verb], operand))
+    entries = _set_methods.combine(of, made.entries, other.entries)
+    replace_set(t, made, entries, *step_with(_set_methods.IN_PLACE[of], operand))
     return made
+
+
+@methods.handles_each(_set_methods.operators("r", *SET_LIKE))
+def operate_reflected(t: Space, right: VariableTracker, left: VariableTracker, of: str) -> Result:
+    return operate(t, left, right, of)
 
 
 def _of_pairs(t: Space, left: Any, right: Any, verb: str) -> Result:
@@ -136,20 +140,6 @@ def _as_set(t: Space, vt: Any) -> Result:
     return then(_set_members.set_update(t, made, vt), made)
 
 
-def _register(name: str, verb: str) -> None:
-    for cls in SET_LIKE:
-        methods.handles(getattr(cls, f"__{name}__"))(
-            lambda t, left, right: _operate(t, left, right, verb)
-        )
-        methods.handles(getattr(cls, f"__r{name}__"))(
-            lambda t, right, left: _operate(t, left, right, verb)
-        )
-
-
-for _name, _verb in _set_methods.OPERATORS.items():
-    _register(_name, _verb)
-
-
 @methods.handles(KEYS.isdisjoint, ITEMS.isdisjoint, takes=1)
 def isdisjoint(t: Space, left: VariableTracker, right: VariableTracker) -> Result:
     has_length = ConstantTracker(is_a(right, SetTracker | ViewTracker))
@@ -160,23 +150,19 @@ def _is_set(vt: Any) -> bool:
     return vt.base is set or (vt.base is DICT_VIEW and vt.part != "values")
 
 
-def _comparison(name: str, compare: Callable[[Any, Any], bool]) -> None:
-    @methods.handles(getattr(ITEMS, name))
-    def of_pairs(t: Space, left: VariableTracker, right: VariableTracker) -> Result:
-        if not _is_set(right):
-            return NOT_IMPLEMENTED
-        return app_level(t, app.compared, [left, right, ConstantTracker(name)])
-
-    @methods.handles(getattr(KEYS, name))
-    @operation
-    def of_keys(t: Space, left: VariableTracker, right: VariableTracker) -> OperationSteps:
-        if not _is_set(right):
-            return NOT_IMPLEMENTED
-        if right.cls not in (KEYS, set, frozenset):
-            return (yield from settle(of_pairs(t, left, right)))
-        ours, theirs = (yield from settle(_as_set(t, left))), (yield from settle(_as_set(t, right)))
-        return ConstantTracker(compare(ours.entries.keys(), theirs.entries.keys()))
+@methods.handles_each(comparisons(ITEMS))
+def compare_items(t: Space, left: VariableTracker, right: VariableTracker, of: str) -> Result:
+    if not _is_set(right):
+        return NOT_IMPLEMENTED
+    return app_level(t, app.compared, [left, right, ConstantTracker(of)])
 
 
-for _name, _, _compare in COMPARISONS.values():
-    _comparison(_name, _compare)
+@methods.handles_each(comparisons(KEYS))
+@operation
+def compare_keys(
+    t: Space, left: VariableTracker, right: VariableTracker, of: str
+) -> OperationSteps:
+    if not _is_set(right) or right.cls not in (KEYS, set, frozenset):
+        return (yield from settle(compare_items(t, left, right, of)))
+    ours, theirs = (yield from settle(_as_set(t, left))), (yield from settle(_as_set(t, right)))
+    return ConstantTracker(COMPARISONS[of][2](ours.entries.keys(), theirs.entries.keys()))

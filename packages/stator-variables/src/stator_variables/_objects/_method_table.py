@@ -6,9 +6,10 @@ runs natively, so that the error is CPython's own.
 """
 
 import collections
+import functools
 import operator
 import types
-from collections.abc import Callable, Collection, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -49,6 +50,18 @@ class MethodTable:
                     raise ValueError(f"{target!r} has no signature: state what it takes")
                 stated = None if takes is None else _stated(target, takes, named)
                 self.handlers.handles(target)(_checked(target, stated, handler))
+            return handler
+
+        return register
+
+    def handles_each(self, family: Mapping[Any, Any], **stated: Any) -> Callable[[Method], Method]:
+        """Register one handler for several functions; `of` is what the family has for the one that
+        is called."""
+
+        def register(handler: Method) -> Method:
+            for target, fact in family.items():
+                bound = functools.partial(handler, of=fact)
+                self.handles(target, **stated)(functools.update_wrapper(bound, handler))
             return handler
 
         return register
@@ -149,3 +162,10 @@ COMPARISONS = {
     ">": ("__gt__", "__lt__", operator.gt),
     ">=": ("__ge__", "__le__", operator.ge),
 }
+
+
+def comparisons(*classes: Any) -> dict[Any, str]:
+    """Return the symbols of the methods by which these classes compare."""
+    return {
+        getattr(cls, name): symbol for symbol, (name, *_) in COMPARISONS.items() for cls in classes
+    }

@@ -13,7 +13,7 @@ from stator_bytecode import OperationSteps, Result, operation, settle
 from stator_variables._objects._indexing import is_size, slice_of
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._lookup import defines, overrides, refuse_overridden
-from stator_variables._objects._method_table import COMPARISONS, MethodTable, opened
+from stator_variables._objects._method_table import MethodTable, comparisons, opened
 from stator_variables._objects._program_error import complain, throw
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._pure import NUMPY
@@ -195,24 +195,18 @@ _LARGEST = 1 << 20
 """More items than this are not made while tracing: each would be followed on its own."""
 
 
-def _comparison(symbol: str, *targets: object) -> None:
-    methods.handles(*targets)(lambda t, left, right: compare(t, left, opened(right), symbol))
-
-
-for _symbol, (_name, *_) in COMPARISONS.items():
-    _comparison(_symbol, *(getattr(cls, _name) for cls in (list, tuple, deque)))
-
-
-def compare(t: Space, left: SequenceTracker, right: VariableTracker, symbol: str) -> Result:
+@methods.handles_each(comparisons(list, tuple, deque))
+def compare(t: Space, left: SequenceTracker, right: VariableTracker, of: str) -> Result:
+    right = opened(right)
     if not is_a(right, SequenceTracker) or right.base is not left.base:
         return NOT_IMPLEMENTED
     if left.base is deque:
         refuse_overridden(t, left, "__iter__")
         refuse_overridden(t, right, "__iter__")
-    differ = symbol in ("==", "!=") and len(left.items) != len(right.items)
+    differ = of in ("==", "!=") and len(left.items) != len(right.items)
     if differ and (left.base is not tuple or _are_silent([*left.items, *right.items])):
-        return ConstantTracker(symbol == "!=")
-    return _compare(t, left, right, symbol)
+        return ConstantTracker(of == "!=")
+    return _compare(t, left, right, of)
 
 
 def _are_silent(items: list[Any]) -> bool:

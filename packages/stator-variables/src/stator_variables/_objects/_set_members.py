@@ -211,14 +211,19 @@ def _is_in_existing(t: Space, vt: Any, hashed: object, thing: object) -> bool:
 def set_update(t: Space, vt: SetTracker, iterable: Any) -> Result:
     if iterable is vt:
         return NONE
-    if iterable.base is set:
-        _merge(t, vt, iterable.entries, iterable)
-        return NONE
-    if iterable.cls is dict:
-        keys = {t.key_of(key): key for key, _ in t.items(iterable)}
-        _merge(t, vt, keys, dict_of(keys))
+    if (entries := known_entries(t, iterable)) is not None:
+        _merge(t, vt, entries, iterable if iterable.base is set else dict_of(entries))
         return NONE
     return t.for_each(iterable, lambda item: hashing(t, functools.partial(set_add, t, vt, item)))
+
+
+def known_entries(t: Space, vt: Any) -> dict[Any, Any] | None:
+    """Return the hashed elements of a set or a dict, whose hashes C reads; None for another
+    iterable."""
+    if vt.base is set:
+        entries: dict[Any, Any] = vt.entries
+        return entries
+    return {t.key_of(key): key for key, _ in t.items(vt)} if vt.cls is dict else None
 
 
 def _merge(t: Space, vt: SetTracker, entries: dict[Any, Any], operand: VariableTracker) -> None:

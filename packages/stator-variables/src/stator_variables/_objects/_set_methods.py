@@ -5,15 +5,15 @@ import sys
 from collections.abc import Callable, Generator
 from typing import Any
 
-from stator_bytecode import NULL, OperationSteps, Raised, Result, operation, settle
+from stator_bytecode import NULL, OperationSteps, Result, operation, settle
 
 from stator_variables._objects import _set_members
 from stator_variables._objects._arity import ANY_COUNT
 from stator_variables._objects._hashing import element_of, hashing
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._lookup import overrides
-from stator_variables._objects._method_table import COMPARISONS, MethodTable
-from stator_variables._objects._program_error import new_exception, throw
+from stator_variables._objects._method_table import COMPARISONS, MethodTable, comparisons
+from stator_variables._objects._program_error import throw
 from stator_variables._objects._set import SetTracker, derived, in_order, made_again
 from stator_variables._objects._set_members import replace_set, step_with
 from stator_variables._objects._tuple import TupleTracker
@@ -42,9 +42,26 @@ def combine(verb: str, left: Entries, right: Entries) -> Entries:
     }
 
 
-_VERBS = ("union", "intersection", "difference", "symmetric_difference")
-IN_PLACE = {verb: "update" if verb == "union" else f"{verb}_update" for verb in _VERBS}
+IN_PLACE = {
+    "union": "update",
+    "intersection": "intersection_update",
+    "difference": "difference_update",
+    "symmetric_difference": "symmetric_difference_update",
+}
 """The names of the in-place forms of operations."""
+_OPERATORS = {"or": "union", "and": "intersection", "sub": "difference"}
+_OPERATORS["xor"] = "symmetric_difference"
+_CLASSES = (set, frozenset)
+
+
+def operators(prefix: str, *classes: type) -> dict[Any, str]:
+    """Return the verbs of the operators of these classes: plain, reflected ("r"), in place
+    ("i")."""
+    return {
+        getattr(cls, f"__{prefix}{name}__"): verb
+        for name, verb in _OPERATORS.items()
+        for cls in classes
+    }
 
 
 # -- elements --------------------------------------------------------------------------------------
@@ -89,14 +106,15 @@ def discard(t: Space, vt: SetTracker, element: VariableTracker) -> None:
 @methods.handles(set.remove, takes=1)
 def remove(t: Space, vt: SetTracker, element: VariableTracker) -> None:
     if not _take_out(t, vt, _element(t, vt, element)):
-        raise Raised(new_exception(KeyError, [element]))
+        throw(KeyError, element)
 
 
-def _take_out(t: Space, vt: SetTracker, hashed: object) -> bool:
+def _take_out(t: Space, vt: SetTracker, hashed: object, *step: tuple[str, Any]) -> bool:
+    """Return True if there was such an element; `step` is what C did, if not `discard`."""
     if hashed not in vt.entries:
         return False
     rest = {key: item for key, item in vt.entries.items() if key != hashed}
-    replace_set(t, vt, rest, ("discard", vt.entries[hashed]))
+    replace_set(t, vt, rest, *(step or [("discard", vt.entries[hashed])]))
     return True
 
 
@@ -106,9 +124,7 @@ def pop(t: Space, vt: SetTracker) -> Result:
         throw(KeyError, "pop from an empty set")
     key = next(iter(vt.entries)) if len(vt.entries) == 1 else made_again(t, vt).pop()
     taken = vt.entries[key]
-    replace_set(
-        t, vt, {other: item for other, item in vt.entries.items() if other != key}, ("pop", None)
-    )
+    _take_out(t, vt, key, ("pop", None))
     return taken
 
 
@@ -139,10 +155,8 @@ def entries_of(
 
     The order is that in which they came.
     """
-    if vt.base is set:
-        return vt.entries
-    if vt.base is dict and vt.cls is dict:
-        return {t.key_of(key): key for key, _ in t.items(vt)}
+    if (known := _set_members.known_entries(t, vt)) is not None:
+        return known
     return (yield from _entries_through(t, (yield from settle(t.get_iterator(vt))), is_enough))
 
 
@@ -171,10 +185,18 @@ def _all_of(entries: Entries) -> Callable[[Any], bool]:
     return is_last
 
 
+def _named(*verbs: str) -> dict[Any, tuple[str, bool]]:
+    """Return, for the methods of these names, the verb, and True for those in place."""
+    found = {getattr(cls, verb): (verb, False) for verb in verbs for cls in _CLASSES}
+    in_place = {getattr(set, IN_PLACE[verb]): (verb, True) for verb in verbs if verb != "union"}
+    return found | in_place
+
+
+@methods.handles_each(_named("union", "intersection", "difference"), takes=(0, ANY_COUNT))
+@methods.handles_each(_named("symmetric_difference"), takes=1)
 @operation
-def _fold(
-    t: Space, vt: SetTracker, others: tuple[Any, ...], verb: str, in_place: bool
-) -> OperationSteps:
+def combine_all(t: Space, vt: SetTracker, *others: Any, of: tuple[str, bool]) -> OperationSteps:
+    verb, in_place = of
     entries, operands = vt.entries, []
     if verb == "union" and issubclass(vt.cls, set):
         others = tuple(other for other in others if other is not vt)
@@ -210,20 +232,6 @@ def _step(vt: VariableTracker, verb: str, other: VariableTracker) -> list[tuple[
     if other is not vt:
         return step_with(IN_PLACE[verb], other)
     return [] if verb == "intersection" else [("clear", None)]
-
-
-def _register_method(*targets: object, verb: str, in_place: bool, takes: tuple[int, int]) -> None:
-    methods.handles(*targets, takes=takes)(
-        lambda t, vt, *others: _fold(t, vt, others, verb, in_place)
-    )
-
-
-for _verb in _VERBS:
-    _takes = (1, 1) if _verb == "symmetric_difference" else (0, ANY_COUNT)
-    _targets = getattr(set, _verb), getattr(frozenset, _verb)
-    _register_method(*_targets, verb=_verb, in_place=False, takes=_takes)
-    if _verb != "union":
-        _register_method(getattr(set, IN_PLACE[_verb]), verb=_verb, in_place=True, takes=_takes)
 
 
 @methods.handles(set.update, takes=(0, ANY_COUNT))
@@ -264,51 +272,32 @@ def isdisjoint(t: Space, left: SetTracker, right: VariableTracker) -> OperationS
 
 
 # -- operators, which take sets only ---------------------------------------------------------------
-OPERATORS = {
-    "and": "intersection",
-    "or": "union",
-    "xor": "symmetric_difference",
-    "sub": "difference",
-}
-
-
-def _register_operator(name: str, verb: str) -> None:
-    for cls in (set, frozenset):
-        methods.handles(getattr(cls, f"__{name}__"))(
-            lambda t, left, right: _operate(left, right, verb)
-        )
-        methods.handles(getattr(cls, f"__r{name}__"))(
-            lambda t, right, left: _operate(left, right, verb)
-        )
-
-    @methods.handles(getattr(set, f"__i{name}__"))
-    def in_place(t: Space, vt: SetTracker, other: Any) -> VariableTracker:
-        if other.base is not set:
-            return NOT_IMPLEMENTED
-        if verb != "union" or other is not vt:
-            replace_set(t, vt, combine(verb, vt.entries, other.entries), *_step(vt, verb, other))
-        return vt
-
-
-def _operate(left: Any, right: Any, verb: str) -> VariableTracker:
+@methods.handles_each(operators("", *_CLASSES))
+def operate(t: Space, left: Any, right: Any, of: str) -> VariableTracker:
     if left.base is not set or right.base is not set:
         return NOT_IMPLEMENTED
     if left is right and issubclass(left.cls, set):
-        return _with_itself(left, verb)
-    return derived(left.cls, combine(verb, left.entries, right.entries), verb, left, right)
+        return _with_itself(left, of)
+    return derived(left.cls, combine(of, left.entries, right.entries), of, left, right)
 
 
-for _name, _verb in OPERATORS.items():
-    _register_operator(_name, _verb)
+@methods.handles_each(operators("r", *_CLASSES))
+def operate_reflected(t: Space, right: Any, left: Any, of: str) -> VariableTracker:
+    return operate(t, left, right, of)
 
 
-def _register_comparison(compare: Callable[[Any, Any], bool], *targets: object) -> None:
-    @methods.handles(*targets)
-    def run(t: Space, left: SetTracker, right: Any) -> ConstantTracker:
-        if right.base is not set:
-            return NOT_IMPLEMENTED
-        return ConstantTracker(compare(left.entries.keys(), right.entries.keys()))
+@methods.handles_each(operators("i", set))
+def operate_in_place(t: Space, vt: SetTracker, other: Any, of: str) -> VariableTracker:
+    if other.base is not set:
+        return NOT_IMPLEMENTED
+    if of != "union" or other is not vt:
+        replace_set(t, vt, combine(of, vt.entries, other.entries), *_step(vt, of, other))
+    return vt
 
 
-for _name, _, _compare in COMPARISONS.values():
-    _register_comparison(_compare, getattr(set, _name), getattr(frozenset, _name))
+@methods.handles_each(comparisons(*_CLASSES))
+def compare(t: Space, left: SetTracker, right: Any, of: str) -> ConstantTracker:
+    if right.base is not set:
+        return NOT_IMPLEMENTED
+    test = COMPARISONS[of][2]
+    return ConstantTracker(test(left.entries.keys(), right.entries.keys()))
