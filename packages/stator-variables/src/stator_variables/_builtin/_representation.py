@@ -24,7 +24,7 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _attributes
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a
-from stator_variables._trackers import NONE, ClassTracker, ConstantTracker
+from stator_variables._trackers import ClassTracker, ConstantTracker
 
 methods = MethodTable("representation")
 
@@ -88,8 +88,7 @@ def dict_repr(t: Space, vt: VariableTracker) -> Result:
 @methods.handles(collections.defaultdict.__repr__)
 @operation
 def defaultdict_repr(t: Space, vt: DictTracker) -> OperationSteps:
-    factory = NONE if vt.default_factory is MISSING else vt.default_factory
-    shown = yield from settle(convert(t, factory, "r"))
+    shown = yield from settle(convert(t, vt.default_factory, "r"))
     inside = yield from settle(dict_repr(t, vt))
     return text_of(t, [f"{name_of(t, vt.cls)}(", shown, ", ", inside, ")"])
 

@@ -19,9 +19,10 @@ from stator_variables._objects._program_error import throw
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import new_namespace
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker
 from stator_variables._trackers import NONE, NOT_IMPLEMENTED, ClassTracker, ConstantTracker, is_none
 
+handlers = FunctionTable("dict")
 methods = MethodTable("dict method")
 
 
@@ -43,7 +44,7 @@ def getitem(t: Space, vt: VariableTracker, key: VariableTracker) -> Result:
 @methods.handles(defaultdict.__missing__, takes=1)
 @operation
 def missing(t: Space, vt: DictTracker, key: VariableTracker) -> OperationSteps:
-    if vt.default_factory is MISSING or is_none(vt.default_factory):
+    if is_none(vt.default_factory):
         throw(KeyError, key)
     value = yield from settle(t.call(vt.default_factory, []))
     _dict_entries.store(t, vt, key, value)
@@ -52,7 +53,7 @@ def missing(t: Space, vt: DictTracker, key: VariableTracker) -> OperationSteps:
 
 @methods.handles(vars(defaultdict)["default_factory"], takes=0)
 def default_factory(t: Space, vt: DictTracker) -> VariableTracker:
-    return NONE if vt.default_factory is MISSING else vt.default_factory
+    return vt.default_factory
 
 
 methods.handles(dict.__setitem__, OrderedDict.__setitem__)(_dict_entries.store)
@@ -155,7 +156,7 @@ def move_to_end(
 
 # -- iteration and views ---------------------------------------------------------------------------
 def iterator_over(t: Space, d: DictTracker, part: str, backwards: bool = False) -> IteratorTracker:
-    ordered = issubclass(d.cls, collections.OrderedDict)
+    ordered = issubclass(d.cls, OrderedDict)
     parts = [d, len(t.items(d)), backwards]
     made = IteratorTracker(_iterator_class(part, ordered, backwards), part, parts)
     d.iterators.append(made)
@@ -164,7 +165,7 @@ def iterator_over(t: Space, d: DictTracker, part: str, backwards: bool = False) 
 
 @functools.cache
 def _iterator_class(part: str, ordered: bool, backwards: bool) -> type:
-    view = getattr(collections.OrderedDict() if ordered else {}, part)()
+    view = getattr(OrderedDict() if ordered else {}, part)()
     return type(reversed(view) if backwards else iter(view))
 
 
@@ -186,6 +187,14 @@ def view(t: Space, vt: VariableTracker, of: str) -> ViewTracker:
 
 
 # -- whole dicts -----------------------------------------------------------------------------------
+@handlers.handles_each((dict, OrderedDict))
+def make_dict(t: Space, args: Args, kwargs: Kwargs, of: type) -> Result:
+    made = DictTracker(of, complete=True)
+    if of is not dict:
+        new_namespace(made)
+    return then(_dict_update.update_all(t, made, args, kwargs), made)
+
+
 @methods.handles(dict.__init__, OrderedDict.__init__, takes=(0, 1), named=None)
 @methods.handles(dict.update, OrderedDict.update, takes=(0, 1), named=None)
 def update(t: Space, vt: VariableTracker, /, *args: Any, **kwargs: VariableTracker) -> Result:

@@ -5,18 +5,19 @@ import sys
 from collections.abc import Callable, Generator
 from typing import Any
 
-from stator_bytecode import NULL, OperationSteps, Result, operation, settle
+from stator_bytecode import NULL, OperationSteps, Result, after, operation, settle
 
 from stator_variables._objects import _set_members
 from stator_variables._objects._arity import ANY_COUNT
 from stator_variables._objects._hashing import element_of, hashing
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._lookup import overrides
-from stator_variables._objects._method_table import COMPARISONS, MethodTable, comparisons
+from stator_variables._objects._method_table import COMPARISONS, MethodTable, comparisons, then
 from stator_variables._objects._program_error import throw
 from stator_variables._objects._set import SetTracker, derived, in_order, made_again
 from stator_variables._objects._set_members import replace_set, step_with
 from stator_variables._objects._tuple import TupleTracker
+from stator_variables._objects._wrap import new_namespace
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
 from stator_variables._trackers import NONE, NOT_IMPLEMENTED, BuiltinTracker, ConstantTracker
@@ -62,6 +63,31 @@ def operators(prefix: str, *classes: type) -> dict[Any, str]:
         for name, verb in _OPERATORS.items()
         for cls in classes
     }
+
+
+# -- new sets --------------------------------------------------------------------------------------
+@methods.handles_each({cls: cls for cls in _CLASSES}, takes=(0, 1))
+def new(t: Space, *iterable: VariableTracker, of: type) -> Result:
+    if of is frozenset and iterable and iterable[0].cls is of:
+        return iterable[0]
+    return _set_of(t, of, *iterable)
+
+
+def _set_of(t: Space, cls: type, *iterable: VariableTracker) -> Result:
+    made = SetTracker(cls)
+    return then(_set_members.set_update(t, made, *iterable), made) if iterable else made
+
+
+@methods.handles(frozenset.__new__, takes=(1, 2))
+def new_frozenset(t: Space, cls: Any, *iterable: VariableTracker) -> Result:
+    """More than an iterable is not accepted: it depends on the `__init__` of the class."""
+
+    def with_namespace(made: VariableTracker) -> VariableTracker:
+        if cls.value.__dictoffset__:
+            new_namespace(made)
+        return made
+
+    return after(_set_of(t, cls.value, *iterable), with_namespace)
 
 
 # -- elements --------------------------------------------------------------------------------------
