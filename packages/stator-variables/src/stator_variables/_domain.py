@@ -28,7 +28,6 @@ from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource
 
 from stator_variables import _trackers as k
-from stator_variables._builtin._strings import format_value, text_of
 from stator_variables._domain_operations import (
     delegated,
     delegated_with_hashes,
@@ -54,6 +53,7 @@ from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._program_error import complain, error, function_text, throw
 from stator_variables._objects._super import SuperTracker
+from stator_variables._objects._text import text_of
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import (
     _attribute_writes,
@@ -61,6 +61,7 @@ from stator_variables._protocols import (
     _calls,
     _consumption,
     _containers,
+    _formatting,
     _iteration,
     _matching,
     _operators,
@@ -446,7 +447,7 @@ class SymbolicDomain:
     dict_merge = delegated(_dict_update.dict_merge)
     unpack = delegated_with_hashes(_consumption.unpack)
     unpack_ex = delegated_with_hashes(_consumption.unpack_ex)
-    format_value = delegated(format_value)
+    format_value = delegated(_formatting.format_value)
 
     # -- exceptions --------------------------------------------------------------------------------
     exception_from = delegated(_exceptions.exception_from)

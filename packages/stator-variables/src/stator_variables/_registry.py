@@ -20,9 +20,7 @@ from stator_variables._builtin import (
     _exception_methods,
     _iterator_functions,
     _numbers,
-    _representation,
     _scopes,
-    _strings,
     _values,
 )
 from stator_variables._library import (
@@ -68,13 +66,14 @@ from stator_variables._objects import (
     _set_members,
     _set_methods,
     _super,
+    _text_methods,
     _tuple,
     _weakrefs,
 )
 from stator_variables._objects._arity import checked
 from stator_variables._objects._builder_table import Builder, BuilderTable
 from stator_variables._objects._wrap import build_object
-from stator_variables._protocols import _instances
+from stator_variables._protocols import _formatting, _instances
 from stator_variables._space import Space
 from stator_variables._tensors import (
     _assertion,

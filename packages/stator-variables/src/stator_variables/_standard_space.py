@@ -4,7 +4,6 @@ that have them."""
 import attrs
 
 from stator_variables import _call_rules, _registry
-from stator_variables._builtin import _strings
 from stator_variables._objects import _dict_entries, _functions, _hashing, _substitutes, _wrap
 from stator_variables._protocols import (
     _attributes,
@@ -12,6 +11,7 @@ from stator_variables._protocols import (
     _consumption,
     _containers,
     _folding,
+    _formatting,
     _iteration,
     _operators,
 )
@@ -70,7 +70,8 @@ class StandardSpace(Space):
     get_item = _operators.get_item
     set_item = _containers.set_item
     index_of = _containers.index_of
-    convert = _strings.convert
+    convert = _formatting.convert
+    format_value = _formatting.format_value
 
     get_iterator = _iteration.get_iterator
     next_value = _iteration.next_value

@@ -4,6 +4,8 @@ import builtins
 import functools
 import math
 import operator
+import sys
+import types
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,17 +15,19 @@ from torch import Tensor
 
 from stator_variables._applevel import _methods, _reductions
 from stator_variables._builtin._iterator_functions import has_total_order
-from stator_variables._builtin._strings import convert
+from stator_variables._objects import _symbolic_numbers
 from stator_variables._objects._arity import ANY_COUNT
-from stator_variables._objects._lookup import defines
-from stator_variables._objects._method_table import MethodTable, app_level, as_constant, folded
-from stator_variables._objects._program_error import complain
+from stator_variables._objects._hashing import is_known
+from stator_variables._objects._identity_number import IdTracker
+from stator_variables._objects._lookup import defines, guarded_lookup
+from stator_variables._objects._method_table import MethodTable, app_level, as_constant
+from stator_variables._objects._program_error import complain, throw
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._protocols import _containers, _folding
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
-from stator_variables._trackers import NONE, ConstantTracker, is_none
+from stator_variables._trackers import NONE, ClassTracker, ConstantTracker, is_none
 
 methods = MethodTable("builtin")
 _FALSE = ConstantTracker(False)
@@ -186,25 +190,6 @@ def _exactly(t: Space, cls: type, found: VariableTracker) -> VariableTracker:
     return found
 
 
-@methods.handles(str, takes=(0, 3), named=("object", "encoding", "errors"))
-def handle_str(t: Space, *args: VariableTracker, **kwargs: VariableTracker) -> Result:
-    return (
-        convert(t, args[0], "s")
-        if len(args) == 1 and not kwargs
-        else folded(t, str, list(args), kwargs)
-    )
-
-
-@methods.handles(repr)
-def handle_repr(t: Space, vt: VariableTracker) -> Result:
-    return convert(t, vt, "r")
-
-
-@methods.handles(ascii)
-def handle_ascii(t: Space, vt: VariableTracker) -> Result:
-    return convert(t, vt, "a")
-
-
 @methods.handles(abs)
 def handle_abs(t: Space, vt: VariableTracker) -> Result:
     if _torch_calls.is_in_graph(t, vt) and vt.cls is not bool:
@@ -212,3 +197,31 @@ def handle_abs(t: Space, vt: VariableTracker) -> Result:
     if (folded := _folding.fold_numbers(t, abs, [vt], {})) is not MISSING:
         return folded
     return t.call_slot(vt, "__abs__", [], "bad operand type for abs(): '{}'")
+
+
+# -- hash ------------------------------------------------------------------------------------------
+@methods.handles(hash)
+def handle_hash(t: Space, obj: VariableTracker) -> Result:
+    """Known for constants; a number that depends on where an object lies is for nobody to see."""
+    vt = _symbolic_numbers.as_constant(t, obj)
+    if isinstance(guarded_lookup(t, vt.cls, "__hash__"), types.FunctionType):
+        number = t.call(t.special(vt, "__hash__"), [])
+        return after(number, lambda found: _checked_hash(t, vt, found.constant()))
+    if not is_a(vt, ClassTracker | IdTracker):
+        hashed = t.key_of(vt)  # raises TypeError for what has no hash
+        if (folded := t.fold(hash, [vt], {})) is not MISSING:
+            return folded
+        if vt.base in (tuple, set) and is_known(hashed):
+            return ConstantTracker(hash(hashed))
+    raise t.unsupported("identity-number", f"hash() of a {vt.cls.__name__}")
+
+
+def _checked_hash(t: Space, vt: VariableTracker, value: object) -> ConstantTracker:
+    """Return the result of a `__hash__` of the program, checked."""
+    # one that is too large is hashed itself, and -1 is C's sign of an error
+    if isinstance(value, int):
+        fits = -sys.maxsize - 1 <= value <= sys.maxsize and value != -1
+        return ConstantTracker(int(value) if fits else hash(value))
+    if value is MISSING:
+        raise t.unsupported("identity-number", f"hash() of a {vt.cls.__name__}")
+    throw(TypeError, "__hash__ method should return an integer")

@@ -18,7 +18,7 @@ from stator_bytecode import (
     settle,
 )
 
-from stator_variables._objects import _exceptions, _symbolic_numbers
+from stator_variables._objects import _exceptions, _new_values, _symbolic_numbers
 from stator_variables._objects._hashing import observed
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._list import ListTracker
@@ -27,7 +27,7 @@ from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import folded, settle_all
 from stator_variables._objects._program_error import attempt, complain, new_exception, throw
 from stator_variables._objects._sorting import sort
-from stator_variables._protocols import _containers, _folding, _iteration
+from stator_variables._protocols import _containers, _iteration
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
@@ -46,7 +46,7 @@ _CONSTANTS = (str, bytes, range)
 def handle_iter(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if len(args) == 2:
         if not defines(t, args[0].cls, "__call__"):
-            return _folding.folded(t, iter, None, None)  # raises, in the words of this CPython
+            return _new_values.computed(t, iter, None, None)  # raises, in the words of this CPython
         return IteratorTracker(type(iter(int, 1)), "callable", list(args))
     return t.get_iterator(args[0])
 

@@ -11,10 +11,9 @@ import torch
 from stator_bytecode import HandlerTable, Result
 
 from stator_variables._library import _array_resize
-from stator_variables._objects import _scalars, _symbolic_numbers
+from stator_variables._objects import _new_values, _scalars, _symbolic_numbers
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
-from stator_variables._protocols import _folding
 from stator_variables._pure import DTYPES, NUMBERS, NUMPY
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
@@ -276,7 +275,7 @@ def _of_dtypes(t: Space, args: Args, kwargs: Kwargs, of: object) -> VariableTrac
     values = [_known(t, vt) for vt in args]
     if kwargs or MISSING in values:
         raise t.unsupported("numpy", "a dtype of what is not known")
-    return _folding.folded(t, of, *values)
+    return _new_values.computed(t, of, *values)
 
 
 def _view(name: str) -> Any:

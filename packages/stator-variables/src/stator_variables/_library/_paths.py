@@ -13,6 +13,7 @@ from typing import Any
 
 from stator_bytecode import Result, after
 
+from stator_variables._objects import _new_values
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._program_error import complain
 from stator_variables._protocols import _folding
@@ -45,7 +46,7 @@ def compute(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
     named = {name: _known(vt) for name, vt in kwargs.items()}
     if any(value is MISSING for value in (*values, *named.values())):
         return MISSING
-    return _folding.as_given(_folding.folded(t, of, *values, **named), *args)
+    return _folding.as_given(_new_values.computed(t, of, *values, **named), *args)
 
 
 def _known(vt: VariableTracker) -> Any:

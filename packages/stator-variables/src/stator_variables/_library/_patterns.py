@@ -8,9 +8,9 @@ from stator_bytecode import Result
 
 from stator_variables import _trackers as k
 from stator_variables._applevel import _patterns as app
+from stator_variables._objects import _new_values
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._method_table import MethodTable, app_level
-from stator_variables._protocols import _folding
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
 
@@ -39,7 +39,7 @@ def _all_matches(t: Space, *args: VariableTracker, **kwargs: Any) -> VariableTra
     )
     if MISSING in (*values, *named.values()):
         raise t.unsupported("builtin", "matches of a pattern in what is not known while tracing")
-    return _folding.folded(
+    return _new_values.computed(
         t, lambda *given, **by_name: (*re.Pattern.finditer(*given, **by_name),), *values, **named
     )
 

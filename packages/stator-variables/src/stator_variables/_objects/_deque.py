@@ -14,7 +14,8 @@ from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._list import ListTracker, change_items, replace_items
 from stator_variables._objects._lookup import refuse_overridden
 from stator_variables._objects._method_table import MethodTable, then
-from stator_variables._objects._program_error import complain, throw
+from stator_variables._objects._program_error import complain, name_of, throw
+from stator_variables._objects._representation import shown
 from stator_variables._objects._wrap import new_namespace, with_namespace
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a
@@ -235,3 +236,10 @@ def imul(t: Space, vt: DequeTracker, factor: VariableTracker) -> Result:
 def _repeated(t: Space, vt: DequeTracker, factor: VariableTracker) -> list[Any]:
     items = list(vt.items) * _sequence.times(t, vt, factor)
     return items if vt.maxlen is None else items[max(len(items) - vt.maxlen, 0) :]
+
+
+@methods.handles(deque.__repr__)
+def repr_(t: Space, vt: DequeTracker) -> Result:
+    refuse_overridden(t, vt, "__iter__", "__len__")
+    end = "])" if vt.maxlen is None else f"], maxlen={vt.maxlen})"
+    return shown(t, vt, "[...]", vt.items, f"{name_of(t, vt.cls)}([", end)

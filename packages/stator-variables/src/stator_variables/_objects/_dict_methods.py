@@ -3,6 +3,7 @@ Objects/odictobject.c)."""
 
 import collections
 import functools
+import sys
 from collections import OrderedDict, defaultdict
 from typing import Any
 
@@ -15,7 +16,9 @@ from stator_variables._objects._hashing import hashing, tell_apart
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._lookup import defines, refuse_overridden
 from stator_variables._objects._method_table import MethodTable, comparisons, then
-from stator_variables._objects._program_error import throw
+from stator_variables._objects._program_error import name_of, throw
+from stator_variables._objects._representation import in_turn, shown
+from stator_variables._objects._text import text_of
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import new_namespace
 from stator_variables._space import Space
@@ -326,3 +329,40 @@ def count_elements(t: Space, mapping: DictTracker, iterable: VariableTracker) ->
         after = yield from settle(t.binary("+", before, ConstantTracker(1)))
         yield from settle(_dict_entries.put(t, mapping, item, after))
     return NONE
+
+
+# -- text ------------------------------------------------------------------------------------------
+@methods.handles(dict.__repr__)
+def repr_(t: Space, vt: VariableTracker) -> Result:
+    return in_turn(t, vt, "{...}", _text(t, vt, "{", "}"))
+
+
+@methods.handles(defaultdict.__repr__)
+@operation
+def defaultdict_repr(t: Space, vt: DictTracker) -> OperationSteps:
+    factory = yield from settle(t.convert(vt.default_factory, "r"))
+    inside = yield from settle(repr_(t, vt))
+    return text_of(t, [f"{name_of(t, vt.cls)}(", factory, ", ", inside, ")"])
+
+
+@methods.handles(OrderedDict.__repr__)
+def ordered_repr(t: Space, vt: VariableTracker) -> Result:
+    refuse_overridden(t, vt, *_READ_BY_C)
+    pairs, start = t.items(vt), f"{name_of(t, vt.cls)}("
+    if not pairs:
+        return ConstantTracker(f"{start})")
+    if sys.version_info >= (3, 12):
+        return in_turn(t, vt, "...", _text(t, vt, f"{start}{{", "})"))
+    return shown(t, vt, "...", map(TupleTracker, pairs), f"{start}[", "])")
+
+
+_READ_BY_C = ("keys", "__getitem__") if sys.version_info >= (3, 12) else ("items",)
+
+
+@operation
+def _text(t: Space, vt: VariableTracker, start: str, end: str) -> OperationSteps:
+    texts: list[Any] = []
+    for key, value in t.items(vt):
+        key_text = yield from settle(t.convert(key, "r"))
+        texts += ", ", key_text, ": ", (yield from settle(t.convert(value, "r")))
+    return text_of(t, [start, *texts[1:], end])

@@ -17,6 +17,8 @@ from stator_variables._objects._method_table import (
     comparisons,
     then,
 )
+from stator_variables._objects._program_error import name_of
+from stator_variables._objects._representation import shown
 from stator_variables._objects._set import SetTracker, derived, in_order
 from stator_variables._objects._set_members import replace_set, step_with
 from stator_variables._objects._tuple import TupleTracker
@@ -166,3 +168,8 @@ def compare_keys(
         return (yield from settle(compare_items(t, left, right, of)))
     ours, theirs = (yield from settle(_as_set(t, left))), (yield from settle(_as_set(t, right)))
     return ConstantTracker(COMPARISONS[of][2](ours.entries.keys(), theirs.entries.keys()))
+
+
+@methods.handles(*dict.fromkeys(cls.__repr__ for cls in (KEYS, VALUES, ITEMS, *_ORDERED)))
+def repr_(t: Space, vt: ViewTracker) -> Result:
+    return shown(t, vt, "...", elements(t, vt), f"{name_of(t, vt.cls)}([", "])")

@@ -21,6 +21,7 @@ from stator_variables._objects._lookup import defines
 from stator_variables._objects._method_table import MethodTable, then
 from stator_variables._objects._number_builders import symbolic_number
 from stator_variables._objects._program_error import complain, throw
+from stator_variables._objects._representation import shown
 from stator_variables._objects._tuple import SequenceTracker
 from stator_variables._objects._wrap import read_items, with_namespace
 from stator_variables._space import Space
@@ -406,3 +407,8 @@ def sort(
     if failure is not None:
         raise failure
     return NONE
+
+
+@methods.handles(list.__repr__)
+def repr_(t: Space, vt: ListTracker) -> Result:
+    return shown(t, vt, "[...]", vt.items, "[", "]")

@@ -15,10 +15,11 @@ from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._lookup import defines, overrides, refuse_overridden
 from stator_variables._objects._method_table import MethodTable, comparisons, opened
 from stator_variables._objects._program_error import complain, throw
+from stator_variables._objects._representation import joined, shown
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._pure import NUMPY
 from stator_variables._space import Space
-from stator_variables._tracker import VariableTracker, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 from stator_variables._trackers import (
     NOT_IMPLEMENTED,
     BuiltinTracker,
@@ -270,3 +271,14 @@ def hash_(t: Space, vt: SequenceTracker) -> Result:
 @methods.handles(vars(tuple)["__getnewargs__"])
 def getnewargs(t: Space, vt: SequenceTracker) -> Result:
     return TupleTracker([TupleTracker(vt.items)])
+
+
+@methods.handles(tuple.__repr__)
+def repr_(t: Space, vt: SequenceTracker) -> Result:
+    return shown(t, vt, "(...)", vt.items, "(", ",)" if len(vt.items) == 1 else ")")
+
+
+@methods.handles(torch.Size.__repr__)
+def size_repr(t: Space, vt: SequenceTracker) -> Result:
+    known = t.fold(torch.Size.__repr__, [vt], {})  # C writes no number of more than 64 bits
+    return joined(t, vt.items, "torch.Size([", "])") if known is MISSING else known

@@ -6,11 +6,10 @@ from typing import Any
 from stator_bytecode import HandlerTable, Result
 
 from stator_variables import _pure
-from stator_variables._objects import _new_values, _scalars, _symbolic_numbers
+from stator_variables._objects import _scalars, _symbolic_numbers
 from stator_variables._objects._lookup import rely_on_method
-from stator_variables._objects._program_error import as_program_error
+from stator_variables._objects._new_values import computed
 from stator_variables._pure import is_number_of_numpy
-from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._tensors import _symbolic
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
@@ -30,7 +29,7 @@ def fold(t: Space, target: Any, args: Args, kwargs: Kwargs) -> Any:
         return MISSING
     for cls, name in _pure.methods_of_texts(target, given):
         rely_on_method(t, cls, name)
-    return as_given(folded(t, target, *values, **named), *args, *kwargs.values())
+    return as_given(computed(t, target, *values, **named), *args, *kwargs.values())
 
 
 def as_given(result: Any, *operands: Any) -> Any:
@@ -48,7 +47,7 @@ def operate(t: Space, function: object, *operands: Any) -> Any:
     may be Python code."""
     if not are_plain(*operands):
         return MISSING
-    return as_given(folded(t, function, *(vt.value for vt in operands)), *operands)
+    return as_given(computed(t, function, *(vt.value for vt in operands)), *operands)
 
 
 def are_plain(*vts: VariableTracker) -> bool:
@@ -68,19 +67,6 @@ def folding(table: HandlerTable[Any, Any]) -> HandlerTable[Any, Any]:
         return handler(t, args, kwargs) if found is MISSING else found
 
     return made
-
-
-def folded(t: Space, function: Any, /, *values: object, **named: object) -> VariableTracker:
-    """The tracker of what a pure function gives for constants; what it raises is the program's."""
-    try:
-        # `~True`, a division by zero of NumPy: to be issued on each call
-        with filtered("error", ""):
-            found = function(*values, **named)
-    except Warning as warning:
-        raise t.unsupported("warning", f"a computation of which Python warns: {warning}") from None
-    except Exception as error:
-        raise as_program_error(t, error) from None
-    return _new_values.fresh(t, found)
 
 
 def fold_numbers(t: Space, target: Any, args: Args, kwargs: Kwargs) -> Any:

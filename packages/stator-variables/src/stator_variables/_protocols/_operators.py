@@ -37,6 +37,7 @@ from stator_variables._objects._lookup import (
     type_lookup,
 )
 from stator_variables._objects._method_table import COMPARISONS
+from stator_variables._objects._new_values import computed
 from stator_variables._objects._program_error import attempt, complain
 from stator_variables._protocols import _attributes, _consumption, _containers, _folding
 from stator_variables._protocols._same_object import same_object
@@ -442,7 +443,8 @@ def truth_of_result(t: Space, value: VariableTracker, kind: str) -> Result:
 def contains(t: Space, container: Any, item: Any, invert: bool) -> Result:
     """`item in container`."""
     if _folding.are_plain(container, item):
-        return _folding.folded(t, lambda c, i: (i in c) is not invert, container.value, item.value)
+        has = computed(t, operator.contains, container.value, item.value)
+        return ConstantTracker(has.value is not invert)
     raw, source = type_lookup(t, container.cls, "__contains__")
     if raw is None:
         complain(t, TypeError, "'", container.cls, "' object is not a container")
