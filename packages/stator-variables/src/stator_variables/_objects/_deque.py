@@ -205,7 +205,7 @@ def reversed_(t: Space, vt: DequeTracker) -> VariableTracker:
 
 
 @methods.handles(deque.__add__)
-def add(t: Space, left: VariableTracker, right: VariableTracker) -> Result:
+def add(t: Space, left: DequeTracker, right: VariableTracker) -> Result:
     if not is_a(right, DequeTracker):
         complain(t, TypeError, 'can only concatenate deque (not "', right.cls, '") to deque')
     refuse_overridden(t, right, "__iter__")

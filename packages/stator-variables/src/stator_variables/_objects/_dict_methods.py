@@ -88,7 +88,7 @@ def get(
 
 @methods.handles(OrderedDict.setdefault, takes=(1, 2), named=("default",))
 def ordered_setdefault(
-    t: Space, vt: VariableTracker, key: VariableTracker, default: VariableTracker = NONE
+    t: Space, vt: DictTracker, key: VariableTracker, default: VariableTracker = NONE
 ) -> Result:
     refuse_overridden(t, vt, "__contains__", "__getitem__", "__setitem__")
     return setdefault(t, vt, key, default)
@@ -158,7 +158,7 @@ def move_to_end(
 
 
 # -- iteration and views ---------------------------------------------------------------------------
-def iterator_over(t: Space, d: DictTracker, part: str, backwards: bool = False) -> IteratorTracker:
+def iterator_over(t: Space, d: Any, part: str, backwards: bool = False) -> IteratorTracker:
     ordered = issubclass(d.cls, OrderedDict)
     parts = [d, len(t.items(d)), backwards]
     made = IteratorTracker(_iterator_class(part, ordered, backwards), part, parts)
@@ -200,7 +200,7 @@ def make_dict(t: Space, args: Args, kwargs: Kwargs, of: type) -> Result:
 
 @methods.handles(dict.__init__, OrderedDict.__init__, takes=(0, 1), named=None)
 @methods.handles(dict.update, OrderedDict.update, takes=(0, 1), named=None)
-def update(t: Space, vt: VariableTracker, /, *args: Any, **kwargs: VariableTracker) -> Result:
+def update(t: Space, vt: DictTracker, /, *args: Any, **kwargs: VariableTracker) -> Result:
     return _dict_update.update_all(t, vt, args, kwargs)
 
 
@@ -221,14 +221,14 @@ def defaultdict_init(
     return _dict_update.update_all(t, vt, args, kwargs)
 
 
-def _same_entries(t: Space, vt: DictTracker, made: DictTracker) -> VariableTracker:
+def _same_entries(t: Space, vt: DictTracker, made: DictTracker) -> DictTracker:
     _dict_entries.complete(t, vt)
     made.entries = dict(vt.entries)
     return made
 
 
 @methods.handles(dict.copy, takes=0)
-def copy(t: Space, vt: DictTracker) -> VariableTracker:
+def copy(t: Space, vt: DictTracker) -> DictTracker:
     refuse_overridden(t, vt, "__iter__")  # then C calls `keys`, and reads each item
     return _same_entries(t, vt, DictTracker(dict, complete=True))
 
@@ -265,7 +265,7 @@ _reflected(lambda t, vt, other: _merged(t, vt, other, vt))
 
 
 @methods.handles(dict.__ior__, OrderedDict.__ior__)
-def ior(t: Space, vt: VariableTracker, other: VariableTracker) -> Result:
+def ior(t: Space, vt: DictTracker, other: VariableTracker) -> Result:
     return then(_dict_update.dict_update(t, vt, other), vt)
 
 

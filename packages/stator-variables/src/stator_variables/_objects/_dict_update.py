@@ -15,7 +15,7 @@ from stator_variables._trackers import NONE, ConstantTracker
 
 
 @operation
-def update_all(t: Space, vt: VariableTracker, args: Args, kwargs: Kwargs) -> OperationSteps:
+def update_all(t: Space, vt: DictTracker, args: Args, kwargs: Kwargs) -> OperationSteps:
     for mapping in args:
         yield from settle(dict_update(t, vt, mapping))
     for keyword, value in kwargs.items():
@@ -24,7 +24,7 @@ def update_all(t: Space, vt: VariableTracker, args: Args, kwargs: Kwargs) -> Ope
 
 
 @operation
-def dict_update(t: Space, vt: VariableTracker, mapping: VariableTracker) -> OperationSteps:
+def dict_update(t: Space, vt: DictTracker, mapping: VariableTracker) -> OperationSteps:
     """`dict.update` with one positional argument (`dict_update_arg` in Objects/dictobject.c)."""
     if _is_plain_dict(t, vt, mapping):
         yield from _add_entries(t, vt, mapping)
@@ -40,7 +40,7 @@ def dict_update(t: Space, vt: VariableTracker, mapping: VariableTracker) -> Oper
 @operation
 def add_mapping(
     t: Space,
-    vt: VariableTracker,
+    vt: DictTracker,
     mapping: VariableTracker,
     refusal: str = "'{}' object is not a mapping",
 ) -> OperationSteps:
@@ -58,7 +58,7 @@ def add_mapping(
     return NONE
 
 
-def _is_plain_dict(t: Space, vt: VariableTracker, mapping: VariableTracker) -> bool:
+def _is_plain_dict(t: Space, vt: DictTracker, mapping: VariableTracker) -> bool:
     """Return True if C reads it, instead of calling its `keys` and `__getitem__`.
 
     With an ordered dict on either side C always calls them; for the builtin classes that makes no
@@ -72,12 +72,12 @@ def _is_plain_dict(t: Space, vt: VariableTracker, mapping: VariableTracker) -> b
     )
 
 
-def _add_entries(t: Space, vt: VariableTracker, mapping: VariableTracker) -> OperationSteps:
+def _add_entries(t: Space, vt: DictTracker, mapping: VariableTracker) -> OperationSteps:
     for key, value in t.items(mapping):
         yield from settle(put_by_class(t, vt, key, value))
 
 
-def _update_from_pairs(t: Space, vt: VariableTracker, pairs: VariableTracker) -> OperationSteps:
+def _update_from_pairs(t: Space, vt: DictTracker, pairs: VariableTracker) -> OperationSteps:
     iterator = yield from settle(t.get_iterator(pairs))
     index = 0
     while (pair := (yield from settle(t.next_value(iterator)))) is not NULL:
@@ -86,15 +86,13 @@ def _update_from_pairs(t: Space, vt: VariableTracker, pairs: VariableTracker) ->
         index += 1
 
 
-def put_by_class(
-    t: Space, vt: VariableTracker, key: VariableTracker, value: VariableTracker
-) -> Result:
+def put_by_class(t: Space, vt: DictTracker, key: VariableTracker, value: VariableTracker) -> Result:
     """Put an item into a dict as C does: without overrides, but for classes of ordered ones."""
     is_overridden = issubclass(vt.cls, OrderedDict) and overrides(t, vt.cls, "__setitem__")
     return t.set_item(vt, key, value) if is_overridden else _dict_entries.put(t, vt, key, value)
 
 
-def _update_from_keys(t: Space, vt: VariableTracker, mapping: VariableTracker) -> OperationSteps:
+def _update_from_keys(t: Space, vt: DictTracker, mapping: VariableTracker) -> OperationSteps:
     """Update from keys. An ordered dict reads each value with its key; others list the keys first
     (`PyMapping_Keys`)."""
     keys_method = yield from settle(t.get_attribute(mapping, "keys"))
@@ -112,13 +110,13 @@ def _update_from_keys(t: Space, vt: VariableTracker, mapping: VariableTracker) -
 
 
 def _put_value(
-    t: Space, vt: VariableTracker, mapping: VariableTracker, key: VariableTracker
+    t: Space, vt: DictTracker, mapping: VariableTracker, key: VariableTracker
 ) -> OperationSteps:
     value = yield from settle(t.get_item(mapping, key))
     yield from settle(put_by_class(t, vt, key, value))
 
 
-def _pair(t: Space, vt: VariableTracker, pair: VariableTracker, index: int) -> OperationSteps:
+def _pair(t: Space, vt: DictTracker, pair: VariableTracker, index: int) -> OperationSteps:
     if issubclass(vt.cls, OrderedDict):
         return (yield from _ordered_pair(t, pair))
     if (parts := (yield from attempt(t, TypeError, None, t.drain, pair))) is None:

@@ -10,7 +10,7 @@ import functools
 import operator
 import types
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 from stator_bytecode import HandlerTable, Result, after, settle
@@ -25,6 +25,7 @@ from stator_variables._trackers import NONE, ConstantTracker, ObjectTracker
 
 Method = Callable[..., Any]
 """Gets the tracing, the receiver and the arguments in their places: `pop(t, vt, index=None)`."""
+F = TypeVar("F", bound=Method)
 
 
 @attrs.define
@@ -43,8 +44,8 @@ class MethodTable:
         *targets: object,
         takes: int | tuple[int, int] | None = None,
         named: Collection[str] | None = (),
-    ) -> Callable[[Method], Method]:
-        def register(handler: Method) -> Method:
+    ) -> Callable[[F], F]:
+        def register(handler: F) -> F:
             for target in targets:
                 if takes is None and not getattr(target, "__text_signature__", None):
                     raise ValueError(f"{target!r} has no signature: state what it takes")
@@ -54,11 +55,11 @@ class MethodTable:
 
         return register
 
-    def handles_each(self, family: Mapping[Any, Any], **stated: Any) -> Callable[[Method], Method]:
+    def handles_each(self, family: Mapping[Any, Any], **stated: Any) -> Callable[[F], F]:
         """Register one handler for several functions; `of` is what the family has for the one that
         is called."""
 
-        def register(handler: Method) -> Method:
+        def register(handler: F) -> F:
             for target, fact in family.items():
                 bound = functools.partial(handler, of=fact)
                 self.handles(target, **stated)(functools.update_wrapper(bound, handler))

@@ -444,7 +444,7 @@ def contains(t: Space, container: Any, item: Any, invert: bool) -> Result:
     """`item in container`."""
     if _folding.are_plain(container, item):
         has = computed(t, operator.contains, container.value, item.value)
-        return ConstantTracker(has.value is not invert)
+        return ConstantTracker(has.constant() is not invert)
     raw, source = type_lookup(t, container.cls, "__contains__")
     if raw is None:
         complain(t, TypeError, "'", container.cls, "' object is not a container")
