@@ -19,7 +19,6 @@ from stator_variables._builtin import (
     _class_functions,
     _exception_methods,
     _iterator_functions,
-    _numbers,
     _scopes,
     _values,
 )
@@ -60,6 +59,7 @@ from stator_variables._objects import (
     _list,
     _mapping_proxy,
     _method,
+    _number_methods,
     _partial,
     _recipe,
     _sequence,

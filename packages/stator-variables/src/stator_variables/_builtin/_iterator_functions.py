@@ -18,7 +18,7 @@ from stator_bytecode import (
     settle,
 )
 
-from stator_variables._objects import _exceptions, _new_values, _symbolic_numbers
+from stator_variables._objects import _exceptions, _new_values, _number
 from stator_variables._objects._hashing import observed
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._list import ListTracker
@@ -91,7 +91,7 @@ def _next(t: Space, it: VariableTracker, default: VariableTracker | None) -> Ope
 @operation
 def make_range(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     found = yield from settle_all(_containers.as_index(t, arg) for arg in args)
-    return folded(t, range, [_symbolic_numbers.as_constant(t, vt) for vt in found], kwargs)
+    return folded(t, range, [_number.as_constant(t, vt) for vt in found], kwargs)
 
 
 @handlers.handles(zip)

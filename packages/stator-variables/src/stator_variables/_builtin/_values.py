@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from stator_bytecode import Result, after
 
-from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects import _number
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._sequence import size_of
 from stator_variables._objects._tuple import TupleTracker
@@ -72,7 +72,7 @@ def size_numel(t: Space, args: Args, kwargs: Kwargs) -> Result:
     product = functools.reduce(functools.partial(t.binary, "*"), args[0].items, ConstantTracker(1))
     if all(map(_fits_word, (*args[0].items, product))):
         return product
-    return t.fold(torch.Size.numel, [_symbolic_numbers.as_constant(t, args[0])], {})
+    return t.fold(torch.Size.numel, [_number.as_constant(t, args[0])], {})
 
 
 def _fits_word(vt: Any) -> bool:

@@ -37,7 +37,7 @@ from stator_variables._objects import (
     _dict_entries,
     _lookup,
     _new_values,
-    _symbolic_numbers,
+    _number,
 )
 from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._dict import DictTracker
@@ -167,7 +167,7 @@ def _refuse_members(t: Space, names: DictTracker, read: set[str]) -> None:
         )
     for name, vt in _names(t, names).items():
         if is_a(vt, NumberTracker):
-            _dict_entries.set_name(t, names, name, _symbolic_numbers.as_constant(t, vt))
+            _dict_entries.set_name(t, names, name, _number.as_constant(t, vt))
         elif name in _MEMBER_CODE or not (
             _is_known(vt) or (vt.cls is enum.auto and name not in read)
         ):

@@ -31,7 +31,7 @@ from stator_guards import (
 )
 
 from stator_variables._lifetime._reachability import reachable
-from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects import _number
 from stator_variables._objects._identity_number import HandleKeyTracker, IdTracker
 from stator_variables._objects._keys import Identity, ProgramKey, runs_user_code
 from stator_variables._objects._lookup import guarded_lookup, overrides
@@ -141,7 +141,7 @@ def _hashed(t: Space, vt: Any) -> object:
     if is_a(vt, WeakrefTracker):
         return _key_of_reference(t, vt)
     if is_a(vt, NumberTracker):
-        return _symbolic_numbers.specialised(t, vt)
+        return _number.specialised(t, vt)
     if type_hashes_by_identity(vt.cls):
         _rely_on_hash(t, vt.cls)
         return Identity(vt.real if vt.real is not MISSING else vt)

@@ -19,7 +19,7 @@ from stator_variables._objects._indexing import needed_index, slice_of
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._method_table import MethodTable, then
-from stator_variables._objects._number_builders import symbolic_number
+from stator_variables._objects._number import symbolic_number
 from stator_variables._objects._program_error import complain, throw
 from stator_variables._objects._representation import shown
 from stator_variables._objects._tuple import SequenceTracker

@@ -16,7 +16,7 @@ import attrs
 from stator_bytecode import HandlerTable, Result, after, settle
 from stator_guards import CapturedSource
 
-from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects import _number
 from stator_variables._objects._arity import Arity, signature_arity
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
@@ -100,9 +100,7 @@ def _checked(
             raise t.unsupported(
                 "foreign-object", f"{target.__qualname__} of an existing {args[0].cls.__name__}"
             )
-        if is_a(args[0], ConstantTracker) and not _symbolic_numbers.has_texts(
-            [*args, *kwargs.values()]
-        ):
+        if is_a(args[0], ConstantTracker) and not _number.has_texts([*args, *kwargs.values()]):
             folded = t.fold(target, args, kwargs)
             if folded is not MISSING:
                 return folded

@@ -15,7 +15,7 @@ from typing import Any
 import stator_guards as guards
 
 from stator_variables._objects._lookup import overrides
-from stator_variables._objects._number_builders import build_number
+from stator_variables._objects._number import build_number
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker
 

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from stator_variables._objects._number import specialised
 from stator_variables._objects._program_error import throw
-from stator_variables._objects._symbolic_numbers import specialised
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker, is_a
 from stator_variables._trackers import ConstantTracker, TextTracker

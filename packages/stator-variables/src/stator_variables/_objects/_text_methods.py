@@ -9,7 +9,7 @@ from typing import Any
 from stator_bytecode import OperationSteps, Result, operation, settle
 
 from stator_variables._applevel import _methods
-from stator_variables._objects import _new_values, _symbolic_numbers
+from stator_variables._objects import _new_values, _number
 from stator_variables._objects._arity import ANY_COUNT
 from stator_variables._objects._lookup import guarded_lookup
 from stator_variables._objects._method_table import MethodTable, app_level
@@ -130,7 +130,7 @@ def _percent_value(t: Space, value: VariableTracker, match: re.Match[str]) -> Op
     elif value.is_symbolic:
         if (spec := _as_specification(value.cls, match)) is not None:
             return text_of_number(t, value, spec)
-        value = ConstantTracker(_symbolic_numbers.specialised(t, value))
+        value = ConstantTracker(_number.specialised(t, value))
     if (constant := value.constant()) is MISSING:
         raise t.unsupported(
             "string-of-unknown",

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from stator_bytecode import Result, after
 
-from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects import _number
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._plain_value import plain_value
 from stator_variables._objects._program_error import complain, throw
@@ -109,7 +109,7 @@ def _checked_index(t: Space, found: VariableTracker) -> VariableTracker:
 def index_of(t: Space, key: Any) -> int | None:
     """Return `operator.index` of a tracker: an int; None when it is no integer."""
     if key.is_symbolic:
-        return int(_symbolic_numbers.specialised(t, key)) if key.cls is not float else None
+        return int(_number.specialised(t, key)) if key.cls is not float else None
     if key.base is torch.Tensor and not (
         key.example.is_floating_point() or key.example.is_complex()
     ):

@@ -18,7 +18,7 @@ from stator_guards import CallSource, Is
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects import _number
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._program_error import throw
 from stator_variables._objects._tuple import TupleTracker
@@ -153,7 +153,7 @@ class _Step(TorchFunctionMode):
         """The argument that a tracker represents, with arrays by `array` and constants by
         `value`."""
         if is_a(vt, NumberTracker):
-            vt = _symbolic_numbers.as_constant(self.t, vt)
+            vt = _number.as_constant(self.t, vt)
         if is_a(vt, ArrayTracker):
             return array(vt)
         if is_a(vt, TupleTracker | ListTracker) and vt.cls in (tuple, list, torch.Size):
