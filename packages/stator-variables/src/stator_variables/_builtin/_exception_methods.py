@@ -149,9 +149,7 @@ def add_note(t: Space, args: Args, kwargs: Kwargs) -> None:
     vt, note = args
     if not issubclass(note.cls, str):
         complain(t, TypeError, "note must be a str, not '", note.cls, "'")
-    if vt.namespace is None or any(
-        overrides(t, vt.cls, name) for name in ("__getattribute__", "__setattr__")
-    ):
+    if vt.namespace is None or overrides(t, vt.cls, "__getattribute__", "__setattr__"):
         raise t.unsupported(
             "exception-attribute", "a note on an exception that has attributes in its own way"
         )

@@ -140,7 +140,7 @@ def make_reversed(t: Space, args: Args, kwargs: Kwargs) -> Result:
     bound = t.special(vt, "__reversed__")
     if is_a(bound, MethodTracker) and bound.function.base is types.FunctionType:
         return t.call(bound, [])
-    in_python = any(overrides(t, vt.cls, name) for name in ("__len__", "__getitem__"))
+    in_python = overrides(t, vt.cls, "__len__", "__getitem__")
     if vt.base is tuple and not in_python:
         return IteratorTracker(reversed, "reversed", [vt, len(vt.items)])
     if vt.is_known and isinstance(vt.value, str | bytes | range) and not in_python:
@@ -193,7 +193,7 @@ def _sorted_list(
 def has_total_order(t: Space, vt: Any) -> bool:
     """Return True for a set of only strings, only ints…, that C iterates without methods of the
     program."""
-    if vt.base is not set or any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__")):
+    if vt.base is not set or overrides(t, vt.cls, "__iter__", "__len__"):
         return False
     kinds = {type(item.constant()) for item in vt.entries.values()}
     return kinds in ({str}, {int}, {bytes}, {float}) and not any(

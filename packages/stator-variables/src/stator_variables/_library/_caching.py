@@ -54,7 +54,15 @@ from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import wrap_present
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._tracker import (
+    MISSING,
+    Args,
+    FunctionTable,
+    Kwargs,
+    VariableTracker,
+    is_a,
+    made_of,
+)
 from stator_variables._trackers import ClassTracker, NewClassTracker, NumberTracker, is_none
 
 handlers = FunctionTable("cache")
@@ -391,8 +399,7 @@ def _constant(t: Space, vt: VariableTracker) -> Any:
     if is_a(vt, ClassTracker):
         return MISSING if is_a(vt, NewClassTracker) else vt.value
     if is_a(vt, TupleTracker) and vt.cls in (tuple, torch.Size):
-        items = [_constant(t, item) for item in vt.items]
-        return MISSING if any(item is MISSING for item in items) else vt.cls(items)
+        return made_of(vt.cls, (_constant(t, item) for item in vt.items))
     return vt.constant()
 
 

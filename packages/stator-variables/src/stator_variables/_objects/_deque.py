@@ -16,7 +16,7 @@ from stator_variables._objects._lookup import refuse_overridden
 from stator_variables._objects._method_table import MethodTable, then
 from stator_variables._objects._program_error import complain, name_of, throw
 from stator_variables._objects._representation import shown
-from stator_variables._objects._wrap import new_namespace, with_namespace
+from stator_variables._objects._wrap import new_namespace, of_instances
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a
 from stator_variables._trackers import NONE, ConstantTracker, is_none, is_self_contained
@@ -60,11 +60,12 @@ class DequeTracker(ListTracker):
 
 
 @builders.by_base.handles(deque)
+@of_instances
 def build_deque(t: Space, real: Any, source: Source) -> VariableTracker:
     tracker = _list.unread_list(t, DequeTracker([], type(real)), real, source)
     t.guard(AttrSource(source, "maxlen"), Equals(real.maxlen))
     tracker.maxlen = real.maxlen
-    return with_namespace(t, tracker, real, source)
+    return tracker
 
 
 def new_deque(cls: type, items: list[Any], maxlen: int | None) -> DequeTracker:

@@ -18,6 +18,9 @@ from stator_variables._space import Space
 from stator_variables._tracker import DELETED, VariableTracker
 from stator_variables._trackers import NONE, is_none, is_self_contained
 
+DictEntries = dict[Any, tuple[Any, Any]]
+"""Trackers of key and value, by hashed key."""
+
 
 @define(eq=False, repr=False, slots=False)
 class DictTracker(HashedTracker, references=("owner", "default_factory"), weak_references=("log",)):
@@ -118,7 +121,7 @@ def _final_writes(log: list[tuple[str, Any, Any, Any]]) -> list[tuple[Any, Any]]
     whole then."""
     if any(verb == "delete" for verb, *_ in log):
         return [(key, value) for _, _, key, value in log]
-    final: dict[Any, tuple[Any, Any]] = {}
+    final: DictEntries = {}
     for _, hashed, key, value in log:
         final[hashed] = (final[hashed][0] if hashed in final else key, value)
     return list(final.values())

@@ -27,6 +27,7 @@ from stator_variables._trackers import NONE, NOT_IMPLEMENTED, ClassTracker, Cons
 
 handlers = FunctionTable("dict")
 methods = MethodTable("dict method")
+_TRUE = ConstantTracker(True)
 
 
 def is_ordered(vt: VariableTracker) -> bool:
@@ -123,10 +124,8 @@ def popitem(t: Space, vt: DictTracker) -> TupleTracker:
 
 @methods.handles(OrderedDict.popitem)
 @operation
-def ordered_popitem(
-    t: Space, vt: DictTracker, last: VariableTracker | None = None
-) -> OperationSteps:
-    at_end = last is None or (yield from settle(t.truth(last)))
+def ordered_popitem(t: Space, vt: DictTracker, last: VariableTracker = _TRUE) -> OperationSteps:
+    at_end = yield from settle(t.truth(last))
     return _pop_at(t, vt, -1 if at_end else 0, "dictionary is empty")
 
 
@@ -141,10 +140,10 @@ def _pop_at(t: Space, vt: DictTracker, index: int, complaint: str) -> TupleTrack
 @methods.handles(OrderedDict.move_to_end)
 @operation
 def move_to_end(
-    t: Space, vt: DictTracker, key: VariableTracker, last: VariableTracker | None = None
+    t: Space, vt: DictTracker, key: VariableTracker, last: VariableTracker = _TRUE
 ) -> OperationSteps:
     """Taken out and put in again; to put it in front, so are all that were before it."""
-    at_end = last is None or (yield from settle(t.truth(last)))
+    at_end = yield from settle(t.truth(last))
     hashed = t.key_of(key)
     _dict_entries.complete(t, vt)
     if hashed not in vt.entries:

@@ -4,13 +4,13 @@
 from types import MappingProxyType
 
 from stator_bytecode import Result, after
-from stator_guards import CallSource, Source, TypeIs
+from stator_guards import CallSource, Source
 
 from stator_variables._emitter import Emitter
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._tuple import SequenceTracker
-from stator_variables._objects._wrap import behind_proxy
+from stator_variables._objects._wrap import behind_proxy, of_instances
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import ConstantTracker
@@ -37,8 +37,8 @@ class ProxyTracker(VariableTracker, references=("mapping",)):
 
 
 @builders.by_class.handles(MappingProxyType)
+@of_instances
 def build_mappingproxy(t: Space, real: object, source: Source) -> VariableTracker:
-    t.guard(source, TypeIs(MappingProxyType))
     return ProxyTracker(t.wrap(behind_proxy(real), CallSource(behind_proxy, source)))
 
 

@@ -68,7 +68,7 @@ def is_plain_sequence(t: Space, vt: SequenceTracker) -> bool:
     meanwhile."""
     if not is_a(vt, SequenceTracker) or vt.base is deque:
         return False
-    return not any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__"))
+    return not overrides(t, vt.cls, "__iter__", "__len__")
 
 
 # -- searching -------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ import functools
 from functools import partial
 from typing import Any
 
-import stator_guards as guards
 import torch
 from stator_bytecode import Result
 from stator_guards import CallSource, CapturedSource, Custom, ItemSource, Source, Truth
@@ -28,13 +27,13 @@ from stator_variables._objects._hashing import (
     tell_apart,
 )
 from stator_variables._objects._keys import Identity, runs_user_code
-from stator_variables._objects._set import SetTracker, as_operand, dict_of
+from stator_variables._objects._set import SetStep, SetTracker, as_operand, dict_of
 from stator_variables._objects._undecided_key import is_undecided, put_undecided
 from stator_variables._objects._wrap import (
     ATOMS,
     SINGLETONS,
     VALUES,
-    with_namespace,
+    of_instances,
     wrap_items,
 )
 from stator_variables._pure import PATHS
@@ -125,11 +124,11 @@ def _same_in_order(base: type, members: list[Any]) -> Custom:
 
 
 @builders.by_base.handles(set, frozenset)
-def build_set(t: Space, real: object, source: guards.Source) -> VariableTracker:
-    t.guard(source, guards.TypeIs(type(real)))
+@of_instances
+def build_set(t: Space, real: object, source: Source) -> VariableTracker:
     tracker = SetTracker(type(real))
     tracker.unread = lambda vt: read(t, vt, real, source)
-    return with_namespace(t, tracker, real, source)
+    return tracker
 
 
 def new_set(t: Space, items: list[Any]) -> SetTracker:
@@ -143,20 +142,20 @@ def new_set(t: Space, items: list[Any]) -> SetTracker:
     return made
 
 
-def replace_set(t: Space, vt: SetTracker, entries: dict[Any, Any], *steps: tuple[str, Any]) -> None:
+def replace_set(t: Space, vt: SetTracker, entries: dict[Any, Any], *steps: SetStep) -> None:
     """`steps` are what the program did; without any the order of the real set gets unknown."""
     if vt.unread is not None:
         vt.unread(vt)
     _change_set(t, vt, entries, *steps)
 
 
-def _change_set(t: Space, vt: SetTracker, entries: dict[Any, Any], *steps: tuple[str, Any]) -> None:
+def _change_set(t: Space, vt: SetTracker, entries: dict[Any, Any], *steps: SetStep) -> None:
     t.write(
         vt, known=entries, steps=[*vt.steps, *steps] if steps and vt.steps is not None else None
     )
 
 
-def step_with(method: str, other: VariableTracker) -> list[tuple[str, Any]]:
+def step_with(method: str, other: VariableTracker) -> list[SetStep]:
     """The step that takes `other`, as it is now; none where its order is unknown."""
     return [] if (operand := as_operand(other)) is None else [(method, operand)]
 

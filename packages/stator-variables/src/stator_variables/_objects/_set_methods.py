@@ -15,7 +15,7 @@ from stator_variables._objects._lookup import overrides, refuse_overridden
 from stator_variables._objects._method_table import COMPARISONS, MethodTable, comparisons, then
 from stator_variables._objects._program_error import name_of, throw
 from stator_variables._objects._representation import shown
-from stator_variables._objects._set import SetTracker, derived, in_order, made_again
+from stator_variables._objects._set import SetStep, SetTracker, derived, in_order, made_again
 from stator_variables._objects._set_members import replace_set, step_with
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import new_namespace
@@ -138,7 +138,7 @@ def remove(t: Space, vt: SetTracker, element: VariableTracker) -> None:
         throw(KeyError, element)
 
 
-def _take_out(t: Space, vt: SetTracker, hashed: object, *step: tuple[str, Any]) -> bool:
+def _take_out(t: Space, vt: SetTracker, hashed: object, *step: SetStep) -> bool:
     """Return True if there was such an element; `step` is what C did, if not `discard`."""
     if hashed not in vt.entries:
         return False
@@ -253,7 +253,7 @@ def _with_itself(vt: Any, verb: str) -> SetTracker:
     return SetTracker(set, {}, [])
 
 
-def _step(vt: VariableTracker, verb: str, other: VariableTracker) -> list[tuple[str, Any]]:
+def _step(vt: VariableTracker, verb: str, other: VariableTracker) -> list[SetStep]:
     """The step that changes a set by another one.
 
     By itself C empties it, or leaves it; what it does for an intersection no other step does.

@@ -159,26 +159,20 @@ def _as_specification(cls: type, match: re.Match[str]) -> str | None:
 def format_(
     t: Space, template: VariableTracker, /, *args: VariableTracker, **kwargs: VariableTracker
 ) -> Result:
-    return (
-        template
-        if _has_no_field(t, template)
-        else _format(t, known_text(t, template), args, kwargs, [0], 2)
-    )
+    return _formatted(t, template, args, kwargs)
 
 
 @methods.handles(str.format_map, takes=1)
 def format_map(t: Space, template: VariableTracker, mapping: VariableTracker) -> Result:
-    return (
-        template
-        if _has_no_field(t, template)
-        else _format(t, known_text(t, template), (), mapping, [0], 2)
-    )
+    return _formatted(t, template, (), mapping)
 
 
-def _has_no_field(t: Space, template: VariableTracker) -> bool:
-    """Return True for a template without fields, which C returns itself."""
+def _formatted(t: Space, template: VariableTracker, args: Fields, named: Any) -> Result:
+    """Return the text; the template itself where it has no fields, as C does."""
     text = known_text(t, template)
-    return text != "" and not set(text) & {"{", "}"}
+    if text != "" and not set(text) & {"{", "}"}:
+        return template
+    return _format(t, text, args, named, [0], 2)
 
 
 @operation

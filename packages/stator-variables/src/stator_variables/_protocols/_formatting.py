@@ -59,7 +59,7 @@ def convert(t: Space, value: Any, conversion: str) -> Result:
     ) is not MISSING:
         return folded
     names = ("__str__", "__repr__") if conversion == "s" else ("__repr__",)
-    if value.base is type and not any(overrides(t, value.cls, name) for name in names):
+    if value.base is type and not overrides(t, value.cls, *names):
         return ConstantTracker(repr(value.value))
     if is_a(value, BuiltinTracker) and "at 0x" not in repr(value.value):
         return ConstantTracker(repr(value.value))

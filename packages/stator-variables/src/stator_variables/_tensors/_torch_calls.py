@@ -305,7 +305,7 @@ def argument(t: Space, vt: VariableTracker) -> Any:
 def _refuse_own_items(t: Space, vt: SequenceTracker) -> None:
     """Reject a container that overrides access to its items: torch uses the overrides of some, and
     not of others."""
-    if any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__", "__getitem__")):
+    if overrides(t, vt.cls, "__iter__", "__len__", "__getitem__"):
         raise t.unsupported(
             "container-subclass", f"a {vt.cls.__qualname__}, which has items in its own way"
         )
