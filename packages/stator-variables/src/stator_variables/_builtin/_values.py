@@ -12,7 +12,7 @@ from stator_variables._objects import _number
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._sequence import size_of
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._objects._wrap import new_namespace
+from stator_variables._objects._wrap import with_new_namespace
 from stator_variables._protocols import _calls
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker
@@ -125,7 +125,7 @@ def container_new(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
 def tuple_new(t: Space, args: Args, kwargs: Kwargs) -> Result:
     _refuse_more(t, args, kwargs)
     cls = args[0].value
-    return _collected(t, lambda items: _with_namespace(TupleTracker(items, cls), cls), args[1:])
+    return _collected(t, lambda items: with_new_namespace(TupleTracker(items, cls)), args[1:])
 
 
 def _refuse_more(t: Space, args: Args, kwargs: Kwargs) -> None:
@@ -133,12 +133,6 @@ def _refuse_more(t: Space, args: Args, kwargs: Kwargs) -> None:
     class."""
     if kwargs or len(args) > 2:
         raise t.unsupported("bad-arguments", "more than an iterable for a tuple or frozenset")
-
-
-def _with_namespace(made: VariableTracker, cls: type) -> VariableTracker:
-    if cls.__dictoffset__:
-        new_namespace(made)
-    return made
 
 
 STRUCTS = [cls for cls in tuple.__subclasses__() if hasattr(cls, "n_sequence_fields")]

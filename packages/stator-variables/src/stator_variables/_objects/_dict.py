@@ -1,9 +1,8 @@
 """Dicts: what is known of one, how a new one is made, and how writes to an existing one are
 replayed.
 
-The modules of dicts have names that begin as this one. `_dict_entries` builds an existing one,
-reads, writes and undoes; `_dict_methods` has the methods; `_dict_update` takes in other mappings;
-`_dict_view` and `_dict_view_methods` have the views.
+`_dict_entries` builds an existing one, reads, writes and undoes; `_dict_methods` has the methods;
+`_dict_update` adds other mappings; `_dict_view` and `_dict_view_methods` have the views.
 """
 
 import collections

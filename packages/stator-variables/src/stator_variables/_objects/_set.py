@@ -2,7 +2,7 @@
 are replayed.
 
 The order follows from the hashes of the elements and from the steps that made the set, where these
-are known.
+are known. `_set_members` builds an existing one, reads and changes; `_set_methods` has the methods.
 
 A set that is made while tracing remembers the calls of C that made and changed it. They are written
 into the entry as they are, so the set it makes has the order of plain Python; done here as well,

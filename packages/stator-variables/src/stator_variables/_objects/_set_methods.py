@@ -18,7 +18,7 @@ from stator_variables._objects._representation import shown
 from stator_variables._objects._set import SetStep, SetTracker, derived, in_order, made_again
 from stator_variables._objects._set_members import replace_set, step_with
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._objects._wrap import new_namespace
+from stator_variables._objects._wrap import with_new_namespace
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
 from stator_variables._trackers import NONE, NOT_IMPLEMENTED, BuiltinTracker, ConstantTracker
@@ -82,13 +82,7 @@ def _set_of(t: Space, cls: type, *iterable: VariableTracker) -> Result:
 @methods.handles(frozenset.__new__, takes=(1, 2))
 def new_frozenset(t: Space, cls: Any, *iterable: VariableTracker) -> Result:
     """More than an iterable is not accepted: it depends on the `__init__` of the class."""
-
-    def with_namespace(made: VariableTracker) -> VariableTracker:
-        if cls.value.__dictoffset__:
-            new_namespace(made)
-        return made
-
-    return after(_set_of(t, cls.value, *iterable), with_namespace)
+    return after(_set_of(t, cls.value, *iterable), with_new_namespace)
 
 
 # -- elements --------------------------------------------------------------------------------------

@@ -188,6 +188,13 @@ def new_namespace(tracker: VariableTracker) -> None:
     tracker.namespace = DictTracker(dict, complete=True, owner=tracker)
 
 
+def with_new_namespace(tracker: VariableTracker) -> VariableTracker:
+    """Give a new object an empty `__dict__`, if its class has one."""
+    if tracker.cls.__dictoffset__:
+        new_namespace(tracker)
+    return tracker
+
+
 def new_object(cls: type, attributes: Mapping[str, Any]) -> ObjectTracker:
     """A new instance of a Python class; `__init__` is not run."""
     vt = ObjectTracker(cls)
