@@ -192,7 +192,9 @@ class Operations(ABC):
         """`container[key]`"""
 
     @abstractmethod
-    def set_item(self, container: VariableTracker, key: VariableTracker, new: Any) -> Result:
+    def set_item(
+        self, container: VariableTracker, key: VariableTracker, new: VariableTracker
+    ) -> Result:
         """`container[key] = new`"""
 
     # -- iteration ---------------------------------------------------------------------------------

@@ -163,7 +163,7 @@ COMPARISONS = {
 }
 
 
-def comparisons(*classes: Any) -> dict[Any, str]:
+def comparisons(*classes: type) -> dict[Any, str]:
     """Return the symbols of the methods by which these classes compare."""
     return {
         getattr(cls, name): symbol for symbol, (name, *_) in COMPARISONS.items() for cls in classes

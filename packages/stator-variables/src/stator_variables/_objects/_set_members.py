@@ -207,7 +207,7 @@ def _is_in_existing(t: Space, vt: Any, hashed: object, thing: object) -> bool:
     return bool(found)
 
 
-def set_update(t: Space, vt: SetTracker, iterable: Any) -> Result:
+def set_update(t: Space, vt: SetTracker, iterable: VariableTracker) -> Result:
     if iterable is vt:
         return NONE
     if (entries := known_entries(t, iterable)) is not None:

@@ -21,7 +21,13 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import with_new_namespace
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
-from stator_variables._trackers import NONE, NOT_IMPLEMENTED, BuiltinTracker, ConstantTracker
+from stator_variables._trackers import (
+    NONE,
+    NOT_IMPLEMENTED,
+    BuiltinTracker,
+    ClassTracker,
+    ConstantTracker,
+)
 
 methods = MethodTable("set method")
 Entries = dict[Any, Any]
@@ -80,7 +86,7 @@ def _set_of(t: Space, cls: type, *iterable: VariableTracker) -> Result:
 
 
 @methods.handles(frozenset.__new__, takes=(1, 2))
-def new_frozenset(t: Space, cls: Any, *iterable: VariableTracker) -> Result:
+def new_frozenset(t: Space, cls: ClassTracker, *iterable: VariableTracker) -> Result:
     """More than an iterable is not accepted: it depends on the `__init__` of the class."""
     return after(_set_of(t, cls.value, *iterable), with_new_namespace)
 
@@ -218,7 +224,9 @@ def _named(*verbs: str) -> dict[Any, tuple[str, bool]]:
 @methods.handles_each(_named("union", "intersection", "difference"), takes=(0, ANY_COUNT))
 @methods.handles_each(_named("symmetric_difference"), takes=1)
 @operation
-def combine_all(t: Space, vt: SetTracker, *others: Any, of: tuple[str, bool]) -> OperationSteps:
+def combine_all(
+    t: Space, vt: SetTracker, *others: VariableTracker, of: tuple[str, bool]
+) -> OperationSteps:
     verb, in_place = of
     entries, operands = vt.entries, []
     if verb == "union" and issubclass(vt.cls, set):
@@ -296,7 +304,7 @@ def isdisjoint(t: Space, left: SetTracker, right: VariableTracker) -> OperationS
 
 # -- operators, which take sets only ---------------------------------------------------------------
 @methods.handles_each(operators("", *_CLASSES))
-def operate(t: Space, left: Any, right: Any, of: str) -> VariableTracker:
+def operate(t: Space, left: SetTracker, right: Any, of: str) -> VariableTracker:
     if left.base is not set or right.base is not set:
         return NOT_IMPLEMENTED
     if left is right and issubclass(left.cls, set):
@@ -305,7 +313,7 @@ def operate(t: Space, left: Any, right: Any, of: str) -> VariableTracker:
 
 
 @methods.handles_each(operators("r", *_CLASSES))
-def operate_reflected(t: Space, right: Any, left: Any, of: str) -> VariableTracker:
+def operate_reflected(t: Space, right: SetTracker, left: SetTracker, of: str) -> VariableTracker:
     return operate(t, left, right, of)
 
 

@@ -219,7 +219,7 @@ def of_instances(build: Builder) -> Builder:
     """Return a builder that guards the class first, and gives the tracker its `__dict__` last."""
 
     @functools.wraps(build)
-    def build_instance(t: Space, real: Any, source: Source) -> VariableTracker:
+    def build_instance(t: Space, real: object, source: Source) -> VariableTracker:
         t.guard(source, TypeIs(type(real)))
         return with_namespace(t, build(t, real, source), real, source)
 
