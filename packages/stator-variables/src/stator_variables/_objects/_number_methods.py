@@ -14,21 +14,7 @@ from stator_variables._trackers import NOT_IMPLEMENTED, ConstantTracker
 
 handlers = FunctionTable("number")
 _NUMBERS = (int, float, complex)  # each takes the ones before it
-_SLOTS = [
-    "add",
-    "sub",
-    "mul",
-    "truediv",
-    "floordiv",
-    "mod",
-    "pow",
-    "and",
-    "or",
-    "xor",
-    "lshift",
-    "rshift",
-    "divmod",
-]
+_SLOTS = (*OPERATOR_NAMES.values(), "divmod")
 _BINARY = (*_SLOTS, *(f"r{name}" for name in _SLOTS), "eq", "ne", "lt", "le", "gt", "ge")
 
 
