@@ -22,7 +22,7 @@ from stator_variables._library._modes import grad_mode
 from stator_variables._library._modes import restore as restore_modes
 from stator_variables._lifetime._reachability import walk
 from stator_variables._objects._builder_table import BuilderTable
-from stator_variables._objects._dictionary import items as dict_items
+from stator_variables._objects._dict_entries import items as dict_items
 from stator_variables._objects._hashing import UserHashReplay
 from stator_variables._objects._inlining import (
     ALLOWED,

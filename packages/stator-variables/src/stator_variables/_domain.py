@@ -28,7 +28,6 @@ from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource
 
 from stator_variables import _trackers as k
-from stator_variables._builtin._strings import format_value, text_of
 from stator_variables._domain_operations import (
     delegated,
     delegated_with_hashes,
@@ -39,7 +38,14 @@ from stator_variables._domain_operations import (
 )
 from stator_variables._library._imports import late_import, loaded_module
 from stator_variables._lifetime import _finalization, _generator_close
-from stator_variables._objects import _dictionary, _exceptions, _list, _new_values, _set_members
+from stator_variables._objects import (
+    _dict_entries,
+    _dict_update,
+    _exceptions,
+    _list,
+    _new_values,
+    _set_members,
+)
 from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._exception import ExceptionTracker
@@ -47,6 +53,7 @@ from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._program_error import complain, error, function_text, throw
 from stator_variables._objects._super import SuperTracker
+from stator_variables._objects._text import text_of
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import (
     _attribute_writes,
@@ -54,6 +61,7 @@ from stator_variables._protocols import (
     _calls,
     _consumption,
     _containers,
+    _formatting,
     _iteration,
     _matching,
     _operators,
@@ -196,11 +204,11 @@ class SymbolicDomain:
     def delete_global(self, frame: Frame, name: str) -> None:
         self._delete(frame.globals, name)
 
-    _store = emptying(delegated(_dictionary.set_name))
+    _store = emptying(delegated(_dict_entries.set_name))
 
     @emptying
     def _delete(self, namespace: DictTracker, name: str) -> None:
-        if _dictionary.remove(self.t, namespace, name) is MISSING:
+        if _dict_entries.remove(self.t, namespace, name) is MISSING:
             throw(NameError, f"name '{name}' is not defined")
 
     def load_name(self, frame: Frame, name: str) -> Result:
@@ -414,11 +422,11 @@ class SymbolicDomain:
         return ListTracker(items)
 
     build_set = delegated_with_hashes(_set_members.new_set)
-    build_map = delegated_with_hashes(_dictionary.new_map)
+    build_map = delegated_with_hashes(_dict_entries.new_map)
 
     @with_hashes
     def build_const_key_map(self, keys: TupleTracker, values: list[Any]) -> DictTracker:
-        return _dictionary.new_map(self.t, keys.items, values)
+        return _dict_entries.new_map(self.t, keys.items, values)
 
     build_string = delegated(text_of)
 
@@ -434,12 +442,12 @@ class SymbolicDomain:
 
     set_add = delegated_with_hashes(_set_members.set_add)
     set_update = delegated_with_hashes(_set_members.set_update)
-    map_add = delegated_with_hashes(_dictionary.store)
-    dict_update = delegated_with_hashes(_containers.add_mapping)
-    dict_merge = delegated(_containers.dict_merge)
+    map_add = delegated_with_hashes(_dict_entries.store)
+    dict_update = delegated_with_hashes(_dict_update.add_mapping)
+    dict_merge = delegated(_dict_update.dict_merge)
     unpack = delegated_with_hashes(_consumption.unpack)
     unpack_ex = delegated_with_hashes(_consumption.unpack_ex)
-    format_value = delegated(format_value)
+    format_value = delegated(_formatting.format_value)
 
     # -- exceptions --------------------------------------------------------------------------------
     exception_from = delegated(_exceptions.exception_from)

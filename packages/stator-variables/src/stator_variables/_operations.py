@@ -182,8 +182,20 @@ class Operations(ABC):
         """`str(value)`, `repr(value)` or `ascii(value)`, by the letters of a format."""
 
     @abstractmethod
+    def format_value(
+        self, value: VariableTracker, conversion: str, spec: VariableTracker | None
+    ) -> Result:
+        """`format(convert(value), spec)`"""
+
+    @abstractmethod
     def get_item(self, container: VariableTracker, key: VariableTracker) -> Result:
         """`container[key]`"""
+
+    @abstractmethod
+    def set_item(
+        self, container: VariableTracker, key: VariableTracker, new: VariableTracker
+    ) -> Result:
+        """`container[key] = new`"""
 
     # -- iteration ---------------------------------------------------------------------------------
     @abstractmethod

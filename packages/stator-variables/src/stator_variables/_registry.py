@@ -17,16 +17,10 @@ from stator_variables._builtin import (
     _attribute_functions,
     _builtins,
     _class_functions,
-    _dicts,
     _exception_methods,
     _iterator_functions,
-    _numbers,
-    _representation,
     _scopes,
-    _sets,
-    _strings,
     _values,
-    _views,
 )
 from stator_variables._library import (
     _caching,
@@ -55,26 +49,31 @@ from stator_variables._objects import (
     _classes,
     _constants,
     _deque,
-    _dictionary,
+    _dict_entries,
+    _dict_methods,
+    _dict_view_methods,
     _exception,
     _functions,
     _identity,
     _iterator,
     _list,
+    _mapping_proxy,
     _method,
+    _number_methods,
     _partial,
     _recipe,
     _sequence,
     _set_members,
+    _set_methods,
     _super,
+    _text_methods,
     _tuple,
-    _view,
     _weakrefs,
 )
 from stator_variables._objects._arity import checked
 from stator_variables._objects._builder_table import Builder, BuilderTable
 from stator_variables._objects._wrap import build_object
-from stator_variables._protocols import _instances
+from stator_variables._protocols import _formatting, _instances
 from stator_variables._space import Space
 from stator_variables._tensors import (
     _assertion,

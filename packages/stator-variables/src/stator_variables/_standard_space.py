@@ -4,14 +4,14 @@ that have them."""
 import attrs
 
 from stator_variables import _call_rules, _registry
-from stator_variables._builtin import _strings
-from stator_variables._objects import _dictionary, _functions, _hashing, _substitutes, _wrap
+from stator_variables._objects import _dict_entries, _functions, _hashing, _substitutes, _wrap
 from stator_variables._protocols import (
     _attributes,
     _calls,
     _consumption,
     _containers,
     _folding,
+    _formatting,
     _iteration,
     _operators,
 )
@@ -68,8 +68,10 @@ class StandardSpace(Space):
     identical = _operators.identical
     contains = _operators.contains
     get_item = _operators.get_item
+    set_item = _containers.set_item
     index_of = _containers.index_of
-    convert = _strings.convert
+    convert = _formatting.convert
+    format_value = _formatting.format_value
 
     get_iterator = _iteration.get_iterator
     next_value = _iteration.next_value
@@ -78,5 +80,5 @@ class StandardSpace(Space):
 
     draw_ahead = _generators.draw_ahead
 
-    lookup = _dictionary.lookup
-    items = _dictionary.items
+    lookup = _dict_entries.lookup
+    items = _dict_entries.items

@@ -8,7 +8,7 @@ its object the first time any attribute of it is read, so an argument that is on
 never guarded.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, TypeGuard, cast
 
 from stator_bytecode import HandlerTable, Result
@@ -35,6 +35,12 @@ MISSING: Any = _Missing()
 
 DELETED: Any = type("_Deleted", (), {"__repr__": lambda self: "DELETED"})()
 """An attribute or item that existed and was deleted while tracing."""
+
+
+def made_of(make: Callable[[list[Any]], Any], parts: Iterable[Any]) -> Any:
+    """Return `make(parts)`; MISSING if one of the parts is."""
+    found = [*parts]
+    return MISSING if any(part is MISSING for part in found) else make(found)
 
 
 class VariableTracker:

@@ -41,7 +41,15 @@ from stator_variables._tensor_kinds import (
     UsedBehindHook,
 )
 from stator_variables._trace._graph import GraphValue
-from stator_variables._tracker import DELETED, MISSING, Args, Kwargs, VariableTracker, is_pending
+from stator_variables._tracker import (
+    DELETED,
+    MISSING,
+    Args,
+    Kwargs,
+    VariableTracker,
+    is_pending,
+    made_of,
+)
 
 __all__ = ["ArrayTracker", "StorageTracker", "SubclassTracker", "TensorTracker", "UsedBehindHook"]
 
@@ -179,8 +187,7 @@ class SliceTracker(VariableTracker, references=("parts",)):
         self.parts = parts
 
     def constant(self) -> Any:
-        values = [part.constant() for part in self.parts]
-        return MISSING if any(v is MISSING for v in values) else slice(*values)
+        return made_of(lambda parts: slice(*parts), (part.constant() for part in self.parts))
 
     def rebuild(self, e: Emitter) -> str:
         return e.bind(self, f"slice({e.listed(self.parts)})")

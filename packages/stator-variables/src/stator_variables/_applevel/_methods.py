@@ -31,13 +31,13 @@ def equal(key: object, other: object) -> bool:
 # other, unhashed.
 
 
-def compared(view: Any, other: Any, verb: str) -> bool:
+def compared(view: Any, other: Any, symbol: str) -> bool:
     ours, theirs = len(view), len(other)
-    if verb in ("__eq__", "__ne__"):
-        return (ours == theirs and _all_in(view, other)) is (verb == "__eq__")
-    if verb in ("__lt__", "__le__"):
-        return (ours < theirs or (ours == theirs and verb == "__le__")) and _all_in(view, other)
-    return (ours > theirs or (ours == theirs and verb == "__ge__")) and _all_in(other, view)
+    if symbol in ("==", "!="):
+        return (ours == theirs and _all_in(view, other)) is (symbol == "==")
+    if symbol in ("<", "<="):
+        return (ours < theirs or (ours == theirs and symbol == "<=")) and _all_in(view, other)
+    return (ours > theirs or (ours == theirs and symbol == ">=")) and _all_in(other, view)
 
 
 def _all_in(items: Any, container: Any) -> bool:

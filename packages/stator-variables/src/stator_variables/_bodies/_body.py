@@ -28,7 +28,7 @@ from torch.utils._device import DeviceContext
 from stator_variables import _trackers as k
 from stator_variables._bodies._pytree import LEAF, Spec, flatten
 from stator_variables._lifetime._reachability import reachable
-from stator_variables._objects._dictionary import forget_undone
+from stator_variables._objects._dict_entries import forget_undone
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._trace._graph import BodyGraph, BodyRecorder, GraphValue

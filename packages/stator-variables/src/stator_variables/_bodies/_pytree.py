@@ -12,7 +12,7 @@ import attrs
 import torch
 from torch.utils import _pytree as pytree
 
-from stator_variables._objects import _dictionary, _new_values
+from stator_variables._objects import _dict_entries, _new_values
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import TupleTracker
@@ -93,7 +93,7 @@ def _built(t: Space, leaves: Iterator[Any], spec: Spec) -> Any:
         return TupleTracker(items, spec.cls)
     made = DictTracker(spec.cls, complete=True)
     for key, item in zip(spec.keys, items, strict=True):
-        _dictionary.store(t, made, _new_values.fresh(t, key), item)
+        _dict_entries.store(t, made, _new_values.fresh(t, key), item)
     return made
 
 

@@ -4,6 +4,8 @@ import builtins
 import functools
 import math
 import operator
+import sys
+import types
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,17 +15,19 @@ from torch import Tensor
 
 from stator_variables._applevel import _methods, _reductions
 from stator_variables._builtin._iterator_functions import has_total_order
-from stator_variables._builtin._strings import convert
+from stator_variables._objects import _number
 from stator_variables._objects._arity import ANY_COUNT
-from stator_variables._objects._lookup import defines
-from stator_variables._objects._method_table import MethodTable, app_level, as_constant, folded
-from stator_variables._objects._program_error import complain
+from stator_variables._objects._hashing import is_known
+from stator_variables._objects._identity_number import IdTracker
+from stator_variables._objects._lookup import defines, guarded_lookup
+from stator_variables._objects._method_table import MethodTable, app_level, as_constant
+from stator_variables._objects._program_error import complain, throw
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
-from stator_variables._protocols import _containers, _folding
+from stator_variables._protocols import _containers, _folding, _operators
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
-from stator_variables._trackers import NONE, ConstantTracker, is_none
+from stator_variables._trackers import NONE, ClassTracker, ConstantTracker, is_none
 
 methods = MethodTable("builtin")
 _FALSE = ConstantTracker(False)
@@ -134,15 +138,15 @@ def tensor_type(
 
 @methods.handles(int, takes=(0, 2), named=("base",))
 def handle_int(t: Space, *args: VariableTracker, **base: VariableTracker) -> Result:
-    return _number(t, int, "__int__", args, base)
+    return _converted(t, int, "__int__", args, base)
 
 
 @methods.handles(float)
 def handle_float(t: Space, *args: VariableTracker) -> Result:
-    return _number(t, float, "__float__", args, {})
+    return _converted(t, float, "__float__", args, {})
 
 
-def _number(t: Space, cls: type, method: str, args: Args, kwargs: Kwargs) -> Result:
+def _converted(t: Space, cls: type, method: str, args: Args, kwargs: Kwargs) -> Result:
     if (folded := t.fold(cls, list(args), kwargs)) is not MISSING:
         return folded
     if len(args) != 1 or kwargs:
@@ -156,7 +160,7 @@ def _number(t: Space, cls: type, method: str, args: Args, kwargs: Kwargs) -> Res
             else _torch_calls.record(t, getattr(torch, f"sym_{cls.__name__}"), [vt])
         )
     if vt.base is Tensor and not t.overrides.modes:
-        return _number(t, cls, method, [_torch_calls.record(t, "item", [vt])], {})
+        return _converted(t, cls, method, [_torch_calls.record(t, "item", [vt])], {})
     bound = t.special(vt, method)
     if bound is MISSING and cls is int and defines(t, vt.cls, "__index__"):
         return _containers.as_index(t, vt)
@@ -186,25 +190,6 @@ def _exactly(t: Space, cls: type, found: VariableTracker) -> VariableTracker:
     return found
 
 
-@methods.handles(str, takes=(0, 3), named=("object", "encoding", "errors"))
-def handle_str(t: Space, *args: VariableTracker, **kwargs: VariableTracker) -> Result:
-    return (
-        convert(t, args[0], "s")
-        if len(args) == 1 and not kwargs
-        else folded(t, str, list(args), kwargs)
-    )
-
-
-@methods.handles(repr)
-def handle_repr(t: Space, vt: VariableTracker) -> Result:
-    return convert(t, vt, "r")
-
-
-@methods.handles(ascii)
-def handle_ascii(t: Space, vt: VariableTracker) -> Result:
-    return convert(t, vt, "a")
-
-
 @methods.handles(abs)
 def handle_abs(t: Space, vt: VariableTracker) -> Result:
     if _torch_calls.is_in_graph(t, vt) and vt.cls is not bool:
@@ -212,3 +197,60 @@ def handle_abs(t: Space, vt: VariableTracker) -> Result:
     if (folded := _folding.fold_numbers(t, abs, [vt], {})) is not MISSING:
         return folded
     return t.call_slot(vt, "__abs__", [], "bad operand type for abs(): '{}'")
+
+
+@methods.handles(divmod)
+def handle_divmod(t: Space, left: VariableTracker, right: VariableTracker) -> Result:
+    if (folded := t.fold(divmod, [left, right], {})) is not MISSING:
+        return folded
+    numbers = all(vt.cls in (bool, int, float) for vt in (left, right))
+    if numbers and all(vt.is_symbolic or vt.is_known for vt in (left, right)):
+        return TupleTracker([t.binary(symbol, left, right) for symbol in ("//", "%")])
+    return _operators.slots(t, "divmod", "divmod()", left, right)
+
+
+@methods.handles(round)
+def handle_round(t: Space, number: VariableTracker, ndigits: VariableTracker = NONE) -> Result:
+    given = [] if is_none(ndigits) else [ndigits]
+    if (folded := t.fold(round, [number, *given], {})) is not MISSING:
+        return folded
+    return t.call_slot(number, "__round__", given, "type {} doesn't define __round__ method")
+
+
+@methods.handles(pow)
+def handle_pow(
+    t: Space, base: VariableTracker, exp: VariableTracker, mod: VariableTracker = NONE
+) -> Result:
+    if is_none(mod):
+        return t.binary("**", base, exp)
+    if (folded := _folding.fold_numbers(t, pow, [base, exp, mod], {})) is not MISSING:
+        return folded
+    raise t.unsupported("number-object", "pow() with three arguments that are not constants")
+
+
+# -- hash ------------------------------------------------------------------------------------------
+@methods.handles(hash)
+def handle_hash(t: Space, obj: VariableTracker) -> Result:
+    """Known for constants; a number that depends on where an object lies is for nobody to see."""
+    vt = _number.as_constant(t, obj)
+    if isinstance(guarded_lookup(t, vt.cls, "__hash__"), types.FunctionType):
+        number = t.call(t.special(vt, "__hash__"), [])
+        return after(number, lambda found: _checked_hash(t, vt, found.constant()))
+    if not is_a(vt, ClassTracker | IdTracker):
+        hashed = t.key_of(vt)  # raises TypeError for what has no hash
+        if (folded := t.fold(hash, [vt], {})) is not MISSING:
+            return folded
+        if vt.base in (tuple, set) and is_known(hashed):
+            return ConstantTracker(hash(hashed))
+    raise t.unsupported("identity-number", f"hash() of a {vt.cls.__name__}")
+
+
+def _checked_hash(t: Space, vt: VariableTracker, value: object) -> ConstantTracker:
+    """Return the result of a `__hash__` of the program, checked."""
+    # one that is too large is hashed itself, and -1 is C's sign of an error
+    if isinstance(value, int):
+        fits = -sys.maxsize - 1 <= value <= sys.maxsize and value != -1
+        return ConstantTracker(int(value) if fits else hash(value))
+    if value is MISSING:
+        raise t.unsupported("identity-number", f"hash() of a {vt.cls.__name__}")
+    throw(TypeError, "__hash__ method should return an integer")

@@ -9,8 +9,7 @@ from typing import Any
 from stator_bytecode import OperationSteps, Result, operation, settle
 from stator_guards import SlotSource
 
-from stator_variables._builtin._strings import convert
-from stator_variables._objects import _dictionary, _exception, _exceptions, _list
+from stator_variables._objects import _dict_entries, _exception, _exceptions, _list
 from stator_variables._objects._exception import (
     GROUPED,
     ExceptionTracker,
@@ -150,15 +149,13 @@ def add_note(t: Space, args: Args, kwargs: Kwargs) -> None:
     vt, note = args
     if not issubclass(note.cls, str):
         complain(t, TypeError, "note must be a str, not '", note.cls, "'")
-    if vt.namespace is None or any(
-        overrides(t, vt.cls, name) for name in ("__getattribute__", "__setattr__")
-    ):
+    if vt.namespace is None or overrides(t, vt.cls, "__getattribute__", "__setattr__"):
         raise t.unsupported(
             "exception-attribute", "a note on an exception that has attributes in its own way"
         )
     if (notes := t.lookup(vt.namespace, "__notes__")) is MISSING:
         notes = ListTracker([])
-        _dictionary.set_name(t, vt.namespace, "__notes__", notes)
+        _dict_entries.set_name(t, vt.namespace, "__notes__", notes)
     if notes.base is not list:
         throw(TypeError, "Cannot add note: __notes__ is not a list")
     _list.append(t, notes, note)
@@ -170,7 +167,7 @@ def add_note(t: Space, args: Args, kwargs: Kwargs) -> None:
 def str_(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if not (parts := args[0].args):
         return ConstantTracker("")
-    return convert(t, parts[0] if len(parts) == 1 else TupleTracker(parts), "s")
+    return t.convert(parts[0] if len(parts) == 1 else TupleTracker(parts), "s")
 
 
 @handlers.handles(OSError.__str__)
@@ -183,12 +180,12 @@ def os_error_str(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     errno, strerror, *files = (vt.members.get(vars(OSError)[name]) for name in _OF_TEXT)
     if errno is None or strerror is None:
         return (yield from settle(str_(t, args, kwargs)))
-    number = (yield from settle(convert(t, errno, "s"))).value
-    text = f"[Errno {number}] {(yield from settle(convert(t, strerror, 's'))).value}"
+    number = (yield from settle(t.convert(errno, "s"))).value
+    text = f"[Errno {number}] {(yield from settle(t.convert(strerror, 's'))).value}"
     names = []
     for file in files:
         if file is not None:
-            names.append((yield from settle(convert(t, file, "r"))).value)
+            names.append((yield from settle(t.convert(file, "r"))).value)
     return ConstantTracker(": ".join([text, *([" -> ".join(names)] if names else [])]))
 
 
@@ -197,7 +194,7 @@ _OF_TEXT = ("errno", "strerror", "filename", "filename2")
 
 @handlers.handles(KeyError.__str__)
 def key_error_str(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    return convert(t, args[0].args[0], "r") if len(args[0].args) == 1 else str_(t, args, kwargs)
+    return t.convert(args[0].args[0], "r") if len(args[0].args) == 1 else str_(t, args, kwargs)
 
 
 @handlers.handles(BaseException.__repr__)
@@ -205,7 +202,7 @@ def key_error_str(t: Space, args: Args, kwargs: Kwargs) -> Result:
 def repr_(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     vt = args[0]
     shown = vt.args[0] if len(vt.args) == 1 else TupleTracker(vt.args)
-    text = (yield from settle(convert(t, shown, "r"))).value
+    text = (yield from settle(t.convert(shown, "r"))).value
     name = name_of(t, vt.cls)
     return ConstantTracker(f"{name}({text})" if len(vt.args) == 1 else f"{name}{text}")
 

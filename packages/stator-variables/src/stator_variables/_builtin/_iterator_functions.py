@@ -18,7 +18,7 @@ from stator_bytecode import (
     settle,
 )
 
-from stator_variables._objects import _exceptions, _symbolic_numbers
+from stator_variables._objects import _exceptions, _new_values, _number
 from stator_variables._objects._hashing import observed
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._list import ListTracker
@@ -27,7 +27,7 @@ from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._method_table import folded, settle_all
 from stator_variables._objects._program_error import attempt, complain, new_exception, throw
 from stator_variables._objects._sorting import sort
-from stator_variables._protocols import _containers, _folding, _iteration
+from stator_variables._protocols import _containers, _iteration
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import (
@@ -46,7 +46,7 @@ _CONSTANTS = (str, bytes, range)
 def handle_iter(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if len(args) == 2:
         if not defines(t, args[0].cls, "__call__"):
-            return _folding.folded(t, iter, None, None)  # raises, in the words of this CPython
+            return _new_values.computed(t, iter, None, None)  # raises, in the words of this CPython
         return IteratorTracker(type(iter(int, 1)), "callable", list(args))
     return t.get_iterator(args[0])
 
@@ -91,7 +91,7 @@ def _next(t: Space, it: VariableTracker, default: VariableTracker | None) -> Ope
 @operation
 def make_range(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     found = yield from settle_all(_containers.as_index(t, arg) for arg in args)
-    return folded(t, range, [_symbolic_numbers.as_constant(t, vt) for vt in found], kwargs)
+    return folded(t, range, [_number.as_constant(t, vt) for vt in found], kwargs)
 
 
 @handlers.handles(zip)
@@ -140,7 +140,7 @@ def make_reversed(t: Space, args: Args, kwargs: Kwargs) -> Result:
     bound = t.special(vt, "__reversed__")
     if is_a(bound, MethodTracker) and bound.function.base is types.FunctionType:
         return t.call(bound, [])
-    in_python = any(overrides(t, vt.cls, name) for name in ("__len__", "__getitem__"))
+    in_python = overrides(t, vt.cls, "__len__", "__getitem__")
     if vt.base is tuple and not in_python:
         return IteratorTracker(reversed, "reversed", [vt, len(vt.items)])
     if vt.is_known and isinstance(vt.value, str | bytes | range) and not in_python:
@@ -193,7 +193,7 @@ def _sorted_list(
 def has_total_order(t: Space, vt: Any) -> bool:
     """Return True for a set of only strings, only ints…, that C iterates without methods of the
     program."""
-    if vt.base is not set or any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__")):
+    if vt.base is not set or overrides(t, vt.cls, "__iter__", "__len__"):
         return False
     kinds = {type(item.constant()) for item in vt.entries.values()}
     return kinds in ({str}, {int}, {bytes}, {float}) and not any(

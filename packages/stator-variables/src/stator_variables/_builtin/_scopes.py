@@ -7,7 +7,7 @@ from typing import Any
 
 from stator_bytecode import NULL, Frame, OperationSteps, Result, after, operation, settle
 
-from stator_variables._objects import _dictionary, _new_values
+from stator_variables._objects import _dict_entries, _new_values
 from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._class_dicts import names_in, names_of_class
 from stator_variables._objects._list import ListTracker
@@ -66,9 +66,9 @@ def _kept(t: Space, frame: Frame, bound: dict[str, Any]) -> Any:
     names = t.shared[key][1]
     for name in frame.code.slots:
         if name in bound:
-            _dictionary.set_name(t, names, name, bound[name])
+            _dict_entries.set_name(t, names, name, bound[name])
         else:
-            _dictionary.remove(t, names, name)
+            _dict_entries.remove(t, names, name)
     return names
 
 

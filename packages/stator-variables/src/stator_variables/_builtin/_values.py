@@ -1,28 +1,21 @@
-"""Container types as callables, and small values with handlers of their own: slices, sizes,
-read-only mappings."""
+"""Lists and tuples as callables, allocation of containers, and small values with handlers of their
+own: slices, sizes."""
 
 import collections
 import functools
-from types import MappingProxyType
 from typing import Any
 
 import torch
 from stator_bytecode import Result, after
 
-from stator_variables._builtin import _dicts
-from stator_variables._objects import _set_members, _symbolic_numbers
-from stator_variables._objects._dict import DictTracker
+from stator_variables._objects import _number
 from stator_variables._objects._list import ListTracker
-from stator_variables._objects._lookup import defines
-from stator_variables._objects._method_table import then
 from stator_variables._objects._sequence import size_of
-from stator_variables._objects._set import SetTracker
-from stator_variables._objects._tuple import SequenceTracker, TupleTracker
-from stator_variables._objects._view import ProxyTracker
-from stator_variables._objects._wrap import new_namespace
-from stator_variables._protocols import _attributes, _calls
+from stator_variables._objects._tuple import TupleTracker
+from stator_variables._objects._wrap import with_new_namespace
+from stator_variables._protocols import _calls
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker
 from stator_variables._trackers import (
     NONE,
     NOT_IMPLEMENTED,
@@ -79,7 +72,7 @@ def size_numel(t: Space, args: Args, kwargs: Kwargs) -> Result:
     product = functools.reduce(functools.partial(t.binary, "*"), args[0].items, ConstantTracker(1))
     if all(map(_fits_word, (*args[0].items, product))):
         return product
-    return t.fold(torch.Size.numel, [_symbolic_numbers.as_constant(t, args[0])], {})
+    return t.fold(torch.Size.numel, [_number.as_constant(t, args[0])], {})
 
 
 def _fits_word(vt: Any) -> bool:
@@ -93,46 +86,7 @@ def _guard_or_true(fact: bool | torch.SymBool) -> bool:
     return fact if isinstance(fact, bool) else bool(fact.node.guard_or_true("", 0))
 
 
-# mappingproxy: a read-only view, which reads everything from the mapping below
-# (Objects/descrobject.c).
-
-_SLOTS = ("__getitem__", "__len__", "__contains__", "__iter__", "__reversed__")
-_METHODS = ("get", "keys", "values", "items", "copy")
-
-
-@handlers.handles_each({getattr(MappingProxyType, name): name for name in (*_SLOTS, *_METHODS)})
-def call_mapping(t: Space, args: Args, kwargs: Kwargs, of: str) -> Result:
-    find = _attributes.special if of in _SLOTS else _attributes.get_attribute
-    given = [_unwrapped(arg) for arg in args[1:]]
-    return after(find(t, args[0].mapping, of), lambda method: _call(t, of, method, given, kwargs))
-
-
-def _call(t: Space, name: str, method: VariableTracker, args: Args, kwargs: Kwargs) -> Result:
-    if method is MISSING:
-        raise t.unsupported("mapping-proxy", f"{name} of a mapping without it")
-    return t.call(method, args, kwargs)
-
-
-def _unwrapped(vt: VariableTracker) -> VariableTracker:
-    return vt.mapping if is_a(vt, ProxyTracker) else vt
-
-
-@handlers.handles_each({MappingProxyType.__or__: 1, MappingProxyType.__ror__: -1})
-def merge(t: Space, args: Args, kwargs: Kwargs, of: int) -> Result:
-    return t.binary("|", *map(_unwrapped, args[::of]))
-
-
-@handlers.handles(MappingProxyType)
-def make(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
-    mapping = args[0]
-    if is_a(mapping, SequenceTracker | ConstantTracker) or not defines(
-        t, mapping.cls, "__getitem__"
-    ):
-        raise t.unsupported("construction", f"a mappingproxy of a {mapping.cls.__name__}")
-    return ProxyTracker(mapping)
-
-
-# Handlers of the container types as callables: `tuple`, `list`, `set`, `dict` and named tuples.
+# Handlers of `list`, `tuple` and named tuples as callables.
 
 
 @handlers.handles(tuple)
@@ -152,33 +106,8 @@ def make_list(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return _collected(t, ListTracker, args)
 
 
-@handlers.handles_each((set, frozenset))
-def make_set(t: Space, args: Args, kwargs: Kwargs, of: type) -> Result:
-    return args[0] if of is frozenset and args and args[0].cls is of else _set_of(t, of, args)
-
-
-def _set_of(t: Space, cls: type, args: Args) -> Result:
-    made = SetTracker(cls)
-    return then(_set_members.set_update(t, made, args[0]), made) if args else made
-
-
 def _collected(t: Space, make: Any, args: Args) -> Result:
     return after(t.drain(args[0], calls_len=True), make) if args else make([])
-
-
-@handlers.handles(frozenset.__new__)
-def _frozenset_new(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    _refuse_more(t, args, kwargs)
-    made = _set_of(t, args[0].value, args[1:])
-    return after(made, lambda vt: _with_namespace(vt, args[0].value))
-
-
-@handlers.handles_each((dict, collections.OrderedDict))
-def make_dict(t: Space, args: Args, kwargs: Kwargs, of: type) -> Result:
-    made = DictTracker(of, complete=True)
-    if of is not dict:
-        new_namespace(made)
-    return then(_dicts.update_all(t, made, args, kwargs), made)
 
 
 _ALLOCATORS = (dict.__new__, list.__new__, set.__new__, collections.defaultdict.__new__)
@@ -196,7 +125,7 @@ def container_new(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
 def tuple_new(t: Space, args: Args, kwargs: Kwargs) -> Result:
     _refuse_more(t, args, kwargs)
     cls = args[0].value
-    return _collected(t, lambda items: _with_namespace(TupleTracker(items, cls), cls), args[1:])
+    return _collected(t, lambda items: with_new_namespace(TupleTracker(items, cls)), args[1:])
 
 
 def _refuse_more(t: Space, args: Args, kwargs: Kwargs) -> None:
@@ -204,12 +133,6 @@ def _refuse_more(t: Space, args: Args, kwargs: Kwargs) -> None:
     class."""
     if kwargs or len(args) > 2:
         raise t.unsupported("bad-arguments", "more than an iterable for a tuple or frozenset")
-
-
-def _with_namespace(made: VariableTracker, cls: type) -> VariableTracker:
-    if cls.__dictoffset__:
-        new_namespace(made)
-    return made
 
 
 STRUCTS = [cls for cls in tuple.__subclasses__() if hasattr(cls, "n_sequence_fields")]

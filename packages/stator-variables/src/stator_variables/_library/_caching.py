@@ -40,7 +40,7 @@ from stator_variables._bodies._body import BodyTrace
 from stator_variables._emitter import Emitter
 from stator_variables._library._cached_numbers import note_varying_numbers
 from stator_variables._library._code_references import reaches
-from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects import _number
 from stator_variables._objects._cache_contents import (
     CACHED,
     KeptResult,
@@ -54,7 +54,15 @@ from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import wrap_present
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._tracker import (
+    MISSING,
+    Args,
+    FunctionTable,
+    Kwargs,
+    VariableTracker,
+    is_a,
+    made_of,
+)
 from stator_variables._trackers import ClassTracker, NewClassTracker, NumberTracker, is_none
 
 handlers = FunctionTable("cache")
@@ -147,7 +155,7 @@ def _make(names: Sequence[str], cached: object, values: Sequence[Any]) -> object
     return _ahead.make(cached, *_given(names, values))
 
 
-def _number(names: Sequence[str], cached: object, values: Sequence[Any]) -> tuple[int, int]:
+def _result_number(names: Sequence[str], cached: object, values: Sequence[Any]) -> tuple[int, int]:
     return _number_of(cached, *_given(names, values))
 
 
@@ -218,7 +226,7 @@ def _make_first(lookup: Sequence[CallSource], before: Sequence[list[Any]]) -> No
     numbers = Counter[tuple[int, int]]()
     for each, (cached, *values) in zip(lookup, before, strict=True):
         names = each.fn.args[0]  # type: ignore[attr-defined]
-        number = _number(names, cached, values)
+        number = _result_number(names, cached, values)
         numbers[number] += 1
         if _ahead.made[number] < numbers[number]:
             _make(names, cached, values)
@@ -245,7 +253,7 @@ def call(t: Space, args: Args, kwargs: Kwargs) -> Result:
         )
     has_room = _has_room(t, cached.real.cache_info())
     if not has_room:  # what is read below would be thrown out
-        given = [_symbolic_numbers.as_constant(t, vt) for vt in given]
+        given = [_number.as_constant(t, vt) for vt in given]
     arguments = [_argument(t, vt) for vt in given]
     t.guard(cached.source, Is(cached.real))
     look_up = make_lookup(tuple(kwargs), parameters()["typed"])
@@ -257,7 +265,7 @@ def call(t: Space, args: Args, kwargs: Kwargs) -> Result:
     )
     real = [value for _, value in arguments]
     result = look_up(cached.real, *real)
-    made.is_read = _symbolic_numbers.has_numbers(given) or (
+    made.is_read = _number.has_numbers(given) or (
         has_room and any(_may_vary(source) for source, _ in arguments)
     )
     if result is not MISSING:
@@ -290,7 +298,7 @@ def _found(t: Space, made: CachedCall, result: object) -> VariableTracker:
     t.cached.calls.append(made)
     t.journal.record(t.cached.calls.pop)
     if made.is_read:
-        if _symbolic_numbers.has_numbers([*made.args, *made.kwargs.values()]):
+        if _number.has_numbers([*made.args, *made.kwargs.values()]):
             note_varying_numbers(t, made.cached.real, made.args, made.kwargs, result, made.lookup)
         return wrap_present(t, result, made.lookup)  # for other arguments there may be nothing
     _rely_on(t, made, result)
@@ -313,7 +321,7 @@ def _rely_on(t: Space, made: CachedCall, result: object) -> None:
 def _was_made_ahead(t: Space, made: CachedCall, values: list[Any]) -> bool:
     """Return True if a guard made the call ahead, which held then, when another guard of its set
     did not."""
-    number = _number([*made.kwargs], made.cached.real, values)
+    number = _result_number([*made.kwargs], made.cached.real, values)
     return bool(
         _ahead.made[number] > sum(earlier.lookup == made.lookup for earlier in t.cached.calls)
     )
@@ -364,11 +372,7 @@ def _argument(t: Space, vt: VariableTracker) -> tuple[Source, Any]:
         source = t.graph.source_of(vt.traced, computed=True)
         if source is not None:
             return source, vt.traced.example.node.hint
-    if (
-        is_a(vt, TupleTracker)
-        and vt.cls in (tuple, torch.Size)
-        and _symbolic_numbers.has_numbers(vt.items)
-    ):
+    if is_a(vt, TupleTracker) and vt.cls in (tuple, torch.Size) and _number.has_numbers(vt.items):
         parts = [_argument(t, item) for item in vt.items]
         return CallSource(_MADE[vt.cls], *(source for source, _ in parts)), vt.cls(
             [value for _, value in parts]
@@ -391,12 +395,11 @@ _MADE: dict[type, Any] = {tuple: tuple_of, torch.Size: _size}
 
 def _constant(t: Space, vt: VariableTracker) -> Any:
     if is_a(vt, NumberTracker):
-        return _symbolic_numbers.specialised(t, vt)
+        return _number.specialised(t, vt)
     if is_a(vt, ClassTracker):
         return MISSING if is_a(vt, NewClassTracker) else vt.value
     if is_a(vt, TupleTracker) and vt.cls in (tuple, torch.Size):
-        items = [_constant(t, item) for item in vt.items]
-        return MISSING if any(item is MISSING for item in items) else vt.cls(items)
+        return made_of(vt.cls, (_constant(t, item) for item in vt.items))
     return vt.constant()
 
 

@@ -24,7 +24,7 @@ from torch.autograd import grad_mode
 
 from stator_variables._emitter import Emitter
 from stator_variables._library._modes import GRAD, Setting, put
-from stator_variables._objects import _dictionary
+from stator_variables._objects import _dict_entries
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
 from stator_variables._trackers import NONE
@@ -104,7 +104,7 @@ def enter(t: Space, args: Args, kwargs: Kwargs) -> Result:
     made.enter()
     t.inference.entered.append(made)
     t.journal.record(lambda: t.inference.entered.pop().leave())
-    _dictionary.set_name(t, namespace, _CONTEXT, made)
+    _dict_entries.set_name(t, namespace, _CONTEXT, made)
     return NONE
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from stator_bytecode import OperationSteps, Result, after, operation, settle
 
 from stator_variables._applevel import _itertools as app
-from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects import _number
 from stator_variables._objects._arity import signature_arity
 from stator_variables._objects._iterator import POOLED, IteratorTracker
 from stator_variables._objects._list import ListTracker
@@ -31,7 +31,7 @@ _LAZY = [getattr(itertools, name) for name in _NAMES.split() if hasattr(itertool
 @handlers.handles_each(_LAZY)
 def make_lazy(t: Space, args: Args, kwargs: Kwargs, of: type) -> Result:
     if of is itertools.islice:
-        args = [*args[:1], *(_symbolic_numbers.as_constant(t, bound) for bound in args[1:])]
+        args = [*args[:1], *(_number.as_constant(t, bound) for bound in args[1:])]
     _check(t, of, args, kwargs)
     return _made(t, of, args, kwargs, of)
 
@@ -132,9 +132,7 @@ def make_eager(t: Space, args: Args, kwargs: Kwargs, of: type) -> Result:
     """Iterables come first, one for all but `product`; then at most one int."""
     is_product = of is itertools.product
     count = len(args) if is_product else 1
-    rest = [
-        _symbolic_numbers.as_constant(t, vt).constant() for vt in (*args[count:], *kwargs.values())
-    ]
+    rest = [_number.as_constant(t, vt).constant() for vt in (*args[count:], *kwargs.values())]
     fewest = 0 if is_product or of is itertools.permutations else 1
     named = kwargs.keys() <= {"repeat" if is_product else "r"}
     bounded = (

@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._device import DeviceContext
 
 from stator_variables._applevel._methods import initialise_range
-from stator_variables._objects import _dictionary, _new_values
+from stator_variables._objects import _dict_entries, _new_values
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._method_table import app_level, then
 from stator_variables._objects._program_error import as_program_error
@@ -396,7 +396,7 @@ def enter_range(t: Space, args: Args, kwargs: Kwargs) -> Result:
     nothing to end."""
     if read(t, [], {}, _profiler_enabled).constant() or args[0].namespace is None:
         return MISSING
-    _dictionary.set_name(t, args[0].namespace, _ENDS, ConstantTracker(False))
+    _dict_entries.set_name(t, args[0].namespace, _ENDS, ConstantTracker(False))
     return args[0]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from stator_bytecode import Result
 
 from stator_variables import _trackers as k
-from stator_variables._objects import _dictionary
+from stator_variables._objects import _dict_entries
 from stator_variables._objects._method_table import app_level
 from stator_variables._space import Space
 from stator_variables._tracker import Args, FunctionTable, Kwargs, VariableTracker
@@ -19,7 +19,7 @@ handlers = FunctionTable("method of SimpleNamespace")
 @handlers.handles(SimpleNamespace.__init__)
 def initialise(t: Space, args: Args, kwargs: Kwargs) -> k.ConstantTracker:
     for name, value in kwargs.items():
-        _dictionary.set_name(t, args[0].namespace, name, value)
+        _dict_entries.set_name(t, args[0].namespace, name, value)
     return k.NONE
 
 

@@ -11,10 +11,9 @@ import torch
 from stator_bytecode import HandlerTable, Result
 
 from stator_variables._library import _array_resize
-from stator_variables._objects import _scalars, _symbolic_numbers
+from stator_variables._objects import _new_values, _number, _number_of_numpy
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
-from stator_variables._protocols import _folding
 from stator_variables._pure import DTYPES, NUMBERS, NUMPY
 from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
@@ -168,7 +167,7 @@ def _substitute(owner: object, name: str) -> object:
 
 def _known(t: Space, vt: VariableTracker) -> Any:
     """A number, a dtype, or a tuple of them."""
-    vt = _symbolic_numbers.as_constant(t, vt)
+    vt = _number.as_constant(t, vt)
     return vt.value if is_a(vt, ClassTracker) else vt.constant()
 
 
@@ -220,7 +219,7 @@ def _folded(t: Space, real: Any, args: Args, kwargs: Kwargs) -> Any:
     if not isinstance(real, NUMPY.ufunc) and real not in _FOLDED:
         return MISSING
     if not kwargs:
-        found = _scalars.computed(t, real, args, is_of_numpy=True)
+        found = _number_of_numpy.computed(t, real, args, is_of_numpy=True)
         if found is not MISSING:
             return found
     values, named = (
@@ -276,7 +275,7 @@ def _of_dtypes(t: Space, args: Args, kwargs: Kwargs, of: object) -> VariableTrac
     values = [_known(t, vt) for vt in args]
     if kwargs or MISSING in values:
         raise t.unsupported("numpy", "a dtype of what is not known")
-    return _folding.folded(t, of, *values)
+    return _new_values.computed(t, of, *values)
 
 
 def _view(name: str) -> Any:

@@ -15,7 +15,7 @@ import torch
 from stator_guards import CallSource, CapturedSource
 
 from stator_variables import _trackers as k
-from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects import _number
 from stator_variables._pure import DTYPES, NUMPY, is_number_of_numpy
 from stator_variables._runtime._support import number_tensor, tensor_of
 from stator_variables._space import Space
@@ -40,9 +40,9 @@ def draw(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
     size = _size_among(of, given, kwargs, getattr(example, "shape", ()))
 
     kept = [size, *(size if isinstance(size, list) else [])]
-    fixed = [vt if _is_among(vt, kept) else _symbolic_numbers.as_constant(t, vt) for vt in given]
+    fixed = [vt if _is_among(vt, kept) else _number.as_constant(t, vt) for vt in given]
     named = {
-        name: vt if _is_among(vt, kept) else _symbolic_numbers.as_constant(t, vt)
+        name: vt if _is_among(vt, kept) else _number.as_constant(t, vt)
         for name, vt in kwargs.items()
     }
     step = _streams.step(t, _streams.owner(t, receiver), of, [receiver, *fixed], named)
@@ -57,9 +57,9 @@ def _size_among(of: Any, given: list[Any], kwargs: Kwargs, shape: object) -> obj
     """Return the argument that is the size of the result, if it has symbols: a number, a tuple, or
     several numbers."""
     if of.__name__ in _BY_DIMENSIONS:
-        return given if _symbolic_numbers.has_numbers(given) else None
+        return given if _number.has_numbers(given) else None
     for vt in (*kwargs.values(), *reversed(given)):
-        if _symbolic_numbers.has_numbers([vt]):
+        if _number.has_numbers([vt]):
             size = _streams.example_of(vt)
             if shape == (size if isinstance(size, tuple) else (size,)):
                 return vt

@@ -13,13 +13,22 @@ from typing import Any
 
 from stator_bytecode import Result, after
 
+from stator_variables._objects import _new_values
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._program_error import complain
 from stator_variables._protocols import _folding
 from stator_variables._pure import PATHS
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
+from stator_variables._tracker import (
+    MISSING,
+    Args,
+    FunctionTable,
+    Kwargs,
+    VariableTracker,
+    is_a,
+    made_of,
+)
 
 handlers = FunctionTable("path")
 _SPECIAL = frozenset(
@@ -45,14 +54,13 @@ def compute(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
     named = {name: _known(vt) for name, vt in kwargs.items()}
     if any(value is MISSING for value in (*values, *named.values())):
         return MISSING
-    return _folding.as_given(_folding.folded(t, of, *values, **named), *args)
+    return _folding.as_given(_new_values.computed(t, of, *values, **named), *args)
 
 
 def _known(vt: VariableTracker) -> Any:
     """The value of a path, a text or a flag, or of a list of such."""
     if is_a(vt, ListTracker) and vt.cls is list:
-        values = [_known(item) for item in vt.items]
-        return MISSING if any(value is MISSING for value in values) else values
+        return made_of(list, map(_known, vt.items))
     value = vt.constant()
     return value if type(value) in (*PATHS, str, bool, type(None)) else MISSING
 

@@ -8,14 +8,15 @@ from stator_bytecode import Result
 
 from stator_variables import _trackers as k
 from stator_variables._applevel import _patterns as app
+from stator_variables._objects import _new_values
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._method_table import MethodTable, app_level
-from stator_variables._protocols import _folding
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
 
 methods = MethodTable("pattern method")
 _COMPILE = vars(re)["_compile"]
+_ALL = k.ConstantTracker(0)
 
 
 @methods.handlers.handles(_COMPILE)
@@ -39,46 +40,24 @@ def _all_matches(t: Space, *args: VariableTracker, **kwargs: Any) -> VariableTra
     )
     if MISSING in (*values, *named.values()):
         raise t.unsupported("builtin", "matches of a pattern in what is not known while tracing")
-    return _folding.folded(
+    return _new_values.computed(
         t, lambda *given, **by_name: (*re.Pattern.finditer(*given, **by_name),), *values, **named
     )
 
 
-@methods.handles(re.Pattern.sub)
-def sub(
+@methods.handles_each({re.Pattern.sub: app.sub, re.Pattern.subn: app.subn})
+def substitute(
     t: Space,
     pattern: VariableTracker,
     repl: VariableTracker,
     string: VariableTracker,
-    *count: VariableTracker,
-    **named: VariableTracker,
+    count: VariableTracker = _ALL,
+    *,
+    of: object,
 ) -> Result:
     """Interpret `sub` with a function, which is called for each match. A constant call has been
     folded before."""
-    return app_level(t, app.sub, _called(t, pattern, repl, string, *count, **named))
-
-
-@methods.handles(re.Pattern.subn)
-def subn(
-    t: Space,
-    pattern: VariableTracker,
-    repl: VariableTracker,
-    string: VariableTracker,
-    *count: VariableTracker,
-    **named: VariableTracker,
-) -> Result:
-    return app_level(t, app.subn, _called(t, pattern, repl, string, *count, **named))
-
-
-def _called(
-    t: Space,
-    pattern: VariableTracker,
-    repl: VariableTracker,
-    string: VariableTracker,
-    count: VariableTracker | None = None,
-) -> list[Any]:
-    number = k.ConstantTracker(0) if count is None else count
-    is_known = type(string.constant()) in (str, bytes) and type(number.constant()) is int
+    is_known = type(string.constant()) in (str, bytes) and type(count.constant()) is int
     if not (is_known and defines(t, repl.cls, "__call__")):
         raise t.unsupported("builtin", "a substitution in what is not known while tracing")
-    return [repl, string, number, _all_matches(t, pattern, string)]
+    return app_level(t, of, [repl, string, count, _all_matches(t, pattern, string)])

@@ -12,7 +12,7 @@ import torch
 from attrs import Factory, define
 from stator_bytecode import Result
 
-from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects import _number
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import TupleTracker
@@ -48,7 +48,7 @@ class _RealValues:
 
     def of(self, vt: VariableTracker, is_outside: bool = False) -> object:
         if is_a(vt, NumberTracker):
-            return _symbolic_numbers.specialised(self.t, vt)
+            return _number.specialised(self.t, vt)
         if id(vt) not in self.made:
             if is_a(vt, ConstantTracker):
                 self.made[id(vt)] = self._constant(vt, is_outside or vt.source is not None)

@@ -11,7 +11,7 @@ from typing import Any
 from stator_bytecode import Result
 
 from stator_variables import _trackers as k
-from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects import _number
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _streams
@@ -44,7 +44,7 @@ def draw(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
     if of not in _IN_C and not _draws_by_c(receiver.cls):
         return MISSING
     if of not in _TAKE_SYMBOLS:
-        given = [_symbolic_numbers.as_constant(t, vt) for vt in given]
+        given = [_number.as_constant(t, vt) for vt in given]
     example = _streams.tried(t, of, [_copy_of(receiver), *map(_streams.example_of, given)], kwargs)
     step = _streams.step(t, _streams.owner(t, receiver), of, [receiver, *given], kwargs)
     return _streams.result(t, step, example)

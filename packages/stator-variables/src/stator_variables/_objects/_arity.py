@@ -79,7 +79,6 @@ GENERIC = (list, dict, tuple, set, frozenset, collections.deque, collections.def
 
 STATED: dict[Any, Arity] = {
     **dict.fromkeys((dict, collections.OrderedDict), Arity(0, 1, None)),
-    **dict.fromkeys((set, frozenset), _takes(0, 1)),
     **dict.fromkeys((iter, next), _takes(1, 2)),
     **dict.fromkeys((operator.itemgetter, operator.attrgetter), _takes(1, ANY_COUNT)),
     **{

@@ -7,7 +7,7 @@ from stator_guards import AttrSource, CapturedSource, KeysAre
 
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._lookup import mro_of, namespace_source
-from stator_variables._objects._view import ProxyTracker
+from stator_variables._objects._mapping_proxy import ProxyTracker
 from stator_variables._objects._wrap import behind_proxy
 from stator_variables._runtime._contents import may_override
 from stator_variables._space import Space

@@ -34,10 +34,10 @@ from stator_guards import CapturedSource
 
 from stator_variables._objects import (
     _class_dicts,
-    _dictionary,
+    _dict_entries,
     _lookup,
     _new_values,
-    _symbolic_numbers,
+    _number,
 )
 from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._dict import DictTracker
@@ -79,7 +79,7 @@ def build_class(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
         new_frame(function.code, (), closure, globals_vt, builtins_vt, function, names)
     )
     if bases != originals:
-        _dictionary.set_name(t, names, "__orig_bases__", TupleTracker(originals))
+        _dict_entries.set_name(t, names, "__orig_bases__", TupleTracker(originals))
     parts = [name, TupleTracker(bases), names]
     if metaclass.value in KNOWN_METACLASSES:
         return _known(t, metaclass.value, parts, kwargs, function.code)
@@ -167,7 +167,7 @@ def _refuse_members(t: Space, names: DictTracker, read: set[str]) -> None:
         )
     for name, vt in _names(t, names).items():
         if is_a(vt, NumberTracker):
-            _dictionary.set_name(t, names, name, _symbolic_numbers.as_constant(t, vt))
+            _dict_entries.set_name(t, names, name, _number.as_constant(t, vt))
         elif name in _MEMBER_CODE or not (
             _is_known(vt) or (vt.cls is enum.auto and name not in read)
         ):

@@ -13,7 +13,7 @@ from stator_variables._objects._builder_table import (
     by_identity,
     field,
 )
-from stator_variables._objects._number_builders import build_atom, build_scalar
+from stator_variables._objects._number import build_atom, build_scalar
 from stator_variables._objects._wrap import (
     ATOMS,
     BY_IDENTITY,

@@ -14,8 +14,9 @@ from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._list import ListTracker, change_items, replace_items
 from stator_variables._objects._lookup import refuse_overridden
 from stator_variables._objects._method_table import MethodTable, then
-from stator_variables._objects._program_error import complain, throw
-from stator_variables._objects._wrap import new_namespace, with_namespace
+from stator_variables._objects._program_error import complain, name_of, throw
+from stator_variables._objects._representation import shown
+from stator_variables._objects._wrap import new_namespace, of_instances
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a
 from stator_variables._trackers import NONE, ConstantTracker, is_none, is_self_contained
@@ -59,11 +60,12 @@ class DequeTracker(ListTracker):
 
 
 @builders.by_base.handles(deque)
+@of_instances
 def build_deque(t: Space, real: Any, source: Source) -> VariableTracker:
     tracker = _list.unread_list(t, DequeTracker([], type(real)), real, source)
     t.guard(AttrSource(source, "maxlen"), Equals(real.maxlen))
     tracker.maxlen = real.maxlen
-    return with_namespace(t, tracker, real, source)
+    return tracker
 
 
 def new_deque(cls: type, items: list[Any], maxlen: int | None) -> DequeTracker:
@@ -204,7 +206,7 @@ def reversed_(t: Space, vt: DequeTracker) -> VariableTracker:
 
 
 @methods.handles(deque.__add__)
-def add(t: Space, left: VariableTracker, right: VariableTracker) -> Result:
+def add(t: Space, left: DequeTracker, right: VariableTracker) -> Result:
     if not is_a(right, DequeTracker):
         complain(t, TypeError, 'can only concatenate deque (not "', right.cls, '") to deque')
     refuse_overridden(t, right, "__iter__")
@@ -235,3 +237,10 @@ def imul(t: Space, vt: DequeTracker, factor: VariableTracker) -> Result:
 def _repeated(t: Space, vt: DequeTracker, factor: VariableTracker) -> list[Any]:
     items = list(vt.items) * _sequence.times(t, vt, factor)
     return items if vt.maxlen is None else items[max(len(items) - vt.maxlen, 0) :]
+
+
+@methods.handles(deque.__repr__)
+def repr_(t: Space, vt: DequeTracker) -> Result:
+    refuse_overridden(t, vt, "__iter__", "__len__")
+    end = "])" if vt.maxlen is None else f"], maxlen={vt.maxlen})"
+    return shown(t, vt, "[...]", vt.items, f"{name_of(t, vt.cls)}([", end)

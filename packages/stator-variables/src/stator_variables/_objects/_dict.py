@@ -1,7 +1,8 @@
 """Dicts: what is known of one, how a new one is made, and how writes to an existing one are
 replayed.
 
-`_dictionary` has the operations on its entries, `_builtin._dicts` its methods.
+`_dict_entries` builds an existing one, reads, writes and undoes; `_dict_methods` has the methods;
+`_dict_update` adds other mappings; `_dict_view` and `_dict_view_methods` have the views.
 """
 
 import collections
@@ -13,8 +14,11 @@ from attrs import Factory, define, field
 from stator_variables._emitter import Emitter, filled, made_empty, namespace_of
 from stator_variables._objects._keys import HashedTracker, runs_user_code
 from stator_variables._space import Space
-from stator_variables._tracker import DELETED, MISSING, VariableTracker
-from stator_variables._trackers import NONE, is_self_contained
+from stator_variables._tracker import DELETED, VariableTracker
+from stator_variables._trackers import NONE, is_none, is_self_contained
+
+DictEntries = dict[Any, tuple[Any, Any]]
+"""Trackers of key and value, by hashed key."""
 
 
 @define(eq=False, repr=False, slots=False)
@@ -36,7 +40,7 @@ class DictTracker(HashedTracker, references=("owner", "default_factory"), weak_r
     log: list[tuple[str, Any, Any, Any]] = Factory(list)
     owner: VariableTracker | None = None
     iterators: list[Any] = Factory(list)  # over it, and perhaps under way
-    default_factory: Any = MISSING
+    default_factory: VariableTracker = NONE
     # whether a key of `real` compares in Python; None: nobody has looked
     may_call_eq: bool | None = None
 
@@ -63,7 +67,7 @@ class DictTracker(HashedTracker, references=("owner", "default_factory"), weak_r
             inside = ", ".join(f"{e.expr(key)}: {e.expr(value)}" for key, value in pairs)
             return e.bind(self, f"{{{inside}}}")
         name = e.bind(self, _empty_dict(e, self))
-        if self.cls is not collections.defaultdict and self.default_factory is not MISSING:
+        if self.cls is not collections.defaultdict and not is_none(self.default_factory):
             e.lines.append(f"{name}.default_factory = {e.expr(self.default_factory)}")
         lines = e.by_user_code.lines if by_user_code else e.lines
         # it may hold them, and they stand among its keys
@@ -92,8 +96,7 @@ def _empty_dict(e: Emitter, vt: DictTracker) -> str:
     if vt.cls is dict:
         return "{}"
     if vt.cls is collections.defaultdict:
-        factory = "None" if vt.default_factory is MISSING else e.expr(vt.default_factory)
-        return f"{e.capture(vt.cls)}({factory})"
+        return f"{e.capture(vt.cls)}({e.expr(vt.default_factory)})"
     return made_empty(e, vt.cls)
 
 
@@ -117,7 +120,7 @@ def _final_writes(log: list[tuple[str, Any, Any, Any]]) -> list[tuple[Any, Any]]
     whole then."""
     if any(verb == "delete" for verb, *_ in log):
         return [(key, value) for _, _, key, value in log]
-    final: dict[Any, tuple[Any, Any]] = {}
+    final: DictEntries = {}
     for _, hashed, key, value in log:
         final[hashed] = (final[hashed][0] if hashed in final else key, value)
     return list(final.values())

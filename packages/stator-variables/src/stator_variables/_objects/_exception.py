@@ -9,7 +9,7 @@ from stator_bytecode import TracebackEntry, TracebackFactory, exception_field, s
 
 from stator_variables._emitter import Emitter, RaisedBefore, filled, made_empty
 from stator_variables._objects._builder_table import BuilderTable
-from stator_variables._objects._wrap import with_namespace, wrap_items
+from stator_variables._objects._wrap import of_instances, wrap_items
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tracker import DELETED, MISSING, Args, VariableTracker
@@ -172,9 +172,9 @@ class TracebackTracker(VariableTracker, references=("exception",)):
 
 
 @builders.by_base.handles(BaseException)
+@of_instances
 def build_exception(t: Space, real: Any, source: guards.Source) -> VariableTracker:
-    t.guard(source, guards.TypeIs(type(real)))
     args = wrap_items(
         t, exception_field(real, "args"), guards.SlotSource(source, BaseException, "args")
     )
-    return with_namespace(t, ExceptionTracker(type(real), args, real), real, source)
+    return ExceptionTracker(type(real), args, real)

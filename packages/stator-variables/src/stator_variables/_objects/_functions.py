@@ -6,7 +6,7 @@ from types import FunctionType
 from typing import Any
 
 from stator_bytecode import NULL, Result
-from stator_guards import FunctionPartSource, Is, ItemSource, SlotSource, Source, TypeIs
+from stator_guards import FunctionPartSource, Is, ItemSource, SlotSource, Source
 
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._cell import CellTracker
@@ -14,7 +14,7 @@ from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._program_error import complain, throw
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._objects._wrap import globals_tracker, with_namespace
+from stator_variables._objects._wrap import globals_tracker, of_instances
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker, is_a
@@ -137,15 +137,14 @@ def of_method(t: Space, vt: MethodTracker, name: str) -> Result:
 
 
 @builders.by_class.handles(FunctionType)
+@of_instances
 def build_function(t: Space, real: Any, source: Source) -> VariableTracker:
-    t.guard(source, TypeIs(FunctionType))
     t.guard(FunctionPartSource(source, "code"), Is(real.__code__))
     cells = FunctionPartSource(source, "closure")
     closure = tuple(
         t.wrap(cell, ItemSource(cells, i)) for i, cell in enumerate(real.__closure__ or ())
     )
     globals_vt = globals_tracker(t, real.__globals__)
-    function = FunctionTracker(
+    return FunctionTracker(
         real.__code__, globals_vt, name=real.__name__, qualname=real.__qualname__, closure=closure
     )
-    return with_namespace(t, function, real, source)

@@ -31,7 +31,7 @@ from stator_guards import (
 )
 
 from stator_variables._lifetime._reachability import reachable
-from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects import _number
 from stator_variables._objects._identity_number import HandleKeyTracker, IdTracker
 from stator_variables._objects._keys import Identity, ProgramKey, runs_user_code
 from stator_variables._objects._lookup import guarded_lookup, overrides
@@ -42,7 +42,7 @@ from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._weakrefs import WeakrefTracker
 from stator_variables._runtime._contents import set_base
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker, is_a, source_of
+from stator_variables._tracker import MISSING, VariableTracker, is_a, made_of, source_of
 from stator_variables._trackers import (
     BuiltinTracker,
     ClassTracker,
@@ -141,13 +141,13 @@ def _hashed(t: Space, vt: Any) -> object:
     if is_a(vt, WeakrefTracker):
         return _key_of_reference(t, vt)
     if is_a(vt, NumberTracker):
-        return _symbolic_numbers.specialised(t, vt)
+        return _number.specialised(t, vt)
     if type_hashes_by_identity(vt.cls):
         _rely_on_hash(t, vt.cls)
         return Identity(vt.real if vt.real is not MISSING else vt)
     if isinstance(vt.cls.__hash__, types.FunctionType):
         return UserKey(t, vt, user_hash(t, vt))
-    is_plain = not any(overrides(t, vt.cls, name) for name in ("__hash__", "__eq__"))
+    is_plain = not overrides(t, vt.cls, "__hash__", "__eq__")
     if is_plain and (plain := plain_value(t, vt)) is not vt:
         return _hashed(t, plain)
     raise t.unsupported("user-hash", f"a key of class {vt.cls.__name__}, which hashes in C")
@@ -427,8 +427,7 @@ def real_key(hashed: Any) -> Any:
     if type(hashed) in (*WITH_IDENTITY, UserKey):
         return MISSING
     if type(hashed) in (tuple, frozenset):
-        parts = [real_key(part) for part in hashed]
-        return MISSING if any(part is MISSING for part in parts) else type(hashed)(parts)
+        return made_of(type(hashed), map(real_key, hashed))
     return hashed
 
 
@@ -455,8 +454,7 @@ def key_with_identities(t: Space, hashed: Any) -> Any:
     """Return a tracker of the key; MISSING when it holds a new object, which no existing dict can
     contain."""
     if type(hashed) is tuple:
-        parts = [key_with_identities(t, part) for part in hashed]
-        return MISSING if any(part is MISSING for part in parts) else TupleTracker(parts)
+        return made_of(TupleTracker, (key_with_identities(t, part) for part in hashed))
     if type(hashed) is HandleKey:
         return hashed.tracker
     if type(hashed) in (frozenset, UserKey):

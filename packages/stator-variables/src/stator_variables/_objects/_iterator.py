@@ -15,10 +15,10 @@ from stator_bytecode import Result
 from stator_guards import CallSource, Equals, ItemSource, Length, Source, TypeIs, shown_as
 
 from stator_variables._emitter import Emitter
-from stator_variables._objects import _dictionary, _itertools
+from stator_variables._objects import _dict_entries, _itertools
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._dict import DictTracker
-from stator_variables._objects._view import VIEW_CLASSES, ViewTracker, of_base
+from stator_variables._objects._dict_view import VIEW_CLASSES, ViewTracker, of_base
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._runtime._support import (
     advanced,
@@ -174,7 +174,7 @@ def _positioned(t: Space, real: object, source: Source) -> IteratorTracker:
                 "existing-iterator", f"a reversed {type(over).__name__} from outside"
             )
         t.guard(ItemSource(CallSource(operands, source), 0), TypeIs(type(over)))
-    _dictionary.refuse_user_key_order(t, over)
+    _dict_entries.refuse_user_key_order(t, over)
     try:
         left = ahead(real)
     except ValueError:
@@ -275,7 +275,7 @@ def _is_over_changed(e: Emitter, vt: IteratorTracker) -> bool:
     if vt.kind == "existing":
         return is_over_changed(e.t, vt)
     if is_a(of := vt.parts[0], DictTracker) and of.source is not None:
-        return bool(_dictionary.deletions(of)) or len(of.entries) != dict.__len__(of.real)
+        return bool(_dict_entries.deletions(of)) or len(of.entries) != dict.__len__(of.real)
     return any(id(part) in e.t.heap.changed for part in vt.parts if is_a(part, VariableTracker))
 
 

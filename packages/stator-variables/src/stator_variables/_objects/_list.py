@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stator_bytecode import OperationSteps, Raised, Result, after, operation, settle
-from stator_guards import CallSource, ItemSource, Length, Source, TypeIs
+from stator_guards import CallSource, ItemSource, Length, Source
 
 from stator_variables._emitter import Emitter, filled, made_empty
 from stator_variables._objects import _sequence, _sorting
@@ -19,10 +19,11 @@ from stator_variables._objects._indexing import needed_index, slice_of
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._method_table import MethodTable, then
-from stator_variables._objects._number_builders import symbolic_number
+from stator_variables._objects._number import symbolic_number
 from stator_variables._objects._program_error import complain, throw
+from stator_variables._objects._representation import shown
 from stator_variables._objects._tuple import SequenceTracker
-from stator_variables._objects._wrap import read_items, with_namespace
+from stator_variables._objects._wrap import of_instances, read_items
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a, source_of
 from stator_variables._trackers import NONE, ConstantTracker, is_self_contained
@@ -93,14 +94,12 @@ class ListTracker(SequenceTracker, references=("added",)):
 
 # -- existing lists --------------------------------------------------------------------------------
 @builders.by_base.handles(list)
+@of_instances
 def build_list(t: Space, real: object, source: Source) -> VariableTracker:
-    return with_namespace(
-        t, unread_list(t, ListTracker([], type(real)), real, source), real, source
-    )
+    return unread_list(t, ListTracker([], type(real)), real, source)
 
 
 def unread_list(t: Space, tracker: ListTracker, real: object, source: Source) -> ListTracker:
-    t.guard(source, TypeIs(type(real)))
     base = tracker.base  # without the tracker: a cycle would keep `real` alive after the trace
     tracker.unread = lambda: read_items(t, base, real, source)
     return tracker
@@ -406,3 +405,8 @@ def sort(
     if failure is not None:
         raise failure
     return NONE
+
+
+@methods.handles(list.__repr__)
+def repr_(t: Space, vt: ListTracker) -> Result:
+    return shown(t, vt, "[...]", vt.items, "[", "]")

@@ -138,9 +138,11 @@ def defines(t: Space, cls: type, *names: str) -> bool:
     return False
 
 
-def overrides(t: Space, cls: type, name: str) -> bool:
-    """Return True if the class overrides a method of C, with a guard."""
-    return defines(t, cls, name) and type(guarded_lookup(t, cls, name)) not in _OF_C
+def overrides(t: Space, cls: type, *names: str) -> bool:
+    """Return True if the class overrides one of these methods of C, with a guard."""
+    return any(
+        defines(t, cls, name) and type(guarded_lookup(t, cls, name)) not in _OF_C for name in names
+    )
 
 
 def refuse_overridden(t: Space, vt: VariableTracker, *names: str) -> None:

@@ -6,16 +6,17 @@ runs natively, so that the error is CPython's own.
 """
 
 import collections
+import functools
 import operator
 import types
-from collections.abc import Callable, Collection, Generator, Iterable
-from typing import Any
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from typing import Any, TypeVar
 
 import attrs
 from stator_bytecode import HandlerTable, Result, after, settle
 from stator_guards import CapturedSource
 
-from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects import _number
 from stator_variables._objects._arity import Arity, signature_arity
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
@@ -24,6 +25,7 @@ from stator_variables._trackers import NONE, ConstantTracker, ObjectTracker
 
 Method = Callable[..., Any]
 """Gets the tracing, the receiver and the arguments in their places: `pop(t, vt, index=None)`."""
+F = TypeVar("F", bound=Method)
 
 
 @attrs.define
@@ -42,13 +44,25 @@ class MethodTable:
         *targets: object,
         takes: int | tuple[int, int] | None = None,
         named: Collection[str] | None = (),
-    ) -> Callable[[Method], Method]:
-        def register(handler: Method) -> Method:
+    ) -> Callable[[F], F]:
+        def register(handler: F) -> F:
             for target in targets:
                 if takes is None and not getattr(target, "__text_signature__", None):
                     raise ValueError(f"{target!r} has no signature: state what it takes")
                 stated = None if takes is None else _stated(target, takes, named)
                 self.handlers.handles(target)(_checked(target, stated, handler))
+            return handler
+
+        return register
+
+    def handles_each(self, family: Mapping[Any, Any], **stated: Any) -> Callable[[F], F]:
+        """Register one handler for several functions; `of` is what the family has for the one that
+        is called."""
+
+        def register(handler: F) -> F:
+            for target, fact in family.items():
+                bound = functools.partial(handler, of=fact)
+                self.handles(target, **stated)(functools.update_wrapper(bound, handler))
             return handler
 
         return register
@@ -86,9 +100,7 @@ def _checked(
             raise t.unsupported(
                 "foreign-object", f"{target.__qualname__} of an existing {args[0].cls.__name__}"
             )
-        if is_a(args[0], ConstantTracker) and not _symbolic_numbers.has_texts(
-            [*args, *kwargs.values()]
-        ):
+        if is_a(args[0], ConstantTracker) and not _number.has_texts([*args, *kwargs.values()]):
             folded = t.fold(target, args, kwargs)
             if folded is not MISSING:
                 return folded
@@ -149,3 +161,10 @@ COMPARISONS = {
     ">": ("__gt__", "__lt__", operator.gt),
     ">=": ("__ge__", "__le__", operator.ge),
 }
+
+
+def comparisons(*classes: type) -> dict[Any, str]:
+    """Return the symbols of the methods by which these classes compare."""
+    return {
+        getattr(cls, name): symbol for symbol, (name, *_) in COMPARISONS.items() for cls in classes
+    }

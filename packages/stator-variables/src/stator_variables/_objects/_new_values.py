@@ -5,8 +5,10 @@ from typing import Any
 from stator_variables import _pure
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
+from stator_variables._objects._program_error import as_program_error
 from stator_variables._objects._set import SetTracker
 from stator_variables._objects._tuple import TupleTracker
+from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
 from stator_variables._trackers import ClassTracker, ConstantTracker
@@ -39,3 +41,16 @@ def new_dict(items: dict[str, Any]) -> DictTracker:
         {name: (ConstantTracker(name), value) for name, value in items.items()},
         complete=True,
     )
+
+
+def computed(t: Space, function: Any, /, *values: object, **named: object) -> VariableTracker:
+    """The tracker of what a pure function gives for constants; what it raises is the program's."""
+    try:
+        # `~True`, a division by zero of NumPy: to be issued on each call
+        with filtered("error", ""):
+            found = function(*values, **named)
+    except Warning as warning:
+        raise t.unsupported("warning", f"a computation of which Python warns: {warning}") from None
+    except Exception as error:
+        raise as_program_error(t, error) from None
+    return fresh(t, found)

@@ -4,11 +4,11 @@ import functools
 from typing import Any
 
 from stator_bytecode import Result
-from stator_guards import AttrSource, CallSource, DictItemSource, KeysAre, Source, TypeIs
+from stator_guards import AttrSource, CallSource, DictItemSource, KeysAre, Source
 
 from stator_variables._emitter import Emitter, filled
 from stator_variables._objects._builder_table import BuilderTable
-from stator_variables._objects._wrap import with_namespace, wrap_items
+from stator_variables._objects._wrap import of_instances, wrap_items
 from stator_variables._space import Space
 from stator_variables._tracker import Args, Kwargs, VariableTracker
 
@@ -36,8 +36,8 @@ class PartialTracker(VariableTracker, references=("function", "args", "args_tupl
 
 
 @builders.by_base.handles(functools.partial)
+@of_instances
 def build_partial(t: Space, real: VariableTracker, source: Source) -> VariableTracker:
-    t.guard(source, TypeIs(type(real)))
     (function, at), (given, args_source), (keywords, kwargs_source) = (
         _c_field(real, name, source) for name in ("func", "args", "keywords")
     )
@@ -46,8 +46,7 @@ def build_partial(t: Space, real: VariableTracker, source: Source) -> VariableTr
     kwargs = {
         name: t.wrap(arg, DictItemSource(kwargs_source, name)) for name, arg in keywords.items()
     }
-    made = PartialTracker(type(real), t.wrap(function, at), args, kwargs)
-    return with_namespace(t, made, real, source)
+    return PartialTracker(type(real), t.wrap(function, at), args, kwargs)
 
 
 def _c_field(real: object, name: str, source: Source) -> tuple[Any, Source]:

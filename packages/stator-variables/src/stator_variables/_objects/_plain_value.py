@@ -15,7 +15,7 @@ from typing import Any
 import stator_guards as guards
 
 from stator_variables._objects._lookup import overrides
-from stator_variables._objects._number_builders import build_number
+from stator_variables._objects._number import build_number
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker
 
@@ -50,7 +50,7 @@ def plain_value(t: Space, vt: VariableTracker) -> VariableTracker:
 def plain_if_inherited(t: Space, vt: VariableTracker, *methods: str) -> VariableTracker:
     """Return the tracker of the value in an instance whose class overrides none of `methods`; any
     other tracker as it is."""
-    if _reader(vt) is None or any(overrides(t, vt.cls, method) for method in methods):
+    if _reader(vt) is None or overrides(t, vt.cls, *methods):
         return vt
     return plain_value(t, vt)
 

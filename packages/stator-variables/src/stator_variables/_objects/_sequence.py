@@ -13,12 +13,13 @@ from stator_bytecode import OperationSteps, Result, operation, settle
 from stator_variables._objects._indexing import is_size, slice_of
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._lookup import defines, overrides, refuse_overridden
-from stator_variables._objects._method_table import COMPARISONS, MethodTable, opened
+from stator_variables._objects._method_table import MethodTable, comparisons, opened
 from stator_variables._objects._program_error import complain, throw
+from stator_variables._objects._representation import joined, shown
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
 from stator_variables._pure import NUMPY
 from stator_variables._space import Space
-from stator_variables._tracker import VariableTracker, is_a
+from stator_variables._tracker import MISSING, VariableTracker, is_a
 from stator_variables._trackers import (
     NOT_IMPLEMENTED,
     BuiltinTracker,
@@ -67,7 +68,7 @@ def is_plain_sequence(t: Space, vt: SequenceTracker) -> bool:
     meanwhile."""
     if not is_a(vt, SequenceTracker) or vt.base is deque:
         return False
-    return not any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__"))
+    return not overrides(t, vt.cls, "__iter__", "__len__")
 
 
 # -- searching -------------------------------------------------------------------------------------
@@ -195,24 +196,18 @@ _LARGEST = 1 << 20
 """More items than this are not made while tracing: each would be followed on its own."""
 
 
-def _comparison(symbol: str, *targets: object) -> None:
-    methods.handles(*targets)(lambda t, left, right: compare(t, left, opened(right), symbol))
-
-
-for _symbol, (_name, *_) in COMPARISONS.items():
-    _comparison(_symbol, *(getattr(cls, _name) for cls in (list, tuple, deque)))
-
-
-def compare(t: Space, left: SequenceTracker, right: VariableTracker, symbol: str) -> Result:
+@methods.handles_each(comparisons(list, tuple, deque))
+def compare(t: Space, left: SequenceTracker, right: VariableTracker, of: str) -> Result:
+    right = opened(right)
     if not is_a(right, SequenceTracker) or right.base is not left.base:
         return NOT_IMPLEMENTED
     if left.base is deque:
         refuse_overridden(t, left, "__iter__")
         refuse_overridden(t, right, "__iter__")
-    differ = symbol in ("==", "!=") and len(left.items) != len(right.items)
+    differ = of in ("==", "!=") and len(left.items) != len(right.items)
     if differ and (left.base is not tuple or _are_silent([*left.items, *right.items])):
-        return ConstantTracker(symbol == "!=")
-    return _compare(t, left, right, symbol)
+        return ConstantTracker(of == "!=")
+    return _compare(t, left, right, of)
 
 
 def _are_silent(items: list[Any]) -> bool:
@@ -276,3 +271,14 @@ def hash_(t: Space, vt: SequenceTracker) -> Result:
 @methods.handles(vars(tuple)["__getnewargs__"])
 def getnewargs(t: Space, vt: SequenceTracker) -> Result:
     return TupleTracker([TupleTracker(vt.items)])
+
+
+@methods.handles(tuple.__repr__)
+def repr_(t: Space, vt: SequenceTracker) -> Result:
+    return shown(t, vt, "(...)", vt.items, "(", ",)" if len(vt.items) == 1 else ")")
+
+
+@methods.handles(torch.Size.__repr__)
+def size_repr(t: Space, vt: SequenceTracker) -> Result:
+    known = t.fold(torch.Size.__repr__, [vt], {})  # C writes no number of more than 64 bits
+    return joined(t, vt.items, "torch.Size([", "])") if known is MISSING else known

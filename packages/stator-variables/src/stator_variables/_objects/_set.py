@@ -2,7 +2,7 @@
 are replayed.
 
 The order follows from the hashes of the elements and from the steps that made the set, where these
-are known.
+are known. `_set_members` builds an existing one, reads and changes; `_set_methods` has the methods.
 
 A set that is made while tracing remembers the calls of C that made and changed it. They are written
 into the entry as they are, so the set it makes has the order of plain Python; done here as well,
@@ -22,10 +22,11 @@ from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._keys import HashedTracker, Identity, runs_user_code
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker, is_a, is_pending
+from stator_variables._tracker import MISSING, VariableTracker, is_a, is_pending, made_of
 
 CREATING = frozenset({"copy", "union", "intersection", "difference", "symmetric_difference"})
 """Steps that make the set, from all of their operands; the others change it."""
+SetStep = tuple[str, Any]
 _ATOMS = (int, bool, float, str, bytes)
 
 
@@ -40,7 +41,7 @@ class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
     """
 
     base = set
-    steps_taken: list[tuple[str, Any]] | None = Factory(list)
+    steps_taken: list[SetStep] | None = Factory(list)
     unread: Any = None  # the call that reads it
     before: dict[Any, Any] = Factory(dict)  # what was read
 
@@ -50,20 +51,19 @@ class SetTracker(HashedTracker, weak_references=("steps_taken", "before")):
             self.unread(self)
 
     @property
-    def steps(self) -> list[tuple[str, Any]] | None:
+    def steps(self) -> list[SetStep] | None:
         super().settle()
         return self.steps_taken
 
     @steps.setter
-    def steps(self, steps: list[tuple[str, Any]] | None) -> None:
+    def steps(self, steps: list[SetStep] | None) -> None:
         self.steps_taken = steps
 
     def constant(self) -> Any:
         # of unknown order
         if self.cls is not frozenset or self.unread is not None or len(self.entries) > 1:
             return MISSING
-        values = [item.constant() for item in self.entries.values()]
-        return MISSING if any(v is MISSING for v in values) else frozenset(values)
+        return made_of(frozenset, (item.constant() for item in self.entries.values()))
 
     def fills_by_user_code(self, t: Space) -> bool:
         """Return True if filling it hashes items in the program: see `DictTracker`."""
@@ -302,7 +302,7 @@ def _early(e: Emitter, operand: VariableTracker) -> str | None:
     return e.capture(recipe.make() if type(recipe) is Recipe else recipe, "operand")
 
 
-def write_steps(e: Emitter, by_user_code: bool, name: str, steps: list[tuple[str, Any]]) -> None:
+def write_steps(e: Emitter, by_user_code: bool, name: str, steps: list[SetStep]) -> None:
     lines = e.by_user_code.lines if by_user_code else e.lines
     lines += [
         f"set.{method}({name}{'' if item is None else f', {e.expr(_as_it_is(e, item))}'})"

@@ -10,12 +10,11 @@ import functools
 from functools import partial
 from typing import Any
 
-import stator_guards as guards
 import torch
 from stator_bytecode import Result
 from stator_guards import CallSource, CapturedSource, Custom, ItemSource, Source, Truth
 
-from stator_variables._objects import _dictionary
+from stator_variables._objects import _dict_entries
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._hashing import (
     element_of,
@@ -28,13 +27,13 @@ from stator_variables._objects._hashing import (
     tell_apart,
 )
 from stator_variables._objects._keys import Identity, runs_user_code
-from stator_variables._objects._set import SetTracker, as_operand, dict_of
+from stator_variables._objects._set import SetStep, SetTracker, as_operand, dict_of
 from stator_variables._objects._undecided_key import is_undecided, put_undecided
 from stator_variables._objects._wrap import (
     ATOMS,
     SINGLETONS,
     VALUES,
-    with_namespace,
+    of_instances,
     wrap_items,
 )
 from stator_variables._pure import PATHS
@@ -125,11 +124,11 @@ def _same_in_order(base: type, members: list[Any]) -> Custom:
 
 
 @builders.by_base.handles(set, frozenset)
-def build_set(t: Space, real: object, source: guards.Source) -> VariableTracker:
-    t.guard(source, guards.TypeIs(type(real)))
+@of_instances
+def build_set(t: Space, real: object, source: Source) -> VariableTracker:
     tracker = SetTracker(type(real))
     tracker.unread = lambda vt: read(t, vt, real, source)
-    return with_namespace(t, tracker, real, source)
+    return tracker
 
 
 def new_set(t: Space, items: list[Any]) -> SetTracker:
@@ -143,20 +142,20 @@ def new_set(t: Space, items: list[Any]) -> SetTracker:
     return made
 
 
-def replace_set(t: Space, vt: SetTracker, entries: dict[Any, Any], *steps: tuple[str, Any]) -> None:
+def replace_set(t: Space, vt: SetTracker, entries: dict[Any, Any], *steps: SetStep) -> None:
     """`steps` are what the program did; without any the order of the real set gets unknown."""
     if vt.unread is not None:
         vt.unread(vt)
     _change_set(t, vt, entries, *steps)
 
 
-def _change_set(t: Space, vt: SetTracker, entries: dict[Any, Any], *steps: tuple[str, Any]) -> None:
+def _change_set(t: Space, vt: SetTracker, entries: dict[Any, Any], *steps: SetStep) -> None:
     t.write(
         vt, known=entries, steps=[*vt.steps, *steps] if steps and vt.steps is not None else None
     )
 
 
-def step_with(method: str, other: VariableTracker) -> list[tuple[str, Any]]:
+def step_with(method: str, other: VariableTracker) -> list[SetStep]:
     """The step that takes `other`, as it is now; none where its order is unknown."""
     return [] if (operand := as_operand(other)) is None else [(method, operand)]
 
@@ -192,7 +191,7 @@ def has_member(t: Space, vt: SetTracker, hashed: object) -> bool:
         return hashed in vt.entries
     if (thing := real_key(hashed)) is MISSING:
         return False
-    if type(hashed) is not Identity and _dictionary.may_call_eq(members_of(vt.real)):
+    if type(hashed) is not Identity and _dict_entries.may_call_eq(members_of(vt.real)):
         return hashed in vt.entries  # the program compares, which the Machine interprets
     if type(hashed) is not Identity:  # the entry reads an object itself, and looks it up
         rely_on_objects(t, hashed, in_existing=True)
@@ -208,17 +207,22 @@ def _is_in_existing(t: Space, vt: Any, hashed: object, thing: object) -> bool:
     return bool(found)
 
 
-def set_update(t: Space, vt: SetTracker, iterable: Any) -> Result:
+def set_update(t: Space, vt: SetTracker, iterable: VariableTracker) -> Result:
     if iterable is vt:
         return NONE
-    if iterable.base is set:
-        _merge(t, vt, iterable.entries, iterable)
-        return NONE
-    if iterable.cls is dict:
-        keys = {t.key_of(key): key for key, _ in t.items(iterable)}
-        _merge(t, vt, keys, dict_of(keys))
+    if (entries := known_entries(t, iterable)) is not None:
+        _merge(t, vt, entries, iterable if iterable.base is set else dict_of(entries))
         return NONE
     return t.for_each(iterable, lambda item: hashing(t, functools.partial(set_add, t, vt, item)))
+
+
+def known_entries(t: Space, vt: Any) -> dict[Any, Any] | None:
+    """Return the hashed elements of a set or a dict, whose hashes C reads; None for another
+    iterable."""
+    if vt.base is set:
+        entries: dict[Any, Any] = vt.entries
+        return entries
+    return {t.key_of(key): key for key, _ in t.items(vt)} if vt.cls is dict else None
 
 
 def _merge(t: Space, vt: SetTracker, entries: dict[Any, Any], operand: VariableTracker) -> None:

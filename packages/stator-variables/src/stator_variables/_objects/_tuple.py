@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sized
 from typing import Any
 
 import torch
-from stator_guards import Source, TypeIs
+from stator_guards import Source
 
 from stator_variables._emitter import Emitter, filled
 from stator_variables._objects._builder_table import BuilderTable
-from stator_variables._objects._wrap import read_items, with_namespace
+from stator_variables._objects._wrap import of_instances, read_items
 from stator_variables._runtime._contents import has_member
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker, is_a, is_pending
+from stator_variables._tracker import MISSING, VariableTracker, is_a, is_pending, made_of
 from stator_variables._trackers import ConstantTracker
 
 builders = BuilderTable()
@@ -44,8 +44,7 @@ class TupleTracker(SequenceTracker):
     def constant(self) -> Any:
         if self.cls not in (tuple, torch.Size):
             return MISSING
-        values = [item.constant() for item in self.items]
-        return MISSING if any(v is MISSING for v in values) else self.cls(values)
+        return made_of(self.cls, (item.constant() for item in self.items))
 
     def rebuild(self, e: Emitter) -> str:
         items = e.listed(self.items)
@@ -63,7 +62,6 @@ class TupleTracker(SequenceTracker):
 
 
 @builders.by_base.handles(tuple)
+@of_instances
 def build_tuple(t: Space, real: object, source: Source) -> VariableTracker:
-    t.guard(source, TypeIs(type(real)))
-    items = read_items(t, tuple, real, source)
-    return with_namespace(t, TupleTracker(items, type(real)), real, source)
+    return TupleTracker(read_items(t, tuple, real, source), type(real))

@@ -10,13 +10,14 @@ from typing import Any
 
 import torch
 from stator_bytecode import Result
-from stator_guards import CallSource, DictItemSource, ParameterSource, Source, TypeIs
+from stator_guards import CallSource, DictItemSource, ParameterSource, Source
 
 from stator_variables import _trackers as k
 from stator_variables._emitter import Emitter
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._cell import CellTracker
 from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._wrap import of_instances
 from stator_variables._runtime._finalizers import may_hold_real
 from stator_variables._runtime._support import living
 from stator_variables._space import Space
@@ -41,9 +42,8 @@ def referent(reference: Any) -> object:
 
 
 @builders.by_class.handles(weakref.ref, weakref.KeyedRef)
+@of_instances
 def build_weakref(t: Space, real: Any, source: Source) -> VariableTracker:
-
-    t.guard(source, TypeIs(type(real)))
     target = real()
     vt = WeakrefTracker(t.wrap(target, CallSource(referent if target is None else living, source)))
     vt.cls = type(real)

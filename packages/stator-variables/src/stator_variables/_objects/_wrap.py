@@ -28,6 +28,7 @@ from stator_guards import (
     shown_as,
 )
 
+from stator_variables._objects._builder_table import Builder
 from stator_variables._objects._dict import DictTracker
 from stator_variables._pure import CYTHON_FUNCTION, DTYPES, NUMBERS, PATHS, TRUTHS
 from stator_variables._runtime._contents import item_owner, stored
@@ -187,6 +188,13 @@ def new_namespace(tracker: VariableTracker) -> None:
     tracker.namespace = DictTracker(dict, complete=True, owner=tracker)
 
 
+def with_new_namespace(tracker: VariableTracker) -> VariableTracker:
+    """Give a new object an empty `__dict__`, if its class has one."""
+    if tracker.cls.__dictoffset__:
+        new_namespace(tracker)
+    return tracker
+
+
 def new_object(cls: type, attributes: Mapping[str, Any]) -> ObjectTracker:
     """A new instance of a Python class; `__init__` is not run."""
     vt = ObjectTracker(cls)
@@ -207,6 +215,17 @@ def attributes_of(vt: VariableTracker) -> dict[str, Any]:
 _PLAIN = frozenset(map(id, (*ATOMS, *VALUES, *SINGLETONS, *PATHS, *BY_IDENTITY)))
 
 
+def of_instances(build: Builder) -> Builder:
+    """Return a builder that guards the class first, and gives the tracker its `__dict__` last."""
+
+    @functools.wraps(build)
+    def build_instance(t: Space, real: object, source: Source) -> VariableTracker:
+        t.guard(source, TypeIs(type(real)))
+        return with_namespace(t, build(t, real, source), real, source)
+
+    return build_instance
+
+
+@of_instances
 def build_object(t: Space, real: object, source: Source) -> VariableTracker:
-    t.guard(source, TypeIs(type(real)))
-    return with_namespace(t, ObjectTracker(type(real), real), real, source)
+    return ObjectTracker(type(real), real)

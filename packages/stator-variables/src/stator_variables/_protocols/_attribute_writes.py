@@ -13,7 +13,7 @@ from stator_bytecode import NULL, Raised, Result
 from stator_guards import AttrSource, Source
 
 from stator_variables import _trackers as k
-from stator_variables._objects import _classes, _dictionary, _exceptions, _lookup
+from stator_variables._objects import _classes, _dict_entries, _exceptions, _lookup
 from stator_variables._objects._program_error import complain, throw
 from stator_variables._protocols import _attributes, _c_fields
 from stator_variables._runtime._contents import plain_lookup
@@ -61,10 +61,10 @@ def generic_set(t: Space, vt: Any, name: str, value: Any) -> Any:
     if vt.namespace is None:
         _complain_of_no_dict(t, vt, name, in_class=source is not None)
     if value is MISSING:
-        if _dictionary.remove(t, vt.namespace, name) is MISSING:
+        if _dict_entries.remove(t, vt.namespace, name) is MISSING:
             complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")
         return None
-    _dictionary.set_name(t, vt.namespace, name, value)
+    _dict_entries.set_name(t, vt.namespace, name, value)
     return None
 
 

@@ -39,9 +39,9 @@ from stator_variables._objects import (
     _classes,
     _lookup,
     _new_values,
-    _scalars,
+    _number,
+    _number_of_numpy,
     _substitutes,
-    _symbolic_numbers,
 )
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._method import MethodTracker
@@ -336,14 +336,14 @@ def _get_c_field(t: Space, raw: Any, vt: Any, name: str) -> Any:
         if (found := members[raw]) is DELETED:
             complain_of_empty_slot(t, vt, name)
         return found
-    if (found := _scalars.field_of(t, vt, name)) is not MISSING:
+    if (found := _number_of_numpy.field_of(t, vt, name)) is not MISSING:
         return found
     if (constant := vt.constant()) is not MISSING:
         return _new_values.fresh(t, raw.__get__(constant))
     if vt.is_symbolic:
         if vt.cls is int:
             return vt if _symbolic.FIELDS[name] is None else ConstantTracker(_symbolic.FIELDS[name])
-        return ConstantTracker(raw.__get__(_symbolic_numbers.specialised(t, vt)))
+        return ConstantTracker(raw.__get__(_number.specialised(t, vt)))
     if vt.base is tuple and has_member(vt.cls, "n_sequence_fields"):
         # A named tuple made in C (Objects/structseq.c), whose members do not expose their index
         index = _place_in(vt.cls, raw)

@@ -62,7 +62,7 @@ def _call_len(t: Space, vt: VariableTracker) -> OperationSteps:
     call."""
     if is_a(vt, IteratorTracker) and vt.kind == "reversed getitem":
         vt = vt.parts[0]
-    if not any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__")):
+    if not overrides(t, vt.cls, "__iter__", "__len__"):
         return
     for name in ("__len__", "__length_hint__"):
         if (method := t.special(vt, name)) is MISSING:

@@ -3,14 +3,11 @@
 import enum
 from typing import Any
 
-from stator_bytecode import HandlerTable, Result
-
 from stator_variables import _pure
-from stator_variables._objects import _new_values, _scalars, _symbolic_numbers
+from stator_variables._objects import _number, _number_of_numpy
 from stator_variables._objects._lookup import rely_on_method
-from stator_variables._objects._program_error import as_program_error
+from stator_variables._objects._new_values import computed
 from stator_variables._pure import is_number_of_numpy
-from stator_variables._runtime._warnings import filtered
 from stator_variables._space import Space
 from stator_variables._tensors import _symbolic
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
@@ -21,7 +18,7 @@ def fold(t: Space, target: Any, args: Args, kwargs: Kwargs) -> Any:
     not constants."""
     if not _pure.is_pure(target):
         return MISSING
-    if not kwargs and (found := _scalars.computed(t, target, args)) is not MISSING:
+    if not kwargs and (found := _number_of_numpy.computed(t, target, args)) is not MISSING:
         return found
     values = [arg.constant() for arg in args]
     named = {name: arg.constant() for name, arg in kwargs.items()}
@@ -30,7 +27,7 @@ def fold(t: Space, target: Any, args: Args, kwargs: Kwargs) -> Any:
         return MISSING
     for cls, name in _pure.methods_of_texts(target, given):
         rely_on_method(t, cls, name)
-    return as_given(folded(t, target, *values, **named), *args, *kwargs.values())
+    return as_given(computed(t, target, *values, **named), *args, *kwargs.values())
 
 
 def as_given(result: Any, *operands: Any) -> Any:
@@ -48,7 +45,7 @@ def operate(t: Space, function: object, *operands: Any) -> Any:
     may be Python code."""
     if not are_plain(*operands):
         return MISSING
-    return as_given(folded(t, function, *(vt.value for vt in operands)), *operands)
+    return as_given(computed(t, function, *(vt.value for vt in operands)), *operands)
 
 
 def are_plain(*vts: VariableTracker) -> bool:
@@ -56,42 +53,15 @@ def are_plain(*vts: VariableTracker) -> bool:
     return all(vt.is_known and not issubclass(vt.cls, enum.Enum) for vt in vts)
 
 
-def folding(table: HandlerTable[Any, Any]) -> HandlerTable[Any, Any]:
-    """Return the same handlers, for arguments that are not all known: a pure function is called
-    where everything is."""
-    made: HandlerTable[Any, Any] = HandlerTable(table.what)
-
-    @made.handles_each({target: (target, handler) for target, handler in table.items()})
-    def fold_or_handle(t: Space, args: Args, kwargs: Kwargs, of: tuple[Any, Any]) -> Result:
-        target, handler = of
-        found = fold(t, target, args, kwargs)
-        return handler(t, args, kwargs) if found is MISSING else found
-
-    return made
-
-
-def folded(t: Space, function: Any, /, *values: object, **named: object) -> VariableTracker:
-    """The tracker of what a pure function gives for constants; what it raises is the program's."""
-    try:
-        # `~True`, a division by zero of NumPy: to be issued on each call
-        with filtered("error", ""):
-            found = function(*values, **named)
-    except Warning as warning:
-        raise t.unsupported("warning", f"a computation of which Python warns: {warning}") from None
-    except Exception as error:
-        raise as_program_error(t, error) from None
-    return _new_values.fresh(t, found)
-
-
 def fold_numbers(t: Space, target: Any, args: Args, kwargs: Kwargs) -> Any:
     """`fold`, with symbolic numbers among the arguments: computed in the graph where possible, else
     made constants."""
-    if not _symbolic_numbers.has_numbers([*args, *kwargs.values()]):
+    if not _number.has_numbers([*args, *kwargs.values()]):
         return fold(t, target, args, kwargs)
     found = _symbolic.apply(t, target, args, kwargs)
     if is_number_of_numpy(target) and not kwargs:
-        found = _scalars.computed(t, target, args, is_of_numpy=True)
+        found = _number_of_numpy.computed(t, target, args, is_of_numpy=True)
     if found is not MISSING or not _pure.is_pure(target):
         return found
-    named = {name: _symbolic_numbers.as_constant(t, arg) for name, arg in kwargs.items()}
-    return fold(t, target, [_symbolic_numbers.as_constant(t, arg) for arg in args], named)
+    named = {name: _number.as_constant(t, arg) for name, arg in kwargs.items()}
+    return fold(t, target, [_number.as_constant(t, arg) for arg in args], named)

@@ -1,7 +1,6 @@
 """Iteration: iterators over trackers, unpacking, and draining an iterable into a list."""
 
 import collections
-import functools
 import operator
 import types
 from collections.abc import Callable, Sequence
@@ -29,7 +28,6 @@ from stator_variables._objects._lookup import (
     type_lookup,
 )
 from stator_variables._objects._program_error import attempt, complain, throw
-from stator_variables._objects._set import SetTracker, in_order
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._protocols import _attributes
 from stator_variables._runtime._contents import plain_lookup
@@ -41,7 +39,6 @@ from stator_variables._tracker import MISSING, VariableTracker, is_a
 from stator_variables._trackers import ConstantTracker, is_none
 
 _TUPLE_ITERATOR = type(iter(()))
-_SET_ITERATOR: type = type(iter(set()))
 _ITEM_ITERATOR = type(exhausted_by_items())
 _SEQUENCES = (list, tuple, collections.deque)
 
@@ -105,27 +102,6 @@ def iterate_array(t: Space, vt: Any) -> VariableTracker:
     """`iter(vt)`, or MISSING for an array without dimensions."""
     is_row = vt.tensor.example.dim() > 0
     return IteratorTracker(_ITEM_ITERATOR, "getitem", [vt]) if is_row else MISSING
-
-
-def dict_iterator(t: Space, d: Any, part: str, backwards: bool = False) -> IteratorTracker:
-    ordered = issubclass(d.cls, collections.OrderedDict)
-    parts = [d, len(t.items(d)), backwards]
-    made = IteratorTracker(_dict_iterator_class(part, ordered, backwards), part, parts)
-    d.iterators.append(made)
-    return made
-
-
-@functools.cache
-def _dict_iterator_class(part: str, ordered: bool, backwards: bool) -> type:
-    view = getattr(collections.OrderedDict() if ordered else {}, part)()
-    return type(reversed(view) if backwards else iter(view))
-
-
-def set_iterator(t: Space, vt: SetTracker) -> IteratorTracker:
-    items = list(vt.entries.values())
-    return IteratorTracker(
-        _SET_ITERATOR, "set", [vt, len(items), items if len(items) < 2 else in_order(t, vt)]
-    )
 
 
 def next_value(t: Space, it: VariableTracker) -> Result:

@@ -28,7 +28,7 @@ from stator_guards import (
 )
 from torch import Tensor
 
-from stator_variables._objects import _list, _scalars, _symbolic_numbers
+from stator_variables._objects import _list, _number, _number_of_numpy
 from stator_variables._objects._lookup import (
     defines,
     guarded_lookup,
@@ -37,6 +37,7 @@ from stator_variables._objects._lookup import (
     type_lookup,
 )
 from stator_variables._objects._method_table import COMPARISONS
+from stator_variables._objects._new_values import computed
 from stator_variables._objects._program_error import attempt, complain
 from stator_variables._protocols import _attributes, _consumption, _containers, _folding
 from stator_variables._protocols._same_object import same_object
@@ -67,10 +68,10 @@ UNARY: dict[str, tuple[str, Any]] = {
 
 def unary(t: Space, symbol: str, vt: VariableTracker) -> Result:
     name, function = UNARY[symbol]
-    if (found := _scalars.computed(t, function, [vt])) is not MISSING:
+    if (found := _number_of_numpy.computed(t, function, [vt])) is not MISSING:
         return found
     if vt.cls is bool or (vt.cls is float and symbol == "~"):
-        vt = _symbolic_numbers.as_constant(t, vt)
+        vt = _number.as_constant(t, vt)
     if symbol == "~" and vt.is_symbolic:
         return binary(t, "-", unary(t, "-", vt), ConstantTracker(1))
     if (found := vt.operate(t, function, vt)) is not MISSING:
@@ -82,7 +83,7 @@ def binary(t: Space, symbol: str, left: VariableTracker, right: Any) -> Result:
     """`left symbol right`; a symbol that ends in "=" is the in-place form."""
     in_place = symbol.endswith("=")
     name, plain, augmented = ARITHMETIC[symbol.removesuffix("=")]
-    if (found := _scalars.computed(t, plain, [left, right])) is not MISSING:
+    if (found := _number_of_numpy.computed(t, plain, [left, right])) is not MISSING:
         return found
     left, right = _computable(t, symbol, left, right)
     if name in ("pow", "lshift", "rshift"):
@@ -93,9 +94,7 @@ def binary(t: Space, symbol: str, left: VariableTracker, right: Any) -> Result:
         left, right = _symbolic.as_words(t, name, left, right)
     if name in ("and", "or", "xor") and _symbolic.is_masked(left, right):
         return _of_bits(t, symbol, left, right)
-    makes_text = (
-        left.cls is str and symbol[0] in "+%" and _symbolic_numbers.has_texts((left, right))
-    )
+    makes_text = left.cls is str and symbol[0] in "+%" and _number.has_texts((left, right))
     function = augmented if in_place else plain
     if not makes_text and (found := _operated(t, function, left, right)) is not MISSING:
         return found
@@ -114,8 +113,8 @@ def _of_bits(t: Space, symbol: str, left: Any, right: VariableTracker) -> Result
         return binary(
             t,
             symbol,
-            _symbolic_numbers.as_constant(t, left),
-            _symbolic_numbers.as_constant(t, right),
+            _number.as_constant(t, left),
+            _number.as_constant(t, right),
         )
     of_number, of_rest, more = _BITS[symbol[0], is_high]
     rest = binary(t, "%", number, ConstantTracker(size))
@@ -159,7 +158,7 @@ def _computable(
         of_bools = number.cls is not bool or (other.cls is bool and symbol in _OF_BOOLS)
         of_one = symbol in _REMAINDERS and _symbolic.is_taken_for_zero(left, right)
         if other.cls is complex or is_number_of_numpy(other.cls) or not of_bools or of_one:
-            return _symbolic_numbers.as_constant(t, left), _symbolic_numbers.as_constant(t, right)
+            return _number.as_constant(t, left), _number.as_constant(t, right)
     return _beside(left, right), _beside(right, left)
 
 
@@ -328,7 +327,7 @@ def _no_operator(t: Space, symbol: str, left: VariableTracker, right: VariableTr
 # -- comparison ------------------------------------------------------------------------------------
 def compare(t: Space, symbol: str, left: VariableTracker, right: VariableTracker) -> Result:
     name, reflected, function = COMPARISONS[symbol]
-    if (found := _scalars.computed(t, function, [left, right])) is not MISSING:
+    if (found := _number_of_numpy.computed(t, function, [left, right])) is not MISSING:
         return found
     left, right = _computable(t, symbol, left, right)
     if (found := _operated(t, function, left, right)) is not MISSING:
@@ -385,10 +384,10 @@ def identical(
 # -- truth and containment -------------------------------------------------------------------------
 def truth(t: Space, vt: Any) -> Result:
     """A Python bool, or a suspended Result that ends in one."""
-    if (found := _scalars.computed(t, bool, [vt])) is not MISSING:
+    if (found := _number_of_numpy.computed(t, bool, [vt])) is not MISSING:
         vt = found
     if _folding.are_plain(vt):
-        if _symbolic_numbers.has_texts([vt]):  # a number is never written as nothing
+        if _number.has_texts([vt]):  # a number is never written as nothing
             return True
         if vt.value is NotImplemented:
             raise t.unsupported("warning", "the truth of NotImplemented, of which Python warns")
@@ -420,7 +419,7 @@ def _shows_itself(t: Space, cls: type) -> bool:
 def _truth_of_number(t: Space, vt: NumberTracker) -> bool:
     """Return the truth, which `ShapeEnv` guards, or which is expected and checked at run time."""
     try:
-        return _symbolic_numbers.decide(t, vt)
+        return _number.decide(t, vt)
     except Unsupported:
         expected = _assertion.expected_truth(t)
         if expected is None or not _assertion.check(t, vt, expected):
@@ -442,7 +441,8 @@ def truth_of_result(t: Space, value: VariableTracker, kind: str) -> Result:
 def contains(t: Space, container: Any, item: Any, invert: bool) -> Result:
     """`item in container`."""
     if _folding.are_plain(container, item):
-        return _folding.folded(t, lambda c, i: (i in c) is not invert, container.value, item.value)
+        has = computed(t, operator.contains, container.value, item.value)
+        return ConstantTracker(has.constant() is not invert)
     raw, source = type_lookup(t, container.cls, "__contains__")
     if raw is None:
         complain(t, TypeError, "'", container.cls, "' object is not a container")

@@ -12,7 +12,7 @@ from stator_guards import (
     SameObject,
 )
 
-from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects import _number
 from stator_variables._objects._weakrefs import WeakrefTracker
 from stator_variables._pure import NUMBERS, PATHS
 from stator_variables._space import Space
@@ -36,8 +36,8 @@ def same_object(t: Space, left: Any, right: Any) -> bool:
         if left.cls is not right.cls or left.cls is float:
             return False
         left, right = (
-            _symbolic_numbers.as_constant(t, left),
-            _symbolic_numbers.as_constant(t, right),
+            _number.as_constant(t, left),
+            _number.as_constant(t, right),
         )
     if left.is_known and right.is_known:
         return left.cls is right.cls and (left.value is right.value or _same_atom(left, right))

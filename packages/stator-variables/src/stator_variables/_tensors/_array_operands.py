@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from stator_variables._objects import _scalars
+from stator_variables._objects import _number_of_numpy
 from stator_variables._pure import DTYPES, NUMPY
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
@@ -79,7 +79,7 @@ def _number_of_dtype(t: Space, number: VariableTracker, dtype: Any) -> ArrayTrac
 
 def _as_array(t: Space, vt: VariableTracker) -> VariableTracker:
     """A number of NumPy as one that the graph computes, where the graph can take it."""
-    number = _scalars.number_of(t, vt)
+    number = _number_of_numpy.number_of(t, vt)
     if not is_a(number, NumberTracker) or vt.real.dtype not in DTYPES:
         return vt
     return _number_of_dtype(t, number, vt.real.dtype)

@@ -18,7 +18,7 @@ from stator_guards import CallSource, Is
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects import _number
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._program_error import throw
 from stator_variables._objects._tuple import TupleTracker
@@ -160,7 +160,7 @@ class _Step(TorchFunctionMode):
             is_index = vt is self.key and vt.cls is int
             if is_index and vt.example.node.hint is not None:
                 return self._bound(vt, array, value)
-            vt = _symbolic_numbers.as_constant(self.t, vt)
+            vt = _number.as_constant(self.t, vt)
         if is_a(vt, ArrayTracker):
             return array(vt)
         if is_a(vt, TupleTracker | ListTracker) and vt.cls in (tuple, list, torch.Size):

@@ -25,7 +25,7 @@ from stator_bytecode import OperationSteps, Result, operation, settle
 from stator_guards import CapturedSource, Is, TypeIs
 from torch.overrides import TorchFunctionMode
 
-from stator_variables._objects import _new_values, _symbolic_numbers
+from stator_variables._objects import _new_values, _number
 from stator_variables._objects._lookup import is_subtype, type_lookup
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
@@ -494,4 +494,4 @@ def make_subclass(t: Space, args: Args, kwargs: Kwargs) -> VariableTracker:
 def _fixed_size(t: Space, data: VariableTracker, dim: int) -> Any:
     """A size as a constant: those of parameters seldom vary."""
     size = _torch_calls.read_metadata(t, torch.Tensor.size, [data, ConstantTracker(dim)], {})
-    return size.value if is_a(size, ConstantTracker) else _symbolic_numbers.specialised(t, size)
+    return size.value if is_a(size, ConstantTracker) else _number.specialised(t, size)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from stator_bytecode import Result
 
-from stator_variables._objects import _scalars, _symbolic_numbers
+from stator_variables._objects import _number, _number_of_numpy
 from stator_variables._space import Space
 from stator_variables._tensors import _torch_calls
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker, is_a
@@ -51,7 +51,7 @@ FIELDS = {"real": None, "numerator": None, "imag": 0, "denominator": 1}
 def apply(t: Space, target: Any, args: Args, kwargs: Kwargs) -> Result:
     """The result, when it is known or can be computed in the graph; else MISSING."""
     if target in OF_FLOATS and not kwargs:
-        return _scalars.computed_early(t, target, args)
+        return _number_of_numpy.computed_early(t, target, args)
     if not args or kwargs or not is_a(args[0], NumberTracker):
         return MISSING
     if len(args) == 1 and args[0].cls is int and target in OF_INT:
@@ -95,13 +95,11 @@ def as_words(t: Space, name: str, left: VariableTracker, right: VariableTracker)
     torch takes for infinity. A power of a symbol, by a constant, has no end."""
     known, by = _known(left), _known(right)
     if name == "pow" and is_a(left, NumberTracker) and not is_a(right, NumberTracker):
-        return (
-            _symbolic_numbers.as_constant(t, left) if left.example.node.expr.is_number else left
-        ), right
+        return (_number.as_constant(t, left) if left.example.node.expr.is_number else left), right
     if isinstance(known, int) and isinstance(by, int):
         bits = (abs(known) - 1).bit_length() if name == "pow" else 1
         if bits * by >= _WORD or (by < 0 and name != "pow"):
-            return _symbolic_numbers.as_constant(t, left), _symbolic_numbers.as_constant(t, right)
+            return _number.as_constant(t, left), _number.as_constant(t, right)
     return left, right
 
 
@@ -112,7 +110,7 @@ def is_masked(left: VariableTracker, right: VariableTracker) -> bool:
     """
     if not all(vt.cls is int and is_a(vt, NumberTracker | ConstantTracker) for vt in (left, right)):
         return False
-    return _symbolic_numbers.has_numbers((left, right))
+    return _number.has_numbers((left, right))
 
 
 def low_bits(left: Any, right: Any) -> tuple[Any, int | None, bool]:

@@ -11,7 +11,7 @@ from stator_guards import AttrSource, Custom, Equals
 from torch import Tensor
 from torch.nested._internal.nested_tensor import NestedTensor
 
-from stator_variables._objects import _dictionary
+from stator_variables._objects import _dict_entries
 from stator_variables._objects._program_error import complain
 from stator_variables._objects._wrap import new_namespace, with_namespace
 from stator_variables._space import Space
@@ -205,8 +205,8 @@ def write(t: Space, vt: TensorTracker, name: str, value: Any) -> Result:
     if vt.namespace is None:
         new_namespace(vt)
     if value is not MISSING:
-        _dictionary.set_name(t, vt.namespace, name, value)
-    elif _dictionary.remove(t, vt.namespace, name) is MISSING:
+        _dict_entries.set_name(t, vt.namespace, name, value)
+    elif _dict_entries.remove(t, vt.namespace, name) is MISSING:
         complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")
     return None
 

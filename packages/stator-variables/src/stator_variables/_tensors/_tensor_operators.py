@@ -5,7 +5,7 @@ import operator
 import torch
 from stator_bytecode import OPERATOR_NAMES, Result
 
-from stator_variables._objects import _scalars
+from stator_variables._objects import _number_of_numpy
 from stator_variables._pure import DTYPES
 from stator_variables._space import Space
 from stator_variables._tensors._torch_calls import is_in_graph, is_operator_operand, record
@@ -27,7 +27,7 @@ def operate(t: Space, function: object, *operands: VariableTracker) -> Result:
     if not is_in_graph(t, *operands):
         return MISSING
     if function not in _SUBSCRIPTS and any(is_a(vt, TensorTracker) for vt in operands):
-        operands = tuple(_scalars.number_of_array(t, vt, _NUMBERS) for vt in operands)
+        operands = tuple(_number_of_numpy.number_of_array(t, vt, _NUMBERS) for vt in operands)
     if len(operands) != 2:
         return record(t, function, list(operands))
     in_place = function in _OUT_OF_PLACE and not is_a(operands[0], TensorTracker)

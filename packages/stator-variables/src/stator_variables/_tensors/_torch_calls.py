@@ -13,7 +13,7 @@ from stator_bytecode import Result, Unsupported
 from stator_guards import Equals, SizeSource
 from torch import SymBool, SymFloat, SymInt
 
-from stator_variables._objects import _scalars, _symbolic_numbers
+from stator_variables._objects import _number, _number_of_numpy
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import overrides
@@ -232,10 +232,7 @@ def _is_undecided(vt: VariableTracker) -> bool:
 
 def decided(t: Space, vts: Iterable[Any]) -> list[Any]:
     """The same with symbolic bools as constants."""
-    return [
-        ConstantTracker(_symbolic_numbers.specialised(t, vt)) if _is_undecided(vt) else vt
-        for vt in vts
-    ]
+    return [ConstantTracker(_number.specialised(t, vt)) if _is_undecided(vt) else vt for vt in vts]
 
 
 def _symbolic_content(vt: Any) -> bool:
@@ -277,15 +274,15 @@ def operator_error(t: Space, error: Exception) -> Unsupported:
 
 def argument(t: Space, vt: VariableTracker) -> Any:
     """Return the form of a tracker in the graph: nested GraphValues and constants."""
-    if is_a(vt, ScalarTracker) and is_a(number := _scalars.number_of(t, vt), NumberTracker):
+    if is_a(vt, ScalarTracker) and is_a(number := _number_of_numpy.number_of(t, vt), NumberTracker):
         return number.traced
     if is_a(vt, TensorTracker) and vt.is_new:
         return _new_leaves.connected(t, vt)
-    vt = _scalars.number_of_array(t, vt, _scalars.FLOATS)
+    vt = _number_of_numpy.number_of_array(t, vt, _number_of_numpy.FLOATS)
     if is_a(vt, TensorTracker | NumberTracker):
         return vt.traced
     if is_a(vt, ConstantTracker):
-        return _number_of_numpy(t, vt.value) if is_number_of_numpy(type(vt.value)) else vt.value
+        return _plain_number(t, vt.value) if is_number_of_numpy(type(vt.value)) else vt.value
     if is_a(vt, SequenceTracker):
         _refuse_own_items(t, vt)
     if is_a(vt, TupleTracker):
@@ -308,13 +305,13 @@ def argument(t: Space, vt: VariableTracker) -> Any:
 def _refuse_own_items(t: Space, vt: SequenceTracker) -> None:
     """Reject a container that overrides access to its items: torch uses the overrides of some, and
     not of others."""
-    if any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__", "__getitem__")):
+    if overrides(t, vt.cls, "__iter__", "__len__", "__getitem__"):
         raise t.unsupported(
             "container-subclass", f"a {vt.cls.__qualname__}, which has items in its own way"
         )
 
 
-def _number_of_numpy(t: Space, value: Any) -> object:
+def _plain_number(t: Space, value: Any) -> object:
     number = value.item()
     if type(number) is int and number > sys.maxsize:
         raise t.unsupported("graph-argument", f"{value!r}, which torch takes for no number")
@@ -385,7 +382,7 @@ def _of_moderate_size(t: Space, vt: VariableTracker, operands: Sequence[Any]) ->
         if vt.steps > MEASURED:
             depth, size = _measured(vt.example.node.expr, {})
             if depth > DEEP or size > LARGE:
-                return ConstantTracker(_symbolic_numbers.specialised(t, vt))
+                return ConstantTracker(_number.specialised(t, vt))
             if size < MEASURED:
                 vt.steps = 0
     return vt
@@ -462,7 +459,7 @@ def _example(t: Space, vt: VariableTracker) -> object:
 
 def record_item(t: Space, vt: TensorTracker, key: VariableTracker) -> Result:
     """Record `tensor[key]`. Under the mode for functions of positions, a number may be an index."""
-    key = _scalars.number_of(t, key)
+    key = _number_of_numpy.number_of(t, key)
     keys = key.items if is_a(key, TupleTracker) else [key]
     if depth_of_indexing() and all(is_a(part, TensorTracker) or _is_int(part) for part in keys):
         where = {

@@ -11,7 +11,7 @@ import torch.compiler
 from stator_bytecode import Result
 from torch.nn import Module
 
-from stator_variables._objects import _dictionary
+from stator_variables._objects import _dict_entries
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._tuple import SequenceTracker, TupleTracker
@@ -106,7 +106,7 @@ def group_by_device_and_dtype(t: Space, args: Args, kwargs: Kwargs) -> Result:
         numbers = map(ConstantTracker, indices if wanted.constant() else ())
         keys.append(TupleTracker(map(ConstantTracker, key)))
         groups.append(TupleTracker([copies, ListTracker(numbers)]))
-    return _dictionary.new_map(t, keys, groups)
+    return _dict_entries.new_map(t, keys, groups)
 
 
 def _chosen(items: Any, indices: list[int]) -> ListTracker:

@@ -10,7 +10,6 @@ import operator
 import types
 from typing import Any
 
-import stator_guards as guards
 from stator_bytecode import Result
 from stator_guards import (
     CallSource,
@@ -29,7 +28,7 @@ from stator_guards import (
 from torch.utils.hooks import RemovableHandle
 
 from stator_variables._objects._builder_table import BuilderTable, field
-from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._dict import DictEntries, DictTracker
 from stator_variables._objects._hashing import (
     COMPOSED,
     HandleKey,
@@ -49,7 +48,7 @@ from stator_variables._objects._identity_number import HandleKeyTracker
 from stator_variables._objects._keys import Identity, runs_user_code
 from stator_variables._objects._lookup import overrides
 from stator_variables._objects._undecided_key import is_undecided, put_undecided
-from stator_variables._objects._wrap import ATOMS, with_namespace, wrap_present
+from stator_variables._objects._wrap import ATOMS, of_instances, wrap_present
 from stator_variables._runtime._contents import (
     item_owner,
     keys_in_order,
@@ -317,7 +316,7 @@ def complete(t: Space, d: DictTracker) -> None:
     _rely_on_known_keys(t, d)
     is_open = may_override(d.cls)  # so C does where it lists what a dict has
     t.guard(CallSource(keys_in_order, d.source) if is_open else d.source, KeysAre(keys))
-    entries: dict[Any, tuple[Any, Any]] = {}
+    entries: DictEntries = {}
     real: dict[Any, Any] = {}
     for index, key in enumerate(keys):
         key_vt = (
@@ -339,7 +338,7 @@ def complete(t: Space, d: DictTracker) -> None:
     t.journal.assign(d, entries=_with_writes(d, entries), complete=True)
 
 
-def _with_writes(d: DictTracker, entries: dict[Any, tuple[Any, Any]]) -> dict[Any, tuple[Any, Any]]:
+def _with_writes(d: DictTracker, entries: DictEntries) -> DictEntries:
     for verb, hashed, key_vt, value in d.log:
         if verb == "set":
             entries[hashed] = (entries[hashed][0] if hashed in entries else key_vt, value)
@@ -372,9 +371,7 @@ def _are_handles(d: DictTracker, keys: tuple[Any, ...]) -> bool:
     return is_table and not any(type(hashed) is int for hashed in d.entries)
 
 
-def _entries_of_handles(
-    t: Space, d: DictTracker, keys: tuple[Any, ...]
-) -> dict[Any, tuple[Any, Any]]:
+def _entries_of_handles(t: Space, d: DictTracker, keys: tuple[Any, ...]) -> DictEntries:
     """The hooks in their order: a hook that is registered again is the same one under another
     key."""
     assert d.source is not None
@@ -491,9 +488,9 @@ def new_map(t: Space, keys: list[Any], values: list[Any]) -> DictTracker:
 
 
 @builders.by_base.handles(dict)
-def build_dict(t: Space, real: object, source: guards.Source) -> VariableTracker:
-    t.guard(source, guards.TypeIs(type(real)))
+@of_instances
+def build_dict(t: Space, real: object, source: Source) -> VariableTracker:
     tracker = DictTracker(type(real), complete=False)
     if issubclass(type(real), collections.defaultdict):
         tracker.default_factory = field(t, real, "default_factory", source)
-    return with_namespace(t, tracker, real, source)
+    return tracker

@@ -5,21 +5,29 @@ import sys
 from collections.abc import Callable, Generator
 from typing import Any
 
-from stator_bytecode import NULL, OperationSteps, Raised, Result, operation, settle
+from stator_bytecode import NULL, OperationSteps, Result, after, operation, settle
 
 from stator_variables._objects import _set_members
 from stator_variables._objects._arity import ANY_COUNT
 from stator_variables._objects._hashing import element_of, hashing
-from stator_variables._objects._lookup import overrides
-from stator_variables._objects._method_table import COMPARISONS, MethodTable
-from stator_variables._objects._program_error import new_exception, throw
-from stator_variables._objects._set import SetTracker, derived, made_again
+from stator_variables._objects._iterator import IteratorTracker
+from stator_variables._objects._lookup import overrides, refuse_overridden
+from stator_variables._objects._method_table import COMPARISONS, MethodTable, comparisons, then
+from stator_variables._objects._program_error import name_of, throw
+from stator_variables._objects._representation import shown
+from stator_variables._objects._set import SetStep, SetTracker, derived, in_order, made_again
 from stator_variables._objects._set_members import replace_set, step_with
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._protocols import _calls, _iteration
+from stator_variables._objects._wrap import with_new_namespace
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
-from stator_variables._trackers import NONE, NOT_IMPLEMENTED, BuiltinTracker, ConstantTracker
+from stator_variables._trackers import (
+    NONE,
+    NOT_IMPLEMENTED,
+    BuiltinTracker,
+    ClassTracker,
+    ConstantTracker,
+)
 
 methods = MethodTable("set method")
 Entries = dict[Any, Any]
@@ -42,9 +50,45 @@ def combine(verb: str, left: Entries, right: Entries) -> Entries:
     }
 
 
-_VERBS = ("union", "intersection", "difference", "symmetric_difference")
-IN_PLACE = {verb: "update" if verb == "union" else f"{verb}_update" for verb in _VERBS}
+IN_PLACE = {
+    "union": "update",
+    "intersection": "intersection_update",
+    "difference": "difference_update",
+    "symmetric_difference": "symmetric_difference_update",
+}
 """The names of the in-place forms of operations."""
+_OPERATORS = {"or": "union", "and": "intersection", "sub": "difference"}
+_OPERATORS["xor"] = "symmetric_difference"
+_CLASSES = (set, frozenset)
+
+
+def operators(prefix: str, *classes: type) -> dict[Any, str]:
+    """Return the verbs of the operators of these classes: plain, reflected ("r"), in place
+    ("i")."""
+    return {
+        getattr(cls, f"__{prefix}{name}__"): verb
+        for name, verb in _OPERATORS.items()
+        for cls in classes
+    }
+
+
+# -- new sets --------------------------------------------------------------------------------------
+@methods.handles_each({cls: cls for cls in _CLASSES}, takes=(0, 1))
+def new(t: Space, *iterable: VariableTracker, of: type) -> Result:
+    if of is frozenset and iterable and iterable[0].cls is of:
+        return iterable[0]
+    return _set_of(t, of, *iterable)
+
+
+def _set_of(t: Space, cls: type, *iterable: VariableTracker) -> Result:
+    made = SetTracker(cls)
+    return then(_set_members.set_update(t, made, *iterable), made) if iterable else made
+
+
+@methods.handles(frozenset.__new__, takes=(1, 2))
+def new_frozenset(t: Space, cls: ClassTracker, *iterable: VariableTracker) -> Result:
+    """More than an iterable is not accepted: it depends on the `__init__` of the class."""
+    return after(_set_of(t, cls.value, *iterable), with_new_namespace)
 
 
 # -- elements --------------------------------------------------------------------------------------
@@ -56,7 +100,15 @@ def init(t: Space, vt: SetTracker, *iterable: VariableTracker) -> Result:
 
 
 methods.handles(set.add, takes=1)(_set_members.set_add)
-methods.handles(set.__iter__, frozenset.__iter__)(_iteration.set_iterator)
+
+
+@methods.handles(set.__iter__, frozenset.__iter__)
+def iterate(t: Space, vt: SetTracker) -> IteratorTracker:
+    return IteratorTracker(type(iter(set())), "set", [vt, len(vt.entries), _ordered(t, vt)])
+
+
+def _ordered(t: Space, vt: SetTracker) -> list[Any]:
+    return list(vt.entries.values()) if len(vt.entries) < 2 else in_order(t, vt)
 
 
 @methods.handles(set.__contains__, frozenset.__contains__, takes=1)
@@ -83,14 +135,15 @@ def discard(t: Space, vt: SetTracker, element: VariableTracker) -> None:
 @methods.handles(set.remove, takes=1)
 def remove(t: Space, vt: SetTracker, element: VariableTracker) -> None:
     if not _take_out(t, vt, _element(t, vt, element)):
-        raise Raised(new_exception(KeyError, [element]))
+        throw(KeyError, element)
 
 
-def _take_out(t: Space, vt: SetTracker, hashed: object) -> bool:
+def _take_out(t: Space, vt: SetTracker, hashed: object, *step: SetStep) -> bool:
+    """Return True if there was such an element; `step` is what C did, if not `discard`."""
     if hashed not in vt.entries:
         return False
     rest = {key: item for key, item in vt.entries.items() if key != hashed}
-    replace_set(t, vt, rest, ("discard", vt.entries[hashed]))
+    replace_set(t, vt, rest, *(step or [("discard", vt.entries[hashed])]))
     return True
 
 
@@ -100,9 +153,7 @@ def pop(t: Space, vt: SetTracker) -> Result:
         throw(KeyError, "pop from an empty set")
     key = next(iter(vt.entries)) if len(vt.entries) == 1 else made_again(t, vt).pop()
     taken = vt.entries[key]
-    replace_set(
-        t, vt, {other: item for other, item in vt.entries.items() if other != key}, ("pop", None)
-    )
+    _take_out(t, vt, key, ("pop", None))
     return taken
 
 
@@ -121,7 +172,7 @@ def hash_(t: Space, vt: SetTracker) -> Result:
     """Return the hash of the builtin class, without that of a subclass."""
     plain = SetTracker(frozenset)
     plain.entries = vt.entries
-    return _calls.call_builtin(t, BuiltinTracker(hash), [plain], {})
+    return t.call(BuiltinTracker(hash), [plain])
 
 
 # -- methods that take iterables -------------------------------------------------------------------
@@ -133,10 +184,8 @@ def entries_of(
 
     The order is that in which they came.
     """
-    if vt.base is set:
-        return vt.entries
-    if vt.base is dict and vt.cls is dict:
-        return {t.key_of(key): key for key, _ in t.items(vt)}
+    if (known := _set_members.known_entries(t, vt)) is not None:
+        return known
     return (yield from _entries_through(t, (yield from settle(t.get_iterator(vt))), is_enough))
 
 
@@ -165,10 +214,20 @@ def _all_of(entries: Entries) -> Callable[[Any], bool]:
     return is_last
 
 
+def _named(*verbs: str) -> dict[Any, tuple[str, bool]]:
+    """Return, for the methods of these names, the verb, and True for those in place."""
+    found = {getattr(cls, verb): (verb, False) for verb in verbs for cls in _CLASSES}
+    in_place = {getattr(set, IN_PLACE[verb]): (verb, True) for verb in verbs if verb != "union"}
+    return found | in_place
+
+
+@methods.handles_each(_named("union", "intersection", "difference"), takes=(0, ANY_COUNT))
+@methods.handles_each(_named("symmetric_difference"), takes=1)
 @operation
-def _fold(
-    t: Space, vt: SetTracker, others: tuple[Any, ...], verb: str, in_place: bool
+def combine_all(
+    t: Space, vt: SetTracker, *others: VariableTracker, of: tuple[str, bool]
 ) -> OperationSteps:
+    verb, in_place = of
     entries, operands = vt.entries, []
     if verb == "union" and issubclass(vt.cls, set):
         others = tuple(other for other in others if other is not vt)
@@ -196,7 +255,7 @@ def _with_itself(vt: Any, verb: str) -> SetTracker:
     return SetTracker(set, {}, [])
 
 
-def _step(vt: VariableTracker, verb: str, other: VariableTracker) -> list[tuple[str, Any]]:
+def _step(vt: VariableTracker, verb: str, other: VariableTracker) -> list[SetStep]:
     """The step that changes a set by another one.
 
     By itself C empties it, or leaves it; what it does for an intersection no other step does.
@@ -204,20 +263,6 @@ def _step(vt: VariableTracker, verb: str, other: VariableTracker) -> list[tuple[
     if other is not vt:
         return step_with(IN_PLACE[verb], other)
     return [] if verb == "intersection" else [("clear", None)]
-
-
-def _register_method(*targets: object, verb: str, in_place: bool, takes: tuple[int, int]) -> None:
-    methods.handles(*targets, takes=takes)(
-        lambda t, vt, *others: _fold(t, vt, others, verb, in_place)
-    )
-
-
-for _verb in _VERBS:
-    _takes = (1, 1) if _verb == "symmetric_difference" else (0, ANY_COUNT)
-    _targets = getattr(set, _verb), getattr(frozenset, _verb)
-    _register_method(*_targets, verb=_verb, in_place=False, takes=_takes)
-    if _verb != "union":
-        _register_method(getattr(set, IN_PLACE[_verb]), verb=_verb, in_place=True, takes=_takes)
 
 
 @methods.handles(set.update, takes=(0, ANY_COUNT))
@@ -258,51 +303,43 @@ def isdisjoint(t: Space, left: SetTracker, right: VariableTracker) -> OperationS
 
 
 # -- operators, which take sets only ---------------------------------------------------------------
-OPERATORS = {
-    "and": "intersection",
-    "or": "union",
-    "xor": "symmetric_difference",
-    "sub": "difference",
-}
-
-
-def _register_operator(name: str, verb: str) -> None:
-    for cls in (set, frozenset):
-        methods.handles(getattr(cls, f"__{name}__"))(
-            lambda t, left, right: _operate(left, right, verb)
-        )
-        methods.handles(getattr(cls, f"__r{name}__"))(
-            lambda t, right, left: _operate(left, right, verb)
-        )
-
-    @methods.handles(getattr(set, f"__i{name}__"))
-    def in_place(t: Space, vt: SetTracker, other: Any) -> VariableTracker:
-        if other.base is not set:
-            return NOT_IMPLEMENTED
-        if verb != "union" or other is not vt:
-            replace_set(t, vt, combine(verb, vt.entries, other.entries), *_step(vt, verb, other))
-        return vt
-
-
-def _operate(left: Any, right: Any, verb: str) -> VariableTracker:
+@methods.handles_each(operators("", *_CLASSES))
+def operate(t: Space, left: SetTracker, right: Any, of: str) -> VariableTracker:
     if left.base is not set or right.base is not set:
         return NOT_IMPLEMENTED
     if left is right and issubclass(left.cls, set):
-        return _with_itself(left, verb)
-    return derived(left.cls, combine(verb, left.entries, right.entries), verb, left, right)
+        return _with_itself(left, of)
+    return derived(left.cls, combine(of, left.entries, right.entries), of, left, right)
 
 
-for _name, _verb in OPERATORS.items():
-    _register_operator(_name, _verb)
+@methods.handles_each(operators("r", *_CLASSES))
+def operate_reflected(t: Space, right: SetTracker, left: SetTracker, of: str) -> VariableTracker:
+    return operate(t, left, right, of)
 
 
-def _register_comparison(compare: Callable[[Any, Any], bool], *targets: object) -> None:
-    @methods.handles(*targets)
-    def run(t: Space, left: SetTracker, right: Any) -> ConstantTracker:
-        if right.base is not set:
-            return NOT_IMPLEMENTED
-        return ConstantTracker(compare(left.entries.keys(), right.entries.keys()))
+@methods.handles_each(operators("i", set))
+def operate_in_place(t: Space, vt: SetTracker, other: Any, of: str) -> VariableTracker:
+    if other.base is not set:
+        return NOT_IMPLEMENTED
+    if of != "union" or other is not vt:
+        replace_set(t, vt, combine(of, vt.entries, other.entries), *_step(vt, of, other))
+    return vt
 
 
-for _name, _, _compare in COMPARISONS.values():
-    _register_comparison(_compare, getattr(set, _name), getattr(frozenset, _name))
+@methods.handles_each(comparisons(*_CLASSES))
+def compare(t: Space, left: SetTracker, right: Any, of: str) -> ConstantTracker:
+    if right.base is not set:
+        return NOT_IMPLEMENTED
+    test = COMPARISONS[of][2]
+    return ConstantTracker(test(left.entries.keys(), right.entries.keys()))
+
+
+@methods.handles(set.__repr__, frozenset.__repr__)
+def repr_(t: Space, vt: SetTracker) -> Result:
+    refuse_overridden(t, vt, "__iter__", "__len__")
+    items = _ordered(t, vt)
+    name = name_of(t, vt.cls)
+    if not items:
+        return ConstantTracker(f"{name}()")
+    start, end = ("{", "}") if vt.cls is set else (f"{name}({{", "})")
+    return shown(t, vt, f"{name}(...)", items, start, end)

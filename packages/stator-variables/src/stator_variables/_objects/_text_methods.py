@@ -1,156 +1,27 @@
-"""f-strings, `format`, `%`, `+` and `join`: on constants at once, else through `__format__`,
-`__str__`, `__repr__`.
-
-A text made of symbolic numbers is not made (`TextTracker`) until it is read:
-
-    name = f"layer_{n}"      entry: 'layer_{}'.format(n)
-    name == "layer_4"        n is a constant, which is guarded
-"""
+"""The methods of `str`: `join`, `+`, `%`, `format`; all others are pure functions, and folded."""
 
 import _string  # type: ignore[import-not-found]  # CPython's own parser; typeshed has no stub of it
 import collections
-import functools
 import operator
 import re
-from collections.abc import Iterable
 from typing import Any
 
-from stator_bytecode import OperationSteps, Result, after, operation, settle
+from stator_bytecode import OperationSteps, Result, operation, settle
 
 from stator_variables._applevel import _methods
-from stator_variables._objects import _symbolic_numbers
+from stator_variables._objects import _new_values, _number
 from stator_variables._objects._arity import ANY_COUNT
-from stator_variables._objects._lookup import guarded_lookup, overrides
+from stator_variables._objects._lookup import guarded_lookup
 from stator_variables._objects._method_table import MethodTable, app_level
-from stator_variables._objects._plain_value import plain_if_inherited
 from stator_variables._objects._program_error import complain, throw
+from stator_variables._objects._text import known_text, text_of, text_of_number
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._protocols import _attributes, _folding
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a
-from stator_variables._trackers import BuiltinTracker, ConstantTracker, TextTracker
+from stator_variables._trackers import ConstantTracker
 
 methods = MethodTable("string method")
 Fields = tuple[Any, ...]
-_CONVERSIONS = {"s": "__str__", "r": "__repr__"}
-
-
-def text_of(t: Space, parts: Iterable[Any]) -> ConstantTracker:
-    """The string that these make: strings, trackers of strings, and numbers with how to format
-    them."""
-    found: list[Any] = []
-    for part in parts:
-        if is_a(part, TextTracker):
-            found += part.parts
-        else:
-            found.append(part if isinstance(part, str | tuple) else _known(t, part))
-    if all(isinstance(part, str) for part in found):
-        return ConstantTracker("".join(found))
-    return TextTracker(found, functools.partial(_symbolic_numbers.specialised, t))
-
-
-def _of_number(t: Space, vt: Any, spec: str = "") -> VariableTracker:
-    """`format(number, spec)`.
-
-    Of a float that the graph computes the last digit may differ.
-    """
-    stays = vt.cls is not float or vt.example.node.expr.is_symbol
-    is_exact = stays or t.graph.text_of(vt.traced, lambda source: source.name) is not None
-    if not is_exact or re.search(r"[{}]|c$", spec):  # a character code may be too large
-        return ConstantTracker(_formatted(vt.cls(_symbolic_numbers.specialised(t, vt)), spec))
-    _formatted(vt.cls(1), spec)
-    return text_of(t, [(vt, spec)])
-
-
-def _formatted(value: object, spec: str) -> str:
-    try:
-        return format(value, spec)
-    except (ValueError, OverflowError) as error:
-        throw(type(error), *error.args)
-
-
-def _known(t: Space, vt: VariableTracker) -> str:
-    if not isinstance(value := vt.constant(), str):
-        raise t.unsupported(
-            "string-of-unknown", "a string made of parts that are not known while tracing"
-        )
-    return value
-
-
-@operation
-def format_value(
-    t: Space, value: VariableTracker, conversion: str, spec: VariableTracker | None
-) -> OperationSteps:
-    """`format(convert(value), spec)`."""
-    if conversion:
-        value = yield from settle(convert(t, value, conversion))
-    text = "" if spec is None else spec.constant()
-    if value.is_symbolic:
-        return _of_number(t, value, text)
-    if is_a(value, TextTracker) and not text:
-        return value
-    folded = t.fold(format, [value, ConstantTracker(text)], {})
-    if folded is not MISSING and value.base is not type:
-        return folded
-    if not text and value.is_known and not overrides(t, value.cls, "__format__"):
-        return (yield from settle(convert(t, value, "s")))
-    plain = plain_if_inherited(t, value, "__format__", "__str__", "__repr__")
-    if plain is not value:
-        return (yield from settle(format_value(t, plain, "", spec)))
-    method = t.special(value, "__format__")
-    found = yield from settle(t.call(method, [ConstantTracker(text)]))
-    if not issubclass(found.cls, str):
-        complain(t, TypeError, "__format__ must return a str, not ", found.cls)
-    return found
-
-
-def convert(t: Space, value: Any, conversion: str) -> Result:
-    """str(), repr() or ascii() of a value: a Result."""
-    if value.is_symbolic:
-        return _of_number(t, value)
-    if is_a(value, TextTracker) and conversion == "s":
-        return value
-    if (
-        folded := t.fold({"s": str, "r": repr, "a": ascii}[conversion], [value], {})
-    ) is not MISSING:
-        return folded
-    names = ("__str__", "__repr__") if conversion == "s" else ("__repr__",)
-    if value.base is type and not any(overrides(t, value.cls, name) for name in names):
-        return ConstantTracker(repr(value.value))
-    if is_a(value, BuiltinTracker) and "at 0x" not in repr(value.value):
-        return ConstantTracker(repr(value.value))
-    plain = plain_if_inherited(t, value, "__str__", "__repr__")
-    if plain is not value:
-        return convert(t, plain, conversion)
-    if conversion == "a":
-        return after(
-            convert(t, value, "r"), lambda text: ConstantTracker(_escaped(_known(t, text)))
-        )
-    name = _CONVERSIONS[conversion]
-    if name == "__repr__" and _attributes.may_refuse(t, guarded_lookup(t, value.cls, name)):
-        raise t.unsupported(
-            "identity-number", "a `__repr__` that a descriptor of the program's provides"
-        )
-    result = t.call(t.special(value, name), [])
-    return after(result, functools.partial(_checked_string, t, name))
-
-
-def _escaped(text: str) -> str:
-    """Return a `repr` as `ascii` escapes it."""
-    return text.encode("ascii", "backslashreplace").decode("ascii")
-
-
-def _checked_string(t: Space, name: str, found: VariableTracker) -> VariableTracker:
-    if not issubclass(found.cls, str):
-        complain(t, TypeError, f"{name} returned non-string (type ", found.cls, ")")
-    return found
-
-
-@methods.handles(format)
-def handle_format(t: Space, value: VariableTracker, spec: VariableTracker | None = None) -> Result:
-    if spec is not None and not isinstance(spec.constant(), str):
-        raise t.unsupported("bad-arguments", "a call of format() that it does not accept")
-    return format_value(t, value, "", spec)
 
 
 # -- join ------------------------------------------------------------------------------------------
@@ -211,7 +82,7 @@ _OF_SEQUENCES = (MISSING, collections.deque.__getitem__)
 @operation
 def percent(t: Space, template: VariableTracker, given: Any) -> OperationSteps:
     """Piece by piece: each value by the real operator, once it is a constant or a text."""
-    text = _known(t, template)
+    text = known_text(t, template)
     getter = guarded_lookup(t, given.cls, "__getitem__")
     is_mapping = all(getter is not known for known in _OF_SEQUENCES) and not issubclass(
         given.cls, tuple | str
@@ -220,7 +91,7 @@ def percent(t: Space, template: VariableTracker, given: Any) -> OperationSteps:
     parts: list[Any] = []
     last = 0
     for match in _PERCENT.finditer(text):
-        parts.append(_folding.folded(t, operator.mod, text[last : match.start()], ()))
+        parts.append(_new_values.computed(t, operator.mod, text[last : match.start()], ()))
         last = match.end()
         if "*" in (match["width"], match["digits"]):
             raise t.unsupported(
@@ -238,7 +109,7 @@ def percent(t: Space, template: VariableTracker, given: Any) -> OperationSteps:
         else:
             value = values.pop(0)
         parts.append((yield from _percent_value(t, value, match)))
-    parts.append(_folding.folded(t, operator.mod, text[last:], ()))
+    parts.append(_new_values.computed(t, operator.mod, text[last:], ()))
     if values and not is_mapping:
         throw(TypeError, "not all arguments converted during string formatting")
     return template if text == parts[0].constant() != "" else text_of(t, parts)
@@ -253,20 +124,20 @@ def _percent_value(t: Space, value: VariableTracker, match: re.Match[str]) -> Op
             f"unsupported format character '{shown}' ({ord(verb):#x}) at index {match.end() - 1}",
         )
     if verb in "sra":
-        value, verb = (yield from settle(convert(t, value, verb))), "s"
+        value, verb = (yield from settle(t.convert(value, verb))), "s"
         if not (flags or width or digits):
             return value
     elif value.is_symbolic:
         if (spec := _as_specification(value.cls, match)) is not None:
-            return _of_number(t, value, spec)
-        value = ConstantTracker(_symbolic_numbers.specialised(t, value))
+            return text_of_number(t, value, spec)
+        value = ConstantTracker(_number.specialised(t, value))
     if (constant := value.constant()) is MISSING:
         raise t.unsupported(
             "string-of-unknown",
             f"%{verb} of a {value.cls.__name__} that is not known while tracing",
         )
     spec = f"%{flags}{width}{'' if digits is None else '.' + digits}{verb}"
-    return _folding.folded(t, operator.mod, spec, (constant,))
+    return _new_values.computed(t, operator.mod, spec, (constant,))
 
 
 def _as_specification(cls: type, match: re.Match[str]) -> str | None:
@@ -288,26 +159,20 @@ def _as_specification(cls: type, match: re.Match[str]) -> str | None:
 def format_(
     t: Space, template: VariableTracker, /, *args: VariableTracker, **kwargs: VariableTracker
 ) -> Result:
-    return (
-        template
-        if _has_no_field(t, template)
-        else _format(t, _known(t, template), args, kwargs, [0], 2)
-    )
+    return _formatted(t, template, args, kwargs)
 
 
 @methods.handles(str.format_map, takes=1)
 def format_map(t: Space, template: VariableTracker, mapping: VariableTracker) -> Result:
-    return (
-        template
-        if _has_no_field(t, template)
-        else _format(t, _known(t, template), (), mapping, [0], 2)
-    )
+    return _formatted(t, template, (), mapping)
 
 
-def _has_no_field(t: Space, template: VariableTracker) -> bool:
-    """Return True for a template without fields, which C returns itself."""
-    text = _known(t, template)
-    return text != "" and not set(text) & {"{", "}"}
+def _formatted(t: Space, template: VariableTracker, args: Fields, named: Any) -> Result:
+    """Return the text; the template itself where it has no fields, as C does."""
+    text = known_text(t, template)
+    if text != "" and not set(text) & {"{", "}"}:
+        return template
+    return _format(t, text, args, named, [0], 2)
 
 
 @operation
@@ -327,7 +192,7 @@ def _format(
             continue
         value = yield from _field(t, name, args, named, counter)
         inner = yield from settle(_format(t, spec or "", args, named, counter, depth - 1))
-        texts.append((yield from settle(format_value(t, value, conversion or "", inner))))
+        texts.append((yield from settle(t.format_value(value, conversion or "", inner))))
     return text_of(t, texts)
 
 

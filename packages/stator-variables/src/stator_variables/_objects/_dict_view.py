@@ -1,21 +1,14 @@
-"""Views of dicts, and the mappings that `MappingProxyType` shows."""
+"""Views of dicts: what is known of one, and how a new one is made."""
 
 import collections
 from collections import OrderedDict
-from types import MappingProxyType
 from typing import Any
 
-import stator_guards as guards
-
 from stator_variables._emitter import Emitter
-from stator_variables._objects._builder_table import BuilderTable
-from stator_variables._objects._wrap import behind_proxy
+from stator_variables._objects._tuple import TupleTracker
 from stator_variables._runtime._contents import may_override
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
-
-builders = BuilderTable()
-
 
 DICT_VIEW: type = type({}.keys())
 """The class of the keys of a dict; views of its values and items have the same representation in
@@ -37,28 +30,18 @@ class ViewTracker(VariableTracker, references=("mapping",)):
         return e.bind(self, of_base(e, self.mapping, self.part, f"{{}}.{self.part}()"))
 
 
+def elements(t: Space, vt: ViewTracker) -> list[Any]:
+    pairs = t.items(vt.mapping)
+    if vt.part == "items":
+        return [TupleTracker(pair) for pair in pairs]
+    return [pair[vt.part == "values"] for pair in pairs]
+
+
 VIEW_CLASSES: dict[str, tuple[Any, Any]] = {
     part: (type(getattr({}, part)()), type(getattr(OrderedDict(), part)()))
     for part in ("keys", "values", "items")
 }
 """The classes of the views of a dict, and of an OrderedDict."""
-
-
-class ProxyTracker(VariableTracker, references=("mapping",)):
-    """A mappingproxy of a dict tracker; `owner` is the class whose `__dict__` it is."""
-
-    cls = MappingProxyType
-    owner: type | None = None
-
-    def __init__(self, mapping: VariableTracker) -> None:
-        self.mapping = mapping
-
-    def rebuild(self, e: Emitter) -> str:
-        if self.owner is not None:
-            return e.bind(self, f"{e.capture(self.owner)}.__dict__")
-        return e.bind(
-            self, f"{e.capture(MappingProxyType, 'MappingProxy')}({e.expr(self.mapping)})"
-        )
 
 
 BASES = (list, tuple, set, frozenset, collections.deque, collections.OrderedDict, dict)
@@ -73,9 +56,3 @@ def of_base(e: Emitter, of: VariableTracker, method: str, otherwise: str) -> str
     if base is of.cls or not may_override(of.cls) or not hasattr(base, method):
         return otherwise.format(name)
     return f"{e.capture(getattr(base, method), base.__name__ + method)}({name})"
-
-
-@builders.by_class.handles(MappingProxyType)
-def build_mappingproxy(t: Space, real: object, source: guards.Source) -> VariableTracker:
-    t.guard(source, guards.TypeIs(MappingProxyType))
-    return ProxyTracker(t.wrap(behind_proxy(real), guards.CallSource(behind_proxy, source)))

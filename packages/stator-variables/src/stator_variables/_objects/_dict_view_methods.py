@@ -1,22 +1,27 @@
 """The methods of dict views (`dictviews_*` in Objects/dictobject.c): set operations on keys and
 items."""
 
-from collections.abc import Callable
 from typing import Any
 
 from stator_bytecode import OperationSteps, Result, operation, settle
 
 from stator_variables._applevel import _methods as app
-from stator_variables._builtin import _dicts, _sets
-from stator_variables._objects import _set_members
+from stator_variables._objects import _dict_methods, _set_members, _set_methods
+from stator_variables._objects._dict_view import DICT_VIEW, VIEW_CLASSES, ViewTracker, elements
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._lookup import refuse_overridden
-from stator_variables._objects._method_table import COMPARISONS, MethodTable, app_level, then
+from stator_variables._objects._method_table import (
+    COMPARISONS,
+    MethodTable,
+    app_level,
+    comparisons,
+    then,
+)
+from stator_variables._objects._program_error import name_of
+from stator_variables._objects._representation import shown
 from stator_variables._objects._set import SetTracker, derived, in_order
 from stator_variables._objects._set_members import replace_set, step_with
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._objects._view import DICT_VIEW, VIEW_CLASSES, ViewTracker
-from stator_variables._protocols import _iteration
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a
 from stator_variables._trackers import NOT_IMPLEMENTED, ConstantTracker
@@ -28,14 +33,14 @@ SET_LIKE = (KEYS, ITEMS)
 
 @methods.handles(KEYS.__len__, VALUES.__len__, ITEMS.__len__)
 def length(t: Space, vt: ViewTracker) -> ConstantTracker:
-    return ConstantTracker(len(t.items(vt.mapping)))
+    return _dict_methods.length(t, vt.mapping)
 
 
 @methods.handles(
     KEYS.__iter__, VALUES.__iter__, ITEMS.__iter__, *(cls.__iter__ for cls in _ORDERED)
 )
 def iterate(t: Space, vt: ViewTracker) -> IteratorTracker:
-    return _iteration.dict_iterator(t, vt.mapping, vt.part)
+    return _dict_methods.iterator_over(t, vt.mapping, vt.part)
 
 
 _REVERSED = [cls.__reversed__ for cls in (KEYS, VALUES, ITEMS, *_ORDERED)]
@@ -43,7 +48,7 @@ _REVERSED = [cls.__reversed__ for cls in (KEYS, VALUES, ITEMS, *_ORDERED)]
 
 @methods.handles(*_REVERSED, takes=0)
 def reversed_(t: Space, vt: ViewTracker) -> IteratorTracker:
-    return _iteration.dict_iterator(t, vt.mapping, vt.part, backwards=True)
+    return _dict_methods.iterator_over(t, vt.mapping, vt.part, backwards=True)
 
 
 @methods.handles(KEYS.mapping, VALUES.mapping, ITEMS.mapping, takes=0)
@@ -53,7 +58,7 @@ def mapping(t: Space, vt: VariableTracker) -> Result:
 
 @methods.handles(KEYS.__contains__)
 def keys_contain(t: Space, vt: ViewTracker, key: VariableTracker) -> ConstantTracker:
-    return ConstantTracker(t.lookup(vt.mapping, t.key_of(key)) is not MISSING)
+    return _dict_methods.contains(t, vt.mapping, key)
 
 
 @methods.handles(ITEMS.__contains__)
@@ -66,26 +71,25 @@ def items_contain(t: Space, vt: ViewTracker, pair: TupleTracker) -> OperationSte
     return ConstantTracker((yield from settle(t.equal(found, pair.items[1]))))
 
 
-def elements(t: Space, vt: ViewTracker) -> list[Any]:
-    pairs = t.items(vt.mapping)
-    return (
-        [key for key, _ in pairs] if vt.part == "keys" else [TupleTracker(pair) for pair in pairs]
-    )
-
-
 # -- set operators ---------------------------------------------------------------------------------
+@methods.handles_each(_set_methods.operators("", *SET_LIKE))
 @operation
-def _operate(t: Space, left: VariableTracker, right: VariableTracker, verb: str) -> OperationSteps:
-    if (pairs := _of_pairs(t, left, right, verb)) is not MISSING:
+def operate(t: Space, left: VariableTracker, right: VariableTracker, of: str) -> OperationSteps:
+    if (pairs := _of_pairs(t, left, right, of)) is not MISSING:
         return (yield from settle(pairs))
     made = yield from settle(_as_set(t, left))
     other = yield from settle(_as_set(t, right))
     operand = right if right.base is set else TupleTracker([*other.entries.values()])
-    if verb == "intersection":
+    if of == "intersection":
         return _intersection(t, made, other, left, right)
-    entries = _sets.combine(verb, made.entries, other.entries)
-    replace_set(t, made, entries, *step_with(_sets.IN_PLACE[verb], operand))
+    entries = _set_methods.combine(of, made.entries, other.entries)
+    replace_set(t, made, entries, *step_with(_set_methods.IN_PLACE[of], operand))
     return made
+
+
+@methods.handles_each(_set_methods.operators("r", *SET_LIKE))
+def operate_reflected(t: Space, right: VariableTracker, left: VariableTracker, of: str) -> Result:
+    return operate(t, left, right, of)
 
 
 def _of_pairs(t: Space, left: Any, right: Any, verb: str) -> Result:
@@ -94,7 +98,7 @@ def _of_pairs(t: Space, left: Any, right: Any, verb: str) -> Result:
     view, other = (left, right) if left.base is DICT_VIEW else (right, left)
     views = other.base is DICT_VIEW
     if verb == "symmetric_difference" and views and view.part == other.part == "items":
-        return app_level(t, app.differing, [_dicts.copy(t, left.mapping), right])
+        return app_level(t, app.differing, [_dict_methods.copy(t, left.mapping), right])
     if verb != "intersection" or "items" not in (view.part, other.part if views else ""):
         return MISSING
     size = len(t.items(view.mapping))
@@ -120,7 +124,11 @@ def _intersection(
         through, among = among, through
     elif right.base is set and not longer:
         return derived(
-            set, _sets.combine("intersection", among, right.entries), "intersection", made, right
+            set,
+            _set_methods.combine("intersection", among, right.entries),
+            "intersection",
+            made,
+            right,
         )
     elif right.base is set:
         through = {t.key_of(item): item for item in in_order(t, right)}
@@ -134,20 +142,6 @@ def _as_set(t: Space, vt: Any) -> Result:
     return then(_set_members.set_update(t, made, vt), made)
 
 
-def _register(name: str, verb: str) -> None:
-    for cls in SET_LIKE:
-        methods.handles(getattr(cls, f"__{name}__"))(
-            lambda t, left, right: _operate(t, left, right, verb)
-        )
-        methods.handles(getattr(cls, f"__r{name}__"))(
-            lambda t, right, left: _operate(t, left, right, verb)
-        )
-
-
-for _name, _verb in _sets.OPERATORS.items():
-    _register(_name, _verb)
-
-
 @methods.handles(KEYS.isdisjoint, ITEMS.isdisjoint, takes=1)
 def isdisjoint(t: Space, left: VariableTracker, right: VariableTracker) -> Result:
     has_length = ConstantTracker(is_a(right, SetTracker | ViewTracker))
@@ -158,23 +152,24 @@ def _is_set(vt: Any) -> bool:
     return vt.base is set or (vt.base is DICT_VIEW and vt.part != "values")
 
 
-def _comparison(name: str, compare: Callable[[Any, Any], bool]) -> None:
-    @methods.handles(getattr(ITEMS, name))
-    def of_pairs(t: Space, left: VariableTracker, right: VariableTracker) -> Result:
-        if not _is_set(right):
-            return NOT_IMPLEMENTED
-        return app_level(t, app.compared, [left, right, ConstantTracker(name)])
-
-    @methods.handles(getattr(KEYS, name))
-    @operation
-    def of_keys(t: Space, left: VariableTracker, right: VariableTracker) -> OperationSteps:
-        if not _is_set(right):
-            return NOT_IMPLEMENTED
-        if right.cls not in (KEYS, set, frozenset):
-            return (yield from settle(of_pairs(t, left, right)))
-        ours, theirs = (yield from settle(_as_set(t, left))), (yield from settle(_as_set(t, right)))
-        return ConstantTracker(compare(ours.entries.keys(), theirs.entries.keys()))
+@methods.handles_each(comparisons(ITEMS))
+def compare_items(t: Space, left: VariableTracker, right: VariableTracker, of: str) -> Result:
+    if not _is_set(right):
+        return NOT_IMPLEMENTED
+    return app_level(t, app.compared, [left, right, ConstantTracker(of)])
 
 
-for _name, _, _compare in COMPARISONS.values():
-    _comparison(_name, _compare)
+@methods.handles_each(comparisons(KEYS))
+@operation
+def compare_keys(
+    t: Space, left: VariableTracker, right: VariableTracker, of: str
+) -> OperationSteps:
+    if not _is_set(right) or right.cls not in (KEYS, set, frozenset):
+        return (yield from settle(compare_items(t, left, right, of)))
+    ours, theirs = (yield from settle(_as_set(t, left))), (yield from settle(_as_set(t, right)))
+    return ConstantTracker(COMPARISONS[of][2](ours.entries.keys(), theirs.entries.keys()))
+
+
+@methods.handles(*dict.fromkeys(cls.__repr__ for cls in (KEYS, VALUES, ITEMS, *_ORDERED)))
+def repr_(t: Space, vt: ViewTracker) -> Result:
+    return shown(t, vt, "...", elements(t, vt), f"{name_of(t, vt.cls)}([", "])")

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from stator_guards import CallSource, CapturedSource, Custom, LiteralSource, Source
 
-from stator_variables._objects._number_builders import (
+from stator_variables._objects._number import (
     build_atom,
     build_number,
     build_scalar,

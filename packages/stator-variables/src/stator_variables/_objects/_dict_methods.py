@@ -3,31 +3,31 @@ Objects/odictobject.c)."""
 
 import collections
 import functools
+import sys
 from collections import OrderedDict, defaultdict
-from typing import Any, NoReturn
+from typing import Any
 
-from stator_bytecode import NULL, OperationSteps, Raised, Result, operation, settle
+from stator_bytecode import NULL, OperationSteps, Result, operation, settle
 
-from stator_variables._objects import _dictionary
+from stator_variables._objects import _dict_entries, _dict_update
 from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._dict_view import VIEW_CLASSES, ViewTracker
 from stator_variables._objects._hashing import hashing, tell_apart
 from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._lookup import defines, refuse_overridden
-from stator_variables._objects._method_table import MethodTable, then
-from stator_variables._objects._program_error import new_exception, throw
+from stator_variables._objects._method_table import MethodTable, comparisons, then
+from stator_variables._objects._program_error import name_of, throw
+from stator_variables._objects._representation import in_turn, shown
+from stator_variables._objects._text import text_of
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._objects._view import VIEW_CLASSES, ViewTracker
 from stator_variables._objects._wrap import new_namespace
-from stator_variables._protocols import _containers, _iteration
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker
 from stator_variables._trackers import NONE, NOT_IMPLEMENTED, ClassTracker, ConstantTracker, is_none
 
+handlers = FunctionTable("dict")
 methods = MethodTable("dict method")
-
-
-def raise_key_error(key: VariableTracker) -> NoReturn:
-    raise Raised(new_exception(KeyError, [key]))
+_TRUE = ConstantTracker(True)
 
 
 def is_ordered(vt: VariableTracker) -> bool:
@@ -42,32 +42,32 @@ def getitem(t: Space, vt: VariableTracker, key: VariableTracker) -> Result:
     missing = t.special(vt, "__missing__") if vt.cls is not dict else MISSING
     if missing is not MISSING:
         return t.call(missing, [key])
-    raise_key_error(key)
+    throw(KeyError, key)
 
 
 @methods.handles(defaultdict.__missing__, takes=1)
 @operation
 def missing(t: Space, vt: DictTracker, key: VariableTracker) -> OperationSteps:
-    if vt.default_factory is MISSING or is_none(vt.default_factory):
-        raise_key_error(key)
+    if is_none(vt.default_factory):
+        throw(KeyError, key)
     value = yield from settle(t.call(vt.default_factory, []))
-    _dictionary.store(t, vt, key, value)
+    _dict_entries.store(t, vt, key, value)
     return value
 
 
 @methods.handles(vars(defaultdict)["default_factory"], takes=0)
 def default_factory(t: Space, vt: DictTracker) -> VariableTracker:
-    return NONE if vt.default_factory is MISSING else vt.default_factory
+    return vt.default_factory
 
 
-methods.handles(dict.__setitem__, OrderedDict.__setitem__)(_dictionary.store)
-methods.handles(dict.clear, OrderedDict.clear, takes=0)(_dictionary.clear)
+methods.handles(dict.__setitem__, OrderedDict.__setitem__)(_dict_entries.store)
+methods.handles(dict.clear, OrderedDict.clear, takes=0)(_dict_entries.clear)
 
 
 @methods.handles(dict.__delitem__, OrderedDict.__delitem__)
 def delitem(t: Space, vt: DictTracker, key: VariableTracker) -> None:
-    if _dictionary.remove(t, vt, t.key_of(key)) is MISSING:
-        raise_key_error(key)
+    if _dict_entries.remove(t, vt, t.key_of(key)) is MISSING:
+        throw(KeyError, key)
 
 
 @methods.handles(dict.__len__)
@@ -89,7 +89,7 @@ def get(
 
 @methods.handles(OrderedDict.setdefault, takes=(1, 2), named=("default",))
 def ordered_setdefault(
-    t: Space, vt: VariableTracker, key: VariableTracker, default: VariableTracker = NONE
+    t: Space, vt: DictTracker, key: VariableTracker, default: VariableTracker = NONE
 ) -> Result:
     refuse_overridden(t, vt, "__contains__", "__getitem__", "__setitem__")
     return setdefault(t, vt, key, default)
@@ -101,7 +101,7 @@ def setdefault(
 ) -> Result:
     if (found := t.lookup(vt, t.key_of(key))) is not MISSING:
         return found
-    _dictionary.store(t, vt, key, default)
+    _dict_entries.store(t, vt, key, default)
     return default
 
 
@@ -110,10 +110,10 @@ def setdefault(
 def pop(
     t: Space, vt: DictTracker, key: VariableTracker, default: VariableTracker | None = None
 ) -> Result:
-    if (found := _dictionary.remove(t, vt, t.key_of(key))) is not MISSING:
+    if (found := _dict_entries.remove(t, vt, t.key_of(key))) is not MISSING:
         return found
     if default is None:
-        raise_key_error(key)
+        throw(KeyError, key)
     return default
 
 
@@ -124,10 +124,8 @@ def popitem(t: Space, vt: DictTracker) -> TupleTracker:
 
 @methods.handles(OrderedDict.popitem)
 @operation
-def ordered_popitem(
-    t: Space, vt: DictTracker, last: VariableTracker | None = None
-) -> OperationSteps:
-    at_end = last is None or (yield from settle(t.truth(last)))
+def ordered_popitem(t: Space, vt: DictTracker, last: VariableTracker = _TRUE) -> OperationSteps:
+    at_end = yield from settle(t.truth(last))
     return _pop_at(t, vt, -1 if at_end else 0, "dictionary is empty")
 
 
@@ -135,55 +133,74 @@ def _pop_at(t: Space, vt: DictTracker, index: int, complaint: str) -> TupleTrack
     if not (pairs := t.items(vt)):
         throw(KeyError, complaint)
     key, value = pairs[index]
-    _dictionary.remove(t, vt, t.key_of(key))
+    _dict_entries.remove(t, vt, t.key_of(key))
     return TupleTracker([key, value])
 
 
 @methods.handles(OrderedDict.move_to_end)
 @operation
 def move_to_end(
-    t: Space, vt: DictTracker, key: VariableTracker, last: VariableTracker | None = None
+    t: Space, vt: DictTracker, key: VariableTracker, last: VariableTracker = _TRUE
 ) -> OperationSteps:
     """Taken out and put in again; to put it in front, so are all that were before it."""
-    at_end = last is None or (yield from settle(t.truth(last)))
+    at_end = yield from settle(t.truth(last))
     hashed = t.key_of(key)
-    _dictionary.complete(t, vt)
+    _dict_entries.complete(t, vt)
     if hashed not in vt.entries:
-        raise_key_error(key)
+        throw(KeyError, key)
     others = [] if at_end else [entry for entry in vt.entries if entry != hashed]
     for moved in (hashed, *others):
         own_key, value = vt.entries[moved]
-        _dictionary.remove(t, vt, moved)
-        _dictionary.store_hashed(t, vt, moved, own_key, value)
+        _dict_entries.remove(t, vt, moved)
+        _dict_entries.store_hashed(t, vt, moved, own_key, value)
     return NONE
 
 
 # -- iteration and views ---------------------------------------------------------------------------
+def iterator_over(t: Space, d: Any, part: str, backwards: bool = False) -> IteratorTracker:
+    ordered = issubclass(d.cls, OrderedDict)
+    parts = [d, len(t.items(d)), backwards]
+    made = IteratorTracker(_iterator_class(part, ordered, backwards), part, parts)
+    d.iterators.append(made)
+    return made
+
+
+@functools.cache
+def _iterator_class(part: str, ordered: bool, backwards: bool) -> type:
+    view = getattr(OrderedDict() if ordered else {}, part)()
+    return type(reversed(view) if backwards else iter(view))
+
+
 @methods.handles(dict.__iter__, OrderedDict.__iter__)
 def iterate(t: Space, vt: DictTracker) -> IteratorTracker:
-    return _iteration.dict_iterator(t, vt, "keys")
+    return iterator_over(t, vt, "keys")
 
 
 @methods.handles(dict.__reversed__, OrderedDict.__reversed__, takes=0)
 def reversed_(t: Space, vt: DictTracker) -> IteratorTracker:
-    return _iteration.dict_iterator(t, vt, "keys", backwards=True)
+    return iterator_over(t, vt, "keys", backwards=True)
 
 
-def _register_view(part: str, classes: tuple[type, type]) -> None:
-    @methods.handles(getattr(dict, part), getattr(OrderedDict, part), takes=0)
-    def view(t: Space, vt: VariableTracker) -> ViewTracker:
-        return ViewTracker(classes[is_ordered(vt)], part, vt)
-
-
-for _part, _classes in VIEW_CLASSES.items():
-    _register_view(_part, _classes)
+@methods.handles_each(
+    {getattr(cls, part): part for part in VIEW_CLASSES for cls in (dict, OrderedDict)}, takes=0
+)
+def view(t: Space, vt: VariableTracker, of: str) -> ViewTracker:
+    return ViewTracker(VIEW_CLASSES[of][is_ordered(vt)], of, vt)
 
 
 # -- whole dicts -----------------------------------------------------------------------------------
+@handlers.handles_each((dict, OrderedDict))
+def make_dict(t: Space, args: Args, kwargs: Kwargs, of: type) -> Result:
+    made = DictTracker(of, complete=True)
+    if of is not dict:
+        new_namespace(made)
+    return then(_dict_update.update_all(t, made, args, kwargs), made)
+
+
 @methods.handles(dict.__init__, OrderedDict.__init__, takes=(0, 1), named=None)
 @methods.handles(dict.update, OrderedDict.update, takes=(0, 1), named=None)
-def update(t: Space, vt: VariableTracker, /, *args: Any, **kwargs: VariableTracker) -> Result:
-    return update_all(t, vt, args, kwargs)
+def update(t: Space, vt: DictTracker, /, *args: Any, **kwargs: VariableTracker) -> Result:
+    return _dict_update.update_all(t, vt, args, kwargs)
 
 
 @methods.handles(defaultdict.__init__, takes=(0, 2), named=None)
@@ -200,26 +217,17 @@ def defaultdict_init(
     if vt.source is not None:
         raise t.unsupported("bad-arguments", "__init__ of a defaultdict that exists already")
     vt.default_factory = factory
-    return update_all(t, vt, args, kwargs)
+    return _dict_update.update_all(t, vt, args, kwargs)
 
 
-@operation
-def update_all(t: Space, vt: VariableTracker, args: Args, kwargs: Kwargs) -> OperationSteps:
-    for mapping in args:
-        yield from settle(_containers.dict_update(t, vt, mapping))
-    for keyword, value in kwargs.items():
-        yield from settle(_containers.putter(t, vt)(t, vt, ConstantTracker(keyword), value))
-    return NONE
-
-
-def _same_entries(t: Space, vt: DictTracker, made: DictTracker) -> VariableTracker:
-    _dictionary.complete(t, vt)
+def _same_entries(t: Space, vt: DictTracker, made: DictTracker) -> DictTracker:
+    _dict_entries.complete(t, vt)
     made.entries = dict(vt.entries)
     return made
 
 
 @methods.handles(dict.copy, takes=0)
-def copy(t: Space, vt: DictTracker) -> VariableTracker:
+def copy(t: Space, vt: DictTracker) -> DictTracker:
     refuse_overridden(t, vt, "__iter__")  # then C calls `keys`, and reads each item
     return _same_entries(t, vt, DictTracker(dict, complete=True))
 
@@ -246,7 +254,7 @@ def _merged(t: Space, owner: DictTracker, left: DictTracker, right: VariableTrac
         return NOT_IMPLEMENTED
     refuse_overridden(t, left, "__iter__")
     made = _same_entries(t, left, _empty_like(t, owner, "|"))
-    return then(_containers.dict_update(t, made, right), made)
+    return then(_dict_update.dict_update(t, made, right), made)
 
 
 _either = methods.handles(dict.__or__, OrderedDict.__or__, defaultdict.__or__)
@@ -256,16 +264,18 @@ _reflected(lambda t, vt, other: _merged(t, vt, other, vt))
 
 
 @methods.handles(dict.__ior__, OrderedDict.__ior__)
-def ior(t: Space, vt: VariableTracker, other: VariableTracker) -> Result:
-    return then(_containers.dict_update(t, vt, other), vt)
+def ior(t: Space, vt: DictTracker, other: VariableTracker) -> Result:
+    return then(_dict_update.dict_update(t, vt, other), vt)
 
 
+@methods.handles_each(comparisons(dict, OrderedDict))
 @operation
-def _equality(t: Space, left: DictTracker, right: Any, invert: bool) -> OperationSteps:
-    if right.base is not dict:
+def compare(t: Space, left: DictTracker, right: Any, of: str) -> OperationSteps:
+    if right.base is not dict or of not in ("==", "!="):
         return NOT_IMPLEMENTED
-    _dictionary.complete(t, left)
-    _dictionary.complete(t, right)
+    invert = of == "!="
+    _dict_entries.complete(t, left)
+    _dict_entries.complete(t, right)
     if left.entries.keys() != right.entries.keys():
         return ConstantTracker(invert)
     for hashed, (_, value) in list(left.entries.items()):
@@ -277,14 +287,6 @@ def _equality(t: Space, left: DictTracker, right: Any, invert: bool) -> Operatio
             return ConstantTracker(invert)
     ordered = is_ordered(left) and is_ordered(right)
     return ConstantTracker((ordered and list(left.entries) != list(right.entries)) is invert)
-
-
-methods.handles(dict.__eq__, OrderedDict.__eq__)(
-    lambda t, left, right: _equality(t, left, right, False)
-)
-methods.handles(dict.__ne__, OrderedDict.__ne__)(
-    lambda t, left, right: _equality(t, left, right, True)
-)
 
 
 @methods.handles(dict.fromkeys, takes=(1, 2))
@@ -301,8 +303,8 @@ def fromkeys(
 ) -> OperationSteps:
     is_dict = cls.value is dict
     made = DictTracker(dict, complete=True) if is_dict else (yield from settle(t.call(cls, [])))
-    put = _dictionary.put if is_dict else _containers.set_item
-    yield from settle(t.for_each(iterable, lambda key: put(t, made, key, value)))
+    put = functools.partial(_dict_entries.put, t) if is_dict else t.set_item
+    yield from settle(t.for_each(iterable, lambda key: put(made, key, value)))
     return made
 
 
@@ -324,13 +326,42 @@ def count_elements(t: Space, mapping: DictTracker, iterable: VariableTracker) ->
         before = yield from settle(hashing(t, functools.partial(_counted, t, mapping, item)))
         before = ConstantTracker(0) if before is MISSING else before
         after = yield from settle(t.binary("+", before, ConstantTracker(1)))
-        yield from settle(_dictionary.put(t, mapping, item, after))
+        yield from settle(_dict_entries.put(t, mapping, item, after))
     return NONE
 
 
-_UNORDERED = [f"__{name}__" for name in ("lt", "le", "gt", "ge")]
+# -- text ------------------------------------------------------------------------------------------
+@methods.handles(dict.__repr__)
+def repr_(t: Space, vt: VariableTracker) -> Result:
+    return in_turn(t, vt, "{...}", _text(t, vt, "{", "}"))
 
 
-@methods.handles(*(getattr(cls, name) for cls in (dict, OrderedDict) for name in _UNORDERED))
-def no_order(t: Space, left: VariableTracker, right: VariableTracker) -> ConstantTracker:
-    return NOT_IMPLEMENTED
+@methods.handles(defaultdict.__repr__)
+@operation
+def defaultdict_repr(t: Space, vt: DictTracker) -> OperationSteps:
+    factory = yield from settle(t.convert(vt.default_factory, "r"))
+    inside = yield from settle(repr_(t, vt))
+    return text_of(t, [f"{name_of(t, vt.cls)}(", factory, ", ", inside, ")"])
+
+
+@methods.handles(OrderedDict.__repr__)
+def ordered_repr(t: Space, vt: VariableTracker) -> Result:
+    refuse_overridden(t, vt, *_READ_BY_C)
+    pairs, start = t.items(vt), f"{name_of(t, vt.cls)}("
+    if not pairs:
+        return ConstantTracker(f"{start})")
+    if sys.version_info >= (3, 12):
+        return in_turn(t, vt, "...", _text(t, vt, f"{start}{{", "})"))
+    return shown(t, vt, "...", map(TupleTracker, pairs), f"{start}[", "])")
+
+
+_READ_BY_C = ("keys", "__getitem__") if sys.version_info >= (3, 12) else ("items",)
+
+
+@operation
+def _text(t: Space, vt: VariableTracker, start: str, end: str) -> OperationSteps:
+    texts: list[Any] = []
+    for key, value in t.items(vt):
+        key_text = yield from settle(t.convert(key, "r"))
+        texts += ", ", key_text, ": ", (yield from settle(t.convert(value, "r")))
+    return text_of(t, [start, *texts[1:], end])
