@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from stator_variables._objects._iterator import AHEAD, ahead
+from stator_variables._objects._iterators._existing_iterator import AHEAD, ahead
 
 
 class Countdown:

@@ -11,14 +11,14 @@ from stator_bytecode import NULL, OperationSteps, Raised, Result, operation, set
 from stator_variables._objects import _dictionary
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._hashing import hashing, tell_apart
-from stator_variables._objects._iterator import IteratorTracker
+from stator_variables._objects._iterators._table import DictIteratorTracker, dict_iterator
 from stator_variables._objects._lookup import defines, refuse_overridden
 from stator_variables._objects._method_table import MethodTable, then
 from stator_variables._objects._program_error import new_exception, throw
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._view import VIEW_CLASSES, ViewTracker
 from stator_variables._objects._wrap import new_namespace
-from stator_variables._protocols import _containers, _iteration
+from stator_variables._protocols import _containers
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, Args, Kwargs, VariableTracker
 from stator_variables._trackers import NONE, NOT_IMPLEMENTED, ClassTracker, ConstantTracker, is_none
@@ -160,13 +160,13 @@ def move_to_end(
 
 # -- iteration and views ---------------------------------------------------------------------------
 @methods.handles(dict.__iter__, OrderedDict.__iter__)
-def iterate(t: Space, vt: DictTracker) -> IteratorTracker:
-    return _iteration.dict_iterator(t, vt, "keys")
+def iterate(t: Space, vt: DictTracker) -> DictIteratorTracker:
+    return dict_iterator(t, vt, "keys")
 
 
 @methods.handles(dict.__reversed__, OrderedDict.__reversed__, takes=0)
-def reversed_(t: Space, vt: DictTracker) -> IteratorTracker:
-    return _iteration.dict_iterator(t, vt, "keys", backwards=True)
+def reversed_(t: Space, vt: DictTracker) -> DictIteratorTracker:
+    return dict_iterator(t, vt, "keys", backwards=True)
 
 
 def _register_view(part: str, classes: tuple[type, type]) -> None:

@@ -14,13 +14,26 @@ from stator_bytecode import (
     Result,
     Resume,
     Then,
+    after,
     operation,
     settle,
 )
 
 from stator_variables._objects import _exceptions, _symbolic_numbers
 from stator_variables._objects._hashing import observed
-from stator_variables._objects._iterator import IteratorTracker
+from stator_variables._objects._iterators._enumerate import EnumerateTracker
+from stator_variables._objects._iterators._item import ItemIteratorTracker
+from stator_variables._objects._iterators._iterator import IteratorTracker
+from stator_variables._objects._iterators._map import (
+    CallableIteratorTracker,
+    FilterTracker,
+    MapTracker,
+)
+from stator_variables._objects._iterators._sequence import (
+    ConstantIteratorTracker,
+    SequenceIteratorTracker,
+)
+from stator_variables._objects._iterators._zip import ZipTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines, overrides
 from stator_variables._objects._method import MethodTracker
@@ -47,17 +60,16 @@ def handle_iter(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if len(args) == 2:
         if not defines(t, args[0].cls, "__call__"):
             return _folding.folded(t, iter, None, None)  # raises, in the words of this CPython
-        return IteratorTracker(type(iter(int, 1)), "callable", list(args))
+        return CallableIteratorTracker(*args)
     return t.get_iterator(args[0])
 
 
 @handlers.handles(*(cls.__iter__ for cls in _CONSTANTS))
-def iterate_constant(t: Space, args: Args, kwargs: Kwargs) -> IteratorTracker:
+def iterate_constant(t: Space, args: Args, kwargs: Kwargs) -> ConstantIteratorTracker:
     vt = args[0]
     if not vt.is_known:
         raise t.unsupported("builtin", f"the iterator of a builtin class over a {vt.cls.__name__}")
-    items = _iteration.indexed(vt.value)
-    return IteratorTracker(type(iter(vt.value)), "constant", [items, vt])
+    return ConstantIteratorTracker(type(iter(vt.value)), vt, vt.value)
 
 
 @handlers.handles(range.__reversed__)
@@ -97,19 +109,17 @@ def make_range(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
 @handlers.handles(zip)
 def make_zip(t: Space, args: Args, kwargs: Kwargs) -> Result:
     strict = kwargs["strict"].constant() if "strict" in kwargs else False
-    return _iterators(t, args, lambda found: IteratorTracker(zip, "zip", [found, bool(strict)]))
+    return _iterators(t, args, lambda found: ZipTracker(bool(strict), *found))
 
 
 @handlers.handles(map)
 def make_map(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    return _iterators(t, args[1:], lambda found: IteratorTracker(map, "map", [args[0], found]))
+    return _iterators(t, args[1:], lambda found: MapTracker(args[0], *found))
 
 
 @handlers.handles(filter)
 def make_filter(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    return _iterators(
-        t, args[1:], lambda found: IteratorTracker(filter, "filter", [args[0], found[0]])
-    )
+    return _iterators(t, args[1:], lambda found: FilterTracker(args[0], *found))
 
 
 @handlers.handles(enumerate)
@@ -122,11 +132,8 @@ def make_enumerate(t: Space, args: Args, kwargs: Kwargs) -> Result:
             "bad-arguments",
             f"enumerate() from a {start.cls.__name__} on, which counts as an int does",
         )
-    return _iterators(
-        t,
-        args[:1] or [kwargs["iterable"]],
-        lambda found: IteratorTracker(enumerate, "enumerate", [found[0], start]),
-    )
+    iterable = args[0] if args else kwargs["iterable"]
+    return after(t.get_iterator(iterable), lambda found: EnumerateTracker(found, start))
 
 
 @operation
@@ -142,11 +149,11 @@ def make_reversed(t: Space, args: Args, kwargs: Kwargs) -> Result:
         return t.call(bound, [])
     in_python = any(overrides(t, vt.cls, name) for name in ("__len__", "__getitem__"))
     if vt.base is tuple and not in_python:
-        return IteratorTracker(reversed, "reversed", [vt, len(vt.items)])
+        return SequenceIteratorTracker(reversed, 0, vt, backwards=True)
     if vt.is_known and isinstance(vt.value, str | bytes | range) and not in_python:
         if isinstance(vt.value, range):  # its iterator is one over the range the other way round
             return t.get_iterator(ConstantTracker(vt.value[::-1]))
-        return IteratorTracker(type(reversed(vt.value)), "constant", [list(reversed(vt.value)), vt])
+        return ConstantIteratorTracker(reversed, vt, vt.value[::-1])
     is_sequence = bound is MISSING and _iteration.is_sequence(t, vt)
     if is_none(bound) or (bound is MISSING and not is_sequence):
         complain(t, TypeError, "'", vt.cls, "' object is not reversible")
@@ -167,7 +174,7 @@ def _reversed_protocol(t: Space, vt: VariableTracker) -> OperationSteps:
     size = length.constant()
     if not isinstance(size, int):
         raise t.unsupported("builtin", f"reversed() of a {vt.cls.__name__} of unknown length")
-    return IteratorTracker(reversed, "reversed getitem", [vt, size])
+    return ItemIteratorTracker(vt, size)
 
 
 @handlers.handles(sorted)

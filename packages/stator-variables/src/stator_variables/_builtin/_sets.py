@@ -10,13 +10,14 @@ from stator_bytecode import NULL, OperationSteps, Raised, Result, operation, set
 from stator_variables._objects import _set_members
 from stator_variables._objects._arity import ANY_COUNT
 from stator_variables._objects._hashing import element_of, hashing
+from stator_variables._objects._iterators._table import set_iterator
 from stator_variables._objects._lookup import overrides
 from stator_variables._objects._method_table import COMPARISONS, MethodTable
 from stator_variables._objects._program_error import new_exception, throw
 from stator_variables._objects._set import SetTracker, derived, made_again
 from stator_variables._objects._set_members import replace_set, step_with
 from stator_variables._objects._tuple import TupleTracker
-from stator_variables._protocols import _calls, _iteration
+from stator_variables._protocols import _calls
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
 from stator_variables._trackers import NONE, NOT_IMPLEMENTED, BuiltinTracker, ConstantTracker
@@ -56,7 +57,7 @@ def init(t: Space, vt: SetTracker, *iterable: VariableTracker) -> Result:
 
 
 methods.handles(set.add, takes=1)(_set_members.set_add)
-methods.handles(set.__iter__, frozenset.__iter__)(_iteration.set_iterator)
+methods.handles(set.__iter__, frozenset.__iter__)(set_iterator)
 
 
 @methods.handles(set.__contains__, frozenset.__contains__, takes=1)

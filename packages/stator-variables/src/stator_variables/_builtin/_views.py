@@ -9,14 +9,13 @@ from stator_bytecode import OperationSteps, Result, operation, settle
 from stator_variables._applevel import _methods as app
 from stator_variables._builtin import _dicts, _sets
 from stator_variables._objects import _set_members
-from stator_variables._objects._iterator import IteratorTracker
+from stator_variables._objects._iterators._table import DictIteratorTracker, dict_iterator
 from stator_variables._objects._lookup import refuse_overridden
 from stator_variables._objects._method_table import COMPARISONS, MethodTable, app_level, then
 from stator_variables._objects._set import SetTracker, derived, in_order
 from stator_variables._objects._set_members import replace_set, step_with
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._view import DICT_VIEW, VIEW_CLASSES, ViewTracker
-from stator_variables._protocols import _iteration
 from stator_variables._space import Space
 from stator_variables._tracker import MISSING, VariableTracker, is_a
 from stator_variables._trackers import NOT_IMPLEMENTED, ConstantTracker
@@ -34,16 +33,16 @@ def length(t: Space, vt: ViewTracker) -> ConstantTracker:
 @methods.handles(
     KEYS.__iter__, VALUES.__iter__, ITEMS.__iter__, *(cls.__iter__ for cls in _ORDERED)
 )
-def iterate(t: Space, vt: ViewTracker) -> IteratorTracker:
-    return _iteration.dict_iterator(t, vt.mapping, vt.part)
+def iterate(t: Space, vt: ViewTracker) -> DictIteratorTracker:
+    return dict_iterator(t, vt.mapping, vt.part)
 
 
 _REVERSED = [cls.__reversed__ for cls in (KEYS, VALUES, ITEMS, *_ORDERED)]
 
 
 @methods.handles(*_REVERSED, takes=0)
-def reversed_(t: Space, vt: ViewTracker) -> IteratorTracker:
-    return _iteration.dict_iterator(t, vt.mapping, vt.part, backwards=True)
+def reversed_(t: Space, vt: ViewTracker) -> DictIteratorTracker:
+    return dict_iterator(t, vt.mapping, vt.part, backwards=True)
 
 
 @methods.handles(KEYS.mapping, VALUES.mapping, ITEMS.mapping, takes=0)

@@ -1,6 +1,7 @@
 """Views of dicts, and the mappings that `MappingProxyType` shows."""
 
 import collections
+import gc
 from collections import OrderedDict
 from types import MappingProxyType
 from typing import Any
@@ -73,6 +74,21 @@ def of_base(e: Emitter, of: VariableTracker, method: str, otherwise: str) -> str
     if base is of.cls or not may_override(of.cls) or not hasattr(base, method):
         return otherwise.format(name)
     return f"{e.capture(getattr(base, method), base.__name__ + method)}({name})"
+
+
+@guards.shown_as("what {0} goes through")
+def viewed(of: object) -> object:
+    """Return the dict or set behind a view or an iterator; None behind an iterator at its end."""
+    found = [obj for obj in gc.get_referents(of) if isinstance(obj, dict | set | frozenset)]
+    return found[0] if found else None
+
+
+@builders.by_class.handles_each(
+    {cls: part for part, classes in VIEW_CLASSES.items() for cls in classes}
+)
+def build_view(t: Space, real: object, source: guards.Source, of: str) -> VariableTracker:
+    t.guard(source, guards.TypeIs(type(real)))
+    return ViewTracker(type(real), of, t.wrap(viewed(real), guards.CallSource(viewed, source)))
 
 
 @builders.by_class.handles(MappingProxyType)

@@ -1,0 +1,112 @@
+"""Iterators over dicts, their views, and sets."""
+
+import functools
+from collections import OrderedDict
+from typing import Any
+
+from stator_bytecode import NULL
+
+from stator_variables._emitter import Emitter
+from stator_variables._objects import _dictionary
+from stator_variables._objects._dict import DictTracker
+from stator_variables._objects._iterators._iterator import PositionedTracker, item_at
+from stator_variables._objects._program_error import throw
+from stator_variables._objects._set import SetTracker, in_order
+from stator_variables._objects._tuple import TupleTracker
+from stator_variables._objects._view import of_base
+from stator_variables._runtime._support import spoiled
+from stator_variables._space import Space
+from stator_variables._tracker import VariableTracker
+
+
+class DictIteratorTracker(PositionedTracker, references=("table",)):
+    """An iterator over a dict; `part` is "keys", "values" or "items".
+
+    A dict is not changed under it: see `_dictionary`.
+    """
+
+    def __init__(self, table: DictTracker, part: str, size: int, backwards: bool) -> None:
+        self.cls = _dict_iterator_class(part, issubclass(table.cls, OrderedDict), backwards)
+        self.table = table
+        self.part = part
+        self.size = size
+        self.backwards = backwards
+
+    def item(self, t: Space) -> VariableTracker | Any:
+        pairs = t.items(self.table)
+        if len(pairs) != self.size:
+            raise t.unsupported(
+                "dict-changed-during-iteration",
+                "a dict whose keys changed since its iterator was made",
+            )
+        if self.position >= self.size:
+            return NULL
+        key, value = pairs[self.index]
+        if self.part == "items":
+            return TupleTracker([key, value])
+        return key if self.part == "keys" else value
+
+    def waits_for_effects(self, t: Space) -> bool:
+        return self._is_resized() or self.table.fills_by_user_code(t)
+
+    def _is_resized(self) -> bool:
+        table = self.table
+        return table.source is not None and (
+            _dictionary.deletions(table) > 0 or len(table.entries) != dict.__len__(table.real)
+        )
+
+    def rebuild_here(self, e: Emitter) -> str:
+        if self.table in e.unfilled:
+            raise e.refuse(self)
+        view = of_base(e, self.table, self.part, f"{{}}.{self.part}()")
+        return self.advanced(e, f"{self.verb}({view})")
+
+
+@functools.cache
+def _dict_iterator_class(part: str, is_ordered: bool, backwards: bool) -> type:
+    view = getattr(OrderedDict() if is_ordered else {}, part)()
+    return type(reversed(view) if backwards else iter(view))
+
+
+def dict_iterator(t: Space, table: Any, part: str, backwards: bool = False) -> DictIteratorTracker:
+    made = DictIteratorTracker(table, part, len(t.items(table)), backwards)
+    table.iterators.append(made)
+    return made
+
+
+class SetIteratorTracker(PositionedTracker, references=("table", "order")):
+    """An iterator over a set, which raises when that has another size."""
+
+    cls: type = type(iter(set()))
+
+    def __init__(self, table: SetTracker, order: list[VariableTracker]) -> None:
+        self.table = table
+        self.order = order
+
+    def item(self, t: Space) -> VariableTracker | Any:
+        now = self.table.entries.values()
+        if len(now) != len(self.order):
+            throw(RuntimeError, "Set changed size during iteration")
+        if {*map(id, now)} != {*map(id, self.order)}:
+            raise t.unsupported("set-order", "a set that changes while it is iterated")
+        return item_at(self.order, self.position)
+
+    def rebuild(self, e: Emitter) -> str:
+        """Refused if C would continue with other items."""
+        now = [*self.table.entries.values()]
+        if self.exhausted or now == self.order:
+            return super().rebuild(e)
+        if len(now) == len(self.order):
+            raise e.refuse(self)
+        return e.bind(self, f"{e.capture(spoiled)}({e.expr(self.table)}, iter, {len(now)})")
+
+    def waits_for_effects(self, t: Space) -> bool:
+        return self.table.fills_by_user_code(t) or super().waits_for_effects(t)
+
+    def rebuild_here(self, e: Emitter) -> str:
+        return self.advanced(e, self.begun(e, self.table))
+
+
+def set_iterator(t: Space, table: SetTracker) -> SetIteratorTracker:
+    items = list(table.entries.values())
+    return SetIteratorTracker(table, items if len(items) < 2 else in_order(t, table))
