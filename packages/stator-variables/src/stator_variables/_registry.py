@@ -72,7 +72,7 @@ from stator_variables._objects import (
 )
 from stator_variables._objects._arity import checked
 from stator_variables._objects._builder_table import Builder, BuilderTable
-from stator_variables._objects._iterators import _enumerate, _existing_iterator, _map, _zip
+from stator_variables._objects._iterators import _existing_iterator, _map, _zip
 from stator_variables._objects._wrap import build_object
 from stator_variables._protocols import _instances
 from stator_variables._space import Space

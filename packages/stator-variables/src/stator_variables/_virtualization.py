@@ -52,11 +52,10 @@ class ObjectRecipe:
     detail: Any = None
 
     def build(self, parts: Sequence[Any]) -> object:
-        return _family_of(self.family).build(self, parts)
+        return _FAMILIES.get(self.family, _ITERATORS).build(self, parts)
 
     def tracker(self, t: Space, parts: Sequence[Any]) -> VariableTracker:
-        made: VariableTracker = _family_of(self.family).join(self, t, parts)
-        return made
+        return _FAMILIES.get(self.family, _ITERATORS).join(self, t, parts)
 
 
 @frozen
@@ -69,14 +68,11 @@ class Family:
     build: Callable[[ObjectRecipe, Sequence[Any]], Any]
 
 
-def _family_of(cls: type[Any]) -> Any:
-    """Return the family of a class of trackers, or None."""
-    return _ITERATORS if issubclass(cls, IteratorTracker) else _FAMILIES.get(cls)
-
-
 def parts_of(vt: Any) -> Virtualized | None:
     """Return a new object as parts; None for any other. Realizes no value."""
-    if (family := _family_of(type(vt))) is None or vt.source is not None:
+    is_iterator = issubclass(type(vt), IteratorTracker)
+    family = _ITERATORS if is_iterator else _FAMILIES.get(type(vt))
+    if family is None or vt.source is not None:
         return None
     if (split := family.split(vt)) is None:
         return None

@@ -21,7 +21,6 @@ from stator_bytecode import (
 
 from stator_variables._objects import _exceptions, _symbolic_numbers
 from stator_variables._objects._hashing import observed
-from stator_variables._objects._iterators._enumerate import EnumerateTracker
 from stator_variables._objects._iterators._item import ItemIteratorTracker
 from stator_variables._objects._iterators._iterator import IteratorTracker
 from stator_variables._objects._iterators._map import (
@@ -33,7 +32,7 @@ from stator_variables._objects._iterators._sequence import (
     ConstantIteratorTracker,
     SequenceIteratorTracker,
 )
-from stator_variables._objects._iterators._zip import ZipTracker
+from stator_variables._objects._iterators._zip import EnumerateTracker, ZipTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines, overrides
 from stator_variables._objects._method import MethodTracker
@@ -52,7 +51,6 @@ from stator_variables._trackers import (
 )
 
 handlers = FunctionTable("builtin")
-_CONSTANTS = (str, bytes, range)
 
 
 @handlers.handles(iter)
@@ -64,17 +62,12 @@ def handle_iter(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return t.get_iterator(args[0])
 
 
-@handlers.handles(*(cls.__iter__ for cls in _CONSTANTS))
+@handlers.handles(str.__iter__, bytes.__iter__, range.__iter__)
 def iterate_constant(t: Space, args: Args, kwargs: Kwargs) -> ConstantIteratorTracker:
     vt = args[0]
     if not vt.is_known:
         raise t.unsupported("builtin", f"the iterator of a builtin class over a {vt.cls.__name__}")
     return ConstantIteratorTracker(type(iter(vt.value)), vt, vt.value)
-
-
-@handlers.handles(range.__reversed__)
-def iterate_backwards(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    return make_reversed(t, args, kwargs)
 
 
 @handlers.handles(next)
@@ -87,7 +80,7 @@ def handle_next(t: Space, args: Args, kwargs: Kwargs) -> Result:
 @operation
 def _next(t: Space, it: VariableTracker, default: VariableTracker | None) -> OperationSteps:
     try:
-        value = yield from settle(_iteration.next_or_raise(t, it))
+        value = yield from settle(it.next(t))  # whose StopIteration may have a value
     except Raised as raised:
         if default is None or not issubclass(raised.value.cls, StopIteration):
             raise
@@ -112,14 +105,11 @@ def make_zip(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return _iterators(t, args, lambda found: ZipTracker(bool(strict), *found))
 
 
-@handlers.handles(map)
-def make_map(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    return _iterators(t, args[1:], lambda found: MapTracker(args[0], *found))
-
-
-@handlers.handles(filter)
-def make_filter(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    return _iterators(t, args[1:], lambda found: FilterTracker(args[0], *found))
+@handlers.handles_each({map: MapTracker, filter: FilterTracker})
+def make_map(
+    t: Space, args: Args, kwargs: Kwargs, of: type[MapTracker] | type[FilterTracker]
+) -> Result:
+    return _iterators(t, args[1:], lambda found: of(args[0], *found))
 
 
 @handlers.handles(enumerate)
@@ -141,7 +131,7 @@ def _iterators(t: Space, iterables: Args, make: Any) -> OperationSteps:
     return make((yield from settle_all(map(t.get_iterator, iterables))))
 
 
-@handlers.handles(reversed)
+@handlers.handles(reversed, range.__reversed__)
 def make_reversed(t: Space, args: Args, kwargs: Kwargs) -> Result:
     vt = args[0]
     bound = t.special(vt, "__reversed__")
@@ -208,14 +198,10 @@ def has_total_order(t: Space, vt: Any) -> bool:
     )
 
 
-_OVER_CONTAINERS: tuple[type, ...] = (
-    type(iter([])),
-    type(iter(())),
-    type(iter({})),
-    type(reversed([])),
-)
-_OF_ITERTOOLS = [cls for cls in vars(itertools).values() if hasattr(cls, "__next__")]
-_ITERATOR_TYPES: tuple[Any, ...] = (*_OVER_CONTAINERS, *_OF_ITERTOOLS, zip, map, filter, enumerate)
+_CONTAINERS: list[Any] = [[], (), {}]
+_ITERATOR_TYPES: list[Any] = [*map(type, map(iter, _CONTAINERS)), type(reversed([]))]
+_ITERATOR_TYPES += [cls for cls in vars(itertools).values() if hasattr(cls, "__next__")]
+_ITERATOR_TYPES += [zip, map, filter, enumerate]
 
 
 @handlers.handles(*[cls.__next__ for cls in _ITERATOR_TYPES], GeneratorType.__next__)

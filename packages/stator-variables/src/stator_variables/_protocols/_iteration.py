@@ -33,7 +33,6 @@ from stator_variables._tensors import _torch_calls
 from stator_variables._tracker import MISSING, VariableTracker
 from stator_variables._trackers import ConstantTracker
 
-_TUPLE_ITERATOR = type(iter(()))
 _SEQUENCES = (list, tuple, collections.deque)
 
 
@@ -89,7 +88,7 @@ def iterate_tensor(t: Space, vt: Any) -> Any:
     if vt.example.dim() == 0:
         throw(TypeError, "iteration over a 0-d tensor")
     parts = _torch_calls.record(t, "unbind", [vt, ConstantTracker(0)])
-    return SequenceIteratorTracker(_TUPLE_ITERATOR, 0, parts)
+    return SequenceIteratorTracker(type(iter(())), 0, parts)
 
 
 def iterate_array(t: Space, vt: Any) -> VariableTracker:
@@ -104,27 +103,21 @@ def next_value(t: Space, it: VariableTracker) -> Result:
     return it.next(t) if it.steps_to_null else _user_next(t, it)
 
 
-def next_or_raise(t: Space, it: VariableTracker) -> Result:
-    """The same, with the StopIteration that an iterator of the program's raises: it may have a
-    value."""
-    return it.next(t)
-
-
 def _user_next(t: Space, it: VariableTracker) -> Result:
     """A `__next__` of Python's is a frame that waits with its caller where it breaks."""
     if isinstance(plain_lookup(it.cls, "__next__"), types.FunctionType) and not is_app_level(
         it.cls
     ):
-        outcome = next_or_raise(t, it)
+        outcome = it.next(t)
         if type(outcome) is Invoke and outcome.then is VALUE:
             return Invoke(outcome.frame, Then("next"))
-        return _next_of(t, lambda *_: outcome, it)
-    return _next_of(t, next_or_raise, it)
+        return _null_at_end(t, lambda _: outcome)
+    return _null_at_end(t, it.next)
 
 
 @operation
-def _next_of(t: Space, step: Callable[[Space, Any], Any], it: VariableTracker) -> OperationSteps:
-    return (yield from attempt(t, StopIteration, NULL, step, t, it))
+def _null_at_end(t: Space, step: Callable[[Space], Result]) -> OperationSteps:
+    return (yield from attempt(t, StopIteration, NULL, step, t))
 
 
 ROOM = 1 << 20

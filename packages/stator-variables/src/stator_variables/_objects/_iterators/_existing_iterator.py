@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
-from stator_bytecode import NULL
+from stator_bytecode import NULL, Result
 from stator_guards import CallSource, ItemSource, Length, Source, Truth, TypeIs, shown_as
 
 from stator_variables._objects import _dictionary
@@ -33,11 +33,11 @@ class ExistingIteratorTracker(PositionedTracker):
 
     def __init__(self, cls: type, over: object, ahead: Source, left: Sequence[object]) -> None:
         self.cls = cls
-        self.over = id(over)
+        self.identity = id(over)
         self.ahead = ahead
         self.left = left
 
-    def item(self, t: Space) -> VariableTracker | Any:
+    def item(self, t: Space) -> Result:
         at = self.position
         if self.waits_for_effects(t):
             raise t.unsupported(
@@ -54,7 +54,7 @@ class ExistingIteratorTracker(PositionedTracker):
         return t.wrap(self.left[at], ItemSource(self.ahead, at))
 
     def waits_for_effects(self, t: Space) -> bool:
-        over = t.heap.trackers.get(self.over)
+        over = t.heap.trackers.get(self.identity)
         return over is not None and id(over) in t.heap.changed
 
     def _rely_on_end(self, t: Space) -> None:
@@ -78,19 +78,17 @@ class ExistingIteratorTracker(PositionedTracker):
         return t.unsupported("long-container", f"more than {AHEAD} items of a {self.cls.__name__}")
 
 
-_OF_PLAIN_ITEMS = tuple(type(iter(each)) for each in (range(1), range(1 << 70), "", "é", b""))
+_OF_PLAIN_ITEMS = {*map(type, map(iter, (range(1), range(1 << 70), "", "é", b"")))}
 """Iterators whose end releases nothing that the program can observe, whatever they go through."""
 
 
-def _iterator_classes() -> list[type]:
-    """Builtin iterators whose state can be read."""
-    dicts: list[Any] = [{}, {}.values(), {}.items(), OrderedDict()]
-    made: list[Any] = [[], (), "", "é", b"", range(0), range(1 << 70), set(), *dicts]
-    reversible: list[Any] = [[], {}, {}.values(), {}.items()]
-    return [*map(type, map(iter, made)), *map(type, map(reversed, reversible)), reversed]
+_MADE: list[Any] = [[], (), "", "é", b"", range(0), range(1 << 70)]
+_MADE += [{}, {}.values(), {}.items(), OrderedDict()]
 
 
-@builders.by_class.handles(*_iterator_classes())
+@builders.by_class.handles(
+    *{type(way(each)) for way in (iter, reversed) for each in _MADE}, type(iter(set()))
+)
 def build_iterator(t: Space, real: object, source: Source) -> VariableTracker:
     """Build the tracker of an existing iterator. Its position is not guarded, but those of its next
     items that are read."""

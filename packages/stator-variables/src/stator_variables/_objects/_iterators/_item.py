@@ -21,17 +21,17 @@ from stator_variables._trackers import ConstantTracker
 _FORWARD = type(exhausted_by_items())
 
 
-class ItemIteratorTracker(PositionedTracker, references=("sequence",)):
+class ItemIteratorTracker(PositionedTracker):
     """An iterator that reads items by their number; backwards with the `size` that was read."""
 
-    def __init__(self, sequence: VariableTracker, size: int | None = None) -> None:
-        self.sequence = sequence
+    def __init__(self, over: VariableTracker, size: int | None = None) -> None:
+        self.over = over
         self.backwards = size is not None
         self.cls = reversed if self.backwards else _FORWARD
         self.size = size or 0
 
     def counted(self) -> VariableTracker:
-        return self.sequence if self.backwards else self
+        return self.over if self.backwards else self
 
     @operation
     def item(self, t: Space) -> OperationSteps:
@@ -39,7 +39,7 @@ class ItemIteratorTracker(PositionedTracker, references=("sequence",)):
             return NULL
         number = ConstantTracker(self.index)
         ends = IndexError | StopIteration
-        return (yield from attempt(t, ends, NULL, t.get_item, self.sequence, number))
+        return (yield from attempt(t, ends, NULL, t.get_item, self.over, number))
 
     def rebuild_exhausted(self, e: Emitter) -> str:
         if self.backwards:
@@ -48,8 +48,7 @@ class ItemIteratorTracker(PositionedTracker, references=("sequence",)):
 
     def rebuild_here(self, e: Emitter) -> str:
         """Neither items nor length of a user-defined class are read once more."""
-        name, cls = e.expr(self.sequence), self.sequence.cls
-        begun = f"{self.verb}({name})"
+        cls, begun = self.over.cls, self.begun(e)
         if not (self.backwards or self.position):
             return begun
         has_length_of_c = type(plain_lookup(cls, "__len__")) is types.WrapperDescriptorType
@@ -57,4 +56,4 @@ class ItemIteratorTracker(PositionedTracker, references=("sequence",)):
             return f"{e.capture(standing)}({begun}, {self.index})"
         if not can_be_long(cls):
             raise e.refuse(self)
-        return f"{e.capture(reversed_from)}({name}, {self.index})"
+        return f"{e.capture(reversed_from)}({e.expr(self.over)}, {self.index})"

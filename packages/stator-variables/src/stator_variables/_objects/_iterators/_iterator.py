@@ -5,7 +5,7 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import partial
 from types import WrapperDescriptorType
-from typing import Any, TypeVar
+from typing import Any
 
 from stator_bytecode import NULL, Result, after
 from stator_guards import CallSource, ItemSource, Length, Source, TypeIs, shown_as
@@ -13,7 +13,7 @@ from stator_guards import CallSource, ItemSource, Length, Source, TypeIs, shown_
 from stator_variables._emitter import Emitter
 from stator_variables._objects._view import of_base
 from stator_variables._runtime._contents import plain_lookup
-from stator_variables._runtime._support import advanced, finished, unasked
+from stator_variables._runtime._support import advanced, finished, spoiled, unasked
 from stator_variables._space import Space
 from stator_variables._tracker import Split, VariableTracker
 
@@ -111,12 +111,13 @@ _EMPTY = {
 }
 
 
-class PositionedTracker(IteratorTracker, metaclass=ABCMeta):
-    """An iterator that stands at a place in what it goes through, `backwards` or not.
+class PositionedTracker(IteratorTracker, metaclass=ABCMeta, references=("over",)):
+    """An iterator that stands at a place in `over`, `backwards` or not.
 
     `size` is the number of items when it was made, where that matters.
     """
 
+    over: VariableTracker
     size = 0
     backwards = False
 
@@ -143,19 +144,22 @@ class PositionedTracker(IteratorTracker, metaclass=ABCMeta):
         t.write(self, position=self.position + 1)
         return item
 
-    def begun(self, e: Emitter, of: VariableTracker) -> str:
+    def begun(self, e: Emitter) -> str:
         """Return an expression for one that stands at its start."""
-        return of_base(e, of, f"__{self.verb}__", f"{self.verb}({{}})")
+        return of_base(e, self.over, f"__{self.verb}__", f"{self.verb}({{}})")
 
-    def advanced(self, e: Emitter, begun: str) -> str:
+    def rebuild_here(self, e: Emitter) -> str:
         """Return an expression for one that was moved from its start to its position."""
+        begun = self.begun(e)
         return f"{e.capture(advanced)}({begun}, {self.position})" if self.position else begun
 
+    def rebuild_spoiled(self, e: Emitter, most: int) -> str:
+        """Make one that will find `over` changed, which has `most` items by then."""
+        of = e.expr(self.over)
+        return e.bind(self, f"{e.capture(spoiled)}({of}, {self.verb}, {most})")
 
-T = TypeVar("T")
 
-
-def item_at(items: Sequence[T], index: int) -> T | Any:
+def item_at(items: Sequence[VariableTracker], index: int) -> Result:
     """Return the item at a place, or NULL."""
     return items[index] if 0 <= index < len(items) else NULL
 

@@ -13,7 +13,7 @@ import inspect
 import itertools
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from stator_bytecode import Result
 
@@ -32,8 +32,6 @@ from stator_variables._runtime._support import (
 )
 from stator_variables._space import Space
 from stator_variables._tracker import Split, VariableTracker, is_pending, real_of
-
-T = TypeVar("T")
 
 
 class ItertoolsTracker(IteratorTracker, references=("worker",)):
@@ -114,7 +112,9 @@ class CombinationsTracker(IteratorTracker, references=("rows", "arguments")):
         return pooled(of, rows, *_divided(names, arguments))
 
 
-def _divided(names: Sequence[str], arguments: Sequence[T]) -> tuple[Sequence[T], dict[str, T]]:
+def _divided(
+    names: Sequence[str], arguments: Sequence[Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
     """Return the arguments by position and those by name."""
     count = len(arguments) - len(names)
     return arguments[:count], dict(zip(names, arguments[count:], strict=True))

@@ -4,7 +4,7 @@ import functools
 from collections import OrderedDict
 from typing import Any
 
-from stator_bytecode import NULL
+from stator_bytecode import NULL, Result
 
 from stator_variables._emitter import Emitter
 from stator_variables._objects import _dictionary
@@ -14,26 +14,27 @@ from stator_variables._objects._program_error import throw
 from stator_variables._objects._set import SetTracker, in_order
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._view import of_base
-from stator_variables._runtime._support import spoiled
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
 
 
-class DictIteratorTracker(PositionedTracker, references=("table",)):
+class DictIteratorTracker(PositionedTracker):
     """An iterator over a dict; `part` is "keys", "values" or "items".
 
     A dict is not changed under it: see `_dictionary`.
     """
 
-    def __init__(self, table: DictTracker, part: str, size: int, backwards: bool) -> None:
-        self.cls = _dict_iterator_class(part, issubclass(table.cls, OrderedDict), backwards)
-        self.table = table
+    over: DictTracker
+
+    def __init__(self, over: DictTracker, part: str, size: int, backwards: bool) -> None:
+        self.cls = _dict_iterator_class(part, issubclass(over.cls, OrderedDict), backwards)
+        self.over = over
         self.part = part
         self.size = size
         self.backwards = backwards
 
-    def item(self, t: Space) -> VariableTracker | Any:
-        pairs = t.items(self.table)
+    def item(self, t: Space) -> Result:
+        pairs = t.items(self.over)
         if len(pairs) != self.size:
             raise t.unsupported(
                 "dict-changed-during-iteration",
@@ -47,19 +48,16 @@ class DictIteratorTracker(PositionedTracker, references=("table",)):
         return key if self.part == "keys" else value
 
     def waits_for_effects(self, t: Space) -> bool:
-        return self._is_resized() or self.table.fills_by_user_code(t)
-
-    def _is_resized(self) -> bool:
-        table = self.table
-        return table.source is not None and (
+        table = self.over
+        is_resized = table.source is not None and (
             _dictionary.deletions(table) > 0 or len(table.entries) != dict.__len__(table.real)
         )
+        return is_resized or table.fills_by_user_code(t)
 
-    def rebuild_here(self, e: Emitter) -> str:
-        if self.table in e.unfilled:
+    def begun(self, e: Emitter) -> str:
+        if self.over in e.unfilled:
             raise e.refuse(self)
-        view = of_base(e, self.table, self.part, f"{{}}.{self.part}()")
-        return self.advanced(e, f"{self.verb}({view})")
+        return f"{self.verb}({of_base(e, self.over, self.part, f'{{}}.{self.part}()')})"
 
 
 @functools.cache
@@ -74,17 +72,18 @@ def dict_iterator(t: Space, table: Any, part: str, backwards: bool = False) -> D
     return made
 
 
-class SetIteratorTracker(PositionedTracker, references=("table", "order")):
+class SetIteratorTracker(PositionedTracker, references=("order",)):
     """An iterator over a set, which raises when that has another size."""
 
     cls: type = type(iter(set()))
+    over: SetTracker
 
-    def __init__(self, table: SetTracker, order: list[VariableTracker]) -> None:
-        self.table = table
+    def __init__(self, over: SetTracker, order: list[VariableTracker]) -> None:
+        self.over = over
         self.order = order
 
-    def item(self, t: Space) -> VariableTracker | Any:
-        now = self.table.entries.values()
+    def item(self, t: Space) -> Result:
+        now = self.over.entries.values()
         if len(now) != len(self.order):
             throw(RuntimeError, "Set changed size during iteration")
         if {*map(id, now)} != {*map(id, self.order)}:
@@ -93,18 +92,15 @@ class SetIteratorTracker(PositionedTracker, references=("table", "order")):
 
     def rebuild(self, e: Emitter) -> str:
         """Refused if C would continue with other items."""
-        now = [*self.table.entries.values()]
+        now = [*self.over.entries.values()]
         if self.exhausted or now == self.order:
             return super().rebuild(e)
         if len(now) == len(self.order):
             raise e.refuse(self)
-        return e.bind(self, f"{e.capture(spoiled)}({e.expr(self.table)}, iter, {len(now)})")
+        return self.rebuild_spoiled(e, len(now))
 
     def waits_for_effects(self, t: Space) -> bool:
-        return self.table.fills_by_user_code(t) or super().waits_for_effects(t)
-
-    def rebuild_here(self, e: Emitter) -> str:
-        return self.advanced(e, self.begun(e, self.table))
+        return self.over.fills_by_user_code(t) or super().waits_for_effects(t)
 
 
 def set_iterator(t: Space, table: SetTracker) -> SetIteratorTracker:
