@@ -115,13 +115,8 @@ def make_map(
 @handlers.handles(enumerate)
 def make_enumerate(t: Space, args: Args, kwargs: Kwargs) -> Result:
     start = args[1] if len(args) > 1 else kwargs.get("start", ConstantTracker(0))
-    if not issubclass(start.cls, int):
+    if not issubclass(start.cls, int) or is_a(start, ObjectTracker):
         raise t.unsupported("bad-arguments", f"enumerate() from a {start.cls.__name__} on")
-    if is_a(start, ObjectTracker):
-        raise t.unsupported(
-            "bad-arguments",
-            f"enumerate() from a {start.cls.__name__} on, which counts as an int does",
-        )
     iterable = args[0] if args else kwargs["iterable"]
     return after(t.get_iterator(iterable), lambda found: EnumerateTracker(found, start))
 
@@ -175,15 +170,8 @@ def handle_sorted(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
         items = list(args[0].entries.values())
     else:
         items = yield from settle(t.drain(args[0], calls_len=True))
-    return (yield from settle(_sorted_list(t, items, kwargs.get("key"), kwargs.get("reverse"))))
-
-
-@operation
-def _sorted_list(
-    t: Space, items: list[Any], key: VariableTracker | None, reverse: VariableTracker | None
-) -> OperationSteps:
     order = [*range(len(items))]
-    yield from sort(t, items, key, reverse, order)
+    yield from sort(t, items, kwargs.get("key"), kwargs.get("reverse"), order)
     return ListTracker([items[i] for i in order])
 
 

@@ -123,23 +123,13 @@ def ahead(iterator: Any) -> Any:
         raise ValueError(str(changed)) from None
     whole, start = state[1][0], state[2] if len(state) > 2 else None
     cls = type(whole)
-    if state[0] is not reversed:
-        start = start or 0
-        if cls in _BASES:
-            return whole[start : start + AHEAD]
-        # A class may read its items in its own way.
-        return _base(cls).__getitem__(whole, slice(start, start + AHEAD))
-    base = _base(cls)
-    left = (
-        slice(start, None, -1)
-        if start is not None and 0 <= start < base.__len__(whole)
-        else slice(0)
-    )
-    return base.__getitem__(base.__getitem__(whole, left), slice(AHEAD))
-
-
-def _base(cls: type) -> Any:
-    return next(base for base in _BASES if issubclass(cls, base))
+    base = cls if cls in _BASES else next(base for base in _BASES if issubclass(cls, base))
+    part = slice(start or 0, (start or 0) + AHEAD)
+    if state[0] is reversed:
+        is_over = start is None or not 0 <= start < base.__len__(whole)
+        part = slice(0) if is_over else slice(start, start - AHEAD if start >= AHEAD else None, -1)
+    # A class may read its items in its own way.
+    return base.__getitem__(whole, part)
 
 
 _BASES: tuple[Any, ...] = (list, tuple, str, bytes, range)

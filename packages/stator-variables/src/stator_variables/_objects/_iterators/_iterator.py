@@ -109,6 +109,7 @@ _EMPTY = {
     type(iter({}.items())): "iter({}.items())",
     type(reversed([])): "reversed([])",
 }
+"""Expressions for iterators over nothing: one of these classes at its end is any other."""
 
 
 class PositionedTracker(IteratorTracker, metaclass=ABCMeta, references=("over",)):

@@ -1,6 +1,5 @@
 """Iterators over dicts, their views, and sets."""
 
-import functools
 from collections import OrderedDict
 from typing import Any
 
@@ -27,7 +26,8 @@ class DictIteratorTracker(PositionedTracker):
     over: DictTracker
 
     def __init__(self, over: DictTracker, part: str, size: int, backwards: bool) -> None:
-        self.cls = _dict_iterator_class(part, issubclass(over.cls, OrderedDict), backwards)
+        empty = getattr(OrderedDict() if issubclass(over.cls, OrderedDict) else {}, part)()
+        self.cls = type(reversed(empty) if backwards else iter(empty))
         self.over = over
         self.part = part
         self.size = size
@@ -58,12 +58,6 @@ class DictIteratorTracker(PositionedTracker):
         if self.over in e.unfilled:
             raise e.refuse(self)
         return f"{self.verb}({of_base(e, self.over, self.part, f'{{}}.{self.part}()')})"
-
-
-@functools.cache
-def _dict_iterator_class(part: str, is_ordered: bool, backwards: bool) -> type:
-    view = getattr(OrderedDict() if is_ordered else {}, part)()
-    return type(reversed(view) if backwards else iter(view))
 
 
 def dict_iterator(t: Space, table: Any, part: str, backwards: bool = False) -> DictIteratorTracker:
