@@ -124,12 +124,14 @@ def ahead(iterator: Any) -> Any:
     whole, start = state[1][0], state[2] if len(state) > 2 else None
     cls = type(whole)
     base = cls if cls in _BASES else next(base for base in _BASES if issubclass(cls, base))
-    part = slice(start or 0, (start or 0) + AHEAD)
-    if state[0] is reversed:
-        is_over = start is None or not 0 <= start < base.__len__(whole)
-        part = slice(0) if is_over else slice(start, start - AHEAD if start >= AHEAD else None, -1)
+    if state[0] is not reversed:
+        part = slice(start or 0, (start or 0) + AHEAD)
+    elif start is not None and 0 <= start < base.__len__(whole):
+        part = slice(start, start - AHEAD if start >= AHEAD else None, -1)
+    else:
+        part = slice(0)
     # A class may read its items in its own way.
-    return base.__getitem__(whole, part)
+    return whole[part] if base is cls else base.__getitem__(whole, part)
 
 
 _BASES: tuple[Any, ...] = (list, tuple, str, bytes, range)
