@@ -11,7 +11,7 @@ import types
 from typing import Any
 
 import stator_guards as guards
-from stator_bytecode import NULL, Result
+from stator_bytecode import Result
 from stator_guards import (
     CallSource,
     DictItemSource,
@@ -211,9 +211,9 @@ def _refuse_under_iteration(t: Space, d: DictTracker) -> None:
 
 def _steps_one(value: Any, iterators: list[Any]) -> bool:
     """Return True for one of the iterators, and for one that consumes it."""
-    if value is NULL or is_pending(value):
-        return False
-    return value in iterators or any(_steps_one(part, iterators) for part in value.consumes())
+    return issubclass(type(value), VariableTracker) and (
+        value in iterators or any(_steps_one(part, iterators) for part in value.consumes())
+    )
 
 
 def remove(t: Space, d: DictTracker, hashed: object) -> Any:
