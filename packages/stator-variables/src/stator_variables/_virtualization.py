@@ -70,8 +70,7 @@ class Family:
 
 def parts_of(vt: Any) -> Virtualized | None:
     """Return a new object as parts; None for any other. Realizes no value."""
-    is_iterator = issubclass(type(vt), IteratorTracker)
-    family = _ITERATORS if is_iterator else _FAMILIES.get(type(vt))
+    family = _ITERATORS if issubclass(type(vt), IteratorTracker) else _FAMILIES.get(type(vt))
     if family is None or vt.source is not None:
         return None
     if (split := family.split(vt)) is None:

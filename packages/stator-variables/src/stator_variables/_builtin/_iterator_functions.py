@@ -25,6 +25,7 @@ from stator_variables._objects._iterators._item import ItemIteratorTracker
 from stator_variables._objects._iterators._iterator import IteratorTracker
 from stator_variables._objects._iterators._map import (
     CallableIteratorTracker,
+    CallingTracker,
     FilterTracker,
     MapTracker,
 )
@@ -106,9 +107,7 @@ def make_zip(t: Space, args: Args, kwargs: Kwargs) -> Result:
 
 
 @handlers.handles_each({map: MapTracker, filter: FilterTracker})
-def make_map(
-    t: Space, args: Args, kwargs: Kwargs, of: type[MapTracker] | type[FilterTracker]
-) -> Result:
+def make_map(t: Space, args: Args, kwargs: Kwargs, of: type[CallingTracker]) -> Result:
     return _iterators(t, args[1:], lambda found: of(args[0], *found))
 
 

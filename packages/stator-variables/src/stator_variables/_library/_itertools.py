@@ -40,11 +40,6 @@ def make_lazy(t: Space, args: Args, kwargs: Kwargs, of: type) -> Result:
     return _made(t, of, args, kwargs, of)
 
 
-def _check_size(size: Any) -> None:
-    if size.constant() is not MISSING and size.constant() < 1:
-        throw(ValueError, "n must be at least one")
-
-
 def _check(t: Space, real: type, args: Args, kwargs: Kwargs) -> None:
     bad: Any = not signature_arity(getattr(app, real.__name__)).accepts(args, kwargs)
     if real is itertools.islice:
@@ -56,7 +51,9 @@ def _check(t: Space, real: type, args: Args, kwargs: Kwargs) -> None:
         times = [*args[1:], *(vt for name, vt in kwargs.items() if name == "times")]
         bad = bad or not all(issubclass(vt.cls, int) for vt in times)
     if not bad and real.__name__ == "batched":
-        _check_size(kwargs["n"] if "n" in kwargs else args[1])
+        size = (kwargs["n"] if "n" in kwargs else args[1]).constant()
+        if size is not MISSING and size < 1:
+            throw(ValueError, "n must be at least one")
     _check_given(t, real, bad)
 
 

@@ -33,8 +33,6 @@ from stator_variables._tensors import _torch_calls
 from stator_variables._tracker import MISSING, VariableTracker
 from stator_variables._trackers import ConstantTracker
 
-_SEQUENCES = (list, tuple, collections.deque)
-
 
 def get_iterator(t: Space, vt: VariableTracker) -> Result:
     """`iter(vt)`: a Result."""
@@ -67,7 +65,7 @@ def _iterator_by_items(t: Space, vt: VariableTracker, raw: Any) -> ItemIteratorT
 def is_sequence(t: Space, vt: VariableTracker) -> bool:
     """Implement `PySequence_Check`: `__getitem__` of a class of C may be that of a mapping, which
     is unknown."""
-    if vt.base in _SEQUENCES:
+    if vt.base in (list, tuple, collections.deque):
         return True
     if isinstance(guarded_lookup(t, vt.cls, "__getitem__"), types.WrapperDescriptorType):
         raise t.unsupported(
@@ -93,8 +91,7 @@ def iterate_tensor(t: Space, vt: Any) -> Any:
 
 def iterate_array(t: Space, vt: Any) -> VariableTracker:
     """`iter(vt)`, or MISSING for an array without dimensions."""
-    is_row = vt.tensor.example.dim() > 0
-    return ItemIteratorTracker(vt) if is_row else MISSING
+    return ItemIteratorTracker(vt) if vt.tensor.example.dim() > 0 else MISSING
 
 
 def next_value(t: Space, it: VariableTracker) -> Result:

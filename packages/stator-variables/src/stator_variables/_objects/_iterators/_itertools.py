@@ -121,10 +121,11 @@ def _divided(
 
 
 def _called(e: Emitter, make: Callable[..., Any], fields: dict[str, tuple[Any, Any]]) -> str:
-    given = {name: fields[name][1] for name in inspect.signature(make).parameters}
-    texts = [
-        f"{name}={_said(e, name, vt)}" for name, vt in given.items() if real_of(vt) is not _NOTHING
-    ]
+    texts = []
+    for name in inspect.signature(make).parameters:
+        vt = fields[name][1]
+        if real_of(vt) is not _NOTHING:
+            texts.append(f"{name}={_said(e, name, vt)}")
     return f"{e.capture(make)}({', '.join(texts)})"
 
 

@@ -21,7 +21,7 @@ from stator_variables._trackers import is_none
 builders = BuilderTable()
 
 
-class _CallingTracker(ConsumerTracker, references=("function",)):
+class CallingTracker(ConsumerTracker, references=("function",)):
     """A `map` or `filter`, whose function may raise StopIteration."""
 
     steps_to_null = False
@@ -45,7 +45,7 @@ class _CallingTracker(ConsumerTracker, references=("function",)):
         return cls.cls(function, *map(unasked, iterators))
 
 
-class MapTracker(_CallingTracker):
+class MapTracker(CallingTracker):
     """A `map`."""
 
     cls = map
@@ -58,7 +58,7 @@ class MapTracker(_CallingTracker):
         return (yield from settle(t.call(self.function, args)))
 
 
-class FilterTracker(_CallingTracker):
+class FilterTracker(CallingTracker):
     """A `filter`, over one iterator."""
 
     cls = filter

@@ -58,8 +58,7 @@ class SequenceIteratorTracker(PositionedTracker):
         return f"{e.capture(placed)}({begun}, {e.expr(self.over)}, {self.index})"
 
     def split(self) -> Split | None:
-        is_far = self.position and len(self.over.items) > SHORT
-        if self.exhausted or self.backwards or is_far:
+        if self.exhausted or self.backwards or (self.position and len(self.over.items) > SHORT):
             return None
         return (self.cls, self.position), [self.over]
 
