@@ -33,7 +33,8 @@ CACHES = {
 PLAIN = frozenset(
     """
     cls real source value structure unread taken decide part is_late steps constant_of fix flipped owns_memory
-    needs_own_memory code is_of_tensor suppress_context entries kind position start exhausted number name function
+    needs_own_memory code is_of_tensor suppress_context entries kind position start exhausted size backwards identity ahead
+    is_strict values is_opaque left names number name function
     handler index mode modes inside _context is_of_made may_hold base is_known has_own_number is_symbolic steps_to_null
     """.split()
 )

@@ -399,7 +399,7 @@ class SymbolicDomain:
             raise self.t.unsupported("async", "a step of a coroutine")
         try:
             if k.is_none(value):
-                found = yield from settle(_iteration.next_or_raise(self.t, receiver))
+                found = yield from settle(receiver.next(self.t))
             else:
                 method = yield from settle(self.t.get_attribute(receiver, "send"))
                 found = yield from settle(self.t.call(method, [value]))

@@ -68,10 +68,6 @@ class Operations(ABC):
         """Read an attribute of a tensor, or MISSING."""
 
     @abstractmethod
-    def step(self, it: Any) -> Result:
-        """Give the next item of a builtin iterator."""
-
-    @abstractmethod
     def iterate_tensor(self, vt: Any) -> Result:
         """`iter(vt)` for a tensor."""
 

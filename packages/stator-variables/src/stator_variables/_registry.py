@@ -51,11 +51,11 @@ from stator_variables._objects import (
     _deque,
     _dict_entries,
     _dict_methods,
+    _dict_view,
     _dict_view_methods,
     _exception,
     _functions,
     _identity,
-    _iterator,
     _list,
     _mapping_proxy,
     _method,
@@ -72,6 +72,7 @@ from stator_variables._objects import (
 )
 from stator_variables._objects._arity import checked
 from stator_variables._objects._builder_table import Builder, BuilderTable
+from stator_variables._objects._iterators import _existing_iterator, _map, _zip
 from stator_variables._objects._wrap import build_object
 from stator_variables._protocols import _formatting, _instances
 from stator_variables._space import Space

@@ -41,7 +41,6 @@ class StandardSpace(Space):
     read_method = _functions.of_method
     read_recipe = _substitutes.field_of
     read_tensor = _tensor_attributes.read
-    step = _iteration.step
     iterate_tensor = _iteration.iterate_tensor
     iterate_array = _iteration.iterate_array
     length_of_tensor = _containers.length_of_tensor

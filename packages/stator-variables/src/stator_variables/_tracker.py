@@ -8,7 +8,7 @@ its object the first time any attribute of it is read, so an argument that is on
 never guarded.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, ClassVar, TypeGuard, cast
 
 from stator_bytecode import HandlerTable, Result
@@ -18,6 +18,8 @@ Args = Sequence[Any]
 """The positional arguments of a call, as trackers."""
 Kwargs = dict[str, Any]
 """The named arguments of a call, as trackers."""
+Split = tuple[Hashable, Sequence[Any]]
+"""The detail of a recipe, which is static, and the parts of which it makes an object."""
 FunctionTable = HandlerTable[Any, Any]
 """Handlers of functions in C: each gets the space, `Args` and `Kwargs`."""
 
@@ -66,6 +68,7 @@ class VariableTracker:
     # its `id` attribute is a number that represents it, and `id()` gives another
     has_own_number = False
     is_of_made = False  # an instance of a class that was made while tracing: each call has its own
+    is_opaque = False  # an iterator whose state a real one does not expose
 
     references: ClassVar[tuple[str, ...]] = ()
     weak_references: ClassVar[tuple[str, ...]] = ()
@@ -122,6 +125,10 @@ class VariableTracker:
         """`next(self)` (`tp_iternext`)"""
         return t.call_slot(self, "__next__", [], "'{}' object is not an iterator")
 
+    def counted(self) -> "VariableTracker":
+        """Return the value whose `__len__` counts the items ahead (`PyObject_LengthHint`)."""
+        return self
+
     def length(self, t: Any) -> Result:
         """`len(self)` (`sq_length`)"""
         return MISSING
@@ -144,7 +151,35 @@ class VariableTracker:
         constants)."""
         return MISSING
 
+    # -- slots for iterators over this one ---------------------------------------------------------
+    def consumes(self) -> "Sequence[VariableTracker]":
+        """Return the iterators that a step of this one steps."""
+        return ()
+
+    def is_replayable(self) -> bool:
+        """Return True for an existing iterator whose steps the entry can repeat: none runs code of
+        the program."""
+        return False
+
+    def has_ended(self) -> bool:
+        """Return True for an iterator that has no more items."""
+        return False
+
+    def is_in_step(self, steps: int, ended: bool, below: set[int]) -> bool:
+        """Return True for an iterator that stands where so many steps of its consumer lead.
+
+        `below` collects the identities of those that advance with the consumer.
+        """
+        return False
+
     # -- slots for the entry: `e` is an `Emitter` --------------------------------------------------
+    def advance(self, e: Any, below: set[int]) -> None:
+        """Write the lines that move an existing iterator as far as the traced code did.
+
+        They come before what it goes through is changed: it took no step after that. Consumers come
+        first; they move the iterators `below` them.
+        """
+
     def rebuild(self, e: Any) -> str:
         """Write the lines that make a new object, and return an expression for it."""
         raise e.refuse(self)

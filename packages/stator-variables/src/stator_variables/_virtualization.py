@@ -19,7 +19,7 @@ them.
 
 import collections
 import types
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from attrs import frozen
@@ -28,17 +28,17 @@ from stator_guards import CapturedSource
 
 from stator_variables._objects._deque import DequeTracker
 from stator_variables._objects._identity_number import IdTracker
-from stator_variables._objects._iterator import IteratorTracker
-from stator_variables._objects._itertools import made_real
+from stator_variables._objects._iterators._iterator import IteratorTracker
+from stator_variables._objects._iterators._sequence import SHORT
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import is_app_level
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import attributes_of, new_object
 from stator_variables._runtime._contents import has_member
-from stator_variables._runtime._support import advanced, base_of_c, pooled, unasked
+from stator_variables._runtime._support import base_of_c
 from stator_variables._space import Space
-from stator_variables._tracker import DELETED, VariableTracker, is_a, is_pending, real_of
+from stator_variables._tracker import DELETED, Split, VariableTracker, is_a, is_pending, real_of
 from stator_variables._trackers import ConstantTracker, ObjectTracker
 
 
@@ -47,18 +47,15 @@ class ObjectRecipe:
     """The construction of an object of `cls` from its parts; `detail` is further data of its
     family."""
 
-    family: type[VariableTracker]
+    family: type[Any]
     cls: type
     detail: Any = None
 
     def build(self, parts: Sequence[Any]) -> object:
-        return _FAMILIES[self.family].build(self, parts)
+        return _FAMILIES.get(self.family, _ITERATORS).build(self, parts)
 
     def tracker(self, t: Space, parts: Sequence[Any]) -> VariableTracker:
-        return _FAMILIES[self.family].join(self, t, parts)
-
-
-Split = tuple[Hashable, Sequence[Any]]
+        return _FAMILIES.get(self.family, _ITERATORS).join(self, t, parts)
 
 
 @frozen
@@ -73,22 +70,19 @@ class Family:
 
 def parts_of(vt: Any) -> Virtualized | None:
     """Return a new object as parts; None for any other. Realizes no value."""
-    if (family := _FAMILIES.get(type(vt))) is None or vt.source is not None:
+    family = _ITERATORS if issubclass(type(vt), IteratorTracker) else _FAMILIES.get(type(vt))
+    if family is None or vt.source is not None:
         return None
-    split = family.split(vt)
-    return (
-        None
-        if split is None
-        else Virtualized(ObjectRecipe(type(vt), vt.cls, split[0]), tuple(split[1]))
-    )
+    if (split := family.split(vt)) is None:
+        return None
+    return Virtualized(ObjectRecipe(type(vt), vt.cls, split[0]), tuple(split[1]))
 
 
 def is_opaque(vt: VariableTracker) -> bool:
     """Return True for an object whose state a real one does not expose: an iterator of itertools,
     and the object behind it."""
-    if is_a(vt, IteratorTracker):
-        return vt.kind in ("application", "pooled")
-    return is_a(vt, ObjectTracker) and vt.source is None and is_app_level(vt.cls)
+    is_app_level_object = is_a(vt, ObjectTracker) and vt.source is None and is_app_level(vt.cls)
+    return is_app_level_object or vt.is_opaque
 
 
 def has_few_parts(vt: VariableTracker) -> bool:
@@ -193,76 +187,11 @@ def _build_list(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
 
 
 # -- iterators over generators ---------------------------------------------------------------------
-def _split_iterator(vt: IteratorTracker) -> Split | None:
-    split = _ITERATORS.get(vt.kind)
-    return None if split is None or vt.exhausted else split(vt)
-
-
-def _split_enumerate(vt: IteratorTracker) -> Split | None:
-    """The count goes on as a value: as a part of the recipe it would make another continuation of
-    every round."""
-    source, start = vt.parts
-    if not start.is_known:
-        return (("enumerate",), (source, start)) if not vt.position else None
-    return ("enumerate",), (source, ConstantTracker(start.value + vt.position))
-
-
-SHORT = 8
-"""Items: each position of an iterator over a list is a continuation of its own, so long ones are
-not carried."""
-
-
-def _split_sequence(vt: IteratorTracker) -> Split | None:
-    (of,) = vt.parts
-    return None if vt.position and len(of.items) > SHORT else (("sequence", vt.position), (of,))
-
-
-def _split_pooled(vt: IteratorTracker) -> Split:
-    rows, args, kwargs = vt.parts
-    return ("pooled", len(args), *kwargs), (rows, *args, *kwargs.values())
-
-
-_ITERATORS: dict[str, Callable[[Any], Split | None]] = {
-    "zip": lambda vt: (("zip", vt.parts[1]), vt.parts[0]),
-    "map": lambda vt: (("map",), (vt.parts[0], *vt.parts[1])),
-    "filter": lambda vt: (("filter",), vt.parts),
-    "enumerate": _split_enumerate,
-    "sequence": _split_sequence,
-    "application": lambda vt: (("application",), vt.parts),
-    "pooled": _split_pooled,
-}
-
-
-def _join_iterator(recipe: ObjectRecipe, t: Space, parts: Sequence[Any]) -> VariableTracker:
-    kind, *detail = recipe.detail
-    if kind == "zip":
-        return IteratorTracker(zip, kind, [list(parts), *detail])
-    if kind == "map":
-        return IteratorTracker(map, kind, [parts[0], list(parts[1:])])
-    if kind != "pooled":
-        return IteratorTracker(recipe.cls, kind, list(parts), *detail)
-    (rows, *rest), (count, *names) = parts, detail
-    named = dict(zip(names, rest[count:], strict=True))
-    return IteratorTracker(recipe.cls, kind, [rows, rest[:count], named])
-
-
-def _build_iterator(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
-    kind, *detail = recipe.detail
-    if kind == "zip":
-        return zip(*map(unasked, parts), strict=detail[0])
-    if kind == "application":
-        return made_real(recipe.cls, parts[0])
-    if kind == "pooled":
-        (rows, *rest), (count, *names) = parts, detail
-        return pooled(recipe.cls, rows, rest[:count], dict(zip(names, rest[count:], strict=True)))
-    if kind == "sequence":
-        return advanced(
-            (list if isinstance(parts[0], list) else tuple).__iter__(parts[0]), detail[0]
-        )
-    if kind == "enumerate":
-        return enumerate(unasked(parts[0]), parts[1])
-    return recipe.cls(parts[0], *map(unasked, parts[1:]))  # map and filter
-
+_ITERATORS = Family(
+    lambda vt: vt.split(),
+    lambda recipe, t, parts: recipe.family(*recipe.detail, *parts),
+    lambda recipe, parts: recipe.family.build(*recipe.detail, *parts),
+)
 
 _FAMILIES: dict[type[VariableTracker], Family] = {
     ObjectTracker: Family(_split_object, _join_object, _build_object),
@@ -273,7 +202,6 @@ _FAMILIES: dict[type[VariableTracker], Family] = {
         lambda recipe, parts: tuple(parts),
     ),
     **dict.fromkeys((ListTracker, DequeTracker), Family(_split_list, _join_list, _build_list)),
-    IteratorTracker: Family(_split_iterator, _join_iterator, _build_iterator),
     IdTracker: Family(
         lambda vt: (None, (vt.thing,)),
         lambda recipe, t, parts: IdTracker(*parts),

@@ -14,13 +14,26 @@ from stator_bytecode import (
     Result,
     Resume,
     Then,
+    after,
     operation,
     settle,
 )
 
 from stator_variables._objects import _exceptions, _new_values, _number
 from stator_variables._objects._hashing import observed
-from stator_variables._objects._iterator import IteratorTracker
+from stator_variables._objects._iterators._item import ItemIteratorTracker
+from stator_variables._objects._iterators._iterator import IteratorTracker
+from stator_variables._objects._iterators._map import (
+    CallableIteratorTracker,
+    CallingTracker,
+    FilterTracker,
+    MapTracker,
+)
+from stator_variables._objects._iterators._sequence import (
+    ConstantIteratorTracker,
+    SequenceIteratorTracker,
+)
+from stator_variables._objects._iterators._zip import EnumerateTracker, ZipTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import defines, overrides
 from stator_variables._objects._method import MethodTracker
@@ -39,7 +52,6 @@ from stator_variables._trackers import (
 )
 
 handlers = FunctionTable("builtin")
-_CONSTANTS = (str, bytes, range)
 
 
 @handlers.handles(iter)
@@ -47,22 +59,16 @@ def handle_iter(t: Space, args: Args, kwargs: Kwargs) -> Result:
     if len(args) == 2:
         if not defines(t, args[0].cls, "__call__"):
             return _new_values.computed(t, iter, None, None)  # raises, in the words of this CPython
-        return IteratorTracker(type(iter(int, 1)), "callable", list(args))
+        return CallableIteratorTracker(*args)
     return t.get_iterator(args[0])
 
 
-@handlers.handles(*(cls.__iter__ for cls in _CONSTANTS))
-def iterate_constant(t: Space, args: Args, kwargs: Kwargs) -> IteratorTracker:
+@handlers.handles(str.__iter__, bytes.__iter__, range.__iter__)
+def iterate_constant(t: Space, args: Args, kwargs: Kwargs) -> ConstantIteratorTracker:
     vt = args[0]
     if not vt.is_known:
         raise t.unsupported("builtin", f"the iterator of a builtin class over a {vt.cls.__name__}")
-    items = _iteration.indexed(vt.value)
-    return IteratorTracker(type(iter(vt.value)), "constant", [items, vt])
-
-
-@handlers.handles(range.__reversed__)
-def iterate_backwards(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    return make_reversed(t, args, kwargs)
+    return ConstantIteratorTracker(type(iter(vt.value)), vt, vt.value)
 
 
 @handlers.handles(next)
@@ -75,7 +81,7 @@ def handle_next(t: Space, args: Args, kwargs: Kwargs) -> Result:
 @operation
 def _next(t: Space, it: VariableTracker, default: VariableTracker | None) -> OperationSteps:
     try:
-        value = yield from settle(_iteration.next_or_raise(t, it))
+        value = yield from settle(it.next(t))  # whose StopIteration may have a value
     except Raised as raised:
         if default is None or not issubclass(raised.value.cls, StopIteration):
             raise
@@ -97,36 +103,21 @@ def make_range(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
 @handlers.handles(zip)
 def make_zip(t: Space, args: Args, kwargs: Kwargs) -> Result:
     strict = kwargs["strict"].constant() if "strict" in kwargs else False
-    return _iterators(t, args, lambda found: IteratorTracker(zip, "zip", [found, bool(strict)]))
+    return _iterators(t, args, lambda found: ZipTracker(bool(strict), *found))
 
 
-@handlers.handles(map)
-def make_map(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    return _iterators(t, args[1:], lambda found: IteratorTracker(map, "map", [args[0], found]))
-
-
-@handlers.handles(filter)
-def make_filter(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    return _iterators(
-        t, args[1:], lambda found: IteratorTracker(filter, "filter", [args[0], found[0]])
-    )
+@handlers.handles_each({map: MapTracker, filter: FilterTracker})
+def make_map(t: Space, args: Args, kwargs: Kwargs, of: type[CallingTracker]) -> Result:
+    return _iterators(t, args[1:], lambda found: of(args[0], *found))
 
 
 @handlers.handles(enumerate)
 def make_enumerate(t: Space, args: Args, kwargs: Kwargs) -> Result:
     start = args[1] if len(args) > 1 else kwargs.get("start", ConstantTracker(0))
-    if not issubclass(start.cls, int):
+    if not issubclass(start.cls, int) or is_a(start, ObjectTracker):
         raise t.unsupported("bad-arguments", f"enumerate() from a {start.cls.__name__} on")
-    if is_a(start, ObjectTracker):
-        raise t.unsupported(
-            "bad-arguments",
-            f"enumerate() from a {start.cls.__name__} on, which counts as an int does",
-        )
-    return _iterators(
-        t,
-        args[:1] or [kwargs["iterable"]],
-        lambda found: IteratorTracker(enumerate, "enumerate", [found[0], start]),
-    )
+    iterable = args[0] if args else kwargs["iterable"]
+    return after(t.get_iterator(iterable), lambda found: EnumerateTracker(found, start))
 
 
 @operation
@@ -134,7 +125,7 @@ def _iterators(t: Space, iterables: Args, make: Any) -> OperationSteps:
     return make((yield from settle_all(map(t.get_iterator, iterables))))
 
 
-@handlers.handles(reversed)
+@handlers.handles(reversed, range.__reversed__)
 def make_reversed(t: Space, args: Args, kwargs: Kwargs) -> Result:
     vt = args[0]
     bound = t.special(vt, "__reversed__")
@@ -142,11 +133,11 @@ def make_reversed(t: Space, args: Args, kwargs: Kwargs) -> Result:
         return t.call(bound, [])
     in_python = overrides(t, vt.cls, "__len__", "__getitem__")
     if vt.base is tuple and not in_python:
-        return IteratorTracker(reversed, "reversed", [vt, len(vt.items)])
+        return SequenceIteratorTracker(reversed, 0, vt, backwards=True)
     if vt.is_known and isinstance(vt.value, str | bytes | range) and not in_python:
         if isinstance(vt.value, range):  # its iterator is one over the range the other way round
             return t.get_iterator(ConstantTracker(vt.value[::-1]))
-        return IteratorTracker(type(reversed(vt.value)), "constant", [list(reversed(vt.value)), vt])
+        return ConstantIteratorTracker(reversed, vt, vt.value[::-1])
     is_sequence = bound is MISSING and _iteration.is_sequence(t, vt)
     if is_none(bound) or (bound is MISSING and not is_sequence):
         complain(t, TypeError, "'", vt.cls, "' object is not reversible")
@@ -167,7 +158,7 @@ def _reversed_protocol(t: Space, vt: VariableTracker) -> OperationSteps:
     size = length.constant()
     if not isinstance(size, int):
         raise t.unsupported("builtin", f"reversed() of a {vt.cls.__name__} of unknown length")
-    return IteratorTracker(reversed, "reversed getitem", [vt, size])
+    return ItemIteratorTracker(vt, size)
 
 
 @handlers.handles(sorted)
@@ -178,15 +169,8 @@ def handle_sorted(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
         items = list(args[0].entries.values())
     else:
         items = yield from settle(t.drain(args[0], calls_len=True))
-    return (yield from settle(_sorted_list(t, items, kwargs.get("key"), kwargs.get("reverse"))))
-
-
-@operation
-def _sorted_list(
-    t: Space, items: list[Any], key: VariableTracker | None, reverse: VariableTracker | None
-) -> OperationSteps:
     order = [*range(len(items))]
-    yield from sort(t, items, key, reverse, order)
+    yield from sort(t, items, kwargs.get("key"), kwargs.get("reverse"), order)
     return ListTracker([items[i] for i in order])
 
 
@@ -201,14 +185,10 @@ def has_total_order(t: Space, vt: Any) -> bool:
     )
 
 
-_OVER_CONTAINERS: tuple[type, ...] = (
-    type(iter([])),
-    type(iter(())),
-    type(iter({})),
-    type(reversed([])),
-)
-_OF_ITERTOOLS = [cls for cls in vars(itertools).values() if hasattr(cls, "__next__")]
-_ITERATOR_TYPES: tuple[Any, ...] = (*_OVER_CONTAINERS, *_OF_ITERTOOLS, zip, map, filter, enumerate)
+_CONTAINERS: list[Any] = [[], (), {}]
+_ITERATOR_TYPES: list[Any] = [*map(type, map(iter, _CONTAINERS)), type(reversed([]))]
+_ITERATOR_TYPES += [cls for cls in vars(itertools).values() if hasattr(cls, "__next__")]
+_ITERATOR_TYPES += [zip, map, filter, enumerate]
 
 
 @handlers.handles(*[cls.__next__ for cls in _ITERATOR_TYPES], GeneratorType.__next__)

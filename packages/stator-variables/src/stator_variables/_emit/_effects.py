@@ -9,10 +9,7 @@ import torch
 from stator_variables._emitter import Emitter
 from stator_variables._library import _caching, _inference, _modes
 from stator_variables._lifetime._generator_close import has_clean_up
-from stator_variables._objects import _iterator
-from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._tensors import _hooks, _streams
-from stator_variables._tracker import is_a
 
 
 def emit_effects(e: Emitter) -> None:
@@ -23,11 +20,11 @@ def emit_effects(e: Emitter) -> None:
     _emit_warnings(e)
     _hooks.emit_hooks(e)
     changed = list(e.t.heap.changed.values())
-    iterators = [vt for vt in changed if is_a(vt, IteratorTracker)]
-    _iterator.effects(e, iterators)
+    below: set[int] = set()
+    for vt in reversed(changed):
+        vt.advance(e, below)
     for vt in changed:
-        if vt not in iterators:
-            vt.replay(e)
+        vt.replay(e)
     e.release(e.by_user_code)
     _caching.effects(e)
     e.release(e.last)

@@ -49,7 +49,7 @@ from stator_variables._objects._cache_contents import (
     peek,
 )
 from stator_variables._objects._hashing import real_key, tuple_of
-from stator_variables._objects._iterator import IteratorTracker
+from stator_variables._objects._iterators._iterator import IteratorTracker
 from stator_variables._objects._method import MethodTracker
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import wrap_present

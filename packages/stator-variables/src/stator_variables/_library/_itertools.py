@@ -11,14 +11,18 @@ from stator_bytecode import OperationSteps, Result, after, operation, settle
 from stator_variables._applevel import _itertools as app
 from stator_variables._objects import _number
 from stator_variables._objects._arity import signature_arity
-from stator_variables._objects._iterator import POOLED, IteratorTracker
+from stator_variables._objects._iterators._itertools import (
+    COMBINATIONS,
+    CombinationsTracker,
+    ItertoolsTracker,
+)
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._method_table import app_level, settle_all
 from stator_variables._objects._program_error import throw
-from stator_variables._objects._sequence import sequence_iterator
+from stator_variables._objects._sequence import iterate
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker
+from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs
 
 handlers = FunctionTable("itertools function")
 _NAMES = (
@@ -36,11 +40,6 @@ def make_lazy(t: Space, args: Args, kwargs: Kwargs, of: type) -> Result:
     return _made(t, of, args, kwargs, of)
 
 
-def _check_size(size: Any) -> None:
-    if size.constant() is not MISSING and size.constant() < 1:
-        throw(ValueError, "n must be at least one")
-
-
 def _check(t: Space, real: type, args: Args, kwargs: Kwargs) -> None:
     bad: Any = not signature_arity(getattr(app, real.__name__)).accepts(args, kwargs)
     if real is itertools.islice:
@@ -52,7 +51,9 @@ def _check(t: Space, real: type, args: Args, kwargs: Kwargs) -> None:
         times = [*args[1:], *(vt for name, vt in kwargs.items() if name == "times")]
         bad = bad or not all(issubclass(vt.cls, int) for vt in times)
     if not bad and real.__name__ == "batched":
-        _check_size(kwargs["n"] if "n" in kwargs else args[1])
+        size = (kwargs["n"] if "n" in kwargs else args[1]).constant()
+        if size is not MISSING and size < 1:
+            throw(ValueError, "n must be at least one")
     _check_given(t, real, bad)
 
 
@@ -76,7 +77,7 @@ def _made(t: Space, cls: type, args: Args, kwargs: Kwargs, of: type) -> Operatio
     inner = yield from settle(
         app_level(t, getattr(app, of.__name__), args, kwargs | dict(zip(named, found, strict=True)))
     )
-    return IteratorTracker(cls, "application", [inner])
+    return ItertoolsTracker(cls, inner)
 
 
 _ITERATED: dict[Any, slice] = {itertools.compress: slice(2), itertools.zip_longest: slice(None)}
@@ -102,7 +103,7 @@ def chain_of_class(t: Space, args: Args, kwargs: Kwargs) -> Result:
 def group(t: Space, args: Args, kwargs: Kwargs) -> Result:
     return after(
         app_level(t, app._grouper, args),
-        lambda inner: _iterator(itertools._grouper, inner),  # type: ignore[attr-defined]
+        lambda inner: ItertoolsTracker(itertools._grouper, inner),  # type: ignore[attr-defined]
     )
 
 
@@ -119,15 +120,11 @@ def tee(t: Space, args: Args, kwargs: Kwargs) -> OperationSteps:
     shared = yield from settle(app_level(t, app.Shared, [it]))
     found = yield from settle_all(app_level(t, app._tee, [shared]) for _ in range(count))
     cls: Any = itertools._tee  # type: ignore[attr-defined]
-    return TupleTracker([_iterator(cls, inner) for inner in found])
-
-
-def _iterator(cls: type, inner: VariableTracker) -> IteratorTracker:
-    return IteratorTracker(cls, "application", [inner])
+    return TupleTracker([ItertoolsTracker(cls, inner) for inner in found])
 
 
 # -- made at once ----------------------------------------------------------------------------------
-@handlers.handles_each(POOLED)
+@handlers.handles_each(COMBINATIONS)
 def make_eager(t: Space, args: Args, kwargs: Kwargs, of: type) -> Result:
     """Iterables come first, one for all but `product`; then at most one int."""
     is_product = of is itertools.product
@@ -183,6 +180,6 @@ def _combined(
         )
     rows = ListTracker([TupleTracker(row) for row in real(*pools, *numbers, **named)])
     drained = [TupleTracker(pool) for pool in pools]
-    return IteratorTracker(
-        real, "pooled", [sequence_iterator(rows), [*drained, *args[count:]], kwargs]
+    return CombinationsTracker(
+        real, (*kwargs,), iterate(t, rows), *drained, *args[count:], *kwargs.values()
     )

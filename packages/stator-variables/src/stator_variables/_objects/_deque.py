@@ -10,7 +10,7 @@ from stator_variables._emitter import Emitter, filled, made_empty
 from stator_variables._objects import _list, _sequence
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._indexing import needed_index
-from stator_variables._objects._iterator import IteratorTracker
+from stator_variables._objects._iterators._sequence import DequeIteratorTracker
 from stator_variables._objects._list import ListTracker, change_items, replace_items
 from stator_variables._objects._lookup import refuse_overridden
 from stator_variables._objects._method_table import MethodTable, then
@@ -200,9 +200,7 @@ def delitem(t: Space, vt: DequeTracker, key: VariableTracker) -> None:
 
 @methods.handles(deque.__reversed__, takes=0)
 def reversed_(t: Space, vt: DequeTracker) -> VariableTracker:
-    return IteratorTracker(
-        type(reversed(deque())), "deque reversed", [vt, len(vt.items), vt.structure]
-    )
+    return DequeIteratorTracker(vt, backwards=True)
 
 
 @methods.handles(deque.__add__)

@@ -202,17 +202,16 @@ def _refuse_under_iteration(t: Space, d: DictTracker) -> None:
     it was before."""
     d.iterators = [it for it in d.iterators if not it.exhausted]
     held = (value for frame in t.machine.frames for value in (*frame.stack, *frame.slots))
-    if d.iterators and any(_holds(value, d.iterators) for value in held):
+    if d.iterators and any(_steps_one(value, d.iterators) for value in held):
         raise t.unsupported(
             "dict-changed-during-iteration", "a dict whose keys change while it is iterated"
         )
 
 
-def _holds(value: Any, iterators: list[Any]) -> bool:
-    if type(value) is list:
-        return any(_holds(part, iterators) for part in value)
-    return type(value) is type(iterators[0]) and (
-        value in iterators or _holds(value.parts, iterators)
+def _steps_one(value: Any, iterators: list[Any]) -> bool:
+    """Return True for one of the iterators, and for one that consumes it."""
+    return issubclass(type(value), VariableTracker) and (
+        value in iterators or any(_steps_one(part, iterators) for part in value.consumes())
     )
 
 

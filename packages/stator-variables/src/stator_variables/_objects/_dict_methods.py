@@ -13,7 +13,7 @@ from stator_variables._objects import _dict_entries, _dict_update
 from stator_variables._objects._dict import DictTracker
 from stator_variables._objects._dict_view import VIEW_CLASSES, ViewTracker
 from stator_variables._objects._hashing import hashing, tell_apart
-from stator_variables._objects._iterator import IteratorTracker
+from stator_variables._objects._iterators._table import DictIteratorTracker, dict_iterator
 from stator_variables._objects._lookup import defines, refuse_overridden
 from stator_variables._objects._method_table import MethodTable, comparisons, then
 from stator_variables._objects._program_error import name_of, throw
@@ -157,28 +157,14 @@ def move_to_end(
 
 
 # -- iteration and views ---------------------------------------------------------------------------
-def iterator_over(t: Space, d: Any, part: str, backwards: bool = False) -> IteratorTracker:
-    ordered = issubclass(d.cls, OrderedDict)
-    parts = [d, len(t.items(d)), backwards]
-    made = IteratorTracker(_iterator_class(part, ordered, backwards), part, parts)
-    d.iterators.append(made)
-    return made
-
-
-@functools.cache
-def _iterator_class(part: str, ordered: bool, backwards: bool) -> type:
-    view = getattr(OrderedDict() if ordered else {}, part)()
-    return type(reversed(view) if backwards else iter(view))
-
-
 @methods.handles(dict.__iter__, OrderedDict.__iter__)
-def iterate(t: Space, vt: DictTracker) -> IteratorTracker:
-    return iterator_over(t, vt, "keys")
+def iterate(t: Space, vt: DictTracker) -> DictIteratorTracker:
+    return dict_iterator(t, vt, "keys")
 
 
 @methods.handles(dict.__reversed__, OrderedDict.__reversed__, takes=0)
-def reversed_(t: Space, vt: DictTracker) -> IteratorTracker:
-    return iterator_over(t, vt, "keys", backwards=True)
+def reversed_(t: Space, vt: DictTracker) -> DictIteratorTracker:
+    return dict_iterator(t, vt, "keys", backwards=True)
 
 
 @methods.handles_each(

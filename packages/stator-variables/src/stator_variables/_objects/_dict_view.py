@@ -1,14 +1,20 @@
-"""Views of dicts: what is known of one, and how a new one is made."""
+"""Views of dicts: what is known of one, how an existing one is read, and how a new one is made."""
 
 import collections
+import gc
 from collections import OrderedDict
 from typing import Any
 
+from stator_guards import CallSource, Source, TypeIs, shown_as
+
 from stator_variables._emitter import Emitter
+from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._runtime._contents import may_override
 from stator_variables._space import Space
 from stator_variables._tracker import VariableTracker
+
+builders = BuilderTable()
 
 DICT_VIEW: type = type({}.keys())
 """The class of the keys of a dict; views of its values and items have the same representation in
@@ -56,3 +62,18 @@ def of_base(e: Emitter, of: VariableTracker, method: str, otherwise: str) -> str
     if base is of.cls or not may_override(of.cls) or not hasattr(base, method):
         return otherwise.format(name)
     return f"{e.capture(getattr(base, method), base.__name__ + method)}({name})"
+
+
+@shown_as("what {0} goes through")
+def viewed(of: object) -> object:
+    """Return the dict or set behind a view or an iterator; None behind an iterator at its end."""
+    found = [obj for obj in gc.get_referents(of) if isinstance(obj, dict | set | frozenset)]
+    return found[0] if found else None
+
+
+@builders.by_class.handles_each(
+    {cls: part for part, classes in VIEW_CLASSES.items() for cls in classes}
+)
+def build_view(t: Space, real: object, source: Source, of: str) -> VariableTracker:
+    t.guard(source, TypeIs(type(real)))
+    return ViewTracker(type(real), of, t.wrap(viewed(real), CallSource(viewed, source)))

@@ -8,7 +8,7 @@ from stator_bytecode import OperationSteps, Result, operation, settle
 from stator_variables._applevel import _methods as app
 from stator_variables._objects import _dict_methods, _set_members, _set_methods
 from stator_variables._objects._dict_view import DICT_VIEW, VIEW_CLASSES, ViewTracker, elements
-from stator_variables._objects._iterator import IteratorTracker
+from stator_variables._objects._iterators._table import DictIteratorTracker, dict_iterator
 from stator_variables._objects._lookup import refuse_overridden
 from stator_variables._objects._method_table import (
     COMPARISONS,
@@ -39,16 +39,16 @@ def length(t: Space, vt: ViewTracker) -> ConstantTracker:
 @methods.handles(
     KEYS.__iter__, VALUES.__iter__, ITEMS.__iter__, *(cls.__iter__ for cls in _ORDERED)
 )
-def iterate(t: Space, vt: ViewTracker) -> IteratorTracker:
-    return _dict_methods.iterator_over(t, vt.mapping, vt.part)
+def iterate(t: Space, vt: ViewTracker) -> DictIteratorTracker:
+    return dict_iterator(t, vt.mapping, vt.part)
 
 
 _REVERSED = [cls.__reversed__ for cls in (KEYS, VALUES, ITEMS, *_ORDERED)]
 
 
 @methods.handles(*_REVERSED, takes=0)
-def reversed_(t: Space, vt: ViewTracker) -> IteratorTracker:
-    return _dict_methods.iterator_over(t, vt.mapping, vt.part, backwards=True)
+def reversed_(t: Space, vt: ViewTracker) -> DictIteratorTracker:
+    return dict_iterator(t, vt.mapping, vt.part, backwards=True)
 
 
 @methods.handles(KEYS.mapping, VALUES.mapping, ITEMS.mapping, takes=0)

@@ -16,7 +16,7 @@ from stator_variables._emitter import Emitter, filled, made_empty
 from stator_variables._objects import _sequence, _sorting
 from stator_variables._objects._builder_table import BuilderTable
 from stator_variables._objects._indexing import needed_index, slice_of
-from stator_variables._objects._iterator import IteratorTracker
+from stator_variables._objects._iterators._sequence import SequenceIteratorTracker
 from stator_variables._objects._lookup import defines
 from stator_variables._objects._method_table import MethodTable, then
 from stator_variables._objects._number import symbolic_number
@@ -316,8 +316,8 @@ def delitem(t: Space, vt: ListTracker, key: VariableTracker) -> None:
 
 
 @methods.handles(list.__reversed__)
-def reversed_(t: Space, vt: ListTracker) -> IteratorTracker:
-    return IteratorTracker(type(reversed([])), "reversed", [vt, len(vt.items)])
+def reversed_(t: Space, vt: ListTracker) -> SequenceIteratorTracker:
+    return SequenceIteratorTracker(type(reversed([])), 0, vt, backwards=True)
 
 
 @methods.handles(list.__init__, takes=(0, 1))

@@ -11,7 +11,10 @@ import torch
 from stator_bytecode import OperationSteps, Result, operation, settle
 
 from stator_variables._objects._indexing import is_size, slice_of
-from stator_variables._objects._iterator import IteratorTracker
+from stator_variables._objects._iterators._sequence import (
+    DequeIteratorTracker,
+    SequenceIteratorTracker,
+)
 from stator_variables._objects._lookup import defines, overrides, refuse_overridden
 from stator_variables._objects._method_table import MethodTable, comparisons, opened
 from stator_variables._objects._program_error import complain, throw
@@ -52,15 +55,14 @@ def checked(vt: SequenceTracker, index: int, complaint: str) -> int:
 
 
 # -- iteration -------------------------------------------------------------------------------------
-@methods.handles(list.__iter__, tuple.__iter__, deque.__iter__)
-def iterate(t: Space, vt: SequenceTracker) -> IteratorTracker:
-    return sequence_iterator(vt)
+@methods.handles(list.__iter__, tuple.__iter__)
+def iterate(t: Space, vt: SequenceTracker) -> SequenceIteratorTracker:
+    return SequenceIteratorTracker(type(iter(vt.base())), 0, vt)
 
 
-def sequence_iterator(vt: SequenceTracker) -> IteratorTracker:
-    if vt.base is deque:
-        return IteratorTracker(type(iter(deque())), "deque", [vt, len(vt.items), vt.structure])
-    return IteratorTracker(type(iter(vt.base())), "sequence", [vt])
+@methods.handles(deque.__iter__)
+def iterate_deque(t: Space, vt: SequenceTracker) -> DequeIteratorTracker:
+    return DequeIteratorTracker(vt)
 
 
 def is_plain_sequence(t: Space, vt: SequenceTracker) -> bool:

@@ -257,6 +257,11 @@ def in_order(t: Space, vt: SetTracker) -> list[Any]:
     return [vt.entries[key] for key in made_again(t, vt)]
 
 
+def ordered(t: Space, vt: SetTracker) -> list[Any]:
+    """The same, but for a set of fewer than two items, which have one order."""
+    return list(vt.entries.values()) if len(vt.entries) < 2 else in_order(t, vt)
+
+
 def made_again(t: Space, vt: SetTracker) -> Any:
     """A real set like that which the program made.
 

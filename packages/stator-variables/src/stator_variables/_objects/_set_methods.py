@@ -10,12 +10,12 @@ from stator_bytecode import NULL, OperationSteps, Result, after, operation, sett
 from stator_variables._objects import _set_members
 from stator_variables._objects._arity import ANY_COUNT
 from stator_variables._objects._hashing import element_of, hashing
-from stator_variables._objects._iterator import IteratorTracker
+from stator_variables._objects._iterators._table import set_iterator
 from stator_variables._objects._lookup import overrides, refuse_overridden
 from stator_variables._objects._method_table import COMPARISONS, MethodTable, comparisons, then
 from stator_variables._objects._program_error import name_of, throw
 from stator_variables._objects._representation import shown
-from stator_variables._objects._set import SetStep, SetTracker, derived, in_order, made_again
+from stator_variables._objects._set import SetStep, SetTracker, derived, made_again, ordered
 from stator_variables._objects._set_members import replace_set, step_with
 from stator_variables._objects._tuple import TupleTracker
 from stator_variables._objects._wrap import with_new_namespace
@@ -100,15 +100,7 @@ def init(t: Space, vt: SetTracker, *iterable: VariableTracker) -> Result:
 
 
 methods.handles(set.add, takes=1)(_set_members.set_add)
-
-
-@methods.handles(set.__iter__, frozenset.__iter__)
-def iterate(t: Space, vt: SetTracker) -> IteratorTracker:
-    return IteratorTracker(type(iter(set())), "set", [vt, len(vt.entries), _ordered(t, vt)])
-
-
-def _ordered(t: Space, vt: SetTracker) -> list[Any]:
-    return list(vt.entries.values()) if len(vt.entries) < 2 else in_order(t, vt)
+methods.handles(set.__iter__, frozenset.__iter__)(set_iterator)
 
 
 @methods.handles(set.__contains__, frozenset.__contains__, takes=1)
@@ -337,7 +329,7 @@ def compare(t: Space, left: SetTracker, right: Any, of: str) -> ConstantTracker:
 @methods.handles(set.__repr__, frozenset.__repr__)
 def repr_(t: Space, vt: SetTracker) -> Result:
     refuse_overridden(t, vt, "__iter__", "__len__")
-    items = _ordered(t, vt)
+    items = ordered(t, vt)
     name = name_of(t, vt.cls)
     if not items:
         return ConstantTracker(f"{name}()")

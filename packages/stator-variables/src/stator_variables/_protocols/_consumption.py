@@ -12,7 +12,6 @@ from stator_bytecode import (
     settle,
 )
 
-from stator_variables._objects._iterator import IteratorTracker
 from stator_variables._objects._list import ListTracker
 from stator_variables._objects._lookup import (
     defines,
@@ -22,7 +21,7 @@ from stator_variables._objects._program_error import attempt, complain, throw
 from stator_variables._objects._sequence import is_plain_sequence
 from stator_variables._protocols._iteration import ROOM, get_iterator, next_value
 from stator_variables._space import Space
-from stator_variables._tracker import MISSING, VariableTracker, is_a
+from stator_variables._tracker import MISSING, VariableTracker
 from stator_variables._trackers import NONE, ConstantTracker
 
 
@@ -60,8 +59,7 @@ def for_each(
 def _call_len(t: Space, vt: VariableTracker) -> OperationSteps:
     """Call `PyObject_LengthHint`: a class of the program's may define the length, and observes the
     call."""
-    if is_a(vt, IteratorTracker) and vt.kind == "reversed getitem":
-        vt = vt.parts[0]
+    vt = vt.counted()
     if not overrides(t, vt.cls, "__iter__", "__len__"):
         return
     for name in ("__len__", "__length_hint__"):

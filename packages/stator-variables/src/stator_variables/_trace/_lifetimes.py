@@ -159,8 +159,7 @@ class Lifetimes:
 def _may_be_observed(tracker: Any, real: object) -> bool:
     """Return whether the end of an existing object may be observable; an iterator at its end refers
     to nothing."""
-    is_at_end = getattr(tracker, "kind", "") == "existing" and tracker.exhausted
-    return not is_at_end and may_have_observable_end(type(real))
+    return bool(tracker.traverse()) and may_have_observable_end(type(real))
 
 
 def _parts(held: Any) -> Iterable[Any]:

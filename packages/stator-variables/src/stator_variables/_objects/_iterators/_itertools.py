@@ -12,43 +12,120 @@ import copy
 import inspect
 import itertools
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+from stator_bytecode import Result
 
 from stator_variables._applevel._itertools import _NOTHING
 from stator_variables._emitter import Emitter
+from stator_variables._objects._iterators._iterator import IteratorTracker
 from stator_variables._runtime._support import (
     advanced,
     finished,
     past_group,
+    pooled,
     preceded,
     regrouped,
     teed,
     unasked,
 )
-from stator_variables._tracker import VariableTracker, is_pending, real_of
+from stator_variables._space import Space
+from stator_variables._tracker import Split, VariableTracker, is_pending, real_of
 
 
-def write(e: Emitter, vt: Any) -> str:
-    """An expression for a real one."""
-    fields = vt.parts[0].namespace.entries
-    if vt.cls is itertools._grouper:  # type: ignore[attr-defined]
-        return _group(e, fields)
-    if vt.cls is itertools.groupby:
-        return _shared(e, vt.parts[0], groupby)
-    if vt.cls is itertools._tee:  # type: ignore[attr-defined]
-        first = _shared(e, fields["shared"][1], first_of_tee)
-        return f"{e.capture(advanced)}({e.capture(copy.copy)}({first}), {e.expr(fields['at'][1])})"
-    if (make := _MAKERS.get(vt.cls)) is None:
-        raise e.refuse(vt)
-    return _called(e, make, fields)
+class ItertoolsTracker(IteratorTracker, references=("worker",)):
+    """An iterator of itertools; steps are those of the app-level object `worker`."""
+
+    is_opaque = True
+
+    def __init__(self, cls: type, worker: VariableTracker) -> None:
+        self.cls = cls
+        self.worker = worker
+
+    def next(self, t: Space) -> Result:
+        return t.next_value(self.worker)
+
+    def rebuild_here(self, e: Emitter) -> str:
+        fields = self.worker.namespace.entries
+        if self.cls is itertools._grouper:  # type: ignore[attr-defined]
+            return _group(e, fields)
+        if self.cls is itertools.groupby:
+            return _shared(e, self.worker, groupby)
+        if self.cls is itertools._tee:  # type: ignore[attr-defined]
+            first, at = _shared(e, fields["shared"][1], first_of_tee), e.expr(fields["at"][1])
+            return f"{e.capture(advanced)}({e.capture(copy.copy)}({first}), {at})"
+        if (make := _MAKERS.get(self.cls)) is None:
+            raise e.refuse(self)
+        return _called(e, make, fields)
+
+    def split(self) -> Split | None:
+        return (self.cls,), [self.worker]
+
+    @staticmethod
+    def build(of: type, worker: object) -> object:
+        """Make a real one, or give the object that does its work where there is none."""
+        fields = vars(worker)
+        if (make := _MAKERS.get(of)) is None or fields.get("target", _NOTHING) is not _NOTHING:
+            return worker
+        return make(**{name: fields[name] for name in inspect.signature(make).parameters})
+
+
+COMBINATIONS = (
+    itertools.product,
+    itertools.permutations,
+    itertools.combinations,
+    itertools.combinations_with_replacement,
+)
+"""Go through copies of what they were made of: those can be moved on from the start again."""
+
+
+class CombinationsTracker(IteratorTracker, references=("rows", "arguments")):
+    """An iterator that goes on as `rows` does, with what it was made of: the last arguments have
+    `names`."""
+
+    is_opaque = True
+
+    def __init__(
+        self, cls: type, names: tuple[str, ...], rows: VariableTracker, *arguments: VariableTracker
+    ) -> None:
+        self.cls = cls
+        self.names = names
+        self.rows = rows
+        self.arguments = arguments
+
+    def next(self, t: Space) -> Result:
+        return t.next_value(self.rows)
+
+    def rebuild_here(self, e: Emitter) -> str:
+        rows, made = e.expr(self.rows), e.capture(self.cls, self.cls.__name__)
+        args, kwargs = _divided(self.names, [*map(e.expr, self.arguments)])
+        given = "".join(f"{text}, " for text in args)
+        named = ", ".join(f"{name!r}: {text}" for name, text in kwargs.items())
+        return f"{e.capture(pooled)}({made}, {rows}, ({given}), {{{named}}})"
+
+    def split(self) -> Split | None:
+        return (self.cls, self.names), [self.rows, *self.arguments]
+
+    @staticmethod
+    def build(of: type, names: tuple[str, ...], rows: Any, *arguments: object) -> object:
+        return pooled(of, rows, *_divided(names, arguments))
+
+
+def _divided(
+    names: Sequence[str], arguments: Sequence[Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    """Return the arguments by position and those by name."""
+    count = len(arguments) - len(names)
+    return arguments[:count], dict(zip(names, arguments[count:], strict=True))
 
 
 def _called(e: Emitter, make: Callable[..., Any], fields: dict[str, tuple[Any, Any]]) -> str:
-    given = {name: fields[name][1] for name in inspect.signature(make).parameters}
-    texts = [
-        f"{name}={_said(e, name, vt)}" for name, vt in given.items() if real_of(vt) is not _NOTHING
-    ]
+    texts = []
+    for name in inspect.signature(make).parameters:
+        vt = fields[name][1]
+        if real_of(vt) is not _NOTHING:
+            texts.append(f"{name}={_said(e, name, vt)}")
     return f"{e.capture(make)}({', '.join(texts)})"
 
 
@@ -75,14 +152,6 @@ def _group(e: Emitter, fields: dict[str, tuple[Any, Any]]) -> str:
         return f"{e.capture(past_group)}()"
     made = e.capture(itertools._grouper)  # type: ignore[attr-defined]
     return f"{made}({_shared(e, parent, groupby)}, {e.expr(fields['target'][1])})"
-
-
-def made_real(cls: type, worker: object) -> Any:
-    """A real one; the object that does its work where there is none."""
-    fields = vars(worker)
-    if (make := _MAKERS.get(cls)) is None or fields.get("target", _NOTHING) is not _NOTHING:
-        return worker
-    return make(**{name: fields[name] for name in inspect.signature(make).parameters})
 
 
 # -- the makers: a field that is left out is _NOTHING ----------------------------------------------

@@ -1,0 +1,1 @@
+"""Builtin iterators: one module for each sort, on the base in `_iterator`."""
