@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from stator_bytecode import Result, Unsupported
+from stator_guards import GradientSource, Is
 
 from stator_variables._emitter import Emitter, filled
 from stator_variables._runtime._support import as_subclass
@@ -101,12 +102,19 @@ class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
             if self.data.example.requires_grad:
                 raise e.refuse(self)
             e.lines.append(f"{e.expr(self)}.data = {e.output(self.data)}")
-        if self.grad is not MISSING:
+        if self.grad is not MISSING and not self._has_none_as_before(e.t):
             if self.grad.cls is not NoneType and self.grad.example.shape != self.example.shape:
                 raise e.t.unsupported(
                     "tensor-attribute-write", "a gradient that no longer fits its tensor"
                 )
             e.lines.append(f"{e.expr(self)}.grad = {e.expr(self.grad)}")
+
+    def _has_none_as_before(self, t: Space) -> bool:
+        """Return True if the program leaves no gradient where a guard has found none."""
+        if self.source is None or self.grad.cls is not NoneType:
+            return False
+        guard = t.guards.get((GradientSource(self.source), Is, None))
+        return guard is not None and guard.kind.holds(None, {})
 
 
 class UsedBehindHook(Unsupported):

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from stator_bytecode import Result
-from stator_guards import AttrSource, Custom, Equals
+from stator_guards import AttrSource, Custom, Equals, GradientSource
 from torch import Tensor
 from torch.nested._internal.nested_tensor import NestedTensor
 
@@ -67,7 +67,8 @@ def _autograd(t: Space, vt: Any, name: str) -> Any:
     if name == "grad" and vt.grad is not MISSING:
         return vt.grad
     if is_as_before:
-        source = AttrSource(vt.source, name)
+        is_gradient = name == "grad"
+        source = GradientSource(vt.source) if is_gradient else AttrSource(vt.source, name)
         return t.wrap(getattr(vt.real, name), source)
     # a leaf, and nothing that is traced accumulates gradients
     if vt.source is None and _of_example(t, vt, "grad_fn") is None:
