@@ -45,7 +45,7 @@ def uncounted(graph: GraphModule, after: int) -> Callable[..., Any]:
     return run
 
 
-BACKENDS = {
+BACKENDS: dict[str, Any] = {
     "aot_eager": "aot_eager",
     "inductor": "inductor",
     "all writes counted": lambda graph, inputs: graph.forward,
@@ -87,4 +87,4 @@ def test_backward_notices_a_write_in_a_later_call(name: str) -> None:
         product = (leaf * saved).sum()
         compiled(torch.zeros(3), saved, torch.zeros(3))
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-            product.backward()
+            product.backward()  # type: ignore[no-untyped-call]

@@ -6,7 +6,7 @@ tensor need a `SameObject` guard besides.
 """
 
 import weakref
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import torch
@@ -261,9 +261,14 @@ def _slow(kinds: Sequence[TensorMatch]) -> Any:
     return tensors_match
 
 
+_storage_of: Callable[[Tensor], int] = torch._C._storage_address
+"""The address of the storage of a tensor, without an object for the storage: one gets lost with
+each gradient."""
+
+
 def storages(*tensors: Tensor) -> frozenset[int] | None:
     """Return the storages of tensors; None where two share one."""
-    found = frozenset([tensor.untyped_storage()._cdata for tensor in tensors])
+    found = frozenset(map(_storage_of, tensors))
     return found if len(found) == len(tensors) else None
 
 
