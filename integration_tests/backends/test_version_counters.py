@@ -69,11 +69,10 @@ def test_counters_are_those_of_the_program_in_each_call(name: str) -> None:
 def test_views_that_share_a_counter(name: str) -> None:
     """Both counters are one, which the graph increases for either."""
     memory, other = torch.zeros(6), torch.zeros(6)
-    given, expected = [memory[:3], memory[3:]], [other[:3], other[3:]]
-    rest = torch.ones(3)
+    given, expected = ([each[:3], each[3:], torch.ones(3)] for each in (memory, other))
     compiled = stator.compile(write, backend=BACKENDS[name])
     for _ in range(CALLS):
-        assert torch.equal(compiled(*given, rest), write(*expected, rest))
+        assert torch.equal(compiled(*given), write(*expected))
     assert torch.equal(memory, other)
     assert memory._version >= 2 * CALLS
 

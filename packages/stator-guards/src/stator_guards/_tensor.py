@@ -6,7 +6,7 @@ tensor need a `SameObject` guard besides.
 """
 
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import torch
@@ -261,7 +261,7 @@ def _slow(kinds: Sequence[TensorMatch]) -> Any:
     return tensors_match
 
 
-_storage_of: Callable[[Tensor], int] = torch._C._storage_address
+_storage_of: Any = getattr(torch._C, "_storage_address")
 """The address of the storage of a tensor, without an object for the storage: one gets lost with
 each gradient."""
 
