@@ -99,7 +99,7 @@ def addresses_of(tensor: Tensor) -> list[int]:
 
 def history_words(tensor: Any, cells: Cells) -> bool:
     """Record the words that prove that a tensor has the history that it has now."""
-    return not tensor._is_view() and _autograd_words(tensor, "grad_fn", cells)
+    return _autograd_words(tensor, "grad_fn", cells) and not tensor._is_view()
 
 
 def unhooked_words(tensor: Any, cells: Cells) -> bool:

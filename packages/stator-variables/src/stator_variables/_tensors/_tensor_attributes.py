@@ -67,8 +67,8 @@ def _autograd(t: Space, vt: Any, name: str) -> Any:
     if name == "grad" and vt.grad is not MISSING:
         return vt.grad
     if is_as_before:
-        is_gradient = name == "grad"
-        source = GradientSource(vt.source) if is_gradient else AttrSource(vt.source, name)
+        whole = vt.source
+        source = GradientSource(whole) if name == "grad" else AttrSource(whole, name)
         return t.wrap(getattr(vt.real, name), source)
     # a leaf, and nothing that is traced accumulates gradients
     if vt.source is None and _of_example(t, vt, "grad_fn") is None:
