@@ -6,11 +6,12 @@ from __future__ import annotations
 import json
 import pathlib
 import sys
+from collections.abc import Iterable
 from itertools import chain
 
 import attrs
 
-from integration_tests.benchmarks import training_step
+from integration_tests.benchmarks import optimizer_steps, training_step
 from integration_tests.benchmarks.cases import Row, measure
 from integration_tests.benchmarks.real_models import _page, command
 from integration_tests.benchmarks.real_models._results import Store
@@ -42,11 +43,20 @@ def line(row: Row) -> str:
 
 def measured_costs() -> list[Row]:
     rows = []
-    for row in chain(measure(), training_step.rows()):
+    for row in chain(measure(), training_step.rows(), optimizer_steps.rows()):
         print(line(row), flush=True)
         rows.append(row)
     COSTS.write_text(json.dumps([attrs.asdict(row) for row in rows], indent=1) + "\n")
     return rows
+
+
+def replace_costs(start: str, measured: Iterable[Row]) -> None:
+    """Replace the rows whose titles have this start, and write the page anew."""
+    known = [Row(**row) for row in json.loads(COSTS.read_text())]
+    rows = [row for row in known if not row.title.startswith(start)]
+    rows += measured
+    COSTS.write_text(json.dumps([attrs.asdict(row) for row in rows], indent=1) + "\n")
+    PAGE.write_text(page(rows, Store.read(CALLS)))
 
 
 def page(rows: list[Row], store: Store) -> str:

@@ -6,15 +6,11 @@ page of benchmarks with them. Each compiler has a process of its own; processes 
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
 
-import attrs
-
 from integration_tests.benchmarks.cases import Row
-from integration_tests.benchmarks.real_models._results import Store
 
 ROUNDS = 2
 STEP = """
@@ -67,11 +63,7 @@ def rows() -> Iterator[Row]:
 def main() -> None:
     from integration_tests.benchmarks import __main__ as pages
 
-    kept = [Row(**row) for row in json.loads(pages.COSTS.read_text())]
-    kept = [row for row in kept if not row.title.startswith("training step")]
-    kept += rows()
-    pages.COSTS.write_text(json.dumps([attrs.asdict(row) for row in kept], indent=1) + "\n")
-    pages.PAGE.write_text(pages.page(kept, Store.read(pages.CALLS)))
+    pages.replace_costs("training step", rows())
 
 
 if __name__ == "__main__":

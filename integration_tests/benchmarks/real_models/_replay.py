@@ -3,14 +3,14 @@
 What remains of a call is what the compiler added to the graph. A graph runs for real in the call in
 which it was compiled, and its outputs are kept in order; later calls return them in the same order,
 starting again after the last. In-place writes of the graph to its inputs happen in the real run
-only, under either compiler.
+only, under either compiler; later calls count them, as the real ones would.
 """
 
 from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -19,12 +19,14 @@ import torch
 
 @attrs.define(eq=False)
 class RecordedGraph:
-    """The outputs of one graph. ``next_output`` is None while they are being recorded."""
+    """The outputs of one graph. ``next_output`` is None while they are being recorded; ``written``
+    has the position of an input for each write to one."""
 
     forward: Callable[..., Any]
     run: Callable[..., Any] | None = None
     outputs: list[Any] = attrs.field(factory=list)
-    input_count: int = 0
+    inputs: Sequence[Any] = ()
+    written: list[int] = attrs.field(factory=list)
     next_output: Callable[[], Any] | None = None
 
     def replay(self) -> None:
@@ -53,6 +55,8 @@ class Replay:
 
         def run(*inputs: Any) -> Any:
             if recorded.next_output is not None:
+                if recorded.written:
+                    torch._C._increment_version([inputs[i] for i in recorded.written])
                 return recorded.next_output()
             return self._run_for_real(recorded, inputs)
 
@@ -62,9 +66,12 @@ class Replay:
 
     def _run_for_real(self, recorded: RecordedGraph, inputs: tuple[Any, ...]) -> Any:
         start = time.process_time()
+        before = [_version(value) for value in inputs]
         output = recorded.forward(*inputs)
         recorded.outputs.append(output)
-        recorded.input_count = len(inputs)
+        counts = [_version(value) - count for value, count in zip(inputs, before, strict=True)]
+        recorded.written = [i for i, count in enumerate(counts) for _ in range(count)]
+        recorded.inputs = inputs if recorded.written else (None,) * len(inputs)
         self.real_seconds += time.process_time() - start
         return output
 
@@ -94,7 +101,7 @@ class Replay:
         if recorded.next_output is None or recorded.run is None:
             return 0.0
 
-        run, inputs = recorded.run, (None,) * recorded.input_count
+        run, inputs = recorded.run, recorded.inputs
         best = float("inf")
         for _ in range(rounds):
             start = time.process_time()
@@ -102,3 +109,8 @@ class Replay:
                 run(*inputs)
             best = min(best, time.process_time() - start)
         return best / repeats * len(recorded.outputs)
+
+
+def _version(value: object) -> int:
+    is_counted = isinstance(value, torch.Tensor) and not value.is_inference()
+    return value._version if is_counted else 0  # type: ignore[attr-defined]

@@ -16,13 +16,16 @@ from stator_guards import (  # noqa: E402  # noqa: E402
     Custom,
     DictItemSource,
     DistinctStorages,
+    GradientSource,
     Guard,
     GuardSet,
     InstanceDictSource,
+    Is,
     ParameterSource,
     TensorMatch,
     compile_guards,
     history_words,
+    unhooked_words,
 )
 from stator_guards._tensor_memory import can_be_watched, tensor_layout  # noqa: E402
 
@@ -151,6 +154,49 @@ def test_a_history_is_detected_by_its_words(holder: Holder) -> None:
     holder.p4.sum().backward()
     assert made.check(holder)
     holder.p5 = holder.p4 * 2
+    assert not made.check(holder)
+
+
+UNHOOKED = Custom(
+    "not ({value}._backward_hooks or {value}._post_accumulate_grad_hooks)",
+    lambda tensor: not (tensor._backward_hooks or tensor._post_accumulate_grad_hooks),
+    "without hooks",
+    unhooked_words,
+)
+
+
+@pytest.mark.parametrize("kind", ["register_hook", "register_post_accumulate_grad_hook"])
+def test_hooks_are_detected_by_words(kind: str, holder: Holder) -> None:
+    made = compile_guards([Guard(source(i), UNHOOKED) for i in range(COUNT)], ("self",))
+    for _ in range(3):
+        assert made.check(holder)
+    if tensor_layout() is not None:
+        assert "_backward_hooks" not in made.watched
+
+    for _ in range(3):  # from the second time on, a dict for hooks is there
+        handle = getattr(holder.p4, kind)(lambda gradient: None)
+        assert not made.check(holder)
+        handle.remove()
+        assert made.check(holder)
+
+
+def test_a_gradient_is_detected_by_words(holder: Holder) -> None:
+    guards = [Guard(GradientSource(source(i)), Is(None)) for i in range(COUNT)]
+    made = compile_guards(guards, ("self",))
+    for _ in range(3):
+        assert made.check(holder)
+    if tensor_layout() is not None:
+        assert ".grad" not in made.watched
+
+    for i in range(6):
+        tensor = getattr(holder, f"p{i}")
+        tensor.grad = torch.ones_like(tensor)
+        assert not made.check(holder)
+        tensor.grad = None
+        assert made.check(holder)
+    holder.p2 = torch.nn.Parameter(torch.ones(2))
+    assert made.check(holder)
+    holder.p2.sum().backward()
     assert not made.check(holder)
 
 

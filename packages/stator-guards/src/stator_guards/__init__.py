@@ -46,7 +46,7 @@ from stator_guards._walk import function_text, load_source, tuple_text
 if TYPE_CHECKING:
     from stator_guards._global_state import GlobalState
     from stator_guards._tensor import DistinctStorages, TensorMatch
-    from stator_guards._tensor_memory import history_words
+    from stator_guards._tensor_memory import GradientSource, history_words, unhooked_words
 
 __all__ = [
     "CANNOT_READ",
@@ -75,7 +75,8 @@ __all__ += [
 ]
 __all__ += ["Custom", "DistinctObject", "SameObject", "ShapeExpression"]
 if TYPE_CHECKING or _find_spec("torch"):  # else `import *` works without them
-    __all__ += ["DistinctStorages", "GlobalState", "TensorMatch", "history_words"]
+    __all__ += ["DistinctStorages", "GlobalState", "TensorMatch"]
+    __all__ += ["GradientSource", "history_words", "unhooked_words"]
 # sources
 __all__ += [
     "CallSource",
@@ -103,7 +104,9 @@ _NEED_TORCH = {
     "DistinctStorages": "stator_guards._tensor",
     "GlobalState": "stator_guards._global_state",
     "TensorMatch": "stator_guards._tensor",
+    "GradientSource": "stator_guards._tensor_memory",
     "history_words": "stator_guards._tensor_memory",
+    "unhooked_words": "stator_guards._tensor_memory",
 }
 
 

@@ -92,8 +92,8 @@ class Watch:
             if old is not None:
                 now = self.reader.read(old.places)
                 differing = _differing(now, old.expected)
-                changed = self._changed(old, differing, root, state)
                 found = self._patched(old, now, differing, root, state)
+                changed = [] if found is None else self._changed(old, differing, root, state)
             elif self._passes(root):
                 return self._transient(root, state)
             else:
@@ -275,12 +275,14 @@ class Watch:
             fact for fact in facts if isinstance(fact, Source) and fact not in self.group.inline
         ]
         guards = [fact for fact in facts if isinstance(fact, Guard)]
-        reread = [*sources, *self.group.inline]
-        replaced = {source for source in reread if self._is_replaced(source, old, values, state)}
-        if replaced:
-            guards += [
-                guard for guard in self.group.covered if not replaced.isdisjoint(guard.sources)
-            ]
+        # wholes first: a part of one that was replaced is not read
+        for source in sorted([*sources, *self.group.inline], key=self._is_leaf):
+            if self._is_replaced(source, old, values, state):
+                about = self._guards_on.get(source, [])
+                alone = [guard.kind for guard in about if not guard.kind.others]
+                if not all(kind.holds(values[source], state) for kind in alone):
+                    return False
+                guards += about
 
         for guard in guards:
             if not guard.kind.holds(values[guard.source], state):  # type: ignore[index]
@@ -301,14 +303,27 @@ class Watch:
         before, values[source] = values[source], read(source, values, state)
         if is_same(values[source], before):
             return False
-        if source in self._wholes or old.words.holds(before):
+        # words may hold None, for another source
+        if not self._is_leaf(source) or (before is not None and old.words.holds(before)):
             raise Restructured
         return True
+
+    def _is_leaf(self, source: Source) -> bool:
+        return source not in self._wholes
 
     @cached_property
     def _wholes(self) -> set[Source]:
         """The sources that others are a part of."""
         return {source.whole for source in self.group.pinned if isinstance(source, PartSource)}
+
+    @cached_property
+    def _guards_on(self) -> dict[Source, list[Guard]]:
+        """The covered guards by the sources that they are about."""
+        found: dict[Source, list[Guard]] = {}
+        for guard in self.group.covered:
+            for source in guard.sources:
+                found.setdefault(source, []).append(guard)
+        return found
 
     # -- values for the entry ----------------------------------------------------------------------
     def server(
@@ -337,9 +352,10 @@ def _differing(now: bytes, before: bytes) -> list[int]:
     """The indices of the words that differ."""
     found: list[int] = []
     for start in range(0, len(now), _STRETCH):
-        if now[start : start + _STRETCH] != before[start : start + _STRETCH]:
-            ends = range(start, min(start + _STRETCH, len(now)), WORD)
-            found += [at // WORD for at in ends if now[at : at + WORD] != before[at : at + WORD]]
+        one, other = now[start : start + _STRETCH], before[start : start + _STRETCH]
+        if one != other:
+            pairs = zip(memoryview(one).cast("Q"), memoryview(other).cast("Q"), strict=True)
+            found += [i for i, (new, old) in enumerate(pairs, start // WORD) if new != old]
     return found
 
 

@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Callable, Hashable, Mapping
-from itertools import combinations
+from itertools import combinations, starmap
 from typing import Any, ClassVar
 
 from attrs import field, frozen
@@ -60,11 +60,12 @@ def identities(*values: object) -> frozenset[int] | None:
     return found if len(found) == len(values) else None
 
 
+_ARE_APART: Any = frozenset.isdisjoint
+
+
 def are_disjoint(*parts: frozenset[int] | None) -> bool:
     """Return whether no part is None and no two have a common member."""
-    known = [part for part in parts if part is not None]
-    pairs = combinations(known, 2)
-    return len(known) == len(parts) and all(one.isdisjoint(other) for one, other in pairs)
+    return None not in parts and all(starmap(_ARE_APART, combinations(parts, 2)))
 
 
 @frozen

@@ -261,9 +261,14 @@ def _slow(kinds: Sequence[TensorMatch]) -> Any:
     return tensors_match
 
 
+_storage_of: Any = getattr(torch._C, "_storage_address")
+"""The address of the storage of a tensor, without an object for the storage: one gets lost with
+each gradient."""
+
+
 def storages(*tensors: Tensor) -> frozenset[int] | None:
     """Return the storages of tensors; None where two share one."""
-    found = frozenset([tensor.untyped_storage()._cdata for tensor in tensors])
+    found = frozenset(map(_storage_of, tensors))
     return found if len(found) == len(tensors) else None
 
 

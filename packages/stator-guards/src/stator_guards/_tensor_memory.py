@@ -1,12 +1,13 @@
 """Words of memory that hold a tensor's metadata: sizes, strides, data type, device, keys,
-requires_grad, storage.
+requires_grad, storage; and that it has no gradient and no hooks.
 
 A parameter keeps its metadata for the whole of training, and a native check of 150 parameters takes
 longer than everything else that a call verifies. These words are compared instead, with those of
 dicts and classes, in one pass.
 
-    tensor (PyObject)  +16 -> TensorImpl  +16 storage  +24 -> AutogradMeta  +48 grad_fn
-                                                                            +128 requires_grad
+    tensor (PyObject)  +16 -> TensorImpl  +16 storage  +24 -> AutogradMeta  +40 grad
+                       +24 hooks                                            +48 grad_fn
+                       +32 hooks after accumulation                         +128 requires_grad
                                           +56 number of dimensions, sizes, strides
                                           +160 data type, device   +168 keys
 
@@ -28,6 +29,7 @@ from torch import Tensor
 
 from stator_guards._cells import Cells
 from stator_guards._memory import word
+from stator_guards._part_source import PartSource
 
 _DIMENSIONS = 5
 """Sizes and strides of more dimensions lie elsewhere."""
@@ -36,10 +38,12 @@ _WORD = 8
 
 @attrs.frozen
 class TensorLayout:
-    """Byte offsets: of `implementation` from the address of a tensor, of the others from that of
-    its TensorImpl."""
+    """Byte offsets: of `implementation` and hooks from the address of a tensor, of the others from
+    that of its TensorImpl."""
 
     implementation: int = 16
+    hooks: int = 24
+    accumulation_hooks: int = 32
     storage: int = 16
     autograd: int = 24
     dimensions: int = 56
@@ -47,6 +51,7 @@ class TensorLayout:
     strides: int = 104
     type_and_device: int = 160
     keys: int = 168
+    gradient: int = 40
     grad_fn: int = 48
     requires_grad: int = 128
     """The offsets from the address of an AutogradMeta."""
@@ -63,12 +68,12 @@ class TensorLayout:
             found.append(autograd + self.requires_grad)
         return found
 
-    def of_history(self, tensor: Tensor) -> list[int]:
-        """The addresses of all words that the history of a tensor stands on, which is no view."""
+    def of_autograd(self, tensor: Tensor, offset: int) -> list[int]:
+        """The addresses of all words that a part of the AutogradMeta of a tensor stands on."""
         meta = tensor._cdata + self.autograd
         found = [id(tensor) + self.implementation, meta]
         if autograd := word(meta):
-            found.append(autograd + self.grad_fn)
+            found.append(autograd + offset)
         return found
 
 
@@ -92,13 +97,43 @@ def addresses_of(tensor: Tensor) -> list[int]:
 
 def history_words(tensor: Any, cells: Cells) -> bool:
     """Record the words that prove that a tensor has the history that it has now."""
-    if not can_be_watched(tensor) or tensor._is_view():
-        return False
+    return _autograd_words(tensor, "grad_fn", cells) and not tensor._is_view()
+
+
+def unhooked_words(tensor: Any, cells: Cells) -> bool:
+    """Record the words that prove that a leaf has no hooks: it never had any, as what once held
+    them may hold others."""
     layout = tensor_layout()
-    assert layout is not None
-    for address in layout.of_history(tensor):
+    if layout is None or not history_words(tensor, cells):
+        return False
+    addresses = [id(tensor) + layout.hooks, id(tensor) + layout.accumulation_hooks]
+    for address in addresses:
+        cells.add(address, tensor)
+    return not any(cells.words[address] for address in addresses)
+
+
+def _autograd_words(tensor: Any, part: str, cells: Cells) -> bool:
+    layout = tensor_layout()
+    if layout is None or not can_be_watched(tensor):
+        return False
+    for address in layout.of_autograd(tensor, getattr(layout, part)):
         cells.add(address, implementation_of(tensor))
     return True
+
+
+@attrs.frozen(eq=False)
+class GradientSource(PartSource):
+    """`whole.grad` of a tensor. Words prove that there is none; one is another tensor after each
+    backward, so it is read."""
+
+    text = "{0}.grad"
+    tag = "grad"
+
+    def read(self, whole: Any) -> Any:
+        return whole.grad
+
+    def watch(self, whole: object, value: object, cells: Cells) -> bool:
+        return value is None and _autograd_words(whole, "gradient", cells)
 
 
 def implementation_of(tensor: Tensor) -> object:
@@ -121,7 +156,7 @@ def _is_confirmed(found: TensorLayout) -> bool:
     base = tensor._cdata
     if (
         ctypes.sizeof(ctypes.c_void_p) != _WORD
-        or Tensor.__basicsize__ < found.implementation + _WORD
+        or Tensor.__basicsize__ < found.accumulation_hooks + _WORD
     ):
         return False
     if word(id(tensor) + found.implementation) != base:
@@ -160,6 +195,9 @@ def _trials() -> dict[str, TensorChange]:
 
     return {
         "grad_fn": set_history,
+        "gradient": lambda tensor: setattr(tensor, "grad", torch.empty(5, 3)),
+        "hooks": lambda tensor: setattr(tensor, "_backward_hooks", {}),
+        "accumulation_hooks": lambda tensor: setattr(tensor, "_post_accumulate_grad_hooks", {}),
         "requires_grad": lambda tensor: tensor.requires_grad_(False),
         "type_and_device": set_data,
         "storage": set_data,
@@ -184,8 +222,8 @@ def _changes(found: TensorLayout, name: str, change: TensorChange) -> bool:
 
 def _address(tensor: Tensor, found: TensorLayout, name: str) -> int:
     offset: int = getattr(found, name)
-    if name == "implementation":
+    if name in ("implementation", "hooks", "accumulation_hooks"):
         return id(tensor) + offset
-    if name in ("grad_fn", "requires_grad"):
+    if name in ("gradient", "grad_fn", "requires_grad"):
         return word(tensor._cdata + found.autograd) + offset
     return tensor._cdata + offset

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from stator_bytecode.errors import InternalError
-from stator_guards import AttrSource, CallSource, SizeSource, Source
+from stator_guards import AttrSource, CallSource, GradientSource, SizeSource, Source
 from torch._guards import GuardSource, dataclass_with_cached_hash
 from torch._guards import Source as AnyTorchSource
 
@@ -79,7 +79,8 @@ def ours(torch_source: Any) -> Source:
             else CallSource(torch.Tensor.item, ours(base))
         )
     if kind == "AttrSource":
-        return AttrSource(ours(torch_source.base), torch_source.member)
+        whole, name = ours(torch_source.base), torch_source.member
+        return GradientSource(whole) if name == "grad" else AttrSource(whole, name)
     raise InternalError(f"torch derived a source of an unknown kind, {kind}: {torch_source.name}")
 
 

@@ -7,9 +7,10 @@ has a counter of its own. A compiler copies the outcome of either to `x`, which 
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from operator import add, attrgetter, itemgetter
+from operator import add, attrgetter, itemgetter, sub
 from typing import Any
 
+import attrs
 import torch
 from torch import Tensor
 from torch.fx import GraphModule
@@ -25,12 +26,15 @@ from stator_backends._graph_facts import (
 )
 
 set_versions: Any = torch._C._autograd._unsafe_set_version_counter
+increment_versions: Any = torch._C._increment_version
 
 
 def keep_versions(gm: GraphModule) -> partial[Compiled]:
     """Contract: version counters of written inputs and of results such as `x.data` are those of the
     program."""
-    return partial(_keeping, _writes_per_input(gm), _results_with_own_counter(gm))
+    writes = _writes_per_input(gm)
+    memory = {memory_of(value) for _, value, _ in written_inputs(gm)}
+    return partial(_keeping, writes, _results_with_own_counter(gm), len(memory) == len(writes))
 
 
 def _writes_per_input(gm: GraphModule) -> dict[int, int]:
@@ -83,27 +87,70 @@ def have_one_counter(one: Tensor, other: Tensor) -> bool:
 
 
 def _keeping(
-    writes: Mapping[int, int], versions: Mapping[int, int], compiled: Compiled
+    writes: Mapping[int, int], versions: Mapping[int, int], are_apart: bool, compiled: Compiled
 ) -> Compiled:
     """Wrap ``compiled``: set the counters of written inputs, and give some results a counter of
     their own."""
+    counting = WriteCounts(compiled, writes, are_apart) if writes else compiled
+    if not versions:
+        return counting
+    return lambda *inputs: _with_own_counters(counting(*inputs), versions)
 
-    if not (writes or versions):
-        return compiled
-    counts = tuple(writes.values())
-    # several at once give a tuple
-    written = (
-        itemgetter(*writes) if len(writes) > 1 else lambda given: tuple(given[i] for i in writes)
-    )
 
-    def call(*inputs: object) -> Sequence[Any]:
-        tensors = written(inputs)
-        after = tuple(map(add, map(_version_of, tensors), counts))
-        results = compiled(*inputs)
+STEADY_CALLS = 3
+"""The number of calls after which a compiled function has recorded what it replays later."""
+
+
+@attrs.define(eq=False)
+class WriteCounts:
+    """``compiled``, with the counters of the inputs at the positions ``writes`` increased as in the
+    program.
+
+    The function increases them too, and by the same numbers in each call. The first calls find out
+    what is missing; later ones add that, and read one counter instead of all. If it differs, they
+    find out again. That requires counters that ``are_apart``: no two inputs share one.
+    """
+
+    compiled: Compiled
+    writes: Mapping[int, int]
+    are_apart: bool
+    steady: int = 0
+    missing: list[int] = attrs.field(factory=list)
+    """The position of an input for each increment that the function does not make."""
+    sample: int = 0
+    increment: int = 0
+    """The position of the input whose counter is read, and what the function adds to it."""
+
+    def __call__(self, *inputs: Any) -> Sequence[Any]:
+        if self.steady < STEADY_CALLS:
+            return self._find_out(inputs)
+        one = inputs[self.sample]
+        before = one._version
+        results = self.compiled(*inputs)
+        if one._version != before + self.increment:
+            self.steady = 0
+            if one._version == before:  # a replay, which passes all counters
+                self.missing = [i for i, writes in self.writes.items() for _ in range(writes)]
+
+        if self.missing:
+            increment_versions([inputs[i] for i in self.missing])
+        return results
+
+    def _find_out(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        """Set all counters, and compare what the function left out with the call before."""
+        tensors = tuple([inputs[i] for i in self.writes])
+        after = tuple(map(add, map(_version_of, tensors), self.writes.values()))
+        results = self.compiled(*inputs)
+        left = [*map(sub, after, map(_version_of, tensors))]
         set_versions(tensors, after)
-        return _with_own_counters(results, versions) if versions else results
 
-    return call
+        before = self.missing
+        self.missing = [i for i, count in zip(self.writes, left, strict=True) for _ in range(count)]
+        is_same = self.are_apart and self.missing == before and min(left) >= 0
+        self.steady = self.steady + 1 if is_same else 0
+        self.sample, count = next(iter(self.writes.items()))
+        self.increment = count - left[0]
+        return results
 
 
 _version_of = attrgetter("_version")

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from stator_bytecode import Result
-from stator_guards import CallSource, Custom, Equals
+from stator_guards import CallSource, Custom, Equals, unhooked_words
 from torch import Tensor
 from torch._prims_common import is_non_overlapping_and_dense_or_false
 
@@ -264,6 +264,7 @@ UNHOOKED = Custom(
     "{value}.is_leaf and not ({value}._backward_hooks or {value}._post_accumulate_grad_hooks)",
     is_unhooked,
     "a leaf without hooks",
+    unhooked_words,
 )
 
 

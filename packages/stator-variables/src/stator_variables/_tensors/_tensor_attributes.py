@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from stator_bytecode import Frame, Result
-from stator_guards import AttrSource, Custom, Equals
+from stator_guards import AttrSource, Custom, Equals, GradientSource
 from torch import Tensor
 from torch.nested._internal.nested_tensor import NestedTensor
 
@@ -92,7 +92,7 @@ def _present_gradient(t: Space, vt: Any) -> Any:
         t.write(vt, grad=NONE, had_grad=False, drops_grad=True)
         return NONE
     t.journal.assign(vt, had_grad=vt.real.grad is not None)
-    return t.wrap(vt.real.grad, AttrSource(vt.source, "grad"))
+    return t.wrap(vt.real.grad, GradientSource(vt.source))
 
 
 def _drops_gradients(frame: Frame | None) -> bool:
