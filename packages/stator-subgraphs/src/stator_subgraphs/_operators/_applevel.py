@@ -1,5 +1,10 @@
 """Python of ours that is interpreted in place of torch's: the context of an `autograd.Function`,
-part of torch.func."""
+part of torch.func.
+
+Annotations are texts, as in torch: a program can read those of what `vjp` and `linearize` return.
+"""
+
+from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
