@@ -49,7 +49,7 @@ backend gets in the whole script; *recompiled* is how often guards failed and so
 any result from that of eager code, relative to its size. All three are for stator / torch.compile.
 
 *Wall* and *CPU* are times from start to end, stator's as a multiple of torch.compile's: the import of the compiler, compilation and all
-steps, without the import of torch and the libraries. Each is the least of {processes} processes with empty caches; processes of the two
+steps, without the import of torch and the libraries. Each is the least of {processes} with empty caches; processes of the two
 compilers alternate. Other processes share the machine, which wall times show more than CPU times. Python is {python}, torch {torch}.
 
 | script | backend | graphs | recompiled | difference | seconds | wall | CPU |
@@ -216,7 +216,9 @@ def main(arguments: list[str]) -> None:
         parser.error(f"no scripts, or their libraries are not installed: {', '.join(unknown)}")
 
     versions = {"python": sys.version.split()[0], "torch": torch.__version__}
-    text = _HEAD.format(processes=options.processes, **versions)
+    number = options.processes
+    processes = "one process" if number == 1 else f"{number} processes"
+    text = _HEAD.format(processes=processes, **versions)
     print(text.splitlines()[-2], flush=True)
     for row in rows(options.names or list(SCRIPTS), options.backend, options.processes):
         print(row, flush=True)
