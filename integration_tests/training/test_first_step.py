@@ -133,6 +133,74 @@ def test_operator_that_raises_behind_zero_grad(backend: str) -> None:
         assert [each.grad for each in world.parameters] == [None] * 4
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_operator_that_raises_ahead_of_zero_grad(backend: str) -> None:
+    """Gradients stay, as they do when the program itself raises there."""
+
+    def step(world: World, x: Tensor, index: Tensor) -> None:
+        loss = world.model(x)[:, index].sum()
+        world.optimizer.zero_grad()
+        loss.backward()
+        world.optimizer.step()
+
+    world = World.of()
+    compiled = stator.compile(partial(step, world), backend=backend)
+    x = torch.ones(4, 6)
+    compiled(x, torch.tensor([0, 1]))
+    before = [each.grad for each in world.parameters]
+    with pytest.raises(IndexError, match="out of bounds"):
+        compiled(x, torch.tensor([9]))
+    assert all(each.grad is old for each, old in zip(world.parameters, before, strict=True))
+    assert None not in before
+
+
+def test_error_ahead_of_zero_grad_that_the_program_catches() -> None:
+    def step(world: World, x: Tensor, index: Tensor) -> object:
+        try:
+            loss: Any = world.model(x)[:, index].sum()
+        except IndexError:
+            return [each.grad for each in world.parameters]
+        world.optimizer.zero_grad()
+        loss.backward()
+        return None
+
+    world = World.of()
+    compiled = stator.compile(partial(step, world), backend="eager")
+    x = torch.ones(4, 6)
+    compiled(x, torch.tensor([0, 1]))
+    before = [each.grad for each in world.parameters]
+    kept: Any = compiled(x, torch.tensor([9]))
+    assert [id(each) for each in kept] == [id(each) for each in before]
+
+
+def test_dropped_gradients_are_side_effects_of_a_captured_program() -> None:
+    world = World.of()
+
+    def program(x: Tensor) -> Any:
+        world.optimizer.zero_grad()
+        return world.model(x)
+
+    loss_of(world, torch.ones(4, 6), torch.zeros(4, 6)).backward()
+    captured = stator.capture(program, (torch.ones(4, 6),))
+    assert len(captured.side_effects) == len(world.parameters)
+
+
+def test_hook_that_drops_gradients_under_compiled_autograd() -> None:
+    world, layer = World.of(), nn.Linear(6, 6)
+
+    def drop(gradient: Tensor) -> Tensor:
+        world.optimizer.zero_grad()
+        return gradient * 2
+
+    for _ in range(3):
+        loss_of(world, torch.ones(4, 6), torch.zeros(4, 6)).backward()
+        hidden: Any = layer(torch.ones(4, 6))
+        hidden.register_hook(drop)
+        with stator.compiled_autograd(backend="eager"):
+            hidden.sum().backward()
+        assert [each.grad for each in world.parameters] == [None] * 4
+
+
 def embedded(optimizer: Any) -> World:
     """A model that has gradients of 0: for rows that are not looked up."""
     torch.manual_seed(0)
@@ -178,3 +246,16 @@ def test_rate_that_becomes_0_again() -> None:
         compiled(*data(number))
     torch.testing.assert_close(worlds[1].parameters, worlds[0].parameters, rtol=1e-4, atol=1e-5)
     assert compiled.report.graph_count == 3
+
+
+def test_rate_that_the_region_computes_becomes_0() -> None:
+    def step(world: World, x: Tensor, y: Tensor, progress: float) -> object:
+        world.optimizer.param_groups[0]["lr"] = 0.1 * (1 - progress)
+        return of_rows(world, x, y)
+
+    worlds = [embedded(adamw) for _ in range(2)]
+    compiled = stator.compile(partial(step, worlds[1]), backend="eager")
+    for number, progress in enumerate([0.25, 0.5, 0.75, 1.0]):
+        step(worlds[0], *data(number), progress)
+        compiled(*data(number), progress)
+    torch.testing.assert_close(worlds[1].parameters, worlds[0].parameters, rtol=1e-4, atol=1e-5)

@@ -180,6 +180,13 @@ class OutputGraph:
         return hold(self._state, hint, module)
 
     @property
+    def is_empty(self) -> bool:
+        """Return True if no operation was recorded so far."""
+        tracer = self._state.current
+        calls = (node for node in tracer.graph.nodes if node.op.startswith("call_"))
+        return tracer.parent is None and next(calls, None) is None
+
+    @property
     def is_pure(self) -> bool:
         """Return True if nothing that was recorded so far writes to a tensor or may draw random
         numbers."""

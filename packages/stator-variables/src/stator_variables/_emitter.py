@@ -41,7 +41,7 @@ class Emitter:
     t: Space
     makes_tracebacks: bool = False  # the frames that exceptions were raised in have ended
     loads: list[str] = Factory(list)
-    early: list[str] = Factory(list)  # effects that the graph need not wait for
+    early: list[str] = Factory(list)  # effects ahead of the graph
     draws: list[str] = Factory(list)  # steps on random streams ahead of the graph
     late_draws: list[str] = Factory(list)  # and after it
     lines: list[str] = Factory(list)

@@ -20,7 +20,7 @@ class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
 
     - `grad` and `data`: the values assigned to these attributes, a tracker and a `GraphValue`.
     - `had_grad`: if the program found a `.grad`, None until it reads it; `drops_grad`: it was set
-      to None unread.
+      to None unread, ahead of all operations.
     - `history`: the `grad_fn` that the fake of an existing tensor began with.
     - `is_new`: a leaf that the region makes.
     - `connected`: its data, these with its history, and the number of writes to them by then.
@@ -105,14 +105,14 @@ class TensorTracker(VariableTracker, references=("grad", "node", "tangent")):
             if self.data.example.requires_grad:
                 raise e.refuse(self)
             e.lines.append(f"{e.expr(self)}.data = {e.output(self.data)}")
-        if self.drops_grad:  # as the program does: its memory is there for the graph
+        if self.drops_grad:  # where the program does: its memory is there for the graph
             e.early.append(f"{e.expr(self)}.grad = None")
         if self.grad is not MISSING:
             self._replay_grad(e)
 
     def _replay_grad(self, e: Emitter) -> None:
         is_none = self.grad.cls is NoneType
-        if is_none and self.had_grad is False:
+        if is_none and (self.had_grad is False or self.drops_grad):
             return
 
         if not is_none and self.grad.example.shape != self.example.shape:

@@ -105,7 +105,7 @@ def _gives_only_gradients(traced: TraceResult) -> bool:
     from stator_subgraphs import node_may_draw
 
     emitter, inputs = traced.emitter, traced.captured.inputs
-    has_effects = len(emitter.lines) > emitter.effects_start
+    has_effects = bool(emitter.early) or len(emitter.lines) > emitter.effects_start
     if traced.point is not None or has_effects or emitter.draws or emitter.late_draws:
         return False
     sources = [item.source for item in inputs] + [guard.source for guard in traced.guards]

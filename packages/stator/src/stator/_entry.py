@@ -242,7 +242,7 @@ def _function(
     emitter = traced.emitter
     number = next(_numbers)
     name = f"entry_{number}"
-    call: list[str] = [*emitter.early, *emitter.draws]
+    call: list[str] = [*emitter.draws, *emitter.early]
     graph = None
     if lowered is not None and recovery is not None:
         assert recovery.retrace is not None  # `_recovery` gives it one

@@ -11,7 +11,7 @@ the compiler:
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from typing import Any
 
@@ -42,15 +42,18 @@ def functional(t: Space, function: FunctionTracker, args: Args, kwargs: Kwargs) 
     if function.code is not _FUNCTIONAL_CODE or "capturable" not in kwargs:
         return MISSING
     given = {**kwargs, "capturable": ConstantTracker(True)}
-    if function.real is adam and _is_zero(t, kwargs["lr"]):
+    if function.real is adam and _may_be_zero(t, kwargs["lr"]):
         given["foreach"] = ConstantTracker(kwargs["fused"].constant() is not True)
     return Invoke(_calls.frame_for(t, function, args, given))
 
 
-def _is_zero(t: Space, rate: VariableTracker) -> bool:
-    """Return True for a rate of 0, and guard for a symbolic one whether it is."""
-    if rate.constant() is not MISSING or rate.cls is not float or rate.source is None:
+def _may_be_zero(t: Space, rate: VariableTracker) -> bool:
+    """Return True for a rate of 0, and for one that the region computes from numbers that change.
+    Whether a symbolic one from outside is 0 is guarded."""
+    if rate.constant() is not MISSING or rate.cls is not float:
         return bool(rate.constant() == 0)
+    if rate.source is None:
+        return True
     t.guard(rate.source, Equals(0.0) if rate.real == 0 else NOT_ZERO)
     return bool(rate.real == 0)
 
@@ -103,14 +106,11 @@ def _gradient(t: Space, parameter: Tensor) -> Tensor | None:
 @contextmanager
 def _with_gradients(gradients: Mapping[Tensor, Tensor | None]) -> Iterator[None]:
     """Give parameters these gradients for a while; no state depends on the numbers in them."""
-    found = {parameter: parameter.grad for parameter in gradients}
-    try:
+    with ExitStack() as stack:
         for parameter, gradient in gradients.items():
+            stack.callback(setattr, parameter, "grad", parameter.grad)
             parameter.grad = gradient
         yield
-    finally:
-        for parameter, gradient in found.items():
-            parameter.grad = gradient
 
 
 def _is_untouched(t: Space, optimizer: Optimizer) -> bool:
@@ -125,6 +125,5 @@ def _is_untouched(t: Space, optimizer: Optimizer) -> bool:
     ):
         return False
     parameters = chain(*(group["params"] for group in groups))
-    return all(
-        getattr(t.heap.trackers.get(id(each)), "data", MISSING) is MISSING for each in parameters
-    )
+    trackers: list[Any] = [t.heap.trackers.get(id(each)) for each in parameters]
+    return all(vt is None or is_pending(vt) or vt.data is MISSING for vt in trackers)

@@ -89,7 +89,8 @@ def _present_gradient(t: Space, vt: Any) -> Any:
     """Return the `.grad` that an existing tensor has, unless it is read to be replaced by None:
     then that is done whatever it is, and no guard is about it."""
     if vt.had_grad is None and vt.cls in _PLAIN and _drops_gradients(t.frame):
-        t.write(vt, grad=NONE, had_grad=False, drops_grad=True)
+        # operations before it may raise, and then the gradient stays
+        t.write(vt, grad=NONE, drops_grad=t.graph.is_empty)
         return NONE
     t.journal.assign(vt, had_grad=vt.real.grad is not None)
     return t.wrap(vt.real.grad, GradientSource(vt.source))
@@ -97,10 +98,9 @@ def _present_gradient(t: Space, vt: Any) -> Any:
 
 def _drops_gradients(frame: Frame | None) -> bool:
     """Return True in a `zero_grad` that leaves no gradient of any tensor that it comes to."""
-    if frame is None or frame.code.raw not in _ZEROING:
+    if frame is None or (index := _ZEROING.get(frame.code.raw)) is None:
         return False
-    set_to_none: VariableTracker = frame.slots[_ZEROING[frame.code.raw]]
-    return set_to_none.constant() is True
+    return frame.slots[index].constant() is True
 
 
 def _known_flag(t: Space, vt: Any, name: str) -> Any:

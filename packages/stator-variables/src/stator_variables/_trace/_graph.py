@@ -131,6 +131,10 @@ class GraphRecorder(Protocol):
         """The number of guards on sizes. A rollback leaves them."""
 
     @property
+    def is_empty(self) -> bool:
+        """Return True if no operation was recorded so far."""
+
+    @property
     def is_pure(self) -> bool:
         """Return True if nothing that was recorded so far writes to a tensor or may draw random
         numbers."""

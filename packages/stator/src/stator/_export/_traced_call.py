@@ -91,7 +91,7 @@ def _finished(call: CapturedCall, traced: TraceResult) -> TracedCall:
         tuple(value.example for value in emitter.outputs),
         tuple(traced.guards),
         tuple(Guard(None, fact.expression, fact.where) for fact in facts),
-        tuple(emitter.lines[start:]),
+        (*emitter.early, *emitter.lines[start:]),
         _replay(call, traced),
     )
 
