@@ -125,5 +125,5 @@ def _is_untouched(t: Space, optimizer: Optimizer) -> bool:
     ):
         return False
     parameters = chain(*(group["params"] for group in groups))
-    trackers: list[Any] = [t.heap.trackers.get(id(each)) for each in parameters]
+    trackers: Iterator[Any] = map(t.heap.trackers.get, map(id, parameters))
     return all(vt is None or is_pending(vt) or vt.data is MISSING for vt in trackers)
