@@ -7,6 +7,7 @@ later one.
 
 from __future__ import annotations
 
+import copy
 import traceback
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -294,3 +295,53 @@ def test_effects_before_an_exception_are_applied_at_each_depth_of_calls() -> Non
                 result = str([(frame.name, frame.lineno) for frame in frames[1:]])
             results.append((result, str(x), counter.count))
         assert results[0] == results[1]
+
+
+def writes_behind(table: Tensor, index: Tensor, weight: Tensor) -> object:
+    try:
+        found = table[index]
+    except IndexError:
+        return True, weight.sum()
+    weight.add_(1)
+    return found
+
+
+def trains_behind(table: Tensor, index: Tensor, weight: Tensor) -> object:
+    try:
+        found = table[index] * weight
+    except IndexError:
+        return True, weight.grad
+    found.sum().backward()
+    with torch.no_grad():
+        weight.sub_(0.1)
+    return found.detach()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("program", [writes_behind, trains_behind])
+def test_operator_in_a_try_ahead_of_all_effects(program: Any, backend: str) -> None:
+    """A compiler may have reordered them, and the program continues at its handler."""
+
+    def outcomes(run: Any) -> list[Any]:
+        weight = torch.ones(3, requires_grad=program is trains_behind)
+        table = torch.arange(12.0).view(4, 3)
+        found = []
+        for number in (1, 2, 9, 3):
+            result = run(table, torch.tensor([number]), weight)
+            found.append(copy.deepcopy((result, weight.detach(), weight.grad)))
+        return found
+
+    compiled = stator.compile(program, backend=backend)
+    torch.testing.assert_close(outcomes(compiled), outcomes(program), rtol=0, atol=0)
+
+
+def test_managers_of_a_with_cost_no_copies_ahead_of_effects() -> None:
+    @stator.compile(backend="aot_eager")
+    def step(x: Tensor, weight: Tensor) -> Tensor:
+        with nullcontext():
+            y = x * 2
+        weight.add_(y.sum())
+        return y
+
+    step(torch.ones(2), torch.zeros(2))
+    assert "before" not in step.report.entries[0].source

@@ -45,6 +45,7 @@ class GraphEffects:
     writes_to_views: bool
     has_checks: bool  # a node raises where an assumption of the trace does not hold
     is_caught: bool  # an operator behind the first effect may raise, and the program may catch it
+    has_except: bool  # an `except` of the program may catch what some operator raises
     # the program may catch what an operator of another library raises, or anything behind a final
     # effect
     catches_foreign: bool
@@ -71,6 +72,7 @@ class GraphEffects:
             is_final=is_final,
             has_checks=any(map(is_check, calls)),
             is_caught=is_caught,
+            has_except=any("has_except" in node.meta for node in calls_in(module)),
             catches_foreign=(is_final and is_caught) or any(map(_is_foreign_and_caught, calls)),
         )
 

@@ -72,7 +72,7 @@ class RollbackPlan:
         """
         is_needed = effects.has_checks or (effects.is_caught and effects.writes_to_views)
         if not runs_in_order:
-            is_needed = is_needed or effects.is_caught or forgives
+            is_needed = is_needed or effects.is_caught or effects.has_except or forgives
         is_needed = is_needed and not effects.is_final and effects.is_observable
         if is_needed:
             return cls(effects.written, effects.draws or None in steps.saved)

@@ -53,6 +53,7 @@ class MachineLocations:
             self._original(visible),
             caught=any(map(is_caught, guarded)),
             catches_operators=any(map(catches_operators, guarded)),
+            has_except=any(map(has_except, guarded)),
             handled=any(map(is_handled, guarded)),
             began=began,
             custom=self._annotations(),
@@ -155,6 +156,15 @@ def catches_operators(frame: Frame) -> bool:
     """Return True where the program may catch what an operator of torch raises: no class of its
     own."""
     return any(_catches(frame, start, _may_be_raised_by_torch) for start in _handlers(frame))
+
+
+def has_except(frame: Frame) -> bool:
+    """Return True where an `except` may catch what an operator of torch raises, but for those in
+    torch, which run hooks and raise it again."""
+    if str(_global_of(frame, "__name__")).startswith("torch."):
+        return False
+    starts = (start for start in _handlers(frame) if not _is_with(frame, start))
+    return any(_catches(frame, start, _may_be_raised_by_torch) for start in starts)
 
 
 def is_handled(frame: Frame) -> bool:

@@ -44,6 +44,7 @@ class TraceLocation:
     original: Mapping[str, Any] = Factory(dict)
     caught: bool = False  # the program may catch what an operator raises here
     catches_operators: bool = False  # and it may be what an operator of torch raises
+    has_except: bool = False  # by an `except`: few managers of a `with` keep an exception
     # code of the program runs when an operator raises here: `except`, `finally`, `with`
     handled: bool = False
     # how many instructions of the trace had begun, this one included: see `RetraceLimit`
