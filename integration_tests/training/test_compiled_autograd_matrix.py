@@ -557,10 +557,22 @@ def _agree(one: Tensor | None, other: Tensor | None, exact: bool) -> bool:
     return torch.allclose(one.to_dense(), other.to_dense(), equal_nan=True, rtol=1e-4, atol=1e-5)
 
 
+def _without_messages_of_kernels(log: Log, other: Log) -> Log:
+    """Return ``log`` without the messages of operators whose counterpart in ``other`` comes from
+    Inductor's kernels, which word the check of an index in their own way."""
+    return [
+        each[:1] if str(theirs[-1]).startswith("kernel, ") and len(each) == 2 else each
+        for each, theirs in itertools.zip_longest(log, other, fillvalue=("",))
+    ]
+
+
 def _check(node: str, hook: str, call: str, backend: str) -> None:
     log, grads = _run(node, hook, call)
     with stator.compiled_autograd(backend=backend):
         compiled_log, compiled_grads = _run(node, hook, call)
+    if backend == "inductor":
+        log = _without_messages_of_kernels(log, compiled_log)
+        compiled_log = _without_messages_of_kernels(compiled_log, compiled_log)
     assert compiled_log == log
     pairs = itertools.zip_longest(compiled_grads, grads)
     assert all(_agree(*pair, exact=backend != "inductor") for pair in pairs)
