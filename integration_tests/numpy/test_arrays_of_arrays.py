@@ -76,6 +76,13 @@ def values_are_put(x: Tensor, a: Any) -> Any:
 
 
 @program
+def values_are_put_at_small_and_boolean_indices(x: Tensor, a: Any) -> Any:
+    np.put(a, np.array([2, 0], np.uint8), [9, 8])
+    a.put(np.array([True, False]), np.array([7, 6]))
+    return x, a
+
+
+@program
 def an_array_grows_and_shrinks(x: Tensor, a: Any) -> Any:
     made, other, flat = np.arange(4.0), np.ones((2, 3), np.int64), np.arange(6)
     made.resize(2, 3, refcheck=False)

@@ -21,6 +21,10 @@ FAULTS_OF_INDUCTOR = {
 }
 """Scripts that inductor does not compile, under torch.compile either."""
 
+ROUNDED = {"transformers Trainer": 2e-2}
+"""Relative tolerances of scripts under autocast, whose casts AOTAutograd moves: stator's results are
+those of torch.compile."""
+
 
 def marks(name: str, backend: str) -> list[pytest.MarkDecorator]:
     """Return the marks of a run in the nightly tier."""
@@ -64,7 +68,8 @@ def test_script_with_a_backend_that_compiles(name: str, backend: str) -> None:
     expected = [copy.deepcopy(result) for result, _ in run(name, lambda script: script.step)]
     actual = [copy.deepcopy(result) for result, _ in run(name, compiled_by(backend))]
     if backend == "aot_eager":
-        torch.testing.assert_close(actual, expected, rtol=1e-3, atol=1e-3)
+        rtol = ROUNDED.get(name, 1e-3)
+        torch.testing.assert_close(actual, expected, rtol=rtol, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

@@ -105,7 +105,9 @@ def _put(a: Any, indices: object, values: object) -> None:
     places, given = (layer.asarray(part).tensor.flatten() for part in (indices, values))
     if places.numel() != given.numel():
         raise NotImplementedError("values that are repeated")
-    a.tensor.put_(places, given.to(a.tensor.dtype))
+    if not torch.can_cast(places.dtype, torch.int64):
+        raise NotImplementedError("indices that are no integers")
+    a.tensor.put_(places.long(), given.to(a.tensor.dtype))
 
 
 def _products(name: str) -> Any:
