@@ -22,8 +22,8 @@ FAULTS_OF_INDUCTOR = {
 """Scripts that inductor does not compile, under torch.compile either."""
 
 ROUNDED = {"transformers Trainer": 2e-2}
-"""Relative tolerances of scripts under autocast, whose casts AOTAutograd moves: stator's results are
-those of torch.compile."""
+"""Relative tolerances of scripts under autocast, whose casts AOTAutograd moves; torch.compile has
+the same results."""
 
 
 def marks(name: str, backend: str) -> list[pytest.MarkDecorator]:
