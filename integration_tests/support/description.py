@@ -295,6 +295,8 @@ def _close(left: torch.Tensor, right: torch.Tensor, tolerance: Tolerance) -> boo
     left, right = (
         side.to_dense() if side.layout != torch.strided else side for side in (left, right)
     )
+    if left.is_complex() and right.is_complex():
+        left, right = (torch.view_as_real(side.resolve_conj()) for side in (left, right))
     if tolerance.relative == tolerance.absolute == 0.0 or not (
         left.is_floating_point() or left.is_complex()
     ):

@@ -165,8 +165,7 @@ def run(fn: Callable[..., Any], arguments: Call, owner: Any, start: World) -> Ou
             outcome.error = dict(_exception(error))
     outcome.after = World.now()
     outcome.printed = printed.getvalue()
-    theirs = [w for w in warned if _is_the_users(w.filename) and w.category not in OURS]
-    outcome.warned = [(w.category, str(w.message)) for w in theirs]
+    outcome.warned = list(_compared(warned))
     start.restore()
     return outcome
 
@@ -310,6 +309,21 @@ def _exception(error: BaseException | None) -> Iterator[tuple[str, Any]]:
 
 def _place(frame: traceback.FrameSummary) -> str:
     return f"{frame.filename}:{frame.lineno} in {frame.name}"
+
+
+def _compared(warned: list[warnings.WarningMessage]) -> Iterator[tuple[type[Warning], str]]:
+    """Yield the warnings of the program, and once those of C++, which are of any line that calls a
+    kernel, also of a graph."""
+    internal = set()
+    for warning in warned:
+        text = str(warning.message)
+        if "(Triggered internally at" in text:
+            is_first = text not in internal
+            internal.add(text)
+        else:
+            is_first = _is_the_users(warning.filename)
+        if is_first and warning.category not in OURS:
+            yield warning.category, text
 
 
 def _is_the_users(filename: str) -> bool:

@@ -119,7 +119,7 @@ class _Writer:
             self.add(value.__func__, f"{name}.__func__", f"{name}_func", 1)
         elif identity(cls) in _ITERATORS:
             self._add_iterator(value, name)
-        elif cls in (list, dict) and are_plain(_items(value)):
+        elif (cls is list or cls is dict) and are_plain(_items(value)):
             self._refuse(f"type({name}) is not {cls.__name__}")
             self._plain += [f"*{name}"] + [f"*{name}.values()"] * (cls is dict)
         else:
