@@ -292,6 +292,8 @@ def test_all_methods(value: str) -> None:
         ("Whole(5)", "__pow__(1, 2)"),
         ("Members({1})", "__setattr__('a', 1)"),
         ("Box.doubled", "getter()"),
+        ("Level.LOW", "__class__(3)"),
+        ("Word('ab')", "__iter__()"),
         ("Box(1).method", "__getattribute__(slice(0, 2))"),
         ("torch.Size([2, 3])", "numel(1)"),
     ],

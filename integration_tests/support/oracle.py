@@ -312,12 +312,12 @@ def _place(frame: traceback.FrameSummary) -> str:
 
 
 def _compared(warned: list[warnings.WarningMessage]) -> Iterator[tuple[type[Warning], str]]:
-    """Yield the warnings of the program, and once those of C++, which are of any line that calls a
-    kernel, also of a graph."""
+    """Yield the warnings of the program. Those of C++ name the line that calls a kernel, also of a
+    graph: where torch gives them each time, they are compared once, from any line."""
     internal = set()
     for warning in warned:
         text = str(warning.message)
-        if "(Triggered internally at" in text:
+        if "(Triggered internally at" in text and torch.is_warn_always_enabled():
             is_first = text not in internal
             internal.add(text)
         else:

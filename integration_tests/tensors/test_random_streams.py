@@ -130,6 +130,23 @@ def test_a_seed_too_long_to_be_written_down_is_captured() -> None:
     assert counting.count == 1
 
 
+def test_methods_call_the_random_that_the_region_gave_the_object() -> None:
+    def fn(x: Tensor, g: random.Random) -> Any:
+        made = random.Random()
+        made.random = [0.25, 0.5, 0.75].pop  # type: ignore[method-assign]
+        g.random = lambda: 0.125  # type: ignore[method-assign]
+        found = x * made.uniform(1.0, 3.0), made.uniform(0.0, 2.0), g.triangular(0.0, 1.0)
+        del g.random
+        return *found, g.uniform(0.0, 1.0)
+
+    compiled = stator.compile(fn, backend="eager")
+    for seed in range(3):
+        expected = fn(torch.ones(3), random.Random(seed))
+        found = compiled(torch.ones(3), random.Random(seed))
+        assert torch.equal(found[0], expected[0])
+        assert found[1:] == expected[1:]
+
+
 # -- graphs that raise -----------------------------------------------------------------------------
 def raising(x: Tensor, s: Any) -> Any:
     a = s.python.random()

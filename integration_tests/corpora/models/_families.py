@@ -120,11 +120,22 @@ def _class(family: str, endings: tuple[str, ...]) -> Any:
     return next(getattr(transformers, name) for name in names if hasattr(transformers, name))
 
 
+def _sizes(known: Any) -> dict[str, Any]:
+    """The sizes that a configuration takes; some have one for each stage or side."""
+    found: dict[str, Any] = {}
+    for name, size in _SIZES.items():
+        of_class = getattr(type(known), name, None)
+        if not hasattr(known, name) or (isinstance(of_class, property) and of_class.fset is None):
+            continue
+        default = getattr(known, name)
+        is_series = isinstance(default, list | tuple)
+        found[name] = type(default)([size] * len(default)) if is_series else size
+    return found
+
+
 def _built(family: str, kind: Kind) -> Any:
     config = _class(family, ("Config",))
-    known = config()
-    small = config(**{name: size for name, size in _SIZES.items() if hasattr(known, name)})
-    return _class(family, kind.classes)(small)
+    return _class(family, kind.classes)(config(**_sizes(config())))
 
 
 def _item(family: str, kind: Kind) -> Item:

@@ -57,5 +57,6 @@ def _makes_combinations(cls: type) -> bool:
     """Return True for flags whose combinations are made by code of `enum` alone."""
     hooks = [plain_lookup(cls, name) for name in ("_missing_", "__call__", "__or__", "__invert__")]
     functions = [getattr(hook, "__func__", hook) for hook in hooks if hook is not MISSING]
-    own = any(function.__module__ != "enum" for function in functions)
-    return issubclass(cls, enum.Flag) and not own
+    return issubclass(cls, enum.Flag) and all(
+        getattr(function, "__module__", "") == "enum" for function in functions
+    )

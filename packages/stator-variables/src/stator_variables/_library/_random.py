@@ -15,7 +15,14 @@ from stator_variables._objects import _number
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _streams
-from stator_variables._tracker import MISSING, Args, FunctionTable, Kwargs, VariableTracker
+from stator_variables._tracker import (
+    DELETED,
+    MISSING,
+    Args,
+    FunctionTable,
+    Kwargs,
+    VariableTracker,
+)
 
 handlers = FunctionTable("random number")
 
@@ -31,6 +38,8 @@ value."""
 _OVERRIDABLE = ("random", "getrandbits", "_randbelow", "seed")
 """Methods that others call."""
 
+_ABSENT = None, DELETED
+
 _BASE = random.Random.__mro__[1]  # the class of C
 _IN_C = (vars(_BASE)["random"], vars(_BASE)["getrandbits"])
 _IN_PYTHON = [vars(random.Random)[name] for name in _NAMES if name in vars(random.Random)]
@@ -41,7 +50,7 @@ def draw(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
     """A method that draws. Returns MISSING where a subclass draws in its own way: that is
     interpreted."""
     receiver, *given = args
-    if of not in _IN_C and not _draws_by_c(receiver.cls):
+    if of not in _IN_C and not _draws_by_c(receiver):
         return MISSING
     if of not in _TAKE_SYMBOLS:
         given = [_number.as_constant(t, vt) for vt in given]
@@ -53,7 +62,7 @@ def draw(t: Space, args: Args, kwargs: Kwargs, of: object) -> Any:
 @handlers.handles(random.Random.seed, vars(_BASE)["seed"])
 def seed(t: Space, args: Args, kwargs: Kwargs) -> Result:
     receiver, *given = args
-    if not _draws_by_c(receiver.cls):
+    if not _draws_by_c(receiver):
         return MISSING
     values = [_copy_of(receiver), *map(_streams.example_of, given)]
     _streams.tried(t, random.Random.seed, values, kwargs)
@@ -63,7 +72,7 @@ def seed(t: Space, args: Args, kwargs: Kwargs) -> Result:
 
 @handlers.handles(random.Random.shuffle)
 def shuffle(t: Space, args: Args, kwargs: Kwargs) -> Result:
-    if not _draws_by_c(args[0].cls):
+    if not _draws_by_c(args[0]):
         return MISSING
     raise t.unsupported("random-value", "a list in an order that is drawn at random")
 
@@ -75,11 +84,16 @@ def make(t: Space, args: Args, kwargs: Kwargs) -> k.ObjectTracker:
     return _streams.made(step, random.Random)
 
 
-def _draws_by_c(cls: type) -> bool:
-    """Return True if what methods of `Random` call is that of `Random`."""
+def _draws_by_c(receiver: VariableTracker) -> bool:
+    """Return True if what methods of `Random` call is that of `Random`, also of an object that was
+    written to in the region."""
     names = [*_OVERRIDABLE, *_NAMES, "shuffle"]
-    pairs = [(plain_lookup(cls, name), plain_lookup(random.Random, name)) for name in names]
-    return all(found is known for found, known in pairs)
+    own = receiver.namespace.entries if receiver.namespace is not None else {}
+    return all(
+        plain_lookup(receiver.cls, name) is plain_lookup(random.Random, name)
+        and own.get(name, _ABSENT)[1] is DELETED
+        for name in names
+    )
 
 
 def _copy_of(receiver: VariableTracker) -> random.Random:

@@ -22,7 +22,7 @@ from stator_variables._tracker import MISSING, VariableTracker
 _READERS: dict[type, Any] = {int: int.__pos__, float: float.__pos__, str: str.__str__}
 _METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 _OF_THE_OBJECT = frozenset(
-    "__getattribute__ __getnewargs__ __sizeof__ format format_map join".split()
+    "__getattribute__ __getnewargs__ __iter__ __sizeof__ format format_map join".split()
 )
 """Methods of the builtin classes that depend on the class of an instance, return the instance
 itself, or call methods of their arguments."""
