@@ -14,7 +14,7 @@ os.environ.setdefault("STATOR_CHECK", "1")  # every graph of every test is looke
 @pytest.fixture(autouse=True)
 def _without_shared_entries() -> None:
     """Let no test take an entry of an earlier one."""
-    from stator._entry_pool import forget_pools
+    from stator._entries._entry_pool import forget_pools
 
     forget_pools()
 

@@ -20,8 +20,8 @@ import attrs
 import import_graph
 from interpreters import CURRENT
 from stator import Options
-from stator._logs import SUBJECTS
-from stator._options import ENVIRONMENT, OURS
+from stator._settings._logs import SUBJECTS
+from stator._settings._options import ENVIRONMENT, OURS
 from stator_bytecode import DEFAULT, REFUSED
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent

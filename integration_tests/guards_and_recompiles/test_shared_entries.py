@@ -432,7 +432,7 @@ def test_threads_make_one_entry_for_many_objects() -> None:
 
 
 def test_pools_without_objects_are_bounded() -> None:
-    from stator._entry_pool import POOLS_KEPT, _pools
+    from stator._entries._entry_pool import POOLS_KEPT, _pools
 
     for position in range(POOLS_KEPT + 3):
         space: dict[str, Any] = {}

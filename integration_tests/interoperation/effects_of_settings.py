@@ -16,7 +16,7 @@ import stator
 import torch
 import torch._dynamo.config as settings_module
 import torch.compiler.config as compiler_settings
-from stator import _torch_settings
+from stator._settings import _torch_settings
 
 from integration_tests.support.counting import Counting
 

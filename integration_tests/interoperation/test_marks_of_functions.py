@@ -12,7 +12,7 @@ import pytest
 import stator
 import torch
 import torch._dynamo
-from stator import _torch_settings
+from stator._settings import _torch_settings
 from stator_variables import MARKED, SUBSTITUTES
 
 from integration_tests.support.counting import Counting

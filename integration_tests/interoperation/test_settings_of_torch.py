@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import stator
 import torch
-from stator import _torch_settings
+from stator._settings import _torch_settings
 
 from integration_tests.interoperation.effects_of_settings import (
     FLOATS,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import stator
-from stator import _options, _torch_settings
+from stator._settings import _options, _torch_settings
 
 from integration_tests.interoperation import torch_compile_table
 from integration_tests.interoperation.effects_of_settings import EFFECTS

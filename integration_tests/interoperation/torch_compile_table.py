@@ -26,8 +26,8 @@ import stator
 import torch
 import torch._dynamo
 import torch._dynamo.testing
-from stator import _torch_settings
-from stator._options import OURS
+from stator._settings import _torch_settings
+from stator._settings._options import OURS
 from stator_variables import SUBSTITUTES
 from torch._dynamo.backends import registry
 from torch._dynamo.callback import callback_handler

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 import stator
 import torch
-from stator._entry_pool import forget_pools
+from stator._entries._entry_pool import forget_pools
 from torch import Tensor
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

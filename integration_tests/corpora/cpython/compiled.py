@@ -25,7 +25,7 @@ from typing import Any
 import attrs
 import stator
 from cpython_methods import Method, ending
-from stator import _region
+from stator._regions import _region
 from stator.errors import StatorError, Unsupported
 
 from integration_tests.corpora.cpython.record import TIMED_OUT

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import stator
 import torch
-from stator._entry_pool import forget_pools
+from stator._entries._entry_pool import forget_pools
 
 os.environ.setdefault("STATOR_CHECK", "1")  # every graph of every test is looked at for faults
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 import stator
 import torch
-from stator._collector import rare_collections
+from stator._capture._collector import rare_collections
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from types import CellType
 from typing import Any
 
 import pytest
-from stator._local_ends import LocalEnds, observed_ends
+from stator._program._local_ends import LocalEnds, observed_ends
 
 LOG: list[int] = []
 
@@ -140,7 +140,7 @@ def test_states_of_one_structure_need_no_further_inspection(
 ) -> None:
     layers = {"a": Layer(), "b": Layer(), "c": Layer()}
     ends = ends_of(layers["a"].forward(layers))
-    monkeypatch.setattr("stator._local_ends.observed_ends", None)
+    monkeypatch.setattr("stator._program._local_ends.observed_ends", None)
     for layer in layers.values():
         assert not ends.are_observed(layer.forward(layers))
 

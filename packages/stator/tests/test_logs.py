@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import stator
 import torch
-from stator import _logs
+from stator._settings import _logs
 
 X = torch.arange(3.0)
 OF_TORCH: Any = torch._logging

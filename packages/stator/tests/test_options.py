@@ -9,7 +9,7 @@ import attrs
 import pytest
 import stator
 import torch
-from stator._options import ENVIRONMENT, OURS
+from stator._settings._options import ENVIRONMENT, OURS
 from torch.utils.checkpoint import checkpoint
 
 X = torch.arange(3.0)
@@ -113,7 +113,7 @@ def test_capture_data() -> None:
 
 def test_check(monkeypatch: pytest.MonkeyPatch) -> None:
     checked: list[Any] = []
-    monkeypatch.setattr("stator._entry._check", checked.append)
+    monkeypatch.setattr("stator._entries._entry._check", checked.append)
     monkeypatch.delenv("STATOR_CHECK", raising=False)
     report_of()
     assert not checked

@@ -5,16 +5,21 @@ from stator_backends import list_backends, list_modes, list_options, register_ba
 from torch.compiler import load_cache_artifacts, save_cache_artifacts
 
 from stator._api import compile, compile_in_place, is_supported
+from stator._autograd._compiled_autograd import compiled_autograd
 from stator._bisect import Bisection, bisect
-from stator._break_policy import error_on_graph_break
-from stator._compile_event import (
+from stator._capture._compile_event import (
     CompileEvent,
     on_compile_end,
     on_compile_start,
     remove_compile_callback,
 )
-from stator._compiled_autograd import compiled_autograd
-from stator._comptime import ComptimeContext, ComptimeVar, comptime
+from stator._capture._dynamic import (
+    mark_dynamic,
+    mark_static,
+    mark_static_address,
+    mark_unbacked,
+    maybe_mark_dynamic,
+)
 from stator._control import (
     allow_in_graph,
     assume_constant_result,
@@ -29,20 +34,16 @@ from stator._control import (
     skip_frame,
     substitute_in_graph,
 )
-from stator._dump import dump
-from stator._dynamic import (
-    mark_dynamic,
-    mark_static,
-    mark_static_address,
-    mark_unbacked,
-    maybe_mark_dynamic,
-)
+from stator._dumps._dump import dump
+from stator._dumps._load import load
 from stator._explain import explain
 from stator._export._api import capture, export
 from stator._export._program import CapturedGuard, CapturedInput, CapturedOutput, CapturedProgram
-from stator._load import load
-from stator._logs import set_logs
-from stator._options import (
+from stator._report import Report
+from stator._settings._break_policy import error_on_graph_break
+from stator._settings._comptime import ComptimeContext, ComptimeVar, comptime
+from stator._settings._logs import set_logs
+from stator._settings._options import (
     Options,
     Stack,
     default_builders,
@@ -50,8 +51,7 @@ from stator._options import (
     default_operators,
     set_default_backend,
 )
-from stator._report import Report
-from stator._stance import set_stance
+from stator._settings._stance import set_stance
 from stator.errors import (
     BackendFailed,
     InternalError,

@@ -16,7 +16,7 @@ import torch
 from stator_backends import ACCURACY, MINIFY_AFTER, SavedGraph
 
 from stator._report import Report
-from stator._stance import REGIONS
+from stator._settings._stance import REGIONS
 
 __all__ = ["DISTRIBUTIONS", "main", "minified", "reports", "versions"]
 

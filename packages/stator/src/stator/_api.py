@@ -7,7 +7,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, overload
 import torch
 
 from stator._control import follow_resets_of_torch, is_disabled
-from stator._options import Options, Stack, make_options
+from stator._settings._options import Options, Stack, make_options
 from stator._subject import compiled, in_place, refuse
 from stator.errors import BackendFailed, InvalidUse, UnknownBackend
 

@@ -36,8 +36,8 @@ from stator_backends import (
 )
 from torch.utils._pytree import tree_leaves
 
-from stator._comparison import Comparison
-from stator._options import make_options
+from stator._oracle_mode._comparison import Comparison
+from stator._settings._options import make_options
 from stator._subject import compiled
 from stator.errors import InvalidUse, backend_boundary
 

@@ -21,11 +21,11 @@ from stator_variables import (
     is_recorded,
 )
 
-from stator._compiled_autograd import release_compiled
-from stator._entry_pool import forget_pools, release_pools_in_child
-from stator._interoperation import ORIGINAL_CALLABLE, leave_to_python
-from stator._module import put_in_place
-from stator._stance import REGIONS
+from stator._autograd._compiled_autograd import release_compiled
+from stator._entries._entry_pool import forget_pools, release_pools_in_child
+from stator._program._interoperation import ORIGINAL_CALLABLE, leave_to_python
+from stator._program._module import put_in_place
+from stator._settings._stance import REGIONS
 from stator.errors import InvalidUse
 
 T = TypeVar("T")

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from stator._options import make_options
 from stator._report import Report
+from stator._settings._options import make_options
 from stator._subject import compiled, region_in
 
 

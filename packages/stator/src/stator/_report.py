@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 from stator_guards import Failure, Guard
 
-from stator._region import Region
+from stator._regions._region import Region
 from stator.errors import Unsupported
 
 

@@ -12,19 +12,19 @@ import attrs
 import torch
 from torch._ops import OperatorBase, OpOverloadPacket
 
-from stator._backward_runner import BackwardRunner
-from stator._callees import Callees
 from stator._control import call_name, is_disabled, python_call
-from stator._deferred_warning import depth_of_the_user
-from stator._interoperation import show_callable_to_dynamo
-from stator._module import CompiledModule, InPlace, compiled_module, put_in_place
-from stator._options import Options
-from stator._oracle import Oracle
-from stator._region import Region
+from stator._oracle_mode._oracle import Oracle
+from stator._program._callees import Callees
+from stator._program._interoperation import show_callable_to_dynamo
+from stator._program._module import CompiledModule, InPlace, compiled_module, put_in_place
+from stator._program._target import Root
+from stator._regions._backward_runner import BackwardRunner
+from stator._regions._region import Region
+from stator._regions._wrapper import make_wrapper, original_of, region_of
 from stator._report import LiveReport
-from stator._stance import REGIONS
-from stator._target import Root
-from stator._wrapper import make_wrapper, original_of, region_of
+from stator._settings._deferred_warning import depth_of_the_user
+from stator._settings._options import Options
+from stator._settings._stance import REGIONS
 from stator.errors import InvalidUse
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import attrs
 import torch
 
-from stator._module import CompiledModule
-from stator._target import Root
+from stator._program._module import CompiledModule
+from stator._program._target import Root
 from stator.errors import InvalidUse
 
 FILENAME = "<stator capture>"

@@ -10,7 +10,7 @@ from torch.utils import _pytree as pytree
 from stator._export._call import CapturedCall, captured_call
 from stator._export._program import CapturedGuard, CapturedInput, CapturedOutput, CapturedProgram
 from stator._export._traced_call import TracedCall, traced_call
-from stator._target import parameters_of
+from stator._program._target import parameters_of
 
 
 def captured(

@@ -15,7 +15,7 @@ from stator_guards import Source
 from stator_variables import Dim, Policy
 from torch.utils import _pytree as pytree
 
-from stator._dynamic import marks_of
+from stator._capture._dynamic import marks_of
 from stator._export._call import CapturedCall
 
 STATIC = Dim()

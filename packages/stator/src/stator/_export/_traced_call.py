@@ -15,12 +15,12 @@ from stator_guards import DictItemSource, Guard, Source, function_text, load_sou
 from stator_variables import is_drawn
 from torch.fx import GraphModule
 
-from stator._entry import graph_arguments
-from stator._entry_source import inference_marks
+from stator._capture._entry_source import inference_marks
+from stator._capture._trace import TraceResult, trace
+from stator._entries._entry import graph_arguments
 from stator._export._call import CapturedCall
 from stator._export._shape_spec import shape_spec
-from stator._options import Stack, make_options
-from stator._trace import TraceResult, trace
+from stator._settings._options import Stack, make_options
 from stator.errors import InvalidUse, Unsupported
 
 Replay = Callable[..., tuple[Any, tuple[tuple[dict[str, Any], dict[str, Any]], ...]]]

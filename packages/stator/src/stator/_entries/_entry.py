@@ -1,0 +1,424 @@
+"""Entries: from the parts of a trace to a guarded, runnable, readable Python function."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import torch
+from stator_backends import (
+    AliasLayout,
+    AmbientState,
+    FrozenInputs,
+    Lowered,
+    begin_step,
+    one_at_a_time,
+    report_failure,
+    uses_steps,
+)
+from stator_bytecode import Point, Site
+from stator_guards import (
+    CallSource,
+    CapturedSource,
+    DistinctStorages,
+    Entry,
+    GlobalState,
+    Guard,
+    Is,
+    Loads,
+    PartSource,
+    Source,
+    Truth,
+    function_text,
+    load_source,
+    tuple_text,
+)
+from stator_variables import enters_level, is_drawn
+
+from stator._capture._compile_log import log_graph
+from stator._capture._entry_source import ending, inference_marks
+from stator._capture._trace import TraceResult
+from stator._entries._graph_lowering import (
+    effects_of,
+    is_run_in_order,
+    lowered_with_warnings,
+    settings_of,
+)
+from stator._entries._known_graph import KnownGraph
+from stator._program._fallback import EagerFallback, Remainder
+from stator._program._local_ends import LocalEnds
+from stator._program._target import Continuation, Root, Target, start_of
+from stator._settings._guard_filter import filtered
+from stator._settings._options import Options
+from stator.errors import BackendFailed, InternalError, Unsupported
+
+if TYPE_CHECKING:
+    from stator_subgraphs import CapturedGraph
+
+    from stator._capture._retrace import Retrace
+    from stator._entries._graph_effects import GraphEffects
+    from stator._entries._recovery import Recovery
+
+_numbers = itertools.count()
+
+
+@attrs.define(eq=False)
+class EntryData:
+    """The data of an entry that the report and `dump` show."""
+
+    target: Target
+    graph: Any  # the GraphModule, None when the entry runs no operation
+    graph_text: str
+    op_count: int
+    reason: Unsupported | None
+    trace_seconds: float
+    namespace: dict[str, Any]
+    forgives: bool = False  # a backend that fails: the program runs plainly
+    failures: list[str] = attrs.field(factory=list)  # the last error of the graph when it ran
+    uncompiled: str = ""  # why the graph runs as it is
+    made_calls: bool = False  # of cached functions, while tracing: the first run has to follow
+    ends: LocalEnds = attrs.field(factory=LocalEnds)
+    begins_step: bool = False  # the first entry of a call under CUDA graphs
+    source: str = ""
+    point: Point | None = None  # where it breaks
+
+
+def make_entry(
+    traced: TraceResult,
+    retrace: Retrace,
+    site: Site | None,
+    ambient: AmbientState,
+    key: Hashable,
+    known: dict[Hashable, KnownGraph],
+    state: Mapping[str, object],
+) -> Entry:
+    """Lower the graph, collect the guards, write the function.
+
+    `known` has the graphs that were compiled before, `state` the parameters by name.
+    """
+    target, options = retrace.target, retrace.options
+    captured = traced.captured
+    runs = captured.op_count > 0 or bool(traced.emitter.outputs)
+    module = captured.module if runs else None
+    text = "" if module is None else _examined(target, captured, options)
+
+    lowered, ran, effects = None, module, None
+    if runs:
+        effects = effects_of(captured)  # before a backend changes the graph
+        lowered, ran = lowered_with_warnings(traced, options, ambient, effects, known)
+
+    guards = _all_guards(traced, retrace, lowered, state)
+    data = EntryData(
+        *(target, module, text, captured.op_count, traced.reason, traced.seconds, {}),
+        forgives=options.fallback,
+        uncompiled=lowered.refused if lowered is not None else "",
+        made_calls=any(call.made for call in traced.emitter.t.cached.calls),
+        ends=_local_ends(traced, target, state),
+        begins_step=isinstance(target, Root) and uses_steps(options.backend),
+        point=traced.point,
+    )
+    facts = retrace, ambient, data, ran
+    recovery = None if effects is None else _recovery(traced, effects, *facts)
+    run = _function(target, traced, lowered, site, recovery, data)
+    checked = options.stack.guards(guards, target.parameters)
+    _serve_loads(checked, data)
+    return Entry(checked, run, data.source, backend_key=key, data=data)
+
+
+def _local_ends(traced: TraceResult, target: Target, state: Mapping[str, object]) -> LocalEnds:
+    places = tuple(sorted(traced.emitter.t.lifetimes.ended_locals))
+    return LocalEnds.of(places, [*state], [*state.values()], target.name)
+
+
+def _examined(target: Target, captured: CapturedGraph, options: Options) -> str:
+    """Log a graph, check it if that is enabled, and return its text if that is kept."""
+    module = captured.module
+    code = functools.cache(lambda: module.print_readable(print_output=False))
+    log_graph(target, captured, code)
+    if options.check:
+        _check(module)
+    return code() if options.keep_text else ""
+
+
+def _all_guards(
+    traced: TraceResult, retrace: Retrace, lowered: Lowered | None, state: Mapping[str, object]
+) -> list[Guard]:
+    """Return the guards of the trace, of modes and shapes, and of what the backend relies on."""
+    captured, target = traced.captured, retrace.target
+    modes = GlobalState(saves_tensors=any(map(_has_history, captured.graph.nodes)))
+    guards = [*traced.guards, Guard(None, modes, start_of(target))]
+    with one_at_a_time:  # these are found with fake tensors, too; after the lowering
+        facts = captured.shape_guards(bool(traced.raises))
+        guards += [Guard(None, fact.expression, fact.where) for fact in facts]
+    guards = filtered(guards, retrace.options.guard_filter_fn, state)
+    if lowered is not None:
+        guards += _layout_guards(lowered, captured, target)
+    return guards
+
+
+def _has_history(node: torch.fx.Node) -> bool:
+    """Return True for an operator whose result requires gradients, so that it may save tensors."""
+    example = node.meta.get("example_value")
+    return node.op.startswith("call_") and bool(getattr(example, "requires_grad", False))
+
+
+def _serve_loads(checked: object, data: EntryData) -> None:
+    """Let the guards provide values that they read anyway; a guard compiler need not support
+    that."""
+    serve = getattr(checked, "serve", None)
+    if serve is not None:
+        for loads in (value for value in data.namespace.values() if type(value) is Loads):
+            serve(loads)
+
+
+def finishing_entry(
+    target: Continuation, remainder: Remainder, options: Options, key: Hashable, reason: Unsupported
+) -> Entry:
+    """The entry of a continuation whose innermost frames run natively to their end, whatever the
+    state is."""
+    data = EntryData(target, None, "", 0, reason, 0.0, {})
+    name = f"entry_{next(_numbers)}"
+    line = f"return EagerFallback(remainder, {tuple_text(target.parameters)})"
+    data.source = function_text(name, target.parameters, [line])
+    data.namespace = {"EagerFallback": EagerFallback, "remainder": remainder}
+    filename = f"<stator {name}: {target.name}>"
+    run = load_source(data.source, filename, dict(data.namespace), data)[name]
+    return Entry(options.stack.guards([], target.parameters), run, data.source, key, data)
+
+
+def _check(module: Any) -> None:
+    from stator_subgraphs import check_graph
+
+    if faults := check_graph(module):
+        raise InternalError("\n".join(["the graph is not one that compilers take", *faults]))
+
+
+def _layout_guards(lowered: Lowered, captured: CapturedGraph, target: Target) -> Iterator[Guard]:
+    """Yield the conditions of a backend; a float becomes a tensor of its own in each call, which
+    shares nothing."""
+    for guard in lowered.guards:
+        if isinstance(guard, AliasLayout):
+            given = [p for p in guard.positions if captured.inputs[p].kind != "float"]
+            if len(given) < 2:
+                continue
+            guard = attrs.evolve(guard, positions=tuple(given))
+        if isinstance(guard, FrozenInputs):
+            for position, tensor in guard.tensors.items():
+                yield Guard(captured.inputs[position].source, Is(tensor), start_of(target))
+            continue
+        yield _layout_guard(guard, captured, target)
+
+
+def _layout_guard(guard: Any, captured: CapturedGraph, target: Target) -> Guard:
+    """A condition of the backend over the flat inputs of the graph."""
+    sources: list[Source] = [_checked(item.source) for item in captured.inputs]
+    if isinstance(guard, AliasLayout) and not guard.layout and len(guard.positions) > 1:
+        first, *others = (sources[position] for position in guard.positions)
+        return Guard(first, DistinctStorages(tuple(others), first), start_of(target))
+    holds = CallSource(lambda *inputs: guard.holds(inputs), *sources)
+    return Guard(holds, Truth(True), start_of(target))
+
+
+def _checked(source: Source) -> Source:
+    """Return where a guard reads an input; a drawn one shares memory with no other, like the tensor
+    in its place."""
+    return CapturedSource("drawn", torch.empty(0)) if is_drawn(source) else source
+
+
+# -- the function ----------------------------------------------------------------------------------
+def _function(
+    target: Target,
+    traced: TraceResult,
+    lowered: Lowered | None,
+    site: Site | None,
+    recovery: Recovery | None,
+    data: EntryData,
+) -> Any:
+    emitter = traced.emitter
+    number = next(_numbers)
+    name = f"entry_{number}"
+    call: list[str] = [*emitter.draws, *emitter.early]
+    graph = None
+    if lowered is not None and recovery is not None:
+        assert recovery.retrace is not None  # `_recovery` gives it one
+        backend = recovery.retrace.options.backend
+        script = partial(report_failure, traced.captured.module, backend=backend)
+        graph = _FirstCall(lowered, script)
+        call = _graph_call(traced, graph, recovery, target)
+    loads, marks = _loads(emitter, target), inference_marks(emitter)
+    begin = [f"{emitter.capture(begin_step)}()"] if data.begins_step else []
+    body = [*begin, *loads, *call, *emitter.late_draws, *marks, *emitter.lines]
+    body.append(ending(traced, site))
+    data.source = function_text(name, target.parameters, body)
+    data.namespace = dict(emitter.captured)
+    filename = f"<stator entry {number}: {target.name}>"
+    run = load_source(data.source, filename, emitter.captured, data)[name]
+    if graph is not None:
+        graph.namespace = run.__globals__
+    return run
+
+
+def _loads(emitter: Any, target: Target) -> list[str]:
+    """Return the lines that load objects which only weak references of the program hold.
+
+    They may be dead by then: the entry falls back to eager execution, as nothing has changed yet.
+    """
+    if not emitter.fleeting or not emitter.loads:
+        return list(emitter.loads)
+    errors, plainly = (
+        emitter.capture((KeyError, ReferenceError), "Gone"),
+        emitter.capture(EagerFallback, "EagerFallback"),
+    )
+    state = tuple_text(target.parameters)
+    again = f"return {plainly}({emitter.capture(target, 'target')}, {state})"
+    return ["try:", *(f"    {line}" for line in emitter.loads), f"except {errors}:", f"    {again}"]
+
+
+def _graph_call(
+    traced: TraceResult, compiled: _FirstCall, recovery: Recovery, target: Target
+) -> list[str]:
+    """`g = graph(inputs)`, and what is done when that raises."""
+    emitter = traced.emitter
+    graph = compiled.capture(emitter)
+    loads: list[str] = []
+    arguments = ", ".join(graph_arguments(traced, target, emitter, loads))
+    recover = emitter.capture(recovery, "recovery")
+
+    copies: list[str] = []
+    given = f"error, {tuple_text(target.parameters)}"
+    if recovery.plan is not None:
+        copies = [f"before = {recover}.before({', '.join(_kept(traced, recovery))})"]
+        given += ", before"
+    if recovery.steps.steps:
+        drawn = [step.drawn.name for step in recovery.steps.steps]
+        given += f", drawn={tuple_text(drawn)}"
+    return [
+        *copies,
+        *emitter.draws,
+        *loads,
+        *emitter.early,
+        "try:",
+        f"    g = {graph}({arguments})",
+        "except BaseException as error:",
+        f"    return {recover}.after({given})",
+    ]
+
+
+def _kept(traced: TraceResult, recovery: Recovery) -> Iterator[str]:
+    """Yield the arguments of `Recovery.before`: tensors that exist before the entry, and random
+    streams."""
+    load = traced.emitter.load
+    for item in traced.captured.inputs:
+        if item.kind == "tensor":
+            yield "None" if is_drawn(item.source) else load(item.source)
+    if streams := [source for source in recovery.steps.saved if source is not None]:
+        yield f"streams={tuple_text(map(load, streams))}"
+
+
+def _recovery(
+    traced: TraceResult,
+    effects: GraphEffects,
+    retrace: Retrace,
+    ambient: AmbientState,
+    data: EntryData,
+    ran: object,
+) -> Recovery:
+    from stator._entries._random_steps import RandomSteps
+    from stator._entries._recovery import Recovery, RollbackPlan
+
+    is_dual = enters_level(traced.captured.graph)
+    in_order = is_run_in_order(retrace.options, effects) and not is_dual
+    made = RandomSteps.of(traced.emitter.t.streams.early, data.graph, in_order)
+    plan = RollbackPlan.of(effects, made, in_order, data.forgives)
+    facts = retrace.target, ambient, effects, plan, data.failures, data.forgives
+    settings = tuple(settings_of(traced).items())
+    return Recovery(*facts, settings, steps=made, module=data.graph, ran=ran, retrace=retrace)
+
+
+_SEQUENCES = (tuple, list)
+
+
+@attrs.define(eq=False)
+class _FirstCall:
+    """Takes the place of the graph in an entry until a call has shown that the function of the
+    backend returns the outputs as a sequence.
+
+    `script` writes the graph with given inputs.
+    """
+
+    lowered: Lowered
+    script: Callable[..., str]
+    name: str = ""
+    namespace: dict[str, Any] = attrs.field(factory=dict, repr=False)
+
+    def __call__(self, *inputs: object) -> Any:
+        outputs, count = self.lowered.callable(*inputs), self.lowered.count
+        is_sequence = isinstance(outputs, _SEQUENCES)
+        if is_sequence and len(outputs) == count:
+            self.namespace[self.name] = self.lowered.callable
+            return outputs
+        given = f"{len(outputs)} outputs" if is_sequence else type(outputs).__name__
+        reason = f"{given} instead of a tuple of {count}"
+        written = self.script(example_inputs=inputs)
+        raise BackendFailed(self.lowered.spec.name, reason, "running the graph", written)
+
+    def capture(self, emitter: Any) -> str:
+        """Return the name of the graph in an entry."""
+        is_checked = self.lowered.spec.compiles and self.lowered.count
+        self.name = emitter.capture(self if is_checked else self.lowered.callable, "graph")
+        return self.name
+
+
+MANY = 4
+"""The number of consecutive inputs from which on one call that reads them all pays."""
+
+
+def graph_arguments(
+    traced: TraceResult, target: Target, emitter: Any, lines: list[str]
+) -> Iterator[str]:
+    """Yield the arguments of the graph. Inputs deep inside a parameter (a model's weights) are
+    loaded together, in one of `lines` where others come in between."""
+    inputs, given = traced.captured.inputs, ", ".join(target.parameters)
+    sources: defaultdict[Source | None, list[Source]] = defaultdict(list)
+    for item in inputs:
+        sources[_whole_of_deep(item)].append(item.source)
+
+    loads = {whole: Loads(tuple(deep), target.parameters) for whole, deep in sources.items()}
+    loaded: Counter[Source | None] = Counter()
+    for whole, items in itertools.groupby(inputs, _whole_of_deep):
+        run, count = list(items), len(sources[whole])
+        if whole is None or count < MANY:
+            yield from (_input(emitter, item) for item in run)
+            continue
+
+        name = emitter.capture(loads[whole], "loads")
+        start = loaded[whole]
+        loaded[whole] += len(run)
+        if len(run) == count:
+            yield f"*{name}({given})"
+            continue
+
+        if not start:
+            lines.append(f"values_of_{name} = {name}({given})")
+        yield f"*values_of_{name}[{start}:{loaded[whole]}]"
+
+
+def _whole_of_deep(item: Any) -> Source | None:
+    """Return the value that an input lies deep inside of, None where it does not."""
+    _, *wholes = item.source.steps()
+    is_deep = item.kind == "tensor" and isinstance(item.source, PartSource)
+    return wholes[-1] if is_deep and isinstance(wholes[0], PartSource) else None
+
+
+def _input(emitter: Any, item: Any) -> str:
+    text: str = emitter.load(item.source)
+    if item.kind == "float":
+        # in less than half the time of `torch.tensor`
+        make = emitter.capture(torch.scalar_tensor, "scalar_tensor")
+        return f"{make}({text}, dtype={emitter.capture(torch.float64, 'float64')})"
+    return text

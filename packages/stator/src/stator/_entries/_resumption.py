@@ -1,0 +1,312 @@
+"""Deoptimization: from a node of a graph that raised to the frames of the program at that operator.
+
+A graph that runs in program order has, when a node raises, done what plain Python would have done
+up to that operator. The target is traced once more, up to the instruction that recorded the node
+(`RetraceLimit`). Of that trace the graph is not run: its outputs are the values that the graph
+which raised has computed already. Its effects and its frame state are what the program needs to go
+on at the operator.
+
+    entry_0(x, log)    g = graph(x)          raises at `getitem`, with `sin` computed
+    resume_1(x, log, g)                      g = (sin,)
+        log.append(g[0])                     # the effects before the operator
+        return Goto(site, [x, log, g[0]])    # the exception is raised there, or the instruction
+                                             # runs natively
+
+Traces for this are made when a node raises for the first time, and kept with the entry.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import FrameType
+from typing import Any
+
+import attrs
+import torch
+from stator_bytecode import FlatState, Goto, Site, exception_field
+from stator_guards import Source, function_text, load_source
+from stator_subgraphs import CapturedGraph, bodies_of, is_mode_call, is_of_torch, storage_of
+from stator_variables import Step, enters_level
+from torch import fx
+
+from stator._capture._entry_source import ending, inference_marks
+from stator._capture._retrace import Retrace
+from stator._capture._trace import TraceResult
+from stator._entries._graph_effects import has_effect
+from stator._entries._random_steps import RandomSteps, given_again
+from stator._program._target import Target
+from stator.errors import Unsupported
+
+_numbers = itertools.count()
+
+
+class _Dropped:
+    def __repr__(self) -> str:
+        return "<a value that the graph no longer had>"
+
+
+DROPPED = _Dropped()
+
+
+class Unavailable(Exception):
+    """A value of the frames was computed by the graph, dropped, and cannot be computed again."""
+
+
+@attrs.frozen(eq=False)
+class NodeFailure:
+    """The node of a graph that raised, and the values that the graph had then."""
+
+    node: fx.Node
+    frame: FrameType
+    rest: Any  # the traceback inside of the operator
+
+    @classmethod
+    def of(
+        cls, error: BaseException, module: fx.GraphModule, ran: fx.GraphModule
+    ) -> NodeFailure | None:
+        """Find the node by the line in the generated function of `ran`, an equal graph; None if
+        that did not run."""
+        code = type(ran).forward.__code__
+        entry: Any = exception_field(error, "__traceback__")
+        while entry is not None and entry.tb_frame.f_code is not code:
+            entry = entry.tb_next
+        if entry is None:
+            return None
+
+        line = entry.tb_lineno - code.co_firstlineno
+        index = (ran._lineno_map or {}).get(line)
+        nodes = [*module.graph.nodes]
+        if index is None or index >= len(nodes):
+            return None
+        return cls(nodes[index], entry.tb_frame, entry.tb_next)
+
+    @property
+    def is_foreign(self) -> bool:
+        """True for an operator of another library, of which nothing is known."""
+        return self.node.op.startswith("call_") and not is_of_torch(self.node.target)
+
+    def before(self) -> Iterator[fx.Node]:
+        """Yield the nodes that ran before."""
+        for node in self.node.graph.nodes:
+            if node is self.node:
+                return
+            yield node
+
+
+@attrs.define(eq=False)
+class Resumption:
+    """The way from one node of a graph to the frames of the program.
+
+    `run(*state, g)` applies the side effects that precede the operator, and gives the site and the
+    frame state. `needed` are the positions in `g` of what the side effects need; the frame state
+    has the rest. `is_exact` is False where an effect of the graph came after the instruction began:
+    it must not run again.
+    """
+
+    run: Callable[..., Any]
+    captured: CapturedGraph
+    needed: frozenset[int]
+    is_exact: bool
+    rewound: set[Source | None]  # random streams that have steps after the operator
+    steps: Sequence[Step]  # on random streams, before it
+
+    @classmethod
+    def of(
+        cls, retrace: Retrace, state: FlatState, failure: NodeFailure, steps: RandomSteps
+    ) -> Resumption:
+        """Raises Unsupported when the trace takes another way than the first, or cannot be
+        continued there."""
+        traced = retrace.to(state, failure.node.meta["began"])
+        try:
+            is_exact = _compare(traced.captured.graph, failure)
+            assert traced.point is not None
+            if enters_level(traced.captured.graph, and_stays=True):
+                # it was left when the graph raised, and all tangents ended
+                raise Unsupported("operator-error", "an operator on dual tensors")
+            again = traced.emitter.t.streams.early
+            if not steps.starts_with(again):
+                raise Unsupported("operator-error", "other steps on random streams")
+            rewound = steps.rewound(again)
+            made_again = {i for i, step in enumerate(steps.steps) if step.key in rewound}
+            drawn = given_again(traced.emitter, again, made_again)
+            run = _function(traced, retrace.target, Site(traced.point), drawn)
+            lines = "\n".join(traced.emitter.lines)
+            needed = frozenset(int(found) for found in re.findall(r"\bg\[(\d+)\]", lines))
+            return cls(run, traced.captured, needed, is_exact, rewound, again)
+        finally:
+            traced.captured.release()
+
+    def resume(
+        self, target: Target, state: FlatState, failure: NodeFailure, drawn: Sequence[Any]
+    ) -> Goto:
+        """Raises Unavailable when a value is missing; then nothing has changed.
+
+        Where no handler of the program will run, the frames need no values: they are only seen in a
+        traceback.
+        """
+        named = dict(zip(target.parameters, state, strict=True))
+        named |= {step.drawn.name: one for step, one in zip(self.steps, drawn, strict=False)}
+        values = _NodeValues(self.captured, failure.frame.f_locals, named)
+        outputs: Any = self.captured.graph.output_node().args[0]
+        is_handled = bool(failure.node.meta.get("handled"))
+
+        given: list[Any] = []
+        for position, node in enumerate(outputs):
+            try:
+                given.append(values.of(node))
+            except Unavailable:
+                if is_handled or position in self.needed:
+                    raise
+                given.append(DROPPED)
+        result: Goto = self.run(*state, given, drawn)
+        return result
+
+
+def _compare(graph: fx.Graph, failure: NodeFailure) -> bool:
+    """Compare a new trace with the nodes that ran; return True if no effect among them is missing
+    in it."""
+    ran = {node.name: node for node in failure.before()}
+    again = {node.name: node for node in graph.nodes if node.op.startswith("call")}
+    for name, node in again.items():
+        known = ran.get(name)
+        if (known is None and has_effect(node)) or (
+            known is not None and known.target != node.target
+        ):
+            raise Unsupported(
+                "operator-error", "the program took another way when it was traced again"
+            )
+    calls = (node for name, node in ran.items() if name not in again and node.op.startswith("call"))
+    return not any(map(has_effect, calls))
+
+
+def _function(
+    traced: TraceResult, target: Target, site: Site, steps: Sequence[str]
+) -> Callable[..., Any]:
+    emitter = traced.emitter
+    name = f"resume_{next(_numbers)}"
+    marks = inference_marks(emitter)
+    body = [*emitter.loads, *steps, *emitter.late_draws, *marks, *emitter.lines]
+    body.append(ending(traced, site))
+    text = function_text(name, (*target.parameters, "g", "drawn"), body)
+    captured = emitter.captured
+    made: Callable[..., Any] = load_source(text, f"<stator {name}: {target.name}>", captured, site)[
+        name
+    ]
+    return made
+
+
+def has_saved_tensor_hooks() -> bool:
+    """Return True if hooks for saved tensors are active: an operator that runs again would call
+    them again."""
+    return torch._C._autograd._top_saved_tensors_default_hooks(False) is not None
+
+
+@attrs.define(eq=False)
+class _NodeValues:
+    """Values of a new trace's nodes: what the graph that raised has kept, or what can be computed
+    from that.
+
+    Only operators without effects, of values that nothing writes to, are run again; nobody can
+    observe that.
+    """
+
+    captured: CapturedGraph
+    # locals of the graph's function, which sets what it needs no longer to None
+    kept: Mapping[str, Any]
+    state: Mapping[str, Any]
+    found: dict[fx.Node, Any] = attrs.field(factory=dict)
+    _inputs: dict[fx.Node, Any] = attrs.field(factory=dict)
+    _is_repeatable: Repeatable = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        placeholders = self.captured.graph.find_nodes(op="placeholder")
+        self._inputs = dict(zip(placeholders, self.captured.inputs, strict=True))
+        self._is_repeatable = Repeatable.of(self.captured.graph)
+
+    def of(self, node: object) -> Any:
+        if not isinstance(node, fx.Node):
+            return node
+        if node not in self.found:
+            self.found[node] = self._value(node)
+        return self.found[node]
+
+    def _value(self, node: fx.Node) -> Any:
+        if node.op == "placeholder":
+            return self._input(node)
+        if node.op == "get_attr":
+            return operator.attrgetter(str(node.target))(self.captured.module)
+        kept = self.kept.get(node.name)
+        return self._computed(node) if kept is None else kept
+
+    def _input(self, node: fx.Node) -> Any:
+        item = self._inputs[node]
+        value = item.source.evaluate(self.state)
+        return torch.tensor(value, dtype=torch.float64) if item.kind == "float" else value
+
+    def _computed(self, node: fx.Node) -> Any:
+        if has_saved_tensor_hooks() or not self._is_repeatable(node):
+            raise Unavailable(node.name)
+        args = fx.map_arg(node.args, self.of)
+        kwargs = fx.map_arg(node.kwargs, self.of)
+        if node.op == "call_method":
+            return getattr(args[0], str(node.target))(*args[1:], **kwargs)
+        target: Any = node.target
+        return target(*args, **kwargs)
+
+
+def _storages(nodes: Sequence[fx.Node]) -> set[int]:
+    examples = (node.meta.get("example_value") for node in nodes)
+    return {storage_of(example) for example in examples if isinstance(example, torch.Tensor)}
+
+
+# Liveness: what a handler of the program may read must still be there when an operator in its `try`
+# raises.
+
+
+@attrs.define(eq=False)
+class Repeatable:
+    """The nodes of a graph that give the same results when they run again at any later time."""
+
+    written: set[int]
+    has_modes: bool
+
+    @classmethod
+    def of(cls, graph: fx.Graph) -> Repeatable:
+        nodes = [*graph.nodes]
+        written = {storage for node in nodes for storage in node.meta.get("writes", ())}
+        return cls(written, any(map(is_mode_call, nodes)))
+
+    def __call__(self, node: fx.Node) -> bool:
+        if node.op in ("placeholder", "get_attr"):
+            return True
+        if self.has_modes or has_effect(node) or next(bodies_of(node), None) is not None:
+            return False
+        return self.written.isdisjoint(_storages([node, *node.all_input_nodes]))
+
+
+_DROPPED = re.compile(r";  ((?:\w+ = )+)None")
+
+
+def keep_for_handlers(module: fx.GraphModule) -> None:
+    """Keep what `except` and `finally` clauses may need, and nothing can compute again, until the
+    last operator that such a clause is around. Graphs without one stay as they are."""
+    nodes = [*module.graph.nodes]
+    last = max((i for i, node in enumerate(nodes) if node.meta.get("handled")), default=0)
+    is_repeatable = Repeatable.of(module.graph)
+    kept = {node.name for node in nodes[:last] if not is_repeatable(node)}
+    if not kept:
+        return
+
+    def without_drops(body: list[str]) -> list[str]:
+        return [_DROPPED.sub(lambda match: _drops(match[1], kept), line) for line in body]
+
+    module.graph.on_generate_code(lambda current: without_drops)
+    module.recompile()
+
+
+def _drops(names: str, kept: set[str]) -> str:
+    dropped = [name for name in names.split(" = ") if name and name not in kept]
+    return f";  {' = '.join(dropped)} = None" if dropped else ""

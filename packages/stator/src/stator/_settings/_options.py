@@ -1,0 +1,389 @@
+"""The options of a compilation, validated once, and the layers that it runs through."""
+
+import difflib
+import functools
+import os
+import sys
+import types
+from collections.abc import Callable, Hashable, Mapping
+from importlib.metadata import entry_points
+from typing import Any
+
+import attrs
+import torch
+from stator_backends import Backend, configure, lookup, spec_of
+from stator_bytecode import DEFAULT, HandlerTable, OpcodeHandler
+from stator_guards import Guard, GuardSet, compile_guards
+from stator_variables import DEFAULT_HANDLERS, BuilderTable, Space, SymbolicDomain
+
+from stator._program import _module
+from stator._settings import _comptime
+from stator._settings._deferred_warning import defer_warning
+from stator._settings._guard_filter import Filter
+from stator._settings._logs import log_into
+from stator._settings._shapes_spec import ShapesSpec
+from stator._settings._stress import MODES, is_mode, stressed
+from stator._settings._torch_settings import dynamic_by_settings, setting, warn_of_settings
+from stator.errors import InvalidOption, InvalidUse, backend_boundary
+
+
+def output_graph(places: Any, capture_data: bool = False) -> object:
+    """The default graph layer, imported by the first trace: it brings sympy, half the time of
+    importing everything."""
+    from stator_subgraphs import OutputGraph
+
+    return OutputGraph(places, capture_data=capture_data)
+
+
+@functools.cache  # installed distributions are enumerated once per process
+def _installed(group: str) -> tuple[Any, ...]:
+    """Return the tables that installed distributions announce under an entry point group.
+
+    One that cannot be imported is reported in a warning and left out: it need not concern this
+    program.
+    """
+    tables = []
+    for point in entry_points(group=group):
+        try:
+            tables.append(point.load())
+        except Exception as error:  # importing a distribution of somebody else may raise anything
+            kind = group.removeprefix("stator_")
+            text = f"the {kind} {point.name!r} ({point.value}) are not available: {error!r}"
+            defer_warning(UserWarning(text))
+    return tuple(tables)
+
+
+def default_operators() -> HandlerTable[Any, Any]:
+    """Return the higher-order operators of the default graph layer, with those of installed
+    distributions (entry point group `stator_operators`)."""
+    from stator_subgraphs import OPERATORS
+
+    return OPERATORS.merged_with(*_installed("stator_operators"))
+
+
+def default_handlers() -> HandlerTable[Any, Any]:
+    """Return the handlers of callables in C, with those of installed distributions (entry point
+    group `stator_handlers`)."""
+    own = DEFAULT_HANDLERS.merged_with(_module.handlers, _comptime.handlers)
+    return own.merged_with(*_installed("stator_handlers"))
+
+
+def default_builders() -> BuilderTable:
+    """Return the builders of trackers of installed distributions (entry point group
+    `stator_builders`), which take precedence over those of stator."""
+    return BuilderTable().merged_with(*_installed("stator_builders"))
+
+
+_default: list[str | Callable[..., Any]] = []
+
+
+def set_default_backend(backend: str | Callable[..., Any] | None) -> None:
+    """Set the backend of compilations that name none.
+
+    None: that of `torch.compiler.set_default_backend`.
+    """
+    if backend is not None:
+        with backend_boundary():
+            lookup(backend)
+    _default[:] = () if backend is None else (backend,)
+
+
+def default_backend() -> str | Callable[..., Any]:
+    """Return the backend of compilations that name none."""
+    if _default:
+        return _default[0]
+    registry = sys.modules.get("torch._dynamo.backends.registry")
+    get = getattr(registry, "get_default_backend", None)
+    return "inductor" if get is None else get()
+
+
+def disabled_by_environment() -> bool:
+    """Return True where the environment or `torch._dynamo.config.disable` turns compilation off.
+
+    The variables are torch's: `TORCH_COMPILE_DISABLE` and `TORCHDYNAMO_DISABLE`. A value that the
+    program has assigned to the setting of torch takes precedence, as it does for torch.compile.
+    """
+    config = sys.modules.get("torch._dynamo.config")
+    if config is not None and config.disable:
+        return True
+    if os.environ.get("TORCHDYNAMO_DISABLE") == "1":
+        return True
+    return config is None and os.environ.get("TORCH_COMPILE_DISABLE") == "1"
+
+
+def guard_set(guards: list[Guard], parameters: tuple[str, ...]) -> GuardSet:
+    """The default guard layer: of root objects, modules and optimizers are likely to be given to
+    the next calls again."""
+    return compile_guards(guards, parameters, is_lasting=is_lasting)
+
+
+def is_lasting(value: object) -> bool:
+    return issubclass(type(value), torch.nn.Module | torch.optim.Optimizer)
+
+
+@attrs.frozen
+class Stack:
+    """The layers a compilation runs through; a fork passes one with its own parts.
+
+    `handlers`, `operators` and `builders` are made by the first trace. One's own are merged with
+    the defaults: `lambda: default_handlers().merged_with(mine)`.
+    """
+
+    guards: Callable[[list[Guard], tuple[str, ...]], GuardSet] = guard_set
+    graph: Callable[..., Any] = output_graph
+    domain: Callable[[Space], Any] = SymbolicDomain
+    handlers: Callable[[], Mapping[Any, Any]] = default_handlers
+    operators: Callable[[], Mapping[Any, Any]] = default_operators
+    builders: Callable[[], BuilderTable] = default_builders
+    _all: list[tuple[Mapping[Any, Any], BuilderTable]] = attrs.field(
+        factory=list, init=False, eq=False, repr=False
+    )
+
+    def tables(self) -> tuple[Mapping[Any, Any], BuilderTable]:
+        """Return handlers and operators, merged by the first trace, and the builders."""
+        if not self._all:
+            handlers: HandlerTable[Any, Any] = HandlerTable("callable", dict(self.handlers()))
+            self._all.append((handlers.merged_with(self.operators()), self.builders()))
+        return self._all[0]
+
+
+OURS = {
+    "recompile_limit": "entries that one object may have at one place",
+    "fallback": "run eagerly where the backend fails, instead of raising",
+    "break_everywhere": "break at every place of a kind, for tests: see `_stress.py`",
+    "oracle": "run the original too, and compare",
+    "compiled_autograd": "capture the backward passes that start in the function",
+    "repeat_effects": "repeat side effects of a checkpointed function when it is computed again, "
+    "as eager autograd does",
+    "keep_text": "keep the text of each graph for the report",
+    "capture_data": "sizes and numbers that data decides are symbols; None: under `fullgraph`",
+    "check": "look for faults in every graph",
+    "guard_filter_fn": "a function that decides which guards are checked: see `_guard_filter.py`",
+}
+"""The keys of `options` that are no backend's, and the effect of each."""
+ENVIRONMENT = {"oracle": "STATOR_ORACLE", "check": "STATOR_CHECK"}
+"""The variables that switch an option on with the value 1."""
+
+
+RECOMPILE_LIMIT, TOTAL_LIMIT = 8, 64
+
+
+@attrs.frozen
+class Options:
+    """One compilation's settings: `backend` is configured already, `OURS` describes the rest."""
+
+    backend: Backend
+    fullgraph: bool = False
+    dynamic: bool | None = None
+    stack: Stack = attrs.field(factory=Stack)
+    recompile_limit: int = RECOMPILE_LIMIT
+    fallback: bool = False
+    break_everywhere: bool | str | int = False
+    oracle: bool = False
+    repeat_effects: bool = True
+    compiled_autograd: bool = False
+    capture_data: bool | None = None
+    check: bool = False
+    keep_text: bool = True
+    guard_filter_fn: Filter | None = None
+    opcodes: Mapping[str, OpcodeHandler] = attrs.field(init=False, eq=False, repr=False)
+    key: int = attrs.field(init=False, eq=False, repr=False)
+    """The identity of the backend, which may be one that cannot be hashed; the options keep it
+    alive."""
+
+    total_limit: int = attrs.field(default=TOTAL_LIMIT, kw_only=True)
+    """Entries that are made for one object at one place, those that were dropped included."""
+    static_types: frozenset[type] = attrs.field(default=frozenset(), kw_only=True)
+    """Types of numbers that are constants, whether they change or not."""
+    disabled: bool = attrs.field(default=False, kw_only=True)
+    """Nothing is compiled."""
+    name: str = attrs.field(default="", kw_only=True)
+    """The name in reports and warnings, in place of that of the function."""
+    shapes_spec: ShapesSpec | None = attrs.field(default=None, kw_only=True, eq=False)
+    """The sizes and numbers that are symbols, where the program has named them."""
+    sharing: tuple[Hashable, ...] | None = attrs.field(
+        default=None, kw_only=True, eq=False, repr=False
+    )
+    """A key that is equal for options with which entries may be shared; None: not with any other
+    compilation."""
+    settings: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, eq=False, repr=False)
+    """The options that settings of torch gave when they were read last."""
+    passed: frozenset[str] = attrs.field(default=frozenset(), kw_only=True, eq=False, repr=False)
+    """The options that the program has passed, which no setting replaces."""
+
+    @opcodes.default
+    def _opcodes(self) -> Mapping[str, OpcodeHandler]:
+        return stressed(self.break_everywhere) if self.break_everywhere else DEFAULT
+
+    @key.default
+    def _key(self) -> int:
+        return id(self.backend)
+
+    @property
+    def captures_data(self) -> bool:
+        return self.fullgraph if self.capture_data is None else self.capture_data
+
+
+def make_options(  # `compile` hands on what it was given, in its own order
+    backend: str | Callable[..., Any] | None = None,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    stack: Stack | None = None,
+    recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
+    shapes_spec: object = None,
+    name: str | None = None,
+    disable: bool = False,
+) -> Options:
+    """Sort ours from the backend's. Raises UnknownBackend, InvalidUse."""
+    spec = _described(shapes_spec, dynamic)
+    backend = default_backend() if backend is None else backend
+    given = dict(options or {})
+    passed = _passed(given, {"recompile_limit": recompile_limit, "dynamic": dynamic})
+    _check_types({**passed, "fullgraph": fullgraph})
+    _follow_others()
+    settings = _by_settings()
+    chosen = {**settings, **passed}
+    dynamic = chosen.pop("dynamic")
+    if not isinstance(backend, str) and not callable(backend):
+        raise InvalidUse(
+            f"{backend!r} is not a backend", "pass a name (see list_backends) or a callable"
+        )
+    with backend_boundary():
+        found = lookup(backend)
+        _check_unknown(given)
+        configured = configure(found, mode, given or None, dynamic)
+    dynamic = _taken_by(configured, dynamic)
+    facts = fullgraph, id(stack), mode, _typed(given), _typed(passed), id(shapes_spec)
+    sharing = None if isolate_recompiles else _hashable((_identity(found), *facts))
+    chosen |= {"disabled": disable or disabled_by_environment(), "name": name or ""}
+    chosen |= {"shapes_spec": spec, "settings": settings, "passed": frozenset(passed)}
+    chosen["sharing"] = sharing and (sharing, *settings.values())
+    return Options(configured, fullgraph, dynamic, stack or Stack(), **chosen)
+
+
+def _passed(given: dict[str, Any], keywords: dict[str, Any]) -> dict[str, Any]:
+    """Take our options from those that are given, and return them with those of the environment and
+    of keywords."""
+    ours = {name: os.environ.get(each) == "1" for name, each in ENVIRONMENT.items()}
+    ours |= {name: given.pop(name) for name in OURS if name in given}
+    return ours | {name: value for name, value in keywords.items() if value is not None}
+
+
+def _described(shapes_spec: object, dynamic: bool | None) -> ShapesSpec | None:
+    if shapes_spec is None:
+        return None
+    if dynamic is not None:
+        raise InvalidUse("dynamic and shapes_spec are both given", "leave one of them out")
+    return ShapesSpec.of(shapes_spec)
+
+
+def with_backend(options: Options, backend: str | Callable[..., Any]) -> Options:
+    """Return the same options with another backend, in its default mode."""
+    with backend_boundary():
+        found = lookup(backend)
+    sharing = options.sharing and ((_identity(found), options.sharing[0]), *options.sharing[1:])
+    dynamic = _taken_by(found, options.dynamic)
+    return attrs.evolve(options, backend=found, dynamic=dynamic, sharing=sharing)
+
+
+def _taken_by(backend: Backend, dynamic: bool | None) -> bool | None:
+    """Return `dynamic`, or False for a backend that takes no symbolic sizes."""
+    spec = spec_of(backend)
+    if spec.symbolic_shapes:
+        return dynamic
+    if dynamic:
+        text = f"dynamic=True has no effect: {spec.name!r} takes no symbolic sizes"
+        defer_warning(UserWarning(text))
+    return False
+
+
+def _by_settings() -> dict[str, Any]:
+    """Return the options that settings of `torch._dynamo.config` decide, unless the program passes
+    them."""
+    captures = setting("capture_scalar_outputs") or setting("capture_dynamic_output_shape_ops")
+    static = (cls for cls in (int, float) if setting(f"specialize_{cls.__name__}"))
+    return {
+        "recompile_limit": setting("recompile_limit") or RECOMPILE_LIMIT,
+        "total_limit": setting("accumulated_recompile_limit") or TOTAL_LIMIT,
+        "fallback": setting("suppress_errors") or False,
+        "capture_data": captures or None,
+        "static_types": frozenset(static),
+        "dynamic": dynamic_by_settings(),
+    }
+
+
+def with_settings(options: Options) -> Options:
+    """Return the options as the settings of torch are now; the same object if they are
+    unchanged."""
+    _follow_others()
+    if (now := _by_settings()) == options.settings:
+        return options
+    changed = {name: value for name, value in now.items() if name not in options.passed}
+    if "dynamic" in changed:
+        changed["dynamic"] = _taken_by(options.backend, changed["dynamic"])
+    sharing = options.sharing and (options.sharing[0], *now.values())
+    return attrs.evolve(options, **changed, settings=now, sharing=sharing)
+
+
+def _follow_others() -> None:
+    """Follow the settings that are no options, or warn of them."""
+    warn_of_settings()
+    if file := setting("log_file_name"):
+        log_into(file)
+
+
+def _identity(backend: object) -> Hashable:
+    """Return a key of a backend, which the options keep alive; a bound method is a new object each
+    time."""
+    if isinstance(backend, types.MethodType):
+        return id(backend.__self__), id(backend.__func__)
+    return id(backend)
+
+
+def _typed(given: Mapping[str, Any]) -> tuple[Hashable, ...]:
+    return tuple((name, type(value), value) for name, value in sorted(given.items()))
+
+
+def _hashable(key: Hashable) -> Hashable:
+    """Return None in place of a key with values that cannot be compared."""
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _check_unknown(given: Mapping[str, Any]) -> None:
+    """A misspelt option of ours would reach the backend as one of its own."""
+    for name in given:
+        if close := difflib.get_close_matches(name, OURS, n=1, cutoff=0.8):
+            raise InvalidOption(f"unknown option {name!r}", f"did you mean {close[0]!r}?", name)
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_flag_or_none(value: object) -> bool:
+    return value is None or _is_flag(value)
+
+
+_VALID: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "recompile_limit": (lambda value: type(value) is int and value > 0, "a positive int"),
+    "break_everywhere": (is_mode, f"True, False, a number or one of {', '.join(map(repr, MODES))}"),
+    "guard_filter_fn": (lambda value: value is None or callable(value), "a function or None"),
+    "capture_data": (_is_flag_or_none, "True or False"),
+    "dynamic": (_is_flag_or_none, "True or False"),
+}
+"""The test of each option that is no flag, and the values that pass it."""
+
+
+def _check_types(given: Mapping[str, object]) -> None:
+    """A wrong type must not wait until something reads it."""
+    for name, value in given.items():
+        is_valid, expected = _VALID.get(name, (_is_flag, "True or False"))
+        if not is_valid(value):
+            raise InvalidOption(f"{name}={value!r} is not valid", f"expected {expected}", name)
