@@ -16,11 +16,11 @@ DECODERS = """
 GPTNeo GPTNeoX GPTJ Bloom Falcon Gemma2 Qwen3 Qwen3Moe Olmo Olmo2 Olmoe Phi3 StableLm Starcoder2
 Cohere Cohere2 Granite GraniteMoe Glm Glm4 Mamba2 Rwkv RecurrentGemma DeepseekV2 DeepseekV3 GptOss Persimmon Nemotron
 CTRL XGLM BioGpt Ernie4_5 SmolLM3 Exaone4 Helium Jamba Bamba FalconMamba Lfm2 MiniMax Dots1 Arcee
-HunYuanDenseV1 Zamba Zamba2 Mixtral
+HunYuanDenseV1 Zamba2 Mixtral
 """.split()
 ENCODERS = """
 Albert XLNet Roberta Camembert XLM Longformer BigBird Funnel MobileBert SqueezeBert ConvBert Deberta MPNet Nystromformer
-RoFormer Splinter Yoso FNet Luke Ernie IBert MegatronBert Mra Canine ModernBert XLMRobertaXL Flaubert Bros Xmod EuroBert
+RoFormer Splinter Yoso FNet Luke Ernie IBert MegatronBert Mra Canine ModernBert XLMRobertaXL Flaubert Xmod EuroBert
 Esm
 """.split()
 VISION = """
@@ -77,19 +77,53 @@ _SIZES = {
 }
 """What these fields are called differs; each configuration takes those that it has."""
 
+_OWN_SIZES: dict[str, dict[str, Any]] = {
+    "Bamba": {"mamba_n_heads": 8, "attn_layer_indices": [1]},
+    "ConvNextV2": {
+        "hidden_size": None,
+        "num_hidden_layers": None,
+        "hidden_sizes": [8, 16, 24, 32],
+        "depths": [1, 1, 1, 1],
+        "patch_size": 4,
+    },
+    "DeepseekV2": {"num_key_value_heads": 4},
+    "DeepseekV3": {"num_key_value_heads": 4},
+    "Dots1": {"n_shared_experts": 1},
+    "Funnel": {"num_hidden_layers": None, "block_sizes": [1, 1]},
+    "GPTNeo": {"attention_types": [[["global", "local"], 1]]},
+    "Jamba": {"attn_layer_period": 2, "attn_layer_offset": 1},
+    "LongT5": {"decoder_start_token_id": 0},
+    "Mamba2": {"num_heads": 8},
+    "Marian": {"decoder_start_token_id": 0},
+    "MobileViTV2": {"patch_size": 1},
+    "ProphetNet": {"num_hidden_layers": None, "num_encoder_layers": 2, "num_decoder_layers": 2},
+    "RecurrentGemma": {"num_hidden_layers": 3},
+    "SqueezeBert": {"embedding_size": WIDTH},
+    "Swinv2": {"patch_size": 4, "window_size": 2, "num_heads": [3, 6, 12, 24]},
+    "SwitchTransformers": {"decoder_start_token_id": 0},
+    "XLNet": {"max_position_embeddings": None},
+    "Xmod": {"default_language": "en_XX"},
+    "Zamba2": {"layers_block_type": ["mamba", "hybrid"]},
+}
+"""Sizes of families that do not take those above; None stands for the family's own."""
+
 
 def _labelled(batch: int) -> Call:
     ids = tokens(batch)
     return Call(kwargs={"input_ids": ids, "labels": ids})
 
 
+def _mask(batch: int) -> torch.Tensor:
+    """Some models make one, unless they are compiled."""
+    return torch.ones(batch, 16, dtype=torch.long)
+
+
 def _masked(batch: int) -> Call:
-    return Call(
-        kwargs={
-            "input_ids": tokens(batch),
-            "attention_mask": torch.ones(batch, 16, dtype=torch.long),
-        }
-    )
+    return Call(kwargs={"input_ids": tokens(batch), "attention_mask": _mask(batch)})
+
+
+def _labelled_and_masked(batch: int) -> Call:
+    return Call(kwargs={**_labelled(batch).kwargs, "attention_mask": _mask(batch)})
 
 
 @attrs.frozen
@@ -111,7 +145,7 @@ _KINDS = (
         lambda batch: Call(kwargs={"pixel_values": torch.randn(batch, 3, 32, 32)}),
     ),
     Kind(AUDIO, ("Model",), lambda batch: Call(kwargs={"input_values": torch.randn(batch, 6400)})),
-    Kind(PAIRS, ("ForConditionalGeneration", "MTModel", "Model"), _labelled),
+    Kind(PAIRS, ("ForConditionalGeneration", "MTModel", "Model"), _labelled_and_masked),
 )
 
 
@@ -120,10 +154,12 @@ def _class(family: str, endings: tuple[str, ...]) -> Any:
     return next(getattr(transformers, name) for name in names if hasattr(transformers, name))
 
 
-def _sizes(known: Any) -> dict[str, Any]:
+def _sizes(family: str, known: Any) -> dict[str, Any]:
     """The sizes that a configuration takes; some have one for each stage or side."""
-    found: dict[str, Any] = {}
-    for name, size in _SIZES.items():
+    own = _OWN_SIZES.get(family, {})
+    found = {name: size for name, size in own.items() if size is not None}
+    for name in _SIZES.keys() - own.keys():
+        size = _SIZES[name]
         of_class = getattr(type(known), name, None)
         if not hasattr(known, name) or (isinstance(of_class, property) and of_class.fset is None):
             continue
@@ -135,7 +171,7 @@ def _sizes(known: Any) -> dict[str, Any]:
 
 def _built(family: str, kind: Kind) -> Any:
     config = _class(family, ("Config",))
-    return _class(family, kind.classes)(config(**_sizes(config())))
+    return _class(family, kind.classes)(config(**_sizes(family, config())))
 
 
 def _item(family: str, kind: Kind) -> Item:

@@ -31,6 +31,8 @@ from integration_tests.support.description import EXACT, INDUCTOR, Tolerance
 from integration_tests.support.oracle import assert_same
 
 AOT = Tolerance(1e-4, 1e-5)
+FAMILY = Tolerance(1e-4, 1e-4)
+"""Sums of gradients of about 100 are added in another order."""
 ON_INDUCTOR, MORE_ON_INDUCTOR = ("gpt2",), ("resnet", "llama", "vit")
 DEEP = [item for item in ZOO.values() if item.depth > item.shallow]
 AT_LEISURE = [  # on inductor each compiles for a minute or two on one core
@@ -116,12 +118,13 @@ def test_family_gives_what_plain_python_gives_in_no_more_graphs(name: str) -> No
                 compiled,
                 partial(copy.copy, each),
                 calls=1,
-                tolerance=AOT,
+                tolerance=FAMILY,
                 owners=(ours, theirs),
             )
     counting, plain = Counting(), FAMILIES[name].make_twins()[0]
     stator.compile(plain, backend=counting)(*call.args, **call.kwargs)
-    assert counting.count <= graphs_of_torch_compile(plain, *call.args, **call.kwargs)
+    other_plain = FAMILIES[name].make_twins()[0]  # some note in their first call what they warn of
+    assert counting.count <= graphs_of_torch_compile(other_plain, *call.args, **call.kwargs)
 
 
 @pytest.mark.slow
