@@ -193,6 +193,21 @@ def test_arrays_are_those_of_numpy_over_breaks(name: str) -> None:
     assert_same(fn, stator.compile(fn, backend="eager"), arguments, 3)
 
 
+def test_indices_along_an_axis_are_checked() -> None:
+    def fn(x: Tensor, a: Any) -> Any:
+        rows = np.arange(6.0).reshape(2, 3)
+        found = np.take_along_axis(rows, np.array([[-1, 0], [2, 1]]), 1)
+        try:
+            np.take_along_axis(rows, np.array([[3]]), 1)
+        except IndexError as error:
+            return x + 1, found, str(error)
+        return x, found
+
+    counting = Counting()
+    assert_same(fn, stator.compile(fn, backend=counting), arguments, 3, graphs_may_raise=True)
+    assert counting.count == 1
+
+
 def test_an_array_that_one_variable_refers_to_is_resized() -> None:
     def grow(x: Tensor) -> Any:
         made = np.arange(4.0)

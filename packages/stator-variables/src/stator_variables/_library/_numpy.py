@@ -101,6 +101,11 @@ def _take(a: object, indices: object, axis: int | None = None) -> object:
     return layer.take(a, layer.ascontiguousarray(indices), axis)
 
 
+def _take_along_axis(arr: Any, indices: object, axis: int) -> object:
+    # torch takes indices modulo the size; indexing checks them
+    return layer.take_along_axis(arr, layer.arange(arr.shape[axis])[indices], axis)
+
+
 def _put(a: Any, indices: object, values: object) -> None:
     places, given = (layer.asarray(part).tensor.flatten() for part in (indices, values))
     if places.numel() != given.numel():
@@ -146,6 +151,7 @@ _OWN = {
     "around": _round,
     "take": _take,
     "put": _put,
+    "take_along_axis": _take_along_axis,
     "clip": _clip,
 }
 _OWN |= {

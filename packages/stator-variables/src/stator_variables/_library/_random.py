@@ -12,11 +12,11 @@ from stator_bytecode import Result
 
 from stator_variables import _trackers as k
 from stator_variables._objects import _number
+from stator_variables._objects._wrap import attributes_of
 from stator_variables._runtime._contents import plain_lookup
 from stator_variables._space import Space
 from stator_variables._tensors import _streams
 from stator_variables._tracker import (
-    DELETED,
     MISSING,
     Args,
     FunctionTable,
@@ -37,8 +37,6 @@ _TAKE_SYMBOLS = [
 value."""
 _OVERRIDABLE = ("random", "getrandbits", "_randbelow", "seed")
 """Methods that others call."""
-
-_ABSENT = None, DELETED
 
 _BASE = random.Random.__mro__[1]  # the class of C
 _IN_C = (vars(_BASE)["random"], vars(_BASE)["getrandbits"])
@@ -88,11 +86,9 @@ def _draws_by_c(receiver: VariableTracker) -> bool:
     """Return True if what methods of `Random` call is that of `Random`, also of an object that was
     written to in the region."""
     names = [*_OVERRIDABLE, *_NAMES, "shuffle"]
-    own = receiver.namespace.entries if receiver.namespace is not None else {}
-    return all(
-        plain_lookup(receiver.cls, name) is plain_lookup(random.Random, name)
-        and own.get(name, _ABSENT)[1] is DELETED
-        for name in names
+    own = {} if receiver.namespace is None else attributes_of(receiver)
+    return own.keys().isdisjoint(names) and all(
+        plain_lookup(receiver.cls, name) is plain_lookup(random.Random, name) for name in names
     )
 
 
