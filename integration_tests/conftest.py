@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 
 import pytest
@@ -17,6 +18,21 @@ def _without_shared_entries() -> None:
     from stator._entries._entry_pool import forget_pools
 
     forget_pools()
+
+
+@pytest.fixture(autouse=True)
+def _without_structured_trace() -> None:
+    """Undo what `torch._logging.set_logs` did in an earlier test; see `_let_trace_propagate`."""
+    _let_trace_propagate()
+
+
+def _let_trace_propagate() -> None:
+    """Let pytest attach no handler to the logger of torch's structured trace.
+
+    pytest attaches its handlers to every logger that does not propagate, for all tests and again
+    for each one. torch takes any handler for a request to record all compilations.
+    """
+    logging.getLogger("torch.__trace").propagate = True
 
 
 def pytest_configure(config: object) -> None:
@@ -34,5 +50,6 @@ def pytest_collection_finish(session: object) -> None:
     from integration_tests.support.warming import warm_up
 
     warm_up()
+    _let_trace_propagate()
     # young garbage as often as ever, in the midst of tracing too; all of it less often
     gc.set_threshold(700, 10, 100)
