@@ -42,6 +42,7 @@ THEMSELVES = (
 KEPT_BY_TENSORS = [np.dtype(code) for code in "?bBhilefdFD"]
 # What only a compiling tool or a cache keeps on an object; a user does not see it change.
 HIDDEN = {"_compiled_call_impl", "_is_torch_compile"}
+LONG = 100  # more integers than this, as of a random stream, are one fact
 CONTAINERS = (list, tuple, dict, set, frozenset, deque)  # which have no attributes themselves
 
 
@@ -114,7 +115,11 @@ class Description:
                 deque.maxlen.__get__(value) if kind is deque else None,
                 array.typecode.__get__(value) if kind is array else None,
             )
-            yield from ((f"[{i}]", part) for i, part in enumerate(kind.__iter__(value)))
+            items = list(kind.__iter__(value))
+            if len(items) > LONG and all(type(item) is int for item in items):
+                self.facts[path + ".items"] = items
+            else:
+                yield from ((f"[{i}]", part) for i, part in enumerate(items))
         elif isinstance(value, bytearray):
             self.facts[path + ".data"] = bytes(value)
         elif isinstance(value, functools.partial):

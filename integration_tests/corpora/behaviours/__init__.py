@@ -108,6 +108,9 @@ class Kept(Mapping[str, Any]):
                 found[name] = (value.__defaults__, value.__kwdefaults__, dict(vars(value)))
         return found
 
+    def items(self) -> Any:
+        return self._visible().items()  # once, not for each name
+
     def __getitem__(self, name: str) -> Any:
         return self._visible()[name]
 
