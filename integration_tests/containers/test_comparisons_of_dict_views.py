@@ -101,7 +101,7 @@ def made(x: Tensor, run: Any, first: Any, second: Any) -> Any:
 
 @pytest.mark.parametrize("first", MAKERS)
 @pytest.mark.parametrize("run", [compared, combined])
-@pytest.mark.parametrize("inside", [True, False])
+@pytest.mark.parametrize("inside", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_views_are_as_in_c(first: str, run: Any, inside: bool) -> None:
     fn = made if inside else run
     # both ways round at once

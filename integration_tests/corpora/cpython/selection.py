@@ -81,7 +81,7 @@ GROUPS = {
 }
 """Run a process for each group: the modules of `cpython_selection.LANGUAGE`, and the library's."""
 
-NIGHTLY = frozenset(GROUPS) - {"syntax", "values", "lifetimes"}
+NIGHTLY = frozenset(GROUPS) - {"syntax", "values"}
 """Groups of the nightly tier; decision 27 has the reason."""
 
 MODULES = (
