@@ -107,21 +107,95 @@ def test_logging_shows_the_line_of_the_program() -> None:
         assert RECORDS.lines == ["logs:2: value torch.Size([2])", "logs:4: twice"]
 
 
-def test_a_level_that_is_switched_off_costs_nothing_from_the_second_call_on() -> None:
-    logger = logging.getLogger(f"{__name__}.fresh")
-    logger.setLevel(logging.ERROR)
+def new_logger(name: str, level: int) -> tuple[logging.Logger, Records]:
+    """A logger that nothing has called yet, and what it is given."""
+    logger, records = logging.Logger(f"{__name__}.{name}", level), Records()
+    logger.addHandler(records)
+    return logger, records
+
+
+def test_a_level_that_is_switched_off_is_no_break() -> None:
+    logger, records = new_logger("off", logging.ERROR)
 
     def fn(x: Tensor) -> Tensor:
         y = x + 1
         logger.debug("value %s", 1)
         return y * 2
 
-    counting = Counting()
-    compiled = stator.compile(fn, backend=counting)
+    compiled = stator.compile(fn, backend="eager", fullgraph=True)
     for _ in range(3):
         assert compiled(torch.ones(2)).tolist() == [4.0, 4.0]
-    nodes = [node.op for node in counting.graphs[-1].graph.nodes]
-    assert nodes.count("call_function") == 2
+    assert compiled.report.entry_count == 1
+    assert not records.lines
+
+
+def test_a_logger_costs_one_break_from_the_first_call_on() -> None:
+    logger, records = new_logger("on", logging.INFO)
+
+    def fn(x: Tensor) -> Tensor:
+        y = x + 1
+        logger.debug("no")
+        logger.info("value %s", y.shape)
+        return y * 2
+
+    compiled = stator.compile(fn, backend="eager")
+    for _ in range(3):
+        assert compiled(torch.ones(2)).tolist() == [4.0, 4.0]
+    assert compiled.report.entry_count == 2
+    assert len(records.lines) == 3
+
+
+@pytest.mark.parametrize("kind", ["set_level", "disable", "by_parent", "by_attribute"])
+def test_levels_that_change_between_calls_are_followed(kind: str) -> None:
+    logger, records = new_logger("changing", logging.DEBUG if kind == "disable" else 0)
+    logger.parent = parent = logging.Logger("parent", logging.DEBUG)
+    changes: dict[str, Callable[[int], Any]] = {
+        "set_level": logger.setLevel,
+        "disable": logging.disable,
+        "by_parent": parent.setLevel,
+        "by_attribute": lambda level: setattr(logger, "level", level),  # the cache is not cleared
+    }
+
+    def fn(x: Tensor) -> Any:
+        logger.info("value")
+        return x + 1, logger.isEnabledFor(logging.WARNING)
+
+    compiled = stator.compile(fn, backend="eager")
+    found = []
+    for call in (fn, compiled):
+        logger._cache.clear()  # type: ignore[attr-defined]
+        records.lines.clear()
+        for level in (10, 40, 10, 40, 10, 30, 20):
+            changes[kind](level)
+            found.append(call(torch.ones(1))[1])
+        found.append(len(records.lines))
+        changes[kind](logging.NOTSET)
+    assert found[:8] == found[8:]
+    assert compiled.report.entry_count <= 4
+
+
+def test_a_level_that_the_region_or_the_class_decides_is_traced() -> None:
+    class Odd(logging.Logger):
+        asked = 0
+
+        def getEffectiveLevel(self) -> int:
+            self.asked += 1
+            return 25
+
+    def fn(x: Tensor, logger: Any, level: int) -> Any:
+        logger.level = level
+        return x + 1, logger.isEnabledFor(30), logger.isEnabledFor(20)
+
+    def make_args() -> tuple[Any, ...]:
+        return torch.ones(1), made.pop(0), 25
+
+    plain: list[Any] = [cls("odd", 10) for cls in (Odd, logging.Logger) for _ in range(2)]
+    for one, other in zip(plain[::2], plain[1::2], strict=True):
+        compiled = stator.compile(fn, backend="eager")
+        made = [one, other]
+        outcomes = [call(*make_args())[1:] for call in (fn, compiled)]
+        assert outcomes[0] == outcomes[1] == (True, False)
+        assert getattr(one, "asked", 0) == getattr(other, "asked", 0)
 
 
 def test_functions_that_a_library_is_handed_are_captured() -> None:

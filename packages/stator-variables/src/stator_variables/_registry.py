@@ -30,6 +30,7 @@ from stator_variables._library import (
     _imports,
     _inference,
     _itertools,
+    _logging,
     _modes,
     _namespaces,
     _numpy,
