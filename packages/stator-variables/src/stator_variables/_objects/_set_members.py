@@ -229,5 +229,5 @@ def _merge(t: Space, vt: SetTracker, entries: dict[Any, Any], operand: VariableT
     more = {hashed: item for hashed, item in entries.items() if hashed not in vt.entries}
     for hashed, item in more.items():
         tell_apart(t, item, hashed)
-    if more or (vt.source is None and entries):  # C makes room even when there is nothing new
+    if entries:  # C makes room even when there is nothing new
         replace_set(t, vt, {**vt.entries, **more}, *step_with("update", operand))
