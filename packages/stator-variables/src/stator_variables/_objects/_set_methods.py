@@ -95,7 +95,7 @@ def new_frozenset(t: Space, cls: ClassTracker, *iterable: VariableTracker) -> Re
 @methods.handles(set.__init__, takes=(0, 1))
 def init(t: Space, vt: SetTracker, *iterable: VariableTracker) -> Result:
     if vt.entries:
-        replace_set(t, vt, {})
+        clear(t, vt)
     return _set_members.set_update(t, vt, *iterable) if iterable else NONE
 
 
