@@ -812,4 +812,12 @@ class P(tuple, enum.Enum):\n    A = (1, 2)\nreturn P.A.count(1), x + 1
 a, b = PT.A\nreturn a + b, hash(PT.A) == hash((1, 2)), {PT.A: 1}[PT.A], x + 1
 s = operator.add(x.shape, (1,))\nreturn s.count(1), s + (1,), s == (2, 1), type(s).__name__, x + 1
 s = torch.Size((1, 2)) * 2\nreturn s.count(1), s[1:], type(s), x + 1
+s = {1, 2}\ns.__init__((7, 1))\nSET4.update(s)\nSET4.discard(99)\nreturn SET4, list(s), x + 1
+SET4.__init__((9, 1))\nreturn SET4, list(SET4), x + 1
+SET4 &= SET4\nreturn SET4, x + 1
+s = SET4\ns &= s\nreturn s, x + 1
+s = SET4\ns.intersection_update(s)\ns.add(16)\nreturn s, x + 1
+s = {8, 1, 2}\ns.intersection_update(s)\nt = s | {16}\nSET4.update(t)\nreturn s, t, SET4, x + 1
+s = SET4\ns.intersection_update(s)\nt = s | {16}\nfor i in t: LOG.append(i)\nreturn t, x + 1
+s = SET4\ns -= s\nt = s | {16}\nreturn t, x + 1
 """.strip().splitlines()

@@ -68,6 +68,13 @@ def bounded() -> Any:
     return lambda x, thing: x * size(thing), info
 
 
+def bounded_of_equal_hashes() -> Any:
+    """-1 and -2 have one hash."""
+    listed, info = cached(lambda n: [n], maxsize=4)
+    listed(-1), listed(-2)
+    return lambda x: (x + 1, listed(-2), listed(-1)), info
+
+
 def cached_range() -> Any:
     indices, info = cached(torch.arange)
     return lambda x: x * indices(x.shape[0]), info
@@ -82,6 +89,7 @@ SERIES = {
     "an object with a name": (cached_pair, [(X, thing) for thing in THINGS], 1),
     "two objects": (cached_of_two, [(X, THINGS[i], THINGS[5 - i]) for i in range(6)], 1),
     "few places": (bounded, [(X, THINGS[i % 3]) for i in range(7)], 7),
+    "equal hashes": (bounded_of_equal_hashes, [(X,)] * 4, 1),
     "sizes": (cached_range, [(torch.ones(size),) for size in range(3, 9)], 2),
 }
 
