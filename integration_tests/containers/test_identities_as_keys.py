@@ -118,7 +118,7 @@ def key_before_the_others(x):
 
 def number_among_keys(x):
     _, hooks, handle = x
-    return len([key for key in hooks]), 1 << 60 in hooks, handle.id in hooks
+    return len(list(hooks)), 1 << 60 in hooks, handle.id in hooks
 
 
 def key_put_back(x):

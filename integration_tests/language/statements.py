@@ -193,6 +193,12 @@ SET4 = {8, 1, 2}
 class PT(tuple, enum.Enum):
     A = (1, 2)
     B = (2, 1)
+POLICY = [torch.ops.aten.mm.default]
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a): return a * 2
+    @staticmethod
+    def backward(ctx, g): return g * 3
 """
 
 EXPRESSIONS = r"""
@@ -454,6 +460,12 @@ PT.A == (1, 2), (1, 2) == PT.A, PT.A < PT.B, PT.B != PT.A, x + 1
 x.reshape(PT.A), x + 1
 operator.add(SIZE, (1,)), operator.getitem(SIZE, 0), operator.mul(SIZE, 2), operator.concat(SIZE, (2,)), x + 1
 torch.Size([1, 2]).__add__((3,)).count(1), copy.copy(SIZE).count(1), copy.deepcopy(SIZE).index(2), x + 1
+torch.func.grad(lambda a: (a.sum(), a.sum()))(x)
+torch.func.vmap(lambda a: a[0] + a[1])(collections.deque([x, x]))
+torch.func.vmap(lambda a: a["q"] + 1)(collections.defaultdict(list, q=x))
+torch.func.vmap(lambda a, b: a + b["c"], in_dims=(0, {"d": 0}))(x, {"c": x})
+torch.func.vmap(lambda a, b: a + b[0], in_dims=(0, (0, 0)))(x, [x, x])
+torch._higher_order_ops.while_loop(lambda a: (a.sum() < 9, a.sum() < 3), lambda a: (a + 1,), (x,))
 """.strip().splitlines()
 
 STATEMENTS = r"""
@@ -820,4 +832,12 @@ s = SET4\ns.intersection_update(s)\ns.add(16)\nreturn s, x + 1
 s = {8, 1, 2}\ns.intersection_update(s)\nt = s | {16}\nSET4.update(t)\nreturn s, t, SET4, x + 1
 s = SET4\ns.intersection_update(s)\nt = s | {16}\nfor i in t: LOG.append(i)\nreturn t, x + 1
 s = SET4\ns -= s\nt = s | {16}\nreturn t, x + 1
+Doubled.extra = 4\nreturn Doubled.apply(x * 1) + Doubled.extra
+from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts as contexts\nPOLICY.append(POLICY[0])\nw = x.outer(x).requires_grad_()\nreturn checkpoint(lambda a: (a @ a).sin(), w, use_reentrant=False, context_fn=functools.partial(contexts, POLICY)).sum()
+class C:\n    def __call__(self): LOG.append(1); return next(it, 7) if len(LOG) % 3 == 2 else 5 if len(LOG) % 3 == 0 else 1\nit = iter(C(), 5)\nreturn list(it), x + 1
+n = []\ndef g():\n    n.append(1)\n    return 1 if len(n) == 1 else 5 if len(n) == 3 else next(it, 7)\nit = iter(g, 5)\nreturn list(it), len(n), x + 1
+d = {"it": None}\nd["it"] = iter(d)\nd["o"] = V(d["it"])\nreturn d["o"], x + 1
+class D(dict): pass\nd = D(a=1)\nd.it = iter(d)\nreturn d, d.it, x + 1
+d = collections.OrderedDict(a=1)\nd.it = iter(d)\nreturn d.it, x + 1
+class D(dict): pass\nd = D(a=1)\nd["a"] = [iter(d)]\nreturn d["a"][0], x + 1
 """.strip().splitlines()
