@@ -10,7 +10,9 @@ holds afterwards and the number of graphs over a series of calls are compared.
 from __future__ import annotations
 
 import functools
+import pathlib
 import pickle
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -98,6 +100,28 @@ SERIES = {
 def test_cached_functions_of_fresh_arguments_are_compiled_once(name: str) -> None:
     make, calls, graphs = SERIES[name]
     assert run(make, calls) <= graphs
+
+
+@functools.lru_cache(maxsize=8)
+def listed(n: int) -> list[int]:
+    return [n, n + 1]
+
+
+def program_with_lists(x: Tensor) -> Any:
+    return x + listed(3)[1] + listed(5)[0], listed(5)
+
+
+def test_a_loaded_dump_reads_the_cache_as_it_is() -> None:
+    listed(3), listed(5)
+    compiled = stator.compile(program_with_lists, backend="eager")
+    compiled(X)
+    with tempfile.TemporaryDirectory() as folder:
+        loaded = stator.load(stator.dump(compiled, pathlib.Path(folder) / "dump"))
+    for _ in range(2):
+        total, last = loaded(X)
+        assert torch.equal(total, program_with_lists(X)[0])
+        assert last is listed(5)
+        listed.cache_clear()
 
 
 def memo_of(key: Callable[..., Any]) -> Callable[[], Any]:
